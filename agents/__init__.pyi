@@ -1,26 +1,28 @@
-from .a2a import A2AAgent as A2AAgent
-from .approval.assurance import ApprovalPolicy as ApprovalPolicy, Assurance as Assurance
+from callsheet.graphs.catalog.formats.server_config import ApprovalPolicy as ApprovalPolicy
+
 from .approval.questions import AnswerError as AnswerError, Decision as Decision, Verdict as Verdict
-from .approval.run_claim import (
-    ConcurrentRunError as ConcurrentRunError,
-    checkpointer as checkpointer,
-    in_threads as in_threads,
-)
 from .approval.supervised_call import (
     Supervision as Supervision,
     check_answerable as check_answerable,
     supervised as supervised,
 )
+from .calls.limits import Limits as Limits
+from .calls.plan import Call as Call, Mode as Mode, Plan as Plan, Step as Step, StepResult as StepResult
+from .calls.questions import Question as Question
+from .calls.run_claim import (
+    ConcurrentRunError as ConcurrentRunError,
+    checkpointer as checkpointer,
+    in_threads as in_threads,
+)
+from .calls.token_usage import ModelUsage as ModelUsage, Usage as Usage
 from .models.chat_models import ModelError as ModelError, chat_model as chat_model
 from .models.dependency_judge import Judged as Judged, judge_proposals as judge_proposals
 from .models.model_output import normalize as normalize, unstreamed as unstreamed
 from .models.prices import Cost as Cost, Price as Price, Prices as Prices, read_prices as read_prices
 from .models.prompts import Prompts as Prompts
-from .models.token_usage import ModelUsage as ModelUsage, Usage as Usage
 from .no_model import NoModel as NoModel
 from .planning.conversation import self_contained as self_contained
-from .planning.drafts import PlanDraft as PlanDraft, PlanRevision as PlanRevision, Question as Question
-from .planning.plan import Call as Call, Mode as Mode, Plan as Plan, Step as Step, StepResult as StepResult
+from .planning.drafts import PlanDraft as PlanDraft, PlanRevision as PlanRevision
 from .planning.planner import decompose as decompose
 from .planning.reviser import revise as revise
 from .planning.revision import Revision as Revision
@@ -30,10 +32,11 @@ from .reasoner import (
     PlanTask as PlanTask,
     Reasoner as Reasoner,
 )
-from .servers.limits import Limits as Limits
+from .registry.assurance import Assurance as Assurance
+from .registry.binding import BoundTool as BoundTool, unsettled as unsettled
+from .registry.tool_registry import Guard as Guard, ToolRegistry as ToolRegistry
+from .servers.a2a import A2AAgent as A2AAgent
 from .servers.session_pool import SessionPool as SessionPool
-from .tools.binding import BoundTool as BoundTool, unsettled as unsettled
-from .tools.registry import Guard as Guard, ToolRegistry as ToolRegistry
 from .work.answer import synthesize as synthesize
 from .work.brief import Brief as Brief
 from .work.equipment import Equipment as Equipment

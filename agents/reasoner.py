@@ -10,9 +10,9 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable
 
-from callsheet.agents.planning.plan import Mode, Plan, StepResult
+from callsheet.agents.calls.plan import Mode, Plan, StepResult
 from callsheet.agents.planning.planner import decompose, single
-from callsheet.agents.tools.registry import ToolRegistry
+from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.work.answer import synthesize
 from callsheet.agents.work.brief import Brief
 from callsheet.agents.work.equipment import Equipment

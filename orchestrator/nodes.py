@@ -24,11 +24,11 @@ from callsheet.agents import (
     check_answerable,
     checkpointer,
 )
+from callsheet.agents.calls.plan import source_of
+from callsheet.agents.calls.questions import question_answers, question_text, user_answer, user_question
+from callsheet.agents.calls.token_usage import usage_of
 from callsheet.agents.models.prompts import ANSWER
-from callsheet.agents.models.token_usage import usage_of
 from callsheet.agents.planning.conversation import recent
-from callsheet.agents.planning.drafts import question_answers, question_text, user_answer, user_question
-from callsheet.agents.planning.plan import source_of
 from callsheet.agents.planning.revision import NO_ITEMS
 from callsheet.agents.work.answer import LISTED, listed
 from callsheet.agents.work.context import place_of

@@ -8,9 +8,9 @@ from typing import Any, Literal, TypeVar
 from langchain_core.messages import ToolCall
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from callsheet.agents.planning.drafts import answer_form
+from callsheet.agents.calls.questions import answer_form
+from callsheet.agents.registry.binding import BoundTool
 from callsheet.agents.safety.arguments import misfits
-from callsheet.agents.tools.binding import BoundTool
 from callsheet.graphs.catalog.errors import CallsheetError
 from callsheet.graphs.trust.pins import digest
 

@@ -20,7 +20,6 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command, StateSnapshot, interrupt
 from typing_extensions import TypedDict
 
-from callsheet.agents.approval.assurance import ApprovalPolicy
 from callsheet.agents.approval.questions import (
     AnswerError,
     Decision,
@@ -32,13 +31,14 @@ from callsheet.agents.approval.questions import (
     read_decision,
     read_verdict,
 )
-from callsheet.agents.approval.run_claim import Claim, checkpointer, sole_run
+from callsheet.agents.calls.run_claim import Claim, checkpointer, sole_run
+from callsheet.agents.registry.binding import RUN_PROGRAM, BoundTool
+from callsheet.agents.registry.call_check import AGREED
+from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.safety.arguments import Fit, fit_of
 from callsheet.agents.safety.secrets import LostSecretError, RunSecrets
-from callsheet.agents.tools.binding import RUN_PROGRAM, BoundTool
-from callsheet.agents.tools.call_check import AGREED
-from callsheet.agents.tools.registry import ToolRegistry
 from callsheet.graphs.catalog.errors import SettingsError
+from callsheet.graphs.catalog.formats.server_config import ApprovalPolicy
 
 Answer = ToolMessage | Command[Any]
 Send = Callable[[ToolCallRequest], Awaitable[Answer]]

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
 
-from callsheet.agents.models.token_usage import Usage
+from callsheet.agents.calls.token_usage import Usage
 from callsheet.graphs.catalog.errors import CallsheetError, SettingsError
 
 T = TypeVar("T")

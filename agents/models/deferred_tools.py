@@ -11,7 +11,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from callsheet.agents.tools.binding import NEED_TOOL, BoundTool
+from callsheet.agents.registry.binding import NEED_TOOL, BoundTool
 
 _BETA = "advanced-tool-use-2025-11-20"
 _CLAUDE = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2})(?!\d))?")

@@ -12,8 +12,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall
 from langgraph.constants import TAG_NOSTREAM
 
+from callsheet.agents.registry.binding import BoundTool
 from callsheet.agents.safety.secrets import RunSecrets, has_secrets
-from callsheet.agents.tools.binding import BoundTool
 from callsheet.graphs.text.secret_patterns import MASK
 
 _TEXTS = ("content", "additional_kwargs", "response_metadata")

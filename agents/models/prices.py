@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from callsheet.agents.models.token_usage import ModelUsage, Usage
+from callsheet.agents.calls.token_usage import ModelUsage, Usage
 from callsheet.graphs.catalog.errors import SettingsError
 
 _MILLION = 1_000_000

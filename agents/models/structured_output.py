@@ -15,9 +15,9 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.constants import TAG_NOSTREAM
 from pydantic import BaseModel, ValidationError
 
+from callsheet.agents.calls.token_usage import Usage, usage_of
 from callsheet.agents.models.chat_models import ModelError, answered
 from callsheet.agents.models.model_output import written_call, written_object
-from callsheet.agents.models.token_usage import Usage, usage_of
 
 Form = Literal["tool", "json_schema", "text"]
 _FORMS: tuple[Form, ...] = ("tool", "json_schema", "text")

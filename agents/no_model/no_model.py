@@ -13,11 +13,11 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessag
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 
-from callsheet.agents.models.token_usage import Usage
+from callsheet.agents.calls.plan import Plan, Step, StepResult
+from callsheet.agents.calls.token_usage import Usage
 from callsheet.agents.no_model.filling import StepReading, read_step, spread, unanswered
 from callsheet.agents.no_model.values import in_words, refers_to
 from callsheet.agents.no_model.wording import introduction, no_answer, not_allowed, note, refusal
-from callsheet.agents.planning.plan import Plan, Step, StepResult
 from callsheet.agents.planning.planner import check_number
 from callsheet.agents.reasoner import AnswerTask, PlanTask
 from callsheet.agents.work.answer import NAME, listed

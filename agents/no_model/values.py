@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from callsheet.agents.planning.plan import StepResult
+from callsheet.agents.calls.plan import StepResult
 
 
 class Kind(StrEnum):

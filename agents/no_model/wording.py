@@ -7,7 +7,7 @@ from datetime import date
 
 from callsheet.agents.no_model.filling import Parameter, StepReading, parameters_of, read_step
 from callsheet.agents.no_model.values import Kind
-from callsheet.agents.tools.registry import ToolRegistry
+from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.graphs.catalog.model import Catalog, Tool
 from callsheet.graphs.text.sanitizing import shown, split_name
 

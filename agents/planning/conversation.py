@@ -9,10 +9,10 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from langchain_core.messages.utils import count_tokens_approximately
 from pydantic import BaseModel, ConfigDict
 
+from callsheet.agents.calls.token_usage import Usage, usage_of
 from callsheet.agents.models.chat_models import ModelError, answered
 from callsheet.agents.models.prompts import CONDENSER
 from callsheet.agents.models.structured_output import QUIET
-from callsheet.agents.models.token_usage import Usage, usage_of
 
 _LONGER = 4_000
 """Characters by which a rewritten request may be longer than the user's message."""

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 
 from langchain_core.language_models import BaseChatModel
 
+from callsheet.agents.calls.plan import Plan, StepResult
+from callsheet.agents.calls.questions import Question
+from callsheet.agents.calls.token_usage import Usage
 from callsheet.agents.models.prompts import REVISER
-from callsheet.agents.models.token_usage import Usage
-from callsheet.agents.planning.drafts import PlanRevision, Question
-from callsheet.agents.planning.plan import Plan, StepResult
+from callsheet.agents.planning.drafts import PlanRevision
 from callsheet.agents.planning.planner import read_draft
 from callsheet.agents.planning.revision import Revision, revised
 from callsheet.agents.work.context import plan_lines, reports

@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from callsheet.agents.calls.plan import Plan, Step, StepResult, plan_errors, source_of
 from callsheet.agents.planning.drafts import PlannedStep, PlanRevision
-from callsheet.agents.planning.plan import Plan, Step, StepResult, plan_errors, source_of
 from callsheet.agents.planning.planner import check_number, drafted_step
 from callsheet.agents.work.value_references import ResultValueError, named_value
 from callsheet.graphs.catalog.errors import PlanError

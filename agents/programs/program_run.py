@@ -23,10 +23,10 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command
 from typing_extensions import TypedDict
 
-from callsheet.agents.approval.run_claim import checkpointer
+from callsheet.agents.calls.run_claim import checkpointer
 from callsheet.agents.programs.sandbox import Ended, Sandbox
+from callsheet.agents.registry.binding import RUN_PROGRAM, BoundTool
 from callsheet.agents.safety.secrets import RunSecrets, has_secrets
-from callsheet.agents.tools.binding import RUN_PROGRAM, BoundTool
 from callsheet.graphs.text.sanitizing import counted
 
 RESULTS = "results"

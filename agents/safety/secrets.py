@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 from weakref import WeakSet
 
-from callsheet.agents.tools.tool_result import Outcome, failed
+from callsheet.agents.calls.tool_result import Outcome, failed
 from callsheet.graphs.catalog.errors import CallsheetError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Tool

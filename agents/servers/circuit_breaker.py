@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from callsheet.agents.servers.limits import Limits
-from callsheet.agents.tools.tool_result import Kind, Outcome
+from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.tool_result import Kind, Outcome
 from callsheet.graphs.text.sanitizing import counted
 
 _FAILURES: frozenset[Kind] = frozenset(("start", "timeout", "crash", "protocol"))

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from callsheet.agents.calls.call_context import Ask
+from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import Redaction
-from callsheet.agents.servers.transport.call_context import Ask
-from callsheet.agents.tools.tool_result import Fault
 from callsheet.graphs.text.json_schema import shown_schema
 from callsheet.graphs.text.sanitizing import shown
 

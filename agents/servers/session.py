@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from callsheet.agents.safety.faults import CLOSED, START, Faults, named_in
+from callsheet.agents.calls.call_context import Ask, Progress
+from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import hide_in_logs, of_server
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.catalogs.server_resources import listed_resources, listed_tools
-from callsheet.agents.servers.limits import Limits
+from callsheet.agents.servers.faults import CLOSED, START, Faults, named_in
 from callsheet.agents.servers.server_questions import ServerQuestions
-from callsheet.agents.servers.transport.call_context import Ask, Progress
 from callsheet.agents.servers.transport.messages import beside_if_large
-from callsheet.agents.tools.tool_result import Fault
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.text.sanitizing import clean
 

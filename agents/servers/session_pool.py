@@ -20,15 +20,15 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from callsheet.agents.servers.background_loop import LOOP
+from callsheet.agents.calls.background_loop import LOOP
+from callsheet.agents.calls.call_context import CallRequest, Permit, ask_of_caller, progress_of_caller
+from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.tool_result import Fault, KeptResults, Outcome, failed, outcome_of
 from callsheet.agents.servers.catalogs.listings import Listing, late_ones_named
 from callsheet.agents.servers.catalogs.server_resources import read_outcome, read_request
 from callsheet.agents.servers.circuit_breaker import Circuits
-from callsheet.agents.servers.limits import Limits
 from callsheet.agents.servers.oauth.addresses import page_hint
 from callsheet.agents.servers.session import Session
-from callsheet.agents.servers.transport.call_context import CallRequest, Permit, ask_of_caller, progress_of_caller
-from callsheet.agents.tools.tool_result import Fault, KeptResults, Outcome, failed, outcome_of
 from callsheet.graphs.catalog.errors import CallsheetError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.text.sanitizing import clean
@@ -363,7 +363,7 @@ class SessionPool:
             self._open.end(session)
 
     async def _card(self, server: ServerConfig) -> Listing:
-        from callsheet.agents.a2a.agent import read_card
+        from callsheet.agents.servers.a2a.agent import read_card
 
         return await read_card(server, self.limits, self._environ)
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
+from callsheet.agents.calls.plan import StepResult
 from callsheet.agents.models.chat_models import ModelError, answered
 from callsheet.agents.models.prompts import ANSWER
-from callsheet.agents.planning.plan import StepResult
 from callsheet.agents.work.context import reported
 
 _BOLD = re.compile(r"(?<![\w*/\\])\*\*(?=[^\s*])([^*\n]*[^\s*])\*\*(?![\w*/])")

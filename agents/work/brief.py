@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from callsheet.agents.calls.plan import StepResult
 from callsheet.agents.models.prompts import BY_REFERENCE, SKILL
-from callsheet.agents.planning.plan import StepResult
 from callsheet.agents.work.context import reported, reports
 
 

@@ -9,11 +9,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, get_args
 
-from callsheet.agents.planning.plan import Call, Plan, Step, StepResult, source_of
-from callsheet.agents.tools.binding import READ_RESULT
-from callsheet.agents.tools.in_process import InProcess
-from callsheet.agents.tools.registry import ToolRegistry
-from callsheet.agents.tools.tool_result import Kind
+from callsheet.agents.calls.plan import Call, Plan, Step, StepResult, source_of
+from callsheet.agents.calls.tool_result import Kind
+from callsheet.agents.registry.binding import READ_RESULT
+from callsheet.agents.registry.tool_registry import ToolRegistry
+from callsheet.agents.servers.in_process import InProcess
 from callsheet.agents.work.value_references import ResultValueError, shape, value_of
 from callsheet.graphs import CallsheetError, ServerConfig
 

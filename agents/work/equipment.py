@@ -12,11 +12,11 @@ from langchain_core.outputs import ChatResult
 from langchain_core.tools import BaseTool
 
 from callsheet.agents.approval.supervised_call import Supervision
+from callsheet.agents.calls.plan import Call
 from callsheet.agents.models.prompts import WORKER
-from callsheet.agents.planning.plan import Call
 from callsheet.agents.programs.program_run import definition, functions_of
+from callsheet.agents.registry.binding import BoundTool
 from callsheet.agents.safety.secrets import RunSecrets
-from callsheet.agents.tools.binding import BoundTool
 from callsheet.agents.work.brief import Brief
 from callsheet.agents.work.finish import finish_definition
 from callsheet.agents.work.need_tool import DEFINITION, ToolRequests, equipped

@@ -10,7 +10,7 @@ from langchain_core.messages import AnyMessage, ToolCall, ToolMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, ConfigDict, Field
 
-from callsheet.agents.tools.binding import NEED_TOOL, BoundTool
+from callsheet.agents.registry.binding import NEED_TOOL, BoundTool
 from callsheet.graphs.text.sanitizing import shown
 
 _WORDS = 80

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.config import get_stream_writer
 from langgraph.types import Command
 
-from callsheet.agents.tools.binding import BoundTool
+from callsheet.agents.registry.binding import BoundTool
 
 STEP_ID = "step_id"
 M = TypeVar("M", bound=BaseMessage)

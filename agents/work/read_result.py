@@ -9,8 +9,8 @@ from langchain_core.messages import AnyMessage, ToolCall, ToolMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from callsheet.agents.planning.plan import Call, StepResult
-from callsheet.agents.tools.binding import READ_RESULT
+from callsheet.agents.calls.plan import Call, StepResult
+from callsheet.agents.registry.binding import READ_RESULT
 from callsheet.agents.work.context import reports, written
 from callsheet.agents.work.value_references import ResultValueError, named_value, shape, value_of
 

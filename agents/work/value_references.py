@@ -9,7 +9,7 @@ from typing import Any
 import jmespath
 from jmespath.exceptions import JMESPathError
 
-from callsheet.agents.planning.plan import Call, StepResult
+from callsheet.agents.calls.plan import Call, StepResult
 from callsheet.graphs.catalog.errors import CallsheetError
 
 FROM, CALL, PATH = "$from", "$call", "path"

@@ -14,9 +14,9 @@ from typing import Any
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
 
+from callsheet.agents.calls.token_usage import with_usage_of
 from callsheet.agents.models.chat_models import ModelError, answered
 from callsheet.agents.models.model_output import with_ids, with_written_calls
-from callsheet.agents.models.token_usage import with_usage_of
 from callsheet.agents.work.finish import OUTCOME
 
 _REMINDER = """\

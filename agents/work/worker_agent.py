@@ -22,16 +22,16 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.types import Command
 
 from callsheet.agents.approval.questions import missing_values
-from callsheet.agents.approval.run_claim import checkpointer, sole_run
 from callsheet.agents.approval.supervised_call import Send, in_doubt, supervised
+from callsheet.agents.calls.plan import Call, Status, StepResult
+from callsheet.agents.calls.run_claim import checkpointer, sole_run
+from callsheet.agents.calls.token_usage import usage_of
 from callsheet.agents.models.chat_models import answered
 from callsheet.agents.models.deferred_tools import deferred
 from callsheet.agents.models.model_output import normalize, unstreamed
 from callsheet.agents.models.prompts import AGAIN, LAST_TURN
-from callsheet.agents.models.token_usage import usage_of
-from callsheet.agents.planning.plan import Call, Status, StepResult
 from callsheet.agents.programs.program_run import Program, functions_of, run_program
-from callsheet.agents.tools.binding import NEED_TOOL, READ_RESULT, RUN_PROGRAM, BoundTool, names_of
+from callsheet.agents.registry.binding import NEED_TOOL, READ_RESULT, RUN_PROGRAM, BoundTool, names_of
 from callsheet.agents.work.brief import Brief
 from callsheet.agents.work.equipment import Equipment, UnsetModel
 from callsheet.agents.work.finish import ENDINGS, FINISH, OUTCOME, finished, refused_finish

@@ -7,8 +7,8 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolCall, ToolMessage
 
-from callsheet.agents.planning.plan import Call, Status
-from callsheet.agents.tools.binding import NEED_TOOL, NO_OUTPUT, READ_RESULT, BoundTool
+from callsheet.agents.calls.plan import Call, Status
+from callsheet.agents.registry.binding import NEED_TOOL, NO_OUTPUT, READ_RESULT, BoundTool
 from callsheet.agents.work.finish import FINISH, OUTCOME
 
 OWN_TOOLS = (NEED_TOOL, READ_RESULT, FINISH)

@@ -18,9 +18,9 @@ from benchmarks.fleet.gold_path import GoldPath, Taken
 from callsheet import AgentGraphRetriever, Settings, create_supervisor
 from callsheet.agents import Limits, Plan, PlanDraft, SessionPool, ToolRegistry
 from callsheet.agents.planning.drafts import PlannedStep
+from callsheet.agents.registry.binding import NEED_TOOL
 from callsheet.agents.servers.catalogs.listings import LastListings
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
-from callsheet.agents.tools.binding import NEED_TOOL
 from callsheet.graphs import Loaded, load
 from callsheet.graphs.catalog.loading import servers_in
 from callsheet.graphs.trust.pin_book import PinBook

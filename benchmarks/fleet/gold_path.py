@@ -16,7 +16,7 @@ from pydantic import Field
 
 from benchmarks.fleet.end_states import GoldCall
 from callsheet.agents import BoundTool
-from callsheet.agents.tools.binding import NEED_TOOL
+from callsheet.agents.registry.binding import NEED_TOOL
 
 _RESULT = re.compile(r"<result>\n(.*?)\n</result>", re.DOTALL)
 

@@ -15,10 +15,10 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langchain_core.tracers.context import register_configure_hook
 from pydantic import Field
 
-from callsheet.agents.models.token_usage import usage_of
+from callsheet.agents.calls.token_usage import usage_of
+from callsheet.agents.servers.app_tool import APP
 from callsheet.agents.servers.catalogs.python_objects import part_of_tools
-from callsheet.agents.tools.app_tool import APP
-from callsheet.agents.tools.in_process import TOOL_MODEL
+from callsheet.agents.servers.in_process import TOOL_MODEL
 from callsheet.graphs import CallsheetError, Part
 from callsheet.graphs.catalog.formats.server_config import FolderConfig
 from callsheet.graphs.catalog.loaded import joined

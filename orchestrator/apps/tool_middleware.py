@@ -35,7 +35,7 @@ from callsheet.agents import (
 )
 from callsheet.agents.models.deferred_tools import deferred
 from callsheet.agents.models.model_output import with_written_calls
-from callsheet.agents.tools.binding import NEED_TOOL
+from callsheet.agents.registry.binding import NEED_TOOL
 from callsheet.agents.work.need_tool import DEFINITION, answer_request
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
 from callsheet.graphs.text.arguments import check_type

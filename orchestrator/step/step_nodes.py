@@ -24,8 +24,8 @@ from callsheet.agents import (
     Usage,
     unsettled,
 )
-from callsheet.agents.models.token_usage import usage_of
-from callsheet.agents.tools.in_process import tool_model
+from callsheet.agents.calls.token_usage import usage_of
+from callsheet.agents.servers.in_process import tool_model
 from callsheet.agents.work.context import surroundings
 from callsheet.graphs import CallsheetError, Catalog, shown
 from callsheet.orchestrator.run.current_user import caller

@@ -9,10 +9,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from callsheet.agents.calls.limits import Limits
 from callsheet.agents.servers.catalogs.listings import LastKnown, LastListings
 from callsheet.agents.servers.catalogs.python_objects import read_objects
 from callsheet.agents.servers.catalogs.server_catalog import read_listings, remembered_answers
-from callsheet.agents.servers.limits import Limits
 from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from callsheet.agents.tools.tool_result import Kind
+from callsheet.agents.calls.tool_result import Kind
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.storage import LocalFile, StoredFile, cache_file
 from callsheet.graphs.text.sanitizing import clean, shown

@@ -17,7 +17,7 @@ from callsheet.graphs.catalog.model import Catalog
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
-    from callsheet.agents.a2a import A2AAgent
+    from callsheet.agents.servers.a2a import A2AAgent
 
 _ACCEPTED = (
     "a Catalog, a LangChain tool, a function with a docstring, a toolkit, a LangGraph app or another runnable, an "
@@ -118,7 +118,7 @@ def _own_name(found: object) -> str:
 def _live(name: str, found: Any, where: str, depth: int) -> Part:
     from langchain_core.tools import BaseTool
 
-    from callsheet.agents.a2a import A2AAgent
+    from callsheet.agents.servers.a2a import A2AAgent
 
     match found:
         case BaseTool():
@@ -162,7 +162,7 @@ def _is_app(found: object) -> bool:
 
 def _endpoint(name: str, agent: A2AAgent, where: str) -> Part:
     """An A2A agent in the caller's program: its card is accepted without pins."""
-    from callsheet.agents.a2a.agent import connection, id_of
+    from callsheet.agents.servers.a2a.agent import connection, id_of
     from callsheet.agents.servers.catalogs.server_catalog import read_listings
     from callsheet.agents.servers.session_pool import SessionPool
 
@@ -176,7 +176,7 @@ def _endpoint(name: str, agent: A2AAgent, where: str) -> Part:
 
 
 def _app(name: str, app: Any, where: str, description: str = "") -> Part:
-    from callsheet.agents.tools.app_tool import description_of, tool_of_app
+    from callsheet.agents.servers.app_tool import description_of, tool_of_app
 
     if not name:
         raise CatalogError(
@@ -192,7 +192,7 @@ def part_of_tools(name: str, tools: Sequence[Any], where: str, description: str 
     Raises:
         CatalogError: There is no tool, one has another type or cannot be a tool, or two have the same name.
     """
-    from callsheet.agents.tools.in_process import InProcess
+    from callsheet.agents.servers.in_process import InProcess
 
     if not tools:
         raise CatalogError(f"{where}: {name!r} holds no tool")

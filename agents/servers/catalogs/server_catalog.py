@@ -193,7 +193,7 @@ def _of_server(agent_id: str, server: ServerConfig, said: Admitted, listing: Lis
 def _connection(agent_id: str, server: ServerConfig, said: Admitted) -> object:
     if server.transport != "a2a":
         return server
-    from callsheet.agents.a2a.agent import connection
+    from callsheet.agents.servers.a2a.agent import connection
 
     return connection(agent_id, server, next(iter(said.digests.values()), None))
 

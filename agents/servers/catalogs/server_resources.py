@@ -14,9 +14,9 @@ from typing import Any
 
 import anyio
 
-from callsheet.agents.servers.limits import Limits
+from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.tool_result import Fault, Keep, Outcome, capped, failed, text_of
 from callsheet.agents.servers.transport.messages import beside_if_large
-from callsheet.agents.tools.tool_result import Fault, Keep, Outcome, capped, failed, text_of
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.mcp_format import Entries, Problem, agent_from_listing
 from callsheet.graphs.catalog.model import Agent

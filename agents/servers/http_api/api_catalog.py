@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urljoin, urlsplit
 
-from callsheet.agents.safety.faults import named_in
+from callsheet.agents.calls.limits import Limits
 from callsheet.agents.safety.origins import origin
 from callsheet.agents.safety.secrets import of_server
 from callsheet.agents.servers.catalogs.listings import LastKnown, LastListings, Listing
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
-from callsheet.agents.servers.limits import Limits
+from callsheet.agents.servers.faults import named_in
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.mcp_format import NOT_CALLABLE, Problem
 from callsheet.graphs.catalog.formats.openapi_documents import LARGEST, parsed

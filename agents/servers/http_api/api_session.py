@@ -15,12 +15,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from callsheet.agents.calls.call_context import Progress
+from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.origins import origin
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.http_api.api_catalog import api, listing_of
 from callsheet.agents.servers.session import Session
-from callsheet.agents.servers.transport.call_context import Progress
-from callsheet.agents.tools.tool_result import Fault
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.openapi_operations import META, HttpCall, Place, is_form, is_json
 from callsheet.graphs.catalog.formats.server_config import is_address

@@ -30,6 +30,7 @@ from pydantic import AnyUrl, ValidationError
 from starlette.applications import Starlette
 from starlette.routing import Route
 
+from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.servers.oauth.addresses import check_safe
 from callsheet.agents.servers.oauth.callback import (
     MOST,
@@ -43,7 +44,6 @@ from callsheet.agents.servers.oauth.callback import (
 from callsheet.agents.servers.oauth.encryption import encrypted
 from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens, Tokens, check_scope, expiry
 from callsheet.agents.servers.transport.http import BoundedBody
-from callsheet.agents.tools.tool_result import Fault
 from callsheet.graphs.catalog.errors import CallsheetError, SettingsError
 from callsheet.graphs.text.sanitizing import shown
 

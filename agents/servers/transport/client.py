@@ -28,9 +28,9 @@ from mcp.types import (
     ToolListChangedNotification,
 )
 
+from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.servers.transport.http import BoundedHttpClient
 from callsheet.agents.servers.transport.stdio import ChildProcess
-from callsheet.agents.tools.tool_result import Fault
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
 # Errors of a server become outcomes; without a handler, their tracebacks would also be printed.

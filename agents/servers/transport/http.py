@@ -14,8 +14,8 @@ from urllib.parse import urljoin, urlsplit
 import httpx2
 from mcp.shared._httpx_utils import MCP_DEFAULT_SSE_READ_TIMEOUT, MCP_DEFAULT_TIMEOUT, next_request_within_origin
 
+from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.servers.transport.messages import answer_to, beside_if_large
-from callsheet.agents.tools.tool_result import Fault
 
 _TIMEOUT = httpx2.Timeout(MCP_DEFAULT_TIMEOUT, read=MCP_DEFAULT_SSE_READ_TIMEOUT)
 _MOST_REDIRECTS, _SIGN_IN = 3, 10

@@ -18,10 +18,10 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
-from callsheet.agents.servers.limits import Limits
+from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.servers.transport.messages import parsed
 from callsheet.agents.servers.transport.process_family import family, signal_family
-from callsheet.agents.tools.tool_result import Fault
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.text.sanitizing import shown
 

@@ -25,6 +25,11 @@ _TRANSPORTS: Mapping[str, Literal["stdio", "http", "sse"]] = {
     "sse": "sse",
 }
 
+APPROVAL = "callsheet/approval"
+"""The metadata key of a LangChain tool's own policy: ``metadata={"callsheet/approval": "never"}``."""
+ApprovalPolicy = Literal["always", "risky", "never"]
+"""Which calls need approval: all, those of tools that are not known to be harmless, or none."""
+
 
 class MachineSignIn(Record):
     """How a machine signs in to a server, without a person (OAuth 2.1, client credentials).
@@ -58,7 +63,7 @@ class ServerOptions(Record):
     limits: dict[str, float] = Field(default_factory=dict)
     tools: dict[str, dict[str, float]] = Field(default_factory=dict)
     roots: tuple[str, ...] = ()
-    approval: Literal["always", "risky", "never"] | None = None
+    approval: ApprovalPolicy | None = None
     allow: tuple[str, ...] = ()
     sign_in: MachineSignIn | None = None
 

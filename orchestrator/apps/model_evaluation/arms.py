@@ -17,9 +17,9 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from langgraph.checkpoint.memory import InMemorySaver
 
 from callsheet.agents import BoundTool, Call, ModelError, ToolRegistry, Usage
+from callsheet.agents.calls.token_usage import usage_of
 from callsheet.agents.models.chat_models import answered
 from callsheet.agents.models.model_output import written_calls
-from callsheet.agents.models.token_usage import usage_of
 from callsheet.agents.work.worker_conversation import calls_of
 from callsheet.graphs import Loaded, SettingsError
 from callsheet.orchestrator.apps.model_evaluation.attempts import Attempt

@@ -8,9 +8,9 @@ from typing import Any
 
 from langchain_core.tools import BaseTool, StructuredTool
 
+from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.arguments import fit_of
-from callsheet.agents.tools.in_process import InProcess
-from callsheet.agents.tools.tool_result import Fault
+from callsheet.agents.servers.in_process import InProcess
 from callsheet.graphs import Agent, Loaded, Tool
 
 RECORDED = "The call was recorded."

@@ -133,7 +133,7 @@ def serve_command(folder: str, place: str | None, embeddings: str, *, as_json: b
     Example, in a client's mcp.json:
       {"mcpServers": {"handbook": {"command": "callsheet", "args": ["documents", "serve", "docs/"]}}}
     """
-    from callsheet.agents.tools.mcp_serving import listing, mcp_server, serve_stdio
+    from callsheet.orchestrator.server.mcp_serving import listing, mcp_server, serve_stdio
     from callsheet.retrievers.documents import DocumentTools
 
     index, found = _opened(folder, place, embeddings)

@@ -143,7 +143,7 @@ def mcp(
 def _serve_stdio(served: GatewayServer, registry: ToolRegistry) -> None:
     """Serves until the client disconnects, or the process is interrupted."""
     from callsheet.agents.servers.session_pool import beside_sessions
-    from callsheet.agents.tools.mcp_serving import serve_stdio
+    from callsheet.orchestrator.server.mcp_serving import serve_stdio
 
     def interrupted(*_: object) -> None:
         # The library reads standard input in a thread that nothing ends but its end.

@@ -25,9 +25,9 @@ from mcp.server.subscriptions import (
 )
 from pydantic import ValidationError
 
-from callsheet.agents.servers.transport.call_context import reporting_to
-from callsheet.agents.tools.mcp_serving import error_lines
+from callsheet.agents.calls.call_context import reporting_to
 from callsheet.graphs import CallsheetError, Catalog, Loaded, Tool
+from callsheet.graphs.text.arguments import error_lines
 from callsheet.graphs.text.sanitizing import counted
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, Gateway, found_text
 from callsheet.orchestrator.server.gateway.client_tools.shown_tools import (

@@ -10,7 +10,7 @@ from typing import Any
 
 from langchain_core.messages import ToolMessage
 
-from callsheet.agents.servers.transport.call_context import asked_by
+from callsheet.agents.calls.call_context import asked_by
 from callsheet.graphs import User
 from callsheet.orchestrator.server.gateway.supervised_calls import Waiting
 

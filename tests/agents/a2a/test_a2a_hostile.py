@@ -219,7 +219,7 @@ async def test_one_that_works_for_ever_is_left_at_the_limit_and_told_so() -> Non
 
 
 def test_what_speaks_a2a_is_an_extra_that_is_named(monkeypatch: Any) -> None:
-    for module in [name for name in sys.modules if name.startswith(("callsheet.agents.a2a.wire", "a2a."))]:
+    for module in [name for name in sys.modules if name.startswith(("callsheet.agents.servers.a2a.wire", "a2a."))]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "a2a.client", None)
     with pytest.raises(ImportError, match="needs the extra a2a, which is not installed: pip install a2a-sdk"):

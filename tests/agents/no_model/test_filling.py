@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from callsheet.agents.calls.plan import StepResult
 from callsheet.agents.no_model.filling import fill, spread, unanswered
 from callsheet.agents.no_model.units_and_zones import total, unit_in, zone_of
 from callsheet.agents.no_model.values import in_words, values_in
-from callsheet.agents.planning.plan import StepResult
 from callsheet.graphs import Agent, Tool
 
 TEXT, NUMBER = {"type": "string"}, {"type": "number"}

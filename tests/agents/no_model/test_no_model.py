@@ -11,7 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
-from callsheet.agents.approval.assurance import assurance_of
+from callsheet.agents.registry.assurance import assurance_of
 from callsheet.graphs import Policy, ServerConfig, Tool
 from callsheet.graphs.catalog.formats.server_config import ServerOptions
 from callsheet.graphs.trust.consent import starts_of

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from callsheet.agents.planning.plan import Plan, Step
+from callsheet.agents.calls.plan import Plan, Step
 from callsheet.agents.planning.planner import decompose
 from callsheet.graphs import PlanError
 from scripted_model import ScriptedModel, calls

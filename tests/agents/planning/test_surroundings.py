@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from langchain_core.tools import tool
 
-from callsheet.agents.tools.in_process import InProcess
+from callsheet.agents.servers.in_process import InProcess
 from callsheet.agents.work.context import folders_of, surroundings
 from callsheet.graphs import Catalog, ServerConfig
 from callsheet.graphs.catalog.formats.mcp_format import Problem

@@ -15,7 +15,7 @@ from sqlalchemy import create_engine
 
 from callsheet import Settings, create_supervisor
 from callsheet.agents import Limits, ToolRegistry
-from callsheet.agents.tools.tool_result import outcome_of
+from callsheet.agents.calls.tool_result import outcome_of
 from callsheet.graphs import load
 
 with warnings.catch_warnings():

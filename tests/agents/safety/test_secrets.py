@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from callsheet.agents.calls.tool_result import Outcome
 from callsheet.agents.safety.secrets import (
     LostSecretError,
     Redaction,
@@ -15,7 +16,6 @@ from callsheet.agents.safety.secrets import (
     is_secret_name,
     of_server,
 )
-from callsheet.agents.tools.tool_result import Outcome
 from callsheet.graphs import ServerConfig
 
 SCHEMA: dict[str, Any] = {

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from callsheet.agents.servers.limits import Limits
+from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.tool_result import Outcome
 from callsheet.agents.servers.session_pool import SessionPool
-from callsheet.agents.tools.tool_result import Outcome
 from servers import HANG, HttpServer, until
 
 LIMITS = Limits(start=HANG, list=HANG, call=HANG, message=1_000_000, failures=20)

@@ -10,6 +10,9 @@ from typing import Any, cast
 import pytest
 from mcp import MCPError
 
+from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.registry.call_check import hidden_resource
 from callsheet.agents.servers.catalogs.server_resources import (
     MOST_RESOURCES,
     entries_of,
@@ -19,9 +22,6 @@ from callsheet.agents.servers.catalogs.server_resources import (
     read_request,
     resources_of,
 )
-from callsheet.agents.servers.limits import Limits
-from callsheet.agents.tools.call_check import hidden_resource
-from callsheet.agents.tools.tool_result import Fault
 from callsheet.graphs import Catalog, Loaded, Policy, User
 
 BOTH = SimpleNamespace(resources=True, prompts=True)

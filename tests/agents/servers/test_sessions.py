@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from callsheet.agents.servers.limits import Limits
+from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.tool_result import Outcome
 from callsheet.agents.servers.session_pool import SessionPool, end_all
-from callsheet.agents.tools.tool_result import Outcome
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from servers import FIXTURES, HANG, alive, until
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.servers.catalogs import listings
 from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.agents.servers.transport.stdio import environment_of, program_of
-from callsheet.agents.tools.tool_result import Fault
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
 HUNG = "import time; time.sleep(60)"

@@ -14,13 +14,13 @@ from langchain_core.tools import tool
 from mcp import MCPError
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 
-from callsheet.agents.safety.faults import Faults
+from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.tool_result import KeptResults, Outcome, failed, outcome_of
 from callsheet.agents.safety.secrets import Redaction
+from callsheet.agents.servers import in_process
 from callsheet.agents.servers.circuit_breaker import Circuits
-from callsheet.agents.servers.limits import Limits
+from callsheet.agents.servers.faults import Faults
 from callsheet.agents.servers.session_pool import SessionPool
-from callsheet.agents.tools import in_process
-from callsheet.agents.tools.tool_result import KeptResults, Outcome, failed, outcome_of
 from callsheet.graphs import SettingsError
 from servers import Servers
 

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.server
 SERVED = """
 import asyncio
 from langchain_core.tools import tool
-from callsheet.agents.tools.mcp_serving import mcp_server, serve_stdio
+from callsheet.orchestrator.server.mcp_serving import mcp_server, serve_stdio
 
 @tool
 def double(text: str) -> str:

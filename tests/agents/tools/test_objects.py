@@ -15,7 +15,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import InjectedState, ToolRuntime
 from langgraph.types import Command
 
-from callsheet.agents.tools.registry import ToolRegistry
+from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.graphs import Agent, Catalog, CatalogError, load
 from scripted_model import ScriptedModel
 

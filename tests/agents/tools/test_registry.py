@@ -13,12 +13,12 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool, ToolException, tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
+from callsheet.agents.calls.limits import Limits
+from callsheet.agents.registry import tool_registry as registry_module
+from callsheet.agents.registry.binding import BoundTool, bound_tool
+from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.servers.catalogs.catalog_sources import load_servers
-from callsheet.agents.servers.limits import Limits
-from callsheet.agents.tools import registry as registry_module
-from callsheet.agents.tools.binding import BoundTool, bound_tool
-from callsheet.agents.tools.in_process import InProcess
-from callsheet.agents.tools.registry import ToolRegistry
+from callsheet.agents.servers.in_process import InProcess
 from callsheet.graphs.catalog.errors import UnknownNameError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Agent, Catalog, Tool

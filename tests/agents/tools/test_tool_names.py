@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from callsheet.agents.tools.binding import model_names
+from callsheet.agents.registry.binding import model_names
 from callsheet.graphs import Agent, Catalog, Tool
 
 NAME = re.compile(r"^[a-zA-Z0-9_-]{1,64}$")

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from callsheet import Settings, create_arag
-from callsheet.agents.work.document_reader import FORCED, checked
+from callsheet.orchestrator.apps.document_reader import FORCED, checked
 
 Say = dict[str, Callable[..., AIMessage]]
 

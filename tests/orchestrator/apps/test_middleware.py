@@ -14,7 +14,7 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command
 
 from callsheet.agents import BoundTool, ToolRegistry
-from callsheet.agents.tools.binding import names_of
+from callsheet.agents.registry.binding import names_of
 from callsheet.graphs import SettingsError
 from callsheet.orchestrator import CallsheetTools
 from callsheet.retrievers import AgentGraphRetriever

@@ -12,9 +12,9 @@ from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolM
 
 from callsheet import AgentGraphRetriever, Settings, ToolRegistry, create_supervisor, load
 from callsheet.agents.models.chat_models import chat_model
-from callsheet.agents.tools.in_process import tool_model
-from callsheet.agents.work.document_reader import READER
+from callsheet.agents.servers.in_process import tool_model
 from callsheet.orchestrator.apps.document_library import Library
+from callsheet.orchestrator.apps.document_reader import READER
 from callsheet.orchestrator.apps.folder_agent import document_tool
 from callsheet.retrievers.documents.document_overview import overview_of
 

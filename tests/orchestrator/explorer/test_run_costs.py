@@ -11,7 +11,7 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from callsheet.agents import Price, Prices, Usage, read_prices
-from callsheet.agents.models.token_usage import usage_of, with_usage_of
+from callsheet.agents.calls.token_usage import usage_of, with_usage_of
 from callsheet.graphs import Catalog, SettingsError
 from explored import explorer
 from hostile import BREAKOUT

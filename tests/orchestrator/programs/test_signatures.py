@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from callsheet.agents.programs.program_run import definition, functions_of, stubs
-from callsheet.agents.tools.binding import BoundTool, bound_tool
+from callsheet.agents.registry.binding import BoundTool, bound_tool
 from callsheet.graphs import Tool
 
 

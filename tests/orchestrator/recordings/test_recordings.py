@@ -26,7 +26,7 @@ from pydantic import Field
 
 from callsheet import AgentGraphRetriever, Settings, create_supervisor
 from callsheet.agents import Prompts
-from callsheet.agents.tools.in_process import InProcess
+from callsheet.agents.servers.in_process import InProcess
 from callsheet.graphs import Loaded, load
 
 FOLDER = Path(__file__).parent

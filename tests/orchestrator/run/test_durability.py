@@ -18,8 +18,8 @@ from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
 from callsheet.agents import checkpointer
-from callsheet.agents.approval import run_claim
-from callsheet.agents.approval.run_claim import InThreads
+from callsheet.agents.calls import run_claim
+from callsheet.agents.calls.run_claim import InThreads
 
 RATE, NOTE = "look up the rate of USD", "write a note with it"
 STEPS = (("1", RATE, []), ("2", NOTE, ["1"]))

@@ -38,7 +38,7 @@ def answer(app: Any, state: Any, answer: Any) -> Any:
 @pytest.fixture
 def app(catalog: Any, scripted: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Nobody answers as soon as a test: a run that resumes need not wait until the one before has surely ended."""
-    monkeypatch.setattr("callsheet.agents.approval.run_claim._PASSING_ON", 0.1)
+    monkeypatch.setattr("callsheet.agents.calls.run_claim._PASSING_ON", 0.1)
     return compiled(catalog, scripted)
 
 

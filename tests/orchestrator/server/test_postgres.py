@@ -13,7 +13,7 @@ from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
 from callsheet.agents import ConcurrentRunError
-from callsheet.agents.approval import run_claim
+from callsheet.agents.calls import run_claim
 
 RATE, NOTE = "look up the rate of USD", "write a note with it"
 GIVEN: Any = {"messages": [HumanMessage(f"Please {RATE}, and {NOTE}")]}

@@ -14,7 +14,7 @@ from servers import CHAOS, FIXTURES
 CAP = 5_000_000
 PROGRAM = """
 import asyncio, json, resource, sys
-from callsheet.agents.servers.limits import Limits
+from callsheet.agents.calls.limits import Limits
 from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 

@@ -9,8 +9,8 @@ import pytest
 from langchain_core.tools import BaseTool, ToolException
 from mcp import Client
 
-from callsheet.agents.tools.mcp_serving import listing, mcp_server
 from callsheet.graphs import Catalog, agent_from_listing
+from callsheet.orchestrator.server.mcp_serving import listing, mcp_server
 from callsheet.retrievers.documents import DocumentIndex, DocumentTools
 from callsheet.retrievers.selection.budget import SchemaTokens
 

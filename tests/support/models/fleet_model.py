@@ -9,7 +9,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from callsheet.agents.tools.binding import NEED_TOOL, names_of
+from callsheet.agents.registry.binding import NEED_TOOL, names_of
 from deciding_model import DecidingModel, called
 
 _STEP = re.compile(r"<step id='(.*?)'>\n(.*?)\n<result>\n(.*?)\n</result>\n</step>", re.DOTALL)

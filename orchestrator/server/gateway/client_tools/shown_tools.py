@@ -14,7 +14,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from mcp import types
 from pydantic import BaseModel, ConfigDict, Field
 
-from callsheet.agents.tools.binding import names_of, object_schema
+from callsheet.agents.registry.binding import names_of, object_schema
 from callsheet.graphs import Catalog, Tool, shown, shown_schema
 from callsheet.orchestrator.server.gateway.catalog_gateway import MOST_READ
 

@@ -15,7 +15,7 @@ from signed_in_server import SignedInServer, signed_in_server
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SignedInServer]:
     monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("CALLSHEET_KEY", "k" * 32)
-    monkeypatch.setattr("callsheet.agents.approval.run_claim._PASSING_ON", 0.1)
+    monkeypatch.setattr("callsheet.agents.calls.run_claim._PASSING_ON", 0.1)
     with signed_in_server() as started:
         yield started
 

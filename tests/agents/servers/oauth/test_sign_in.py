@@ -11,12 +11,12 @@ import httpx2
 import pytest
 
 from callsheet.agents import SessionPool, ToolRegistry
+from callsheet.agents.calls.call_context import for_user
+from callsheet.agents.calls.tool_result import Outcome
 from callsheet.agents.servers.oauth.addresses import check_safe
 from callsheet.agents.servers.oauth.encryption import encrypted
 from callsheet.agents.servers.oauth.sign_in import browser_sign_in
 from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens, Tokens
-from callsheet.agents.servers.transport.call_context import for_user
-from callsheet.agents.tools.tool_result import Outcome
 from callsheet.graphs import Agent, Catalog, Loaded, SettingsError, Tool, User
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, read_servers
 from signed_in_server import MACHINE, SECRET, SignedInServer, browse, signed_in_server

@@ -15,8 +15,8 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.tools import BaseTool, tool
 from mcp import Client, MCPError, StdioServerParameters
 
-from callsheet.agents.tools.mcp_serving import listing, mcp_server
 from callsheet.graphs import Agent, Catalog, Tool, agent_from_listing
+from callsheet.orchestrator.server.mcp_serving import listing, mcp_server
 from callsheet.retrievers import AgentGraphRetriever, CatalogTools
 from callsheet.retrievers.selection.budget import SchemaTokens
 from commands import run

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from mcp import types
 
-from callsheet.agents.tools.binding import names_of
+from callsheet.agents.registry.binding import names_of
 from callsheet.graphs import Agent, Catalog, Tool
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller
 from callsheet.orchestrator.server.gateway.client_tools.shown_tools import DirectTools, definition

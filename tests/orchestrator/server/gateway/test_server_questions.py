@@ -12,10 +12,10 @@ import pytest
 from langchain_core.messages import ToolMessage
 from mcp import types
 
+from callsheet.agents.calls.call_context import ask_of_caller
+from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import Redaction
 from callsheet.agents.servers.server_questions import ServerQuestions
-from callsheet.agents.servers.transport.call_context import ask_of_caller
-from callsheet.agents.tools.tool_result import Fault
 from callsheet.graphs import User
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, UnknownCallError
 from callsheet.orchestrator.server.gateway.question_relay import QuestionRelay

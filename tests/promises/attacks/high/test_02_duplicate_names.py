@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from callsheet.agents import ToolRegistry
-from callsheet.agents.tools.binding import names_of
+from callsheet.agents.registry.binding import names_of
 from callsheet.graphs import digest, load
 from callsheet.graphs.trust.changes import diff_of, told
 from fleet import Fleet, definition

@@ -223,7 +223,7 @@ async def test_another_process(notebook: Notebook, tmp_path: Path, monkeypatch: 
             other.communicate()
         with monkeypatch.context() as elsewhere:  # where another process may have that number, or none
             elsewhere.setattr(
-                "callsheet.agents.approval.run_claim._machine", lambda: "a container of the same name", raising=False
+                "callsheet.agents.calls.run_claim._machine", lambda: "a container of the same name", raising=False
             )
             with pytest.raises(ConcurrentRunError, match=f"process {other.pid} on "):
                 await app.ainvoke(None, THREAD)

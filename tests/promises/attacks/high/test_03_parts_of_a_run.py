@@ -14,7 +14,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from callsheet import create_supervisor
 from callsheet.agents import ConcurrentRunError
-from callsheet.agents.approval import run_claim
+from callsheet.agents.calls import run_claim
 from forked import Forked
 from notebook import Notebook
 

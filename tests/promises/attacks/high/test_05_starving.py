@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from callsheet.agents import Limits, ToolRegistry
+from callsheet.agents.calls.tool_result import outcome_of
 from callsheet.agents.safety import arguments
 from callsheet.agents.servers.session_pool import SessionPool
-from callsheet.agents.tools.tool_result import outcome_of
 from callsheet.graphs import Agent, Catalog, ServerConfig, Tool, load
 from fleet import Fleet, definition
 from servers import FIXTURES, HANG

@@ -17,8 +17,8 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from callsheet import AgentGraphRetriever, Settings, create_supervisor
+from callsheet.agents.calls.tool_result import KeptResults
 from callsheet.agents.safety.secrets import Redaction, of_server
-from callsheet.agents.tools.tool_result import KeptResults
 from callsheet.graphs import Loaded, ServerConfig, load
 from callsheet.graphs.dependencies import ObservationLog
 from callsheet.graphs.text.secret_patterns import masked, secrets_in

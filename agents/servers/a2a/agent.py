@@ -10,21 +10,20 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from callsheet.agents.approval.assurance import APPROVAL, ApprovalPolicy
+from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.servers.app_tool import TOOL_NAME, summary_line, tool_of_remote_agent
 from callsheet.agents.servers.catalogs.listings import Listing
-from callsheet.agents.servers.limits import Limits
-from callsheet.agents.tools.app_tool import TOOL_NAME, summary_line, tool_of_remote_agent
-from callsheet.agents.tools.in_process import CALL_LIMITS, InProcess
-from callsheet.agents.tools.tool_result import Fault
-from callsheet.graphs.catalog.formats.server_config import ServerConfig, ServerOptions
+from callsheet.agents.servers.in_process import CALL_LIMITS, InProcess
+from callsheet.graphs.catalog.formats.server_config import APPROVAL, ApprovalPolicy, ServerConfig, ServerOptions
 from callsheet.graphs.text.sanitizing import shown
 from callsheet.graphs.trust.pins import digests
 
 if TYPE_CHECKING:
     from a2a.types import AgentCard, Message
 
-    from callsheet.agents.a2a.wire import Exchange, Wire
-    from callsheet.agents.tools.app_tool import RemoteConversation
+    from callsheet.agents.servers.a2a.wire import Exchange, Wire
+    from callsheet.agents.servers.app_tool import RemoteConversation
 
 _MOST_SKILLS = 30
 _PAUSES = (0.2, 0.5, 1.0, 2.0)
@@ -68,7 +67,7 @@ async def read_card(server: ServerConfig, limits: Limits, environ: Mapping[str, 
         Fault: There is no usable card.
         ImportError: The A2A client is not installed; the message names it.
     """
-    from callsheet.agents.a2a.wire import wired
+    from callsheet.agents.servers.a2a.wire import wired
 
     async with wired(server, limits, environ) as (wire, card):
         return _listing(wire, card)
@@ -111,7 +110,7 @@ class _Endpoint:
 
     @asynccontextmanager
     async def _wired(self) -> AsyncIterator[Wire]:
-        from callsheet.agents.a2a.wire import wired
+        from callsheet.agents.servers.a2a.wire import wired
 
         async with wired(self.server, CALL_LIMITS.get() or Limits()) as (wire, card):
             if self.accepted not in (None, digests(_listing(wire, card).tools).get(TOOL_NAME)):
@@ -135,7 +134,7 @@ def _described(card: AgentCard) -> str:
 
 async def _exchange(wire: Wire, message: Message, tell: _Teller) -> Exchange:
     """Sends a message and reads the reply to its end; if that is interrupted, the task is cancelled."""
-    from callsheet.agents.a2a.wire import Exchange
+    from callsheet.agents.servers.a2a.wire import Exchange
 
     exchange = Exchange(most=wire.limits.message)
     try:
@@ -204,7 +203,7 @@ def _message(talk: RemoteConversation) -> Message:
 
 
 def _question(agent_id: str, exchange: Exchange) -> dict[str, Any]:
-    from callsheet.agents.a2a.wire import data_of, text_of
+    from callsheet.agents.servers.a2a.wire import data_of, text_of
 
     asked = [*(part for parts in exchange.made.values() for part in parts), *exchange.said]
     text, data = text_of(asked), data_of(asked)
@@ -216,7 +215,7 @@ def _question(agent_id: str, exchange: Exchange) -> dict[str, Any]:
 
 
 def _answer(exchange: Exchange) -> tuple[str, Any]:
-    from callsheet.agents.a2a.wire import data_of, text_of
+    from callsheet.agents.servers.a2a.wire import data_of, text_of
 
     parts = exchange.parts
     found = data_of(parts)

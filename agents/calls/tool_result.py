@@ -17,8 +17,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
+from callsheet.agents.calls.limits import Limits
 from callsheet.agents.safety.error_texts import is_error
-from callsheet.agents.servers.limits import Limits
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.storage import cache_folder, private_folder
 from callsheet.graphs.text.sanitizing import clean

@@ -282,7 +282,7 @@ def _field_for_request(agent_id: str, app: Runnable[Any, Any]) -> str | None:
 
 def _config(app: Runnable[Any, Any]) -> RunnableConfig | None:
     """A new thread for an app with its own checkpointer, if the calling run has none."""
-    from callsheet.agents.approval.run_claim import checkpointer
+    from callsheet.agents.calls.run_claim import checkpointer
 
     if checkpointer() is not None or not getattr(app, "checkpointer", None):
         return None
@@ -292,7 +292,7 @@ def _config(app: Runnable[Any, Any]) -> RunnableConfig | None:
 @contextmanager
 def _askable() -> Iterator[None]:
     """Passes interrupts on if the run can wait for the answer."""
-    from callsheet.agents.approval.run_claim import checkpointer
+    from callsheet.agents.calls.run_claim import checkpointer
 
     try:
         yield

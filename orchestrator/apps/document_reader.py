@@ -18,8 +18,8 @@ from pydantic import ValidationError
 
 from callsheet.agents.models.chat_models import answered
 from callsheet.agents.models.model_output import written_call
-from callsheet.agents.tools.mcp_serving import error_lines
 from callsheet.graphs.catalog.errors import CallsheetError
+from callsheet.graphs.text.arguments import error_lines
 from callsheet.graphs.text.regex import linear
 
 READER = """\

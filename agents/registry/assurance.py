@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from callsheet.agents.safety.tool_effects import Harm, harm_of
-from callsheet.agents.tools.in_process import InProcess
+from callsheet.agents.servers.in_process import InProcess
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.formats.server_config import ServerConfig
+from callsheet.graphs.catalog.formats.server_config import APPROVAL, ApprovalPolicy, ServerConfig
 from callsheet.graphs.catalog.model import Tool
 from callsheet.graphs.trust.policy import hints
-
-ApprovalPolicy = Literal["always", "risky", "never"]
-"""Which calls need approval: all, those of tools that are not known to be harmless, or none."""
-APPROVAL = "callsheet/approval"
-"""The metadata key of a LangChain tool's own policy: ``metadata={"callsheet/approval": "never"}``."""
-
 
 _DESTROYS = "This tool may delete or overwrite something"
 

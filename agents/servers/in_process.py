@@ -18,12 +18,12 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
 
-from callsheet.agents.models.token_usage import Usage
+from callsheet.agents.calls.background_loop import LOOP
+from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.token_usage import Usage
+from callsheet.agents.calls.tool_result import Fault, Keep, Outcome, capped, failed, text_of
 from callsheet.agents.safety.error_texts import is_error_of
-from callsheet.agents.servers.background_loop import LOOP
-from callsheet.agents.servers.limits import Limits
-from callsheet.agents.tools.app_tool import APP
-from callsheet.agents.tools.tool_result import Fault, Keep, Outcome, capped, failed, text_of
+from callsheet.agents.servers.app_tool import APP
 from callsheet.graphs.text.sanitizing import clean
 
 _CALL_ID = "callsheet"

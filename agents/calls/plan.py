@@ -10,9 +10,9 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from callsheet.agents.models.token_usage import Usage
-from callsheet.agents.planning.drafts import Question
-from callsheet.agents.tools.tool_result import Effect, Kind
+from callsheet.agents.calls.questions import Question
+from callsheet.agents.calls.token_usage import Usage
+from callsheet.agents.calls.tool_result import Effect, Kind
 from callsheet.graphs.catalog.errors import PlanError
 
 Mode = Literal["none", "once", "adaptive"]

@@ -9,19 +9,19 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from callsheet.agents.approval.assurance import Assurance, assurance_of
+from callsheet.agents.calls.call_context import Permit, for_user
+from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.tool_result import Outcome, failed
+from callsheet.agents.registry.assurance import Assurance, assurance_of
+from callsheet.agents.registry.binding import BoundTool, bound_tool, model_names
+from callsheet.agents.registry.call_check import AGREED, Unchanged, objection, why_not
 from callsheet.agents.safety.arguments import Fit, FitTo, fit_of, fit_of_call
 from callsheet.agents.safety.secrets import Secrets, with_secrets
+from callsheet.agents.servers import in_process
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.catalogs.server_catalog import with_agent
-from callsheet.agents.servers.limits import Limits
+from callsheet.agents.servers.in_process import InProcess
 from callsheet.agents.servers.session_pool import SessionPool
-from callsheet.agents.servers.transport.call_context import Permit, for_user
-from callsheet.agents.tools import in_process
-from callsheet.agents.tools.binding import BoundTool, bound_tool, model_names
-from callsheet.agents.tools.call_check import AGREED, Unchanged, objection, why_not
-from callsheet.agents.tools.in_process import InProcess
-from callsheet.agents.tools.tool_result import Outcome, failed
 from callsheet.graphs.catalog.errors import CallsheetError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.loaded import CatalogSource, Loaded

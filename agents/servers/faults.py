@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from callsheet.agents.calls.tool_result import Effect, Fault
 from callsheet.agents.safety.secrets import Redaction
-from callsheet.agents.tools.tool_result import Effect, Fault
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
 if TYPE_CHECKING:

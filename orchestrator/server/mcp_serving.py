@@ -14,6 +14,8 @@ from langchain_core.tools import BaseTool, ToolException
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ValidationError
 
+from callsheet.graphs.text.arguments import error_lines
+
 if TYPE_CHECKING:
     from mcp.server import Server
 
@@ -134,8 +136,3 @@ def _are_pipes() -> bool:
     except (AttributeError, OSError, ValueError):  # replaced or closed
         return False
     return not shared and all(stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) for mode in modes)
-
-
-def error_lines(error: ValidationError) -> str:
-    """The errors of a validation, each with its place."""
-    return "; ".join(f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}" for one in error.errors())

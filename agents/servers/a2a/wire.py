@@ -15,10 +15,10 @@ from typing import Any, Self, cast
 from a2a.helpers import get_data_parts
 from a2a.types import Artifact, Message, Part, StreamResponse, Task, TaskState, TaskStatus
 
-from callsheet.agents.safety.faults import named_in
+from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.tool_result import Effect, Fault
 from callsheet.agents.safety.secrets import hide_in_logs, of_server
-from callsheet.agents.servers.limits import Limits
-from callsheet.agents.tools.tool_result import Effect, Fault
+from callsheet.agents.servers.faults import named_in
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
 try:

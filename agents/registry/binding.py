@@ -16,7 +16,7 @@ from typing import Any
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import StructuredTool, ToolException
 
-from callsheet.agents.tools.tool_result import Outcome
+from callsheet.agents.calls.tool_result import Outcome
 from callsheet.graphs.catalog.model import Tool
 from callsheet.graphs.text.json_schema import shown_schema
 from callsheet.graphs.text.sanitizing import shown

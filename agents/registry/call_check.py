@@ -7,11 +7,11 @@ from contextvars import ContextVar
 from typing import Any
 from urllib.parse import unquote
 
+from callsheet.agents.calls.call_context import USER
 from callsheet.agents.safety.arguments import FitTo, outside
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.catalogs.server_resources import RESOURCE, TEMPLATE, read_request
-from callsheet.agents.servers.transport.call_context import USER
-from callsheet.agents.tools.in_process import InProcess
+from callsheet.agents.servers.in_process import InProcess
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.loaded import Loaded
 from callsheet.graphs.catalog.model import Tool
