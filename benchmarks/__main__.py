@@ -5,91 +5,185 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from benchmarks.measurements.run import outcomes, summary
-from benchmarks.methods.rivals import rivals_there
-from benchmarks.methods.rivals.compare import beside_rivals, worth_comparing
-from benchmarks.report import headline, result_files, tables
+from benchmarks import fleet, latency, models, report
+from benchmarks.measurements import arag, dependencies, nothing_fits, toolkg
+from benchmarks.rankings import outcomes, summary
+from benchmarks.rivals import beside_rivals, rivals_there, worth_comparing
+from benchmarks.search import World, vectors_of_this_run
 from benchmarks.sets.cases import Benchmark
 from benchmarks.sets.loaders import load_benchmarks
-from benchmarks.special import QUICK, SPECIAL, Options, Say, worlds
+
+QUICK = 60
+Body = Mapping[str, object]
+Say = Callable[[str], None]
+Special = Callable[[Any, Say], Body | str]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; 1 when there was nothing to measure."""
     options = _parsed(arguments)
     if options.tables:
-        tables.write_page(kept := result_files.read_all())
-        tables.put_between(headline.PAGE, headline.BEGIN, headline.END, headline.headline(kept))
+        results = report.read_all()
+        report.put_between(report.PAGE, report.TABLES, report.page(results))
+        report.put_between(report.README, report.FIGURES, report.headline(results))
         return 0
-    say = _sayer(time.perf_counter())
+    started = time.perf_counter()
+
+    def say(line: str) -> None:
+        print(f"[{time.perf_counter() - started:4.0f} s] {line}", file=sys.stderr, flush=True)
+
     benches, missing = load_benchmarks(options.data, options.only)
     for line in missing:
         say(line)
-    if options.rivals:
+    if options.rivals or options.rivals_python:
         return _against_rivals(benches, options, say)
-    _against_baselines(benches, options, say)
+    for bench, world in _worlds([bench for bench in benches if bench.levels], options):
+        say(bench.name)
+        levels = {level: summary(bench, level, dict(outcomes(bench, level, world))) for level in bench.levels}
+        _keep(bench.name, {"about": bench.about, "levels": levels}, options)
     special = [name for name in SPECIAL if not options.only or name in options.only]
     for name in special:
         say(name)
-        if body := SPECIAL[name](options, say):
+        body = SPECIAL[name](options, say)
+        if isinstance(body, str):
+            say(f"{name}: left out, {body}")
+        elif body:
             _keep(name, body, options)
     say("done")
     return 0 if benches or special else 1
 
 
-def _parsed(arguments: Sequence[str] | None) -> Options:
+def _parsed(arguments: Sequence[str] | None) -> Any:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     data = Path("../shared/benchmarks")
     parser.add_argument("--data", type=Path, default=data, help="folder that holds a folder a data set")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help=f"a data set, {', '.join(SPECIAL)}")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} queries each; no results are written")
     parser.add_argument(
-        "--scale",
-        action="store_true",
-        help="latency also with 100,000 tools; large catalogs in Postgres",
+        "--scale", action="store_true", help="latency also with 100,000 tools; large catalogs in Postgres"
     )
     parser.add_argument("--rivals", action="store_true", help="measure beside other programs, and nothing else")
     parser.add_argument("--rivals-python", type=Path, metavar="PATH", help="the Python that has them; sets --rivals")
     parser.add_argument("--tables", action="store_true", help="only write the tables of the docs")
     parser.add_argument("--fleet", type=Path, metavar="MCP.JSON", help="installed servers, for what is called fleet")
     parser.add_argument("--model", metavar="PROVIDER:NAME", help="a chat model, for what is called model")
-    found = vars(parser.parse_args(arguments))
-    return Options(**{**found, "rivals": found["rivals"] or found["rivals_python"] is not None})
+    return parser.parse_args(arguments)
 
 
-def _against_baselines(benches: Sequence[Benchmark], options: Options, say: Say) -> None:
-    for bench, world in worlds([bench for bench in benches if bench.levels], options):
-        say(bench.name)
-        levels = {level: summary(bench, level, dict(outcomes(bench, level, world))) for level in bench.levels}
-        _keep(bench.name, {"about": bench.about, "levels": levels}, options)
+def _worlds(benches: Sequence[Benchmark], options: Any) -> list[tuple[Benchmark, World]]:
+    """Each benchmark with the texts and vectors of its catalog; those of one catalog share them."""
+    vectors, published = vectors_of_this_run(), vectors_of_this_run(tuned=False)
+    known: dict[int, World] = {}
+    return [
+        (
+            bench.sample(QUICK) if options.quick else bench,
+            known.setdefault(id(bench.catalog), World(bench.catalog, vectors, published)),
+        )
+        for bench in benches
+    ]
 
 
-def _against_rivals(benches: Sequence[Benchmark], options: Options, say: Say) -> int:
+def _against_rivals(benches: Sequence[Benchmark], options: Any, say: Say) -> int:
     python = rivals_there(options.rivals_python, say)
     if python is None:
         return 1
-    for bench, world in worlds(list(filter(worth_comparing, benches)), options):
+    for bench, world in _worlds(list(filter(worth_comparing, benches)), options):
         say(f"rivals on {bench.name}")
         _keep(f"rivals-{bench.name}", beside_rivals(bench, world, python, say), options)
     say("done")
     return 0
 
 
-def _keep(name: str, body: Mapping[str, object], options: Options) -> None:
-    document = {**body, **result_files.circumstances()}
+def _keep(name: str, body: Body, options: Any) -> None:
+    document = {**body, **report.circumstances()}
     if not options.quick:
-        result_files.write(name, document)
-    print("\n".join(tables.section(name, document)), flush=True)
+        report.write(name, document)
+    print("\n".join(report.section(name, document)), flush=True)
 
 
-def _sayer(started: float) -> Say:
-    def say(line: str) -> None:
-        print(f"[{time.perf_counter() - started:4.0f} s] {line}", file=sys.stderr, flush=True)
+def _on_sets(names: Sequence[str], measured: Callable[[list[tuple[Benchmark, World]]], Body]) -> Special:
+    """What is measured on some sets; left out where none is there."""
 
-    return say
+    def special(options: Any, say: Say) -> Body | str:
+        benches, missing = load_benchmarks(options.data, names)
+        return measured(_worlds(benches, options)) if benches else "; ".join(missing)
+
+    return special
+
+
+def _on_one(name: str, measured: Callable[[Benchmark, World], Body]) -> Special:
+    return _on_sets([name], lambda worlds: measured(*next(one for one in worlds if one[0].name == name)))
+
+
+def _on_documents(folder: str, measured: Callable[[Path], Body]) -> Special:
+    return lambda options, say: (
+        measured(options.data) if (options.data / folder).is_dir() else f"there is no {options.data / folder}"
+    )
+
+
+def _capabilities(options: Any, say: Say) -> Body | str:
+    body = toolkg.measure_capabilities(options.data)
+    return body or f"there is neither {options.data}/livemcpbench nor ../fleet beside {options.data}"
+
+
+def _latency(options: Any, say: Say) -> Body:
+    benches, _ = load_benchmarks(options.data, ["livemcpbench-steps"])
+    known = (benches[0].catalog, [case.query for case in benches[0].queries]) if benches else None
+    return latency.measure(known, quick=options.quick, scale=options.scale, say=say)
+
+
+def _scale(sizes: Sequence[int]) -> Special:
+    return lambda options, say: latency.measure_scale(sizes, say) if options.scale else "without --scale"
+
+
+def _model_arms(options: Any, say: Say) -> Body | str:
+    if options.model is None:
+        return "--model names no chat model"
+    folder = options.data / models.SET
+    return models.measure(options.data, options.model) if folder.is_dir() else f"there is no {folder}"
+
+
+def _model_demo(options: Any, say: Say) -> Body | str:
+    return models.measure_demo(options.model) if options.model else "--model names no chat model"
+
+
+def _fleet(with_model: bool) -> Special:
+    """Tasks over installed servers, by the gold path or with a chat model."""
+
+    def special(options: Any, say: Say) -> Body | str:
+        tasks = options.data.parent / "fleet" / "tasks.json"
+        if options.fleet is None or not tasks.is_file():
+            return f"there is no {tasks}" if options.fleet else "--fleet names no mcp.json of installed servers"
+        if not with_model:
+            return fleet.measure(options.fleet, tasks, say)
+        if options.model is None:
+            return "--model names no chat model"
+        return models.measure_fleet(options.fleet, tasks, options.model)
+
+    return special
+
+
+SPECIAL: Mapping[str, Special] = {
+    "nothing-fits": _on_sets(nothing_fits.SETS, nothing_fits.measure),
+    "capabilities": _capabilities,
+    "discovery": _on_one(toolkg.SET, toolkg.measure_discovery),
+    "inferred-edges": _on_sets(dependencies.SETS, dependencies.measure_edges),
+    "inferred-retrieval": _on_sets([dependencies.RANKED], dependencies.measure_ranks),
+    "arag-hotpotqa": _on_documents("hotpotqa", arag.on_hotpotqa),
+    "arag-medical": _on_documents("graphrag-bench", arag.on_medical),
+    "latency": _latency,
+    "scale": _scale(latency.SCALE_SIZES),
+    "scale-million": _scale(latency.MILLION),
+    "model-arms": _model_arms,
+    "model-demo": _model_demo,
+    "fleet-tasks": _fleet(with_model=False),
+    "model-fleet": _fleet(with_model=True),
+}
+"""What is measured beside the rankings, by the name of its results file: its body, or why it is left out."""
 
 
 if __name__ == "__main__":

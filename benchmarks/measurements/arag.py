@@ -1,55 +1,263 @@
-"""A-RAG without a language model: what is read for each retrieved token, with and without each interface."""
+"""A-RAG without a language model: which interface to call next, by rules, and what is read for each retrieved token.
+
+Key phrases first, then meaning, then reading; from what was read to the names in it, for a second hop. Measured with
+and without each interface.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from benchmarks.measurements.interface_rules import Call, Interface, Rules, asked_for, moves
-from benchmarks.report.statistics import Bootstrap, Interval
+from benchmarks.bootstrap import Bootstrap, cell, short
 from benchmarks.sets.reading import BEARING, Collected, hotpotqa, medical
 from callsheet.retrievers.documents import (
     DocumentIndex,
     Hits,
     Reading,
     chunk_read,
+    content_words,
     estimated_tokens,
     keyword_search,
     names,
     search_and_read,
     semantic_search,
 )
+from callsheet.retrievers.documents.indexing.keyword_index import rarity
+from callsheet.retrievers.documents.phrases import first_line, plain
+
+Scores = NDArray[np.floating[Any]]
+_COUNTED = 2
+
+
+class Words:
+    """The occurrences of keywords in the chunks of ``index.lexicon.ids``.
+
+    ``rarity`` is ``(keys,)``, 1 for a keyword in one chunk, near 0 for one in nearly all, 0 for one in none. Of shape
+    ``(chunks, keys)``: ``held``, number of occurrences, up to 2, divided by 2, and ``title``, the share of the keyword
+    in the chunk's title.
+    """
+
+    def __init__(self, index: DocumentIndex, keywords: Sequence[str]) -> None:
+        self.keys = tuple(dict.fromkeys(filter(None, map(plain, keywords))))
+        chunks, occurrences = len(index.lexicon.ids), index.lexicon.occurrences(self.keys)
+        self.held: Scores = np.zeros((chunks, len(self.keys)), np.float32)
+        self.title: Scores = np.zeros((chunks, len(self.keys)), np.float32)
+        for column, key in enumerate(self.keys):
+            places = occurrences[key]
+            self.held[places.rows, column] = np.minimum(places.counts, _COUNTED) / _COUNTED
+            self.title[places.rows, column] = places.titles
+        rarities = [rarity(len(occurrences[key].rows), chunks) for key in self.keys]
+        self.rarity = np.array(rarities, np.float32)
+
+    def coverage(self, keys: Collection[str]) -> Scores:
+        """``(chunks,)``, a chunk's share of these keywords, each weighted by its rarity, 0 to 1."""
+        weights = self._weights(keys)
+        share: Scores = ((self.held > 0) @ weights / max(float(weights.sum()), 1e-9)).astype(np.float32)
+        return share
+
+    def titled(self, keys: Collection[str]) -> Scores:
+        """``(chunks,)``, the share of the rarest of these keywords in a title, 0 to 1."""
+        return _largest(self.title * self._weights(keys))
+
+    def linked(self, rules: Rules) -> Scores:
+        """``(chunks,)``, how far a chunk concerns the rarest of the keywords, by its title and its text."""
+        about = rules.linked_title * self.title + rules.linked_mention * self.held
+        return _largest(about * self.rarity**rules.rarity)
+
+    def _weights(self, keys: Collection[str]) -> Scores:
+        return np.where([key in keys for key in self.keys], self.rarity, 0.0)
+
+
+def meaning_of(index: DocumentIndex, query: str, ids: Sequence[str]) -> tuple[Scores, Scores]:
+    """``(chunks,)`` twice: the cosine of each chunk's best sentence with a query, and the mean over its sentences."""
+    similar = index.similar(query)
+    place = {chunk: i for i, chunk in enumerate(similar.chunks)}
+    best, mean = np.zeros(len(ids), np.float32), np.zeros(len(ids), np.float32)
+    if not similar.chunks:
+        return best, mean
+    means = np.add.reduceat(similar.sentences, similar.starts[:-1]) / np.diff(similar.starts)
+    for row, chunk in enumerate(ids):
+        if (i := place.get(chunk)) is not None:
+            best[row], mean[row] = similar.scores[i], means[i]
+    return best, mean
+
+
+def _largest(values: Scores) -> Scores:
+    """The largest value of each row; 0 for rows without any."""
+    if not values.shape[1]:
+        return np.zeros(len(values), np.float32)
+    largest: Scores = values.max(axis=1).astype(np.float32)
+    return largest
+
+
+Interface = Literal["keyword_search", "semantic_search", "chunk_read"]
+ALL: tuple[Interface, ...] = ("keyword_search", "semantic_search", "chunk_read")
+_LEAST_NAME = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of an interface."""
+
+    name: Interface
+    args: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How the rules weigh what speaks for a chunk, and when they stop. Scores are cosines or shares, 0 to 1.
+
+    Attributes:
+        tokens: Retrieved tokens after which nothing more is read.
+        least: How many chunks are read in any case, where there are as many.
+        most: How many chunks are read at most.
+        mean: Weight of the mean cosine of a chunk's sentences, beside 1 for its best one.
+        names: Weight of the share of the question's names that a chunk holds.
+        words: The same for its other words.
+        missing: The same for those words that nothing that was read holds.
+        title: Weight of a name of the question as the chunk's title, until a chunk with that title is read.
+        linked_title: Weight of a name that was read as the chunk's title.
+        linked_mention: Weight of such a name anywhere in the chunk.
+        rarity: Power of a name's rarity.
+        fading: What is left of an older reading's names with each new one.
+        rest: What everything else counts for when names are followed.
+        enough: Share of the first chunk's score below which nothing more is read.
+    """
+
+    tokens: int = 4_000
+    least: int = 2
+    most: int = 8
+    mean: float = 1.5
+    names: float = 0.4
+    words: float = 0.4
+    missing: float = 0.6
+    title: float = 0.4
+    linked_title: float = 0.8
+    linked_mention: float = 0.1
+    rarity: float = 1.5
+    fading: float = 0.8
+    rest: float = 0.5
+    enough: float = 0.4
+
+
+def moves(
+    question: str,
+    index: DocumentIndex,
+    rules: Rules,
+    *,
+    interfaces: Collection[Interface] = ALL,
+) -> Generator[Call, int, None]:
+    """The calls for one question: each is yielded, and the retrieved tokens of its result are to be sent in.
+
+    The rules see the scores of all chunks of a search, not of the first ``top_k`` alone; of texts they see those that
+    were read. Reading is always one of the interfaces that may be called.
+
+    Source: A-RAG (arXiv 2602.03442), Algorithm 1, with rules in the place of the language model.
+    """
+    board = _Board(question, index, rules)
+    if "keyword_search" in interfaces and board.asked:
+        board.spent += yield Call("keyword_search", {"keywords": board.asked, "top_k": 1})
+        board.see_words()
+    if "semantic_search" in interfaces:
+        board.spent += yield Call("semantic_search", {"query": question, "top_k": 1})
+        board.see_meaning()
+    following = False
+    while (chunk := board.best(following=following)) is not None:
+        board.spent += yield Call("chunk_read", {"chunk_ids": [chunk]})
+        news = board.take(chunk)
+        if board.done:
+            return
+        if news and "keyword_search" in interfaces:
+            board.spent += yield Call("keyword_search", {"keywords": news, "top_k": 1})
+            board.follow(news)
+        following = not following and "keyword_search" in interfaces
+
+
+def asked_for(question: str) -> list[str]:
+    """The key phrases of a question: its names, then its other content words."""
+    return list(dict.fromkeys([*names(question), *content_words(question)]))
+
+
+class _Board:
+    """What is known so far about every chunk."""
+
+    def __init__(self, question: str, index: DocumentIndex, rules: Rules) -> None:
+        self.question, self.index, self.rules, self.ids = question, index, rules, index.lexicon.ids
+        self.asked, self.read = asked_for(question), dict[str, str]()
+        self.spent, self.first = 0, 0.0
+        self._names, self._words = list(map(plain, names(question))), content_words(question)
+        self._base: Scores = np.zeros(len(self.ids), np.float32)
+        self._links: Scores = np.zeros(len(self.ids), np.float32)
+        self._found: Words | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether enough was read."""
+        return len(self.read) >= self.rules.most or (
+            len(self.read) >= self.rules.least and self.spent >= self.rules.tokens
+        )
+
+    def see_words(self) -> None:
+        self._found = found = Words(self.index, self.asked)
+        self._base += self.rules.names * found.coverage(self._names) + self.rules.words * found.coverage(self._words)
+
+    def see_meaning(self) -> None:
+        best, mean = meaning_of(self.index, self.question, self.ids)
+        self._base += best + self.rules.mean * mean
+
+    def follow(self, news: Sequence[str]) -> None:
+        """Names that were read speak for the chunks that are about them."""
+        self._links = np.maximum(self._links * self.rules.fading, Words(self.index, news).linked(self.rules))
+
+    def best(self, *, following: bool) -> str | None:
+        """The best chunk that was not read yet, if anything speaks for one."""
+        scores = self._base + self._open()
+        if following and self._links.any():
+            scores = self._links + self.rules.rest * scores
+        scores[[row for row, chunk in enumerate(self.ids) if chunk in self.read]] = 0
+        best = float(scores.max(initial=0))
+        if not self.read:
+            self.first = best
+        least = self.rules.enough * self.first if len(self.read) >= self.rules.least else 0
+        return self.ids[int(scores.argmax())] if best > least else None
+
+    def _open(self) -> Scores:
+        """What still asks to be read about: names that are no title of what was read, words that are not in it."""
+        found = self._found
+        if found is None:
+            return np.zeros(len(self.ids), np.float32)
+        texts = list(map(plain, self.read.values()))
+        titles = [plain(first_line(text)) for text in self.read.values()]
+        names = [name for name in self._names if not any(name in title for title in titles)]
+        words = [word for word in self._words if not any(word in text for text in texts)] if self.read else []
+        return self.rules.title * found.titled(names) + self.rules.missing * found.coverage(words)
+
+    def take(self, chunk_id: str) -> list[str]:
+        """Notes what was read; gives the names in it that are news."""
+        chunk = self.index.chunk(chunk_id)
+        text = self.read[chunk_id] = chunk.text if chunk else ""
+        return [name for name in names(text) if len(name) >= _LEAST_NAME and plain(name) not in self._names]
+
 
 TOP_K = 5
 COLUMNS = (
-    "",
-    "recall",
-    "complete",
-    "full - this, recall",
-    "recall, tuning half",
-    "recall, other half",
-    "retrieved tokens",
-    "of these snippets",
-    "chunks read",
-    "calls",
-)
+    "", "recall", "complete", "full - this, recall", "recall, tuning half", "recall, other half", "retrieved tokens",
+    "of these snippets", "chunks read", "calls",
+)  # fmt: skip
+FULL = "A-RAG, all interfaces"
 _ROUNDS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What one method did for one question.
-
-    Attributes:
-        read: The chunks whose whole text it got.
-        tokens: All tokens that it got, snippets included.
-        snippets: Those of the snippets.
-        calls: How many calls it made.
-    """
+    """What one method did for one question: the chunks whose whole text it got, all tokens and those of snippets."""
 
     read: tuple[str, ...]
     tokens: int
@@ -84,39 +292,70 @@ def on_medical(data: Path) -> Mapping[str, object]:
 
 def _measured(opening: AbstractContextManager[Collected], rules: Rules, about: str) -> Mapping[str, object]:
     with opening as collected:
-        played = {
-            name: [method(question.text) for question in collected.questions]
-            for name, method in methods(collected, rules).items()
-        }
+        questions = collected.questions
+        played = {name: [play(q.text) for q in questions] for name, play in methods(collected, rules).items()}
     recalls = {
-        name: [q.recall(one.read) for q, one in zip(collected.questions, runs, strict=True)]
-        for name, runs in played.items()
+        name: [q.recall(one.read) for q, one in zip(questions, runs, strict=True)] for name, runs in played.items()
     }
-    completes = {
-        name: [q.complete(one.read) for q, one in zip(collected.questions, runs, strict=True)]
-        for name, runs in played.items()
-    }
-    bootstrap = Bootstrap([str(place) for place in range(len(collected.questions))])
-    full = recalls[FULL]
-    figures = {name: _figures(played[name], recalls[name], completes[name], full, bootstrap) for name in played}
+    bootstrap = Bootstrap([str(place) for place in range(len(questions))])
+    figures: dict[str, dict[str, Any]] = {}
+    for name, runs in played.items():
+        recall = recalls[name]
+        values = {
+            "recall": bootstrap.mean(recall),
+            "complete": bootstrap.mean([q.complete(one.read) for q, one in zip(questions, runs, strict=True)]),
+            "full_minus_this": bootstrap.difference(recalls[FULL], recall),
+            "tokens": bootstrap.mean([one.tokens for one in runs]),
+        }
+        figures[name] = {
+            **{key: asdict(value) for key, value in values.items()},
+            "recall_even": float(np.mean(recall[::2])),
+            "recall_odd": float(np.mean(recall[1::2])),
+            "snippets": float(np.mean([one.snippets for one in runs])),
+            "read": float(np.mean([len(one.read) for one in runs])),
+            "calls": float(np.mean([one.calls for one in runs])),
+        }
     return {
         "about": about.format(f"{rules.tokens:,}"),
         "columns": list(COLUMNS),
         "rows": [_row(name, found) for name, found in figures.items()],
-        "n": len(collected.questions),
+        "n": len(questions),
         "methods": figures,
     }
 
 
-FULL = "A-RAG, all interfaces"
+def _row(name: str, found: Mapping[str, Any]) -> list[str]:
+    return [
+        name,
+        cell(found["recall"]),
+        cell(found["complete"]),
+        "" if name == FULL else cell(found["full_minus_this"], "+.3f"),
+        *(short(found[half]) for half in ("recall_even", "recall_odd")),
+        f"{found['tokens']['mean']:,.0f}",
+        f"{found['snippets']:,.0f}",
+        f"{found['read']:.1f}",
+        f"{found['calls']:.1f}",
+    ]
 
 
 def methods(collected: Collected, rules: Rules) -> Mapping[str, Method]:
     """Every method by name: the baselines, the loop by rules, and the loop without each interface."""
     index = collected.index
+    chunks = list(index.chunks())
+    matrix = collected.vectors.encode([chunk.text for chunk in chunks])
+
+    def naive(question: str) -> Played:
+        """One vector a chunk, the nearest five in one go."""
+        best = np.argsort(-(matrix @ collected.vectors.encode([question])[0]), kind="stable")[:TOP_K]
+        return Played(tuple(chunks[i].id for i in best), sum(estimated_tokens(chunks[i].text) for i in best))
+
+    def read_at_once(question: str) -> Played:
+        reading = search_and_read(index, question, top_k=TOP_K)
+        return Played(tuple(reading.read), reading.tokens)
+
     return {
-        f"naive RAG, top {TOP_K} chunks": _naive(collected),
-        f"A-RAG (Naive), top {TOP_K} by best sentence": lambda question: _read_at_once(index, question),
+        f"naive RAG, top {TOP_K} chunks": naive,
+        f"A-RAG (Naive), top {TOP_K} by best sentence": read_at_once,
         FULL: lambda question: by_rules(index, question, rules),
         "without keyword search": lambda question: by_rules(index, question, rules, ("semantic_search", "chunk_read")),
         "without semantic search": lambda question: by_rules(index, question, rules, ("keyword_search", "chunk_read")),
@@ -124,33 +363,20 @@ def methods(collected: Collected, rules: Rules) -> Mapping[str, Method]:
     }
 
 
-def _naive(collected: Collected) -> Method:
-    """One vector a chunk, the nearest five in one go."""
-    chunks = list(collected.index.chunks())
-    matrix = collected.vectors.encode([chunk.text for chunk in chunks])
-
-    def method(question: str) -> Played:
-        best = np.argsort(-(matrix @ collected.vectors.encode([question])[0]), kind="stable")[:TOP_K]
-        return Played(tuple(chunks[i].id for i in best), sum(estimated_tokens(chunks[i].text) for i in best))
-
-    return method
-
-
-def _read_at_once(index: DocumentIndex, question: str) -> Played:
-    reading = search_and_read(index, question, top_k=TOP_K)
-    return Played(tuple(reading.read), reading.tokens)
-
-
-def by_rules(
-    index: DocumentIndex, question: str, rules: Rules, interfaces: Sequence[Interface] | None = None
-) -> Played:
+def by_rules(index: DocumentIndex, question: str, rules: Rules, interfaces: Sequence[Interface] = ALL) -> Played:
     """The loop by rules, each call carried out."""
-    playing = moves(question, index, rules, **({"interfaces": interfaces} if interfaces else {}))
+    playing = moves(question, index, rules, interfaces=interfaces)
     read: list[str] = []
     tokens = snippets = calls = 0
     call = next(playing, None)
     while call is not None:
-        result = _result(index, call)
+        result: Hits | Reading
+        if call.name == "keyword_search":
+            result = keyword_search(index, call.args["keywords"], top_k=call.args["top_k"], sentences=1)
+        elif call.name == "semantic_search":
+            result = semantic_search(index, call.args["query"], top_k=call.args["top_k"], sentences=1)
+        else:
+            result = chunk_read(index, call.args["chunk_ids"])
         calls, tokens = calls + 1, tokens + result.tokens
         if isinstance(result, Reading):
             read += result.read
@@ -161,16 +387,6 @@ def by_rules(
         except StopIteration:
             break
     return Played(tuple(read), tokens, snippets, calls)
-
-
-def _result(index: DocumentIndex, call: Call) -> Hits | Reading:
-    match call.name:
-        case "keyword_search":
-            return keyword_search(index, call.args["keywords"], top_k=call.args["top_k"], sentences=1)
-        case "semantic_search":
-            return semantic_search(index, call.args["query"], top_k=call.args["top_k"], sentences=1)
-        case _:
-            return chunk_read(index, call.args["chunk_ids"])
 
 
 def _without_reading(index: DocumentIndex, question: str, rules: Rules) -> Played:
@@ -187,51 +403,3 @@ def _without_reading(index: DocumentIndex, question: str, rules: Rules) -> Playe
                 return Played(tuple(read), tokens, calls=calls)
             keywords = [name for part in reading.parts for name in names(part.text)] or keywords
     return Played(tuple(read), tokens, calls=calls)
-
-
-def _figures(
-    runs: Sequence[Played],
-    recall: Sequence[float],
-    complete: Sequence[bool],
-    full: Sequence[float],
-    bootstrap: Bootstrap,
-) -> dict[str, object]:
-    values: dict[str, Interval] = {
-        "recall": bootstrap.mean(recall),
-        "complete": bootstrap.mean(complete),
-        "full_minus_this": bootstrap.difference(full, recall),
-        "tokens": bootstrap.mean([one.tokens for one in runs]),
-    }
-    plain = {name: {"mean": v.mean, "low": v.low, "high": v.high} for name, v in values.items()}
-    means = {
-        "recall_even": float(np.mean(recall[::2])),
-        "recall_odd": float(np.mean(recall[1::2])),
-        "snippets": float(np.mean([one.snippets for one in runs])),
-        "read": float(np.mean([len(one.read) for one in runs])),
-        "calls": float(np.mean([one.calls for one in runs])),
-    }
-    return {**plain, **means}
-
-
-def _row(name: str, found: Mapping[str, object]) -> list[str]:
-    apart = "" if name == FULL else _interval(found["full_minus_this"], "+.3f")  # type: ignore[arg-type]
-    return [
-        name,
-        _interval(found["recall"]),  # type: ignore[arg-type]
-        _interval(found["complete"]),  # type: ignore[arg-type]
-        apart,
-        *(_short(found[half], ".3f") for half in ("recall_even", "recall_odd")),
-        f"{found['tokens']['mean']:,.0f}",  # type: ignore[index]
-        f"{found['snippets']:,.0f}",
-        f"{found['read']:.1f}",
-        f"{found['calls']:.1f}",
-    ]
-
-
-def _interval(value: Mapping[str, float], form: str = ".3f") -> str:
-    mean, low, high = (_short(value[key], form) for key in ("mean", "low", "high"))
-    return f"{mean} [{low}, {high}]"
-
-
-def _short(value: object, form: str) -> str:
-    return format(value, form).replace("0.", ".", 1)

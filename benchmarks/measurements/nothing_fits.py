@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
-from benchmarks.methods.search import World
-from benchmarks.report.statistics import Bootstrap, Interval
+from benchmarks.bootstrap import Bootstrap, cell
+from benchmarks.search import World
 from benchmarks.sets.cases import Benchmark, Case
 from callsheet.graphs import Catalog
-from callsheet.retrievers import AgentGraphRetriever, Selection, SelectSettings
+from callsheet.retrievers import AgentGraphRetriever, SelectSettings
 
 SETS = ("livemcpbench-steps", "livemcpbench-direct", "sealtools", "metatool")
 MOST = 300
@@ -59,7 +60,7 @@ def measure(worlds: Sequence[tuple[Benchmark, World]]) -> Mapping[str, object]:
     return {
         "about": _ABOUT.format(SelectSettings().threshold),
         "columns": list(COLUMNS),
-        "rows": [_row(name, kept) for name, kept in found.items()],
+        "rows": [[name, f"{one['n']:,}", *(cell(one[key]) for key in FIGURES)] for name, one in found.items()],
         "sets": found,
     }
 
@@ -72,7 +73,8 @@ def asked(bench: Benchmark, world: World) -> list[Asked]:
     for case in cases[:: -(-len(cases) // MOST) or 1]:
         there = retriever.select(case.query)
         away = retriever.select(case.query, without=gold_agents(case, bench.catalog))
-        found.append(Asked(case.group, there.trace.strength, away.trace.strength, _refused(there), _refused(away)))
+        refused = (selection.verdict == "nothing_fits" for selection in (there, away))
+        found.append(Asked(case.group, there.trace.strength, away.trace.strength, *refused))
     return found
 
 
@@ -82,31 +84,21 @@ def gold_agents(case: Case, catalog: Catalog) -> tuple[str, ...]:
     return tuple(sorted(owners.union(*case.agents)))
 
 
-def figures(asked: Sequence[Asked]) -> dict[str, object]:
+FIGURES = ("auroc", "refused_there", "refused_away", "refused_away_at_5", "strength_there", "strength_away")
+
+
+def figures(asked: Sequence[Asked]) -> dict[str, Any]:
     """AUROC and shares with their intervals, as plain values."""
     bootstrap = Bootstrap([one.group for one in asked])
-    edge = float(np.percentile([one.there for one in asked], 5))
-    values: dict[str, Interval] = {
-        "auroc": bootstrap.auroc([one.there for one in asked], [one.away for one in asked]),
-        "refused_there": bootstrap.mean([one.refused_there for one in asked]),
-        "refused_away": bootstrap.mean([one.refused_away for one in asked]),
-        "refused_away_at_5": bootstrap.mean([one.away < edge for one in asked]),
-        "strength_there": bootstrap.mean([one.there for one in asked]),
-        "strength_away": bootstrap.mean([one.away for one in asked]),
-    }
-    plain = {name: {"mean": v.mean, "low": v.low, "high": v.high} for name, v in values.items()}
+    there, away = [one.there for one in asked], [one.away for one in asked]
+    edge = float(np.percentile(there, 5))
+    values = (
+        bootstrap.auroc(there, away),
+        bootstrap.mean([one.refused_there for one in asked]),
+        bootstrap.mean([one.refused_away for one in asked]),
+        bootstrap.mean([strength < edge for strength in away]),
+        bootstrap.mean(there),
+        bootstrap.mean(away),
+    )
+    plain = {name: asdict(value) for name, value in zip(FIGURES, values, strict=True)}
     return {"n": len(asked), "groups": len({one.group for one in asked}), **plain}
-
-
-def _row(name: str, found: Mapping[str, object]) -> list[str]:
-    shown = ("auroc", "refused_there", "refused_away", "refused_away_at_5", "strength_there", "strength_away")
-    return [name, f"{found['n']:,}", *(_interval(found[key]) for key in shown)]  # type: ignore[arg-type]
-
-
-def _interval(value: Mapping[str, float]) -> str:
-    mean, low, high = (f"{value[key]:.3f}".removeprefix("0") for key in ("mean", "low", "high"))
-    return f"{mean} [{low}, {high}]"
-
-
-def _refused(selection: Selection) -> bool:
-    return selection.verdict == "nothing_fits"

@@ -14,15 +14,10 @@ Level = Literal["agent", "tool"]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One query with what is to be found for it.
+    """One query with what is to be found for it: a set of alternatives for each wanted agent and tool.
 
-    Attributes:
-        id: Its id in the data.
-        query: The request.
-        group: What it shares with related queries (a task, a main tool, a family of scenarios): intervals are
-            drawn and folds are cut by group, never through one.
-        agents: One set of alternatives for each wanted agent; empty where the data name none.
-        tools: The same for tools.
+    ``group`` is what it shares with related queries (a task, a main tool, a family of scenarios): intervals are drawn
+    and folds are cut by group, never through one.
     """
 
     id: str
@@ -38,15 +33,12 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """A catalog and its queries.
+    """A catalog and its queries; a level uses those with something wanted at it.
 
     Attributes:
         name: Also the name of its results file.
-        about: One line: what is asked, of whose data.
-        catalog: What is searched.
-        queries: All of them; a level uses those with something wanted at it.
         levels: What retrieval is measured for: agents, tools, both, or nothing.
-        cutoffs: Level -> the K of Recall@K and its like.
+        cutoffs: The K of Recall@K and its like, for each level.
         dependencies: Whether the catalog declares them, so that the methods that follow them have a part.
     """
 

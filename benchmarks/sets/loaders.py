@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -36,9 +36,14 @@ def livemcpbench(folder: Path) -> list[Benchmark]:
     tasks = _read(folder / "aligned.json")["queries"]
     about = "LiveMCPBench, {}: 70 servers, 527 tools"
     only = "; of alternative servers only the one that is named first counts"
+    parts = {
+        "steps": [(f"{t['id']}/{n}", t, step["text"], [step]) for t in tasks for n, step in enumerate(t["steps"], 1)],
+        "direct": [(task["id"], task, task["text"], task["steps"]) for task in tasks],
+    }
     benches = []
-    for name, form, cases in (("steps", "each step a query", _steps), ("direct", "whole questions", _questions)):
-        said, every, one = about.format(form), cases(tasks, single=False), cases(tasks, single=True)
+    for (name, asked), form in zip(parts.items(), ("each step a query", "whole questions"), strict=True):
+        said = about.format(form)
+        every, one = (tuple(_case(*part, single=single) for part in asked) for single in (False, True))
         benches += [
             Benchmark(f"livemcpbench-{name}", said, catalog, every, ("agent", "tool"), (_AGENT_KS, _TOOL_KS)),
             Benchmark(f"livemcpbench-{name}-single", said + only, catalog, one, ("agent",), (_AGENT_KS,)),
@@ -56,20 +61,6 @@ def _chinese(steps: Benchmark) -> list[Benchmark]:
     cases = tuple(case for case in steps.queries if any(element & written for element in case.agents))
     about = f"{steps.about}; only the steps, mostly in English, that one of {len(written)} servers with Chinese serves"
     return [replace(steps, name=f"{steps.name}-chinese", about=about, queries=cases)] if cases else []
-
-
-def _steps(tasks: Sequence[Mapping[str, Any]], *, single: bool) -> tuple[Case, ...]:
-    """Each step as a query; the steps of one task are one group."""
-    return tuple(
-        _case(f"{task['id']}/{number}", task, step["text"], [step], single=single)
-        for task in tasks
-        for number, step in enumerate(task["steps"], 1)
-    )
-
-
-def _questions(tasks: Sequence[Mapping[str, Any]], *, single: bool) -> tuple[Case, ...]:
-    """Each question with all that its steps want."""
-    return tuple(_case(task["id"], task, task["text"], task["steps"], single=single) for task in tasks)
 
 
 def _case(name: str, task: Mapping[str, Any], text: str, steps: Sequence[Mapping[str, Any]], *, single: bool) -> Case:
@@ -123,7 +114,22 @@ def toolsandbox(folder: Path) -> list[Benchmark]:
     """
     document = _read(folder / "toolsandbox.json")
     owner = {tool["name"]: tool["agent"] for tool in document["tools"]}
-    catalog = Catalog(agents=_sandbox_agents(document["tools"], document["edges"], owner))
+    tools = [
+        Tool(
+            **{name: tool[name] for name in ("agent", "name", "description", "input_schema")},
+            depends_on=tuple(
+                Dependency(
+                    tool=f"{owner[edge['dst']]}/{edge['dst']}",
+                    kind=DependencyKind(edge["type"].removesuffix("_DEPENDS_ON").lower()),
+                    parameter=edge["param"],
+                )
+                for edge in document["edges"]
+                if edge["src"] == tool["name"]
+            ),
+        )
+        for tool in document["tools"]
+    ]
+    agents = (Agent(id=one, tools=tuple(t for t in tools if t.agent == one)) for one in dict.fromkeys(owner.values()))
     cases = tuple(
         Case(
             query["id"],
@@ -134,47 +140,18 @@ def toolsandbox(folder: Path) -> list[Benchmark]:
         for query in document["queries"]
     )
     about = f"ToolSandbox, base scenarios: {len(owner)} tools"
-    return [Benchmark("toolsandbox", about, catalog, cases, ("tool",), (_LIST_KS,), dependencies=True)]
-
-
-def _sandbox_agents(
-    tools: Sequence[Mapping[str, Any]], edges: Sequence[Mapping[str, Any]], owner: Mapping[str, str]
-) -> tuple[Agent, ...]:
-    made = [
-        Tool(
-            agent=tool["agent"],
-            name=tool["name"],
-            description=tool["description"],
-            input_schema=tool["input_schema"],
-            depends_on=tuple(
-                Dependency(
-                    tool=f"{owner[edge['dst']]}/{edge['dst']}",
-                    kind=DependencyKind(edge["type"].removesuffix("_DEPENDS_ON").lower()),
-                    parameter=edge["param"],
-                )
-                for edge in edges
-                if edge["src"] == tool["name"]
-            ),
-        )
-        for tool in tools
+    return [
+        Benchmark("toolsandbox", about, Catalog(agents=tuple(agents)), cases, ("tool",), (_LIST_KS,), dependencies=True)
     ]
-    ids = dict.fromkeys(owner.values())
-    return tuple(Agent(id=agent, tools=tuple(tool for tool in made if tool.agent == agent)) for agent in ids)
 
 
 def sealtools(folder: Path) -> list[Benchmark]:
-    """The dev split; the fields of its tools are the agents.
-
-    Source: Seal-Tools, github.com/fairyshine/Seal-Tools (Apache-2.0), as a folder of manifests and labelled queries.
-    """
+    """The dev split; the fields of its tools are the agents. Source: github.com/fairyshine/Seal-Tools (Apache-2.0)."""
     return [_labelled(folder, "sealtools", "Seal-Tools, dev split", agents=True)]
 
 
 def metatool(folder: Path) -> list[Benchmark]:
-    """One tool an agent, so tools only.
-
-    Source: MetaTool, github.com/HowieHwong/MetaTool (MIT), as a folder of manifests and labelled queries.
-    """
+    """One tool an agent, so tools only. Source: github.com/HowieHwong/MetaTool (MIT)."""
     return [_labelled(folder, "metatool", "MetaTool", agents=False)]
 
 
@@ -217,19 +194,16 @@ def _labelled(folder: Path, name: str, title: str, *, agents: bool) -> Benchmark
     lines = (folder / "queries.jsonl").read_text(encoding="utf-8").splitlines()
     cases = tuple(_line(json.loads(line)) for line in lines if line.strip())
     about = f"{title}: {len(catalog.agents)} agents, {len(catalog.tools)} tools"
-    if agents:
-        return Benchmark(name, about, catalog, cases, ("agent", "tool"), (_AGENT_KS, _TOOL_KS))
-    return Benchmark(name, about, catalog, cases, ("tool",), (_TOOL_KS,))
+    levels, cutoffs = (("agent", "tool"), (_AGENT_KS, _TOOL_KS)) if agents else (("tool",), (_TOOL_KS,))
+    return Benchmark(name, about, catalog, cases, levels, cutoffs)  # type: ignore[arg-type]
 
 
 def _line(line: Mapping[str, Any]) -> Case:
-    tools, agents = _elements(line.get("tools") or ()), _elements(line.get("agents") or ())
+    tools, agents = (
+        [[item] if isinstance(item, str) else item for item in line.get(field) or ()] for field in ("tools", "agents")
+    )
     group = "+".join(sorted("|".join(sorted(element)) for element in tools or agents))
     return Case(str(line["id"]), line["query"], group, wanted(agents), wanted(tools))
-
-
-def _elements(items: Iterable[str | Sequence[str]]) -> list[Sequence[str]]:
-    return [[item] if isinstance(item, str) else item for item in items]
 
 
 def _read(path: Path) -> Any:

@@ -6,11 +6,10 @@ import json
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from benchmarks.methods.vectors import SharedVectors, vectors_of_this_run
+from benchmarks.search import SharedVectors, vectors_of_this_run
 from callsheet.retrievers.documents import DocumentIndex, content_words
 from callsheet.retrievers.documents.phrases import plain
 
@@ -19,30 +18,16 @@ BEARING = 0.75
 _PART, _MOST, _LEAST_WORDS = 200_000, 100, 2
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question, and how what was read for it is judged.
-
-    Attributes:
-        text: The question.
-        recall: From the ids of the chunks read, how much of what is needed was read, 0 to 1.
-        complete: Whether all of it was.
-    """
+class Question(NamedTuple):
+    """A question, and from the ids of the chunks read, how much of what is needed was read, 0 to 1, and whether all."""
 
     text: str
     recall: Callable[[Collection[str]], float]
     complete: Callable[[Collection[str]], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Collected:
-    """Documents with their questions.
-
-    Attributes:
-        index: The documents.
-        questions: The questions, in the order of their file.
-        vectors: The embedder of the index.
-    """
+class Collected(NamedTuple):
+    """Documents with their questions, in the order of their file, and the embedder of their index."""
 
     index: DocumentIndex
     questions: tuple[Question, ...]
@@ -55,35 +40,13 @@ def hotpotqa(data: Path) -> Iterator[Collected]:
 
     Source: Yang et al., HotpotQA (EMNLP 2018), distractor setting, CC BY-SA 4.0.
     """
-    asked, paragraphs = _pooled(data)
-    file_of = {title: f"{number:04}.md" for number, title in enumerate(paragraphs)}
-    with _indexed(_as_files(paragraphs)) as (index, vectors):
-        questions = [_supported(one, {file_of[title] for title in _support(one)}) for one in asked]
-        yield Collected(index, tuple(questions), vectors)
-
-
-@contextmanager
-def hotpotqa_without_support(data: Path) -> Iterator[Collected]:
-    """The same collection without any paragraph that supports one of the questions; it has no questions."""
-    asked, paragraphs = _pooled(data)
-    support = {title for one in asked for title in _support(one)}
-    with _indexed(_as_files({title: text for title, text in paragraphs.items() if title not in support})) as found:
-        index, vectors = found
-        yield Collected(index, (), vectors)
-
-
-def _pooled(data: Path) -> tuple[Sequence[Mapping[str, Any]], dict[str, str]]:
-    """The questions of HotpotQA as published, and their paragraphs by title."""
     asked = json.loads((data / "hotpotqa" / "distractor_sample_100.json").read_text(encoding="utf-8"))
-    return asked, {title: "".join(sentences) for question in asked for title, sentences in question["context"]}
-
-
-def _support(one: Mapping[str, Any]) -> set[str]:
-    return {title for title, _ in one["supporting_facts"]}
-
-
-def _as_files(paragraphs: Mapping[str, str]) -> dict[str, str]:
-    return {f"{number:04}.md": f"# {title}\n\n{text}\n" for number, (title, text) in enumerate(paragraphs.items())}
+    paragraphs = {title: "".join(sentences) for question in asked for title, sentences in question["context"]}
+    file_of = {title: f"{number:04}.md" for number, title in enumerate(paragraphs)}
+    texts = {file_of[title]: f"# {title}\n\n{text}\n" for title, text in paragraphs.items()}
+    with _indexed(texts) as (index, vectors):
+        questions = [_supported(one, {file_of[title] for title, _ in one["supporting_facts"]}) for one in asked]
+        yield Collected(index, tuple(questions), vectors)
 
 
 @contextmanager

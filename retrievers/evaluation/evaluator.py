@@ -1,31 +1,76 @@
-"""Evaluates a retriever on labelled queries: metrics with intervals, errors, and costs in tokens."""
+"""Evaluates a retriever on labelled queries: metrics with intervals, errors with reasons, and costs in tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from callsheet.graphs import SettingsError
-from callsheet.retrievers.evaluation.error_analysis import Confused, Missed, confused, missed
+from callsheet.graphs import Catalog, SettingsError
+from callsheet.graphs.text.sanitizing import counted
 from callsheet.retrievers.evaluation.labelled_queries import LabelledQuery, Wanted
 from callsheet.retrievers.evaluation.ranking_metrics import Gold, average_precision, complete, ndcg, recall
 from callsheet.retrievers.index.protocols import Progress
 from callsheet.retrievers.retriever import AgentGraphRetriever
 from callsheet.retrievers.selection.budget import SchemaTokens
-from callsheet.retrievers.selection.result import Selection
+from callsheet.retrievers.selection.result import Evidence, Selection
 
-AGENTS, TOOLS = 5, 10
+AGENTS, TOOLS, MOST_CONFUSED = 5, 10, 20
 _AGENT_CUTS, _TOOL_CUTS, _SKILL_CUTS, _COMPLETE_CUT = (1, 3, 5), (1, 3, 5, 10), (1, 2), 10
 _RESAMPLES = 1000
 _COUNTS_AND_METRICS = ("n", "n_agent", "n_tool", "n_skill", "agents_from_tools", "agent", "tool", "skill")
 
+Kind = Literal["agent", "tool", "skill"]
 Metric = Callable[[Sequence[str], Gold, int], float]
 _METRICS: Mapping[str, Metric] = {"recall": recall, "map": average_precision, "ndcg": ndcg}
+
+
+@dataclass(frozen=True, slots=True)
+class Confused:
+    """An irrelevant tool that ranks above a relevant one."""
+
+    wanted: str
+    instead: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """A relevant item that a selection lacks.
+
+    Attributes:
+        kind: ``agent``, ``tool`` or ``skill``.
+        nearest: The alternative with the best rank.
+        rank: Its rank by score among the nodes of this kind in the trace, from 1; None if it is not in the trace.
+        evidence: Its scores; None if it is not in the trace.
+        why: The reason, in words.
+    """
+
+    ids: tuple[str, ...]
+    kind: Kind
+    nearest: str
+    rank: int | None
+    evidence: Evidence | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A query whose selection is incomplete.
+
+    Attributes:
+        got: The selected tools, best first; if none are labelled, the agents; if only skills are labelled, these.
+    """
+
+    id: str
+    query: str
+    lacking: tuple[Lacking, ...]
+    got: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +138,8 @@ class Evaluation:
         Raises:
             SettingsError: The metric is unknown or was not measured; the message names those that were.
         """
-        values = {f"agent.{key}": value for key, value in self.agent.items()}
-        values |= {f"tool.{key}": value for key, value in self.tool.items()}
-        values |= {f"skill.{key}": value for key, value in self.skill.items()}
-        values |= {**self.agent, **self.complete}
+        levels = {"agent.": self.agent, "tool.": self.tool, "skill.": self.skill, "": {**self.agent, **self.complete}}
+        values = {f"{level}{key}": value for level, of in levels.items() for key, value in of.items()}
         if name not in values:
             raise SettingsError(f"{name} was not measured on these queries: there are {', '.join(values)}")
         return values[name]
@@ -147,9 +190,10 @@ def evaluate(
         raise SettingsError("there is no labelled query to measure with: give at least one")
     selections, seconds = _run(retriever, queries, agents, tools, progress)
     runs = list(zip(queries, selections, strict=True))
-    by_agent = [(query.agents, [agent.id for agent in selection.agents]) for query, selection in runs]
-    by_tool = [(query.tools, [tool.id for tool in selection.tools]) for query, selection in runs]
-    by_skill = [(query.skills, [skill.id for skill in selection.skills]) for query, selection in runs]
+    rankings = [(query, _rankings(selection)) for query, selection in runs]
+    by_agent = [(query.agents, ranked["agent"]) for query, ranked in rankings]
+    by_tool = [(query.tools, ranked["tool"]) for query, ranked in rankings]
+    by_skill = [(query.skills, ranked["skill"]) for query, ranked in rankings]
     levels = {
         "agent": _level(by_agent, _METRICS, _cuts(_AGENT_CUTS, agents)),
         "tool": _level(by_tool, _METRICS, _cuts(_TOOL_CUTS, tools)),
@@ -254,3 +298,84 @@ def _intervals(levels: Mapping[str, Mapping[str, Sequence[float]]], seed: int) -
         names = [f"{level}.{name}" if level else name for name in of]
         intervals |= {name: (float(a), float(b)) for name, a, b in zip(names, low, high, strict=True)}
     return intervals
+
+
+def _rankings(selection: Selection) -> dict[Kind, list[str]]:
+    """The ids of a selection, best first."""
+    nodes: dict[Kind, Sequence[Any]] = {
+        "agent": selection.agents, "tool": selection.tools, "skill": selection.skills
+    }  # fmt: skip
+    return {kind: [node.id for node in of] for kind, of in nodes.items()}
+
+
+def missed(labelled: LabelledQuery, selection: Selection, catalog: Catalog) -> Missed | None:
+    """The items that a selection lacks, with reasons from the trace; None if it is complete.
+
+    If the agents are derived from the tools, only the tools count.
+    """
+    wanted: dict[Kind, Wanted] = {
+        "agent": () if labelled.agents_from_tools else labelled.agents,
+        "tool": labelled.tools,
+        "skill": labelled.skills,
+    }
+    got = _rankings(selection)
+    lacking = tuple(
+        _lacking(group, kind, selection, catalog)
+        for kind, groups in wanted.items()
+        for group in dict.fromkeys(groups)
+        if not set(group) & set(got[kind])
+    )
+    kind: Kind = "tool" if labelled.tools else "agent" if labelled.agents else "skill"
+    return Missed(labelled.id, labelled.query, lacking, tuple(got[kind])) if lacking else None
+
+
+def confused(pairs: Iterable[tuple[LabelledQuery, Selection]], most: int = MOST_CONFUSED) -> tuple[Confused, ...]:
+    """The pairs of a relevant tool and an irrelevant one above it, most frequent first.
+
+    Args:
+        pairs: Queries with their selections.
+        most: Maximum number of pairs; of equally frequent pairs, those with a higher irrelevant tool come first.
+    """
+    counts: Counter[tuple[str, str]] = Counter()
+    height: defaultdict[tuple[str, str], float] = defaultdict(float)
+    for labelled, selection in pairs:
+        for wanted, instead, rank in _above(labelled.tools, [tool.id for tool in selection.tools]):
+            counts[wanted, instead] += 1
+            height[wanted, instead] += 1 / rank
+    order = sorted(counts, key=lambda pair: (-counts[pair], -height[pair], pair))
+    return tuple(Confused(*pair, counts[pair]) for pair in order[:most])
+
+
+def _above(wanted: Wanted, ranked: list[str]) -> Iterator[tuple[str, str, int]]:
+    """Each relevant tool (the best of its alternatives) with each irrelevant tool above it, and its rank."""
+    place = {tool: rank for rank, tool in enumerate(ranked, 1)}
+    useful = {tool for group in wanted for tool in group}
+    for group in dict.fromkeys(wanted):
+        best = min(group, key=lambda tool: place.get(tool, len(ranked) + 1))
+        for tool in ranked[: place.get(best, len(ranked) + 1) - 1]:
+            if tool not in useful:
+                yield best, tool, place[tool]
+
+
+def _lacking(group: tuple[str, ...], kind: Kind, selection: Selection, catalog: Catalog) -> Lacking:
+    ranks: dict[str, tuple[int, Evidence]] = {}
+    for node in selection.trace.nodes:
+        if node.kind == kind:
+            ranks[node.id] = len(ranks) + 1, node
+    nearest = min(group, key=lambda node: ranks[node][0] if node in ranks else len(ranks) + 1)
+    rank, evidence = ranks.get(nearest, (None, None))
+    return Lacking(group, kind, nearest, rank, evidence, _why(nearest, kind, rank, selection, catalog))
+
+
+def _why(node: str, kind: Kind, rank: int | None, selection: Selection, catalog: Catalog) -> str:
+    picked = {agent.id for agent in selection.agents}
+    cut = next((cut.reason for cut in selection.trace.cut if cut.id == node), None)
+    if cut is not None:
+        return f"cut: {cut}"
+    if kind == "tool" and (owner := catalog.tool(node).agent) not in picked:
+        return f"its agent {owner} is not among the {len(picked)} picked"
+    if rank is None:
+        return f"not among the {counted(len(selection.trace.nodes), 'best node')}"
+    if kind == "agent":
+        return f"picked were {counted(len(picked), 'agent')} with better tools"
+    return "the best tool or another skill fits better" if kind == "skill" else "ranked too low to be picked"

@@ -21,9 +21,9 @@ from callsheet.graphs.dependencies import (
     write_dependencies,
 )
 from callsheet.graphs.storage import private_folder
-from callsheet.retrievers.inference.matching import Ends, Hint, matches
-from callsheet.retrievers.inference.record_types import record_types
-from callsheet.retrievers.inference.structural_signals import hints_by_rules
+from callsheet.retrievers.inference.endpoints import Ends, Hint
+from callsheet.retrievers.inference.matching import matches
+from callsheet.retrievers.inference.structural_signals import hints_by_rules, record_types
 
 LEAST = 0.5
 _NEW = 0.75  # for a tool that makes a new record

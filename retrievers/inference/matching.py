@@ -4,19 +4,33 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from callsheet.graphs import Tool
-from callsheet.retrievers.inference.access import Access
-from callsheet.retrievers.inference.endpoints import Ask, Give, asks_of, gives_of
-from callsheet.retrievers.inference.output_columns import Columns, part_of
-from callsheet.retrievers.inference.term_similarity import Floats, Postings, Terms
-from callsheet.retrievers.inference.word_roles import GENERIC, RECORD_ID, head_of, name_of, stems, stems_in
+from callsheet.retrievers.inference.endpoints import (
+    NUMBERS,
+    Ask,
+    Ends,
+    Floats,
+    Give,
+    Hint,
+    Postings,
+    Source,
+    Terms,
+)
+from callsheet.retrievers.inference.word_roles import (
+    GENERIC,
+    LOCATOR,
+    RECORD_ID,
+    TIMES,
+    Act,
+    name_of,
+    stems,
+    stems_in,
+)
 
 _WORDS, _ALIKE, _CONTEXT = 0.5, 0.1, 0.1
 _WIDTH, _TEXT_POWER = 0.12, 0.5
@@ -26,65 +40,85 @@ _ANOTHER = 0.5  # for the identifier of a record with another name
 _WEAK = 0.5  # for a value of another record, and for a record that is read by its own identifier, beside others
 _SAME, _NAMED = 0.999, 0.1  # for a field with the same words in the records that a tool reads, whatever the texts say
 _MARGIN, _MOST, _INSPECTED = 0.08, 3, 300
+Flags = NDArray[np.bool_]
+EVEN: Mapping[Source, float] = {"output": 0.9, "returns": 0.8, "name": 0.65}
+"""The score at which a match has an even chance, before other factors."""
+PART: Mapping[Act, float] = {"change": 0.3, "use": 0.3, "check": 0.2, "enter": 0.2, "": 0.8}
+"""Probability that a tool with this act is called for the value in its name; 1 for other acts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hint:
-    """Evidence that one tool needs another.
+class Columns:
+    """The outputs of tools as arrays of ``(n,)``, one row per output."""
 
-    Attributes:
-        source: Row of the tool that needs the other.
-        target: Row of the needed tool.
-        parameter: The argument concerned; None if the hint concerns the whole call.
-        confidence: Probability that the edge is right, 0 to 1.
-        direct: Whether the source can hardly work without the target.
-        evidence: Reason in one line.
-    """
+    def __init__(self, gives: Sequence[Give], tools: Sequence[Tool]) -> None:
+        acts = [name_of(tools[give.tool].name).act for give in gives]
+        free = flags(not tools[give.tool].input_schema.get("required") for give in gives)
+        self.tool = np.array([give.tool for give in gives], np.intp)
+        self.output = flags(give.source == "output" for give in gives)
+        self.told = flags(give.source == "returns" for give in gives)
+        self.many = flags(give.many for give in gives)  # in a list
+        self.number = flags(bool(give.types) and give.types <= NUMBERS | {"boolean"} for give in gives)
+        self.within = flags(map(_is_within, gives))
+        # An output field that names more than itself, as ``author_id`` of a book, not ``id``.
+        self.foreign = flags(bool(stems(give.field.rpartition(".")[2]) - GENERIC) for give in gives)
+        self.count = flags("number of " in give.text for give in gives) & self.output
+        # Only from the name or description of a tool that makes something, or that reads and needs no input.
+        self.made = flags(act == "store" for act in acts) & ~self.output
+        self.context = flags(act == "read" for act in acts) & free & ~self.output
+        self.even = np.array([EVEN[give.source] for give in gives], np.float32)
+        self.part = np.array([part_of(give, tools[give.tool]) for give in gives], np.float32)
+        self.of_sort = {sort: flags(bool(give.words & sort) for give in gives) for sort in (RECORD_ID, LOCATOR)}
 
-    source: int
-    target: int
-    parameter: str | None
-    confidence: float
-    direct: bool
-    evidence: str
+    def sorts(self, ask: Ask, rows: NDArray[np.intp]) -> Floats:
+        """Half for a result that is another kind of identifier than the input, such as a path for an id.
+
+        A described result need not name the identifiers of its records.
+        """
+        factor = np.ones(len(rows), np.float32)
+        for sort, of_sort in self.of_sort.items():
+            if ask.words & sort:
+                named = self.output[rows] | (self.told[rows] & (sort is LOCATOR))
+                factor[named & ~of_sort[rows]] = 0.5
+        return factor
+
+    def kinds(self, ask: Ask, rows: NDArray[np.intp]) -> Floats:
+        """Less for values of tools that make something, for a number if the input is a text, and for counts.
+
+        People say times, and the number of a part of a record, as a season of a show: these are rarely looked up in
+        records.
+        """
+        factor = np.where(self.made[rows], 0.3, 1).astype(np.float32)
+        if ask.words & RECORD_ID:
+            factor[self.count[rows]] *= 0.5
+        if ask.types and not ask.types & (NUMBERS | {"boolean"}):
+            factor[self.number[rows]] *= 0.5
+        if ask.words & TIMES:
+            factor[self.output[rows]] *= 0.5
+        if ask.types and ask.types <= NUMBERS:
+            factor[self.within[rows]] *= 0.5
+        return factor
 
 
-@dataclass(frozen=True)
-class Ends:
-    """The inputs and outputs of all tools of a catalog.
+def flags(values: Iterable[bool]) -> Flags:
+    """``(n,)`` of these values."""
+    return np.array([*values], bool)
 
-    Attributes:
-        tools: The tools; rows are indexes of this sequence.
-        systems: The system of each tool: its API if that is split into several agents, else its agent.
-        gives: Their outputs, by tool; of output fields, only those that share a specific word with an input.
-    """
 
-    tools: Sequence[Tool]
-    systems: Sequence[str]
-    asks: Sequence[Ask]
-    gives: Sequence[Give]
-    terms: Terms
+def _is_within(give: Give) -> bool:
+    """Whether it is a list or an object, or in a list of a record, such as the seasons of a show."""
+    holders = give.field.split(".")[:-1]
+    listed = give.many and any(stems(holder) - GENERIC for holder in holders)
+    return listed or (bool(give.types) and give.types <= {"array", "object"})
 
-    @cached_property
-    def access(self) -> Access:
-        """What the tools need."""
-        return Access.of(self.tools, self.asks, self.systems)
 
-    @classmethod
-    def of(cls, tools: Sequence[Tool], systems: Mapping[str, str] | None = None) -> Ends:
-        """Derives them from names, schemas and descriptions; ``systems`` has those of agents."""
-        names = [name_of(tool.name) for tool in tools]
-        records = {name.object - GENERIC for name in names if name.act == "read"}
-        asks = [ask for row, tool in enumerate(tools) for ask in asks_of(row, tool, records)]
-        specific = frozenset(word for ask in asks for word in ask.specific)
-        gives = [
-            give.among(specific)
-            for row, tool in enumerate(tools)
-            for give in gives_of(row, tool)
-            if give.source != "output" or give.words & specific
-        ]
-        system_of = [(systems or {}).get(tool.agent, tool.agent) for tool in tools]
-        return cls(tools, system_of, asks, gives, Terms([name_of(tool.name).words for tool in tools]))
+def part_of(give: Give, tool: Tool) -> float:
+    """Probability that a tool is called for this output, 0 to 1; less if it mainly does something else."""
+    name = name_of(tool.name)
+    if give.source == "output":
+        incidental = name.act == "store" and not give.words & name.words
+        effect = not name.act and tool.annotations.get("readOnlyHint") is False
+        return 0.7 if name.act in ("change", "use") or incidental or effect else 1.0
+    return PART.get(name.act, 1.0) * (0.85 if give.source == "returns" else 1.0)
 
 
 def matches(ends: Ends, *, least: float) -> list[Hint]:
@@ -98,7 +132,7 @@ def matches(ends: Ends, *, least: float) -> list[Hint]:
 
     where ``even`` depends on the source of the output, and the part is less for tools that change things, that
     need the same value as input, or that belong to another system, for an identifier of a record with other words or
-    in a record of another kind, and for a value of a new record from one of its kind. ``output_columns`` has the
+    in a record of another kind, and for a value of a new record from one of its kind. ``Columns`` has the
     factors for kinds of values. The cosine is that of the words of both texts.
 
     Not every tool that returns an identifier is called to get it: see ``Access.sources``.
@@ -117,23 +151,19 @@ class _Match:
         self.least = least
         self.asks = [ask for ask in ends.asks if ask.worth >= least]
         self.gives = [give for give in ends.gives if part_of(give, ends.tools[give.tool]) >= least]
-        self.columns = Columns.of(self.gives, ends.tools)
+        self.columns = Columns(self.gives, ends.tools)
         self.words = Postings([give.words for give in self.gives], ends.terms)
-        heads = [head_of(ends.tools[give.tool].name) for give in self.gives]
-        self.heads = Postings(heads, ends.terms)
-        named = [give.source == "name" and bool(head) for give, head in zip(self.gives, heads, strict=True)]
-        self.named = np.array(named, bool)
+        self.access, heads = ends.access, ends.access.heads
+        self.heads = Postings([heads[give.tool] for give in self.gives], ends.terms)
+        self.named = flags(give.source == "name" and bool(heads[give.tool]) for give in self.gives)
         self.records = Postings([give.record for give in self.gives], ends.terms)
-        self.of_record = np.array([bool(give.record) for give in self.gives], bool)
-        self.own_words = [name_of(tool.name).words for tool in ends.tools]
+        self.of_record = flags(bool(give.record) for give in self.gives)
+        self.own_words = ends.access.names
         self.names = Postings(self.own_words, ends.terms)
-        objects = [(system, name_of(tool.name).object) for system, tool in zip(ends.systems, ends.tools, strict=True)]
-        numbers = {thing: i for i, thing in enumerate(dict.fromkeys(objects))}
-        self.object = np.array([numbers[thing] for thing in objects], np.intp)
-        heads_of = {row: head_of(tool.name) for row, tool in enumerate(ends.tools)}
-        records = frozenset(word for words in heads_of.values() for word in words)
+        self.object = _numbered((system, name.object) for system, name in zip(ends.systems, ends.names, strict=True))
+        records = frozenset(word for words in heads for word in words)
         self.mentions = [
-            ((stems(give.field.rpartition(".")[2]) - GENERIC) & records) - heads_of[give.tool]
+            ((stems(give.field.rpartition(".")[2]) - GENERIC) & records) - heads[give.tool]
             if give.source == "output"
             else frozenset()
             for give in self.gives
@@ -141,13 +171,11 @@ class _Match:
         self.required: defaultdict[int, frozenset[str]] = defaultdict(frozenset)
         for ask in ends.asks:
             self.required[ask.tool] |= ask.specific if ask.required else frozenset()
-        systems = {system: i for i, system in enumerate(dict.fromkeys(ends.systems))}
-        self.system = np.array([systems[system] for system in ends.systems], np.intp)
+        self.system = _numbered(ends.systems)
         self.alone = np.bincount(self.system, minlength=1)[self.system] == 1
         askers: defaultdict[tuple[frozenset[str], bool], list[int]] = defaultdict(list)
         for ask in ends.asks:
             askers[ask.words, ask.required].append(ask.tool)
-        self.access = ends.access
         self.askers = {key: np.array(rows, np.intp) for key, rows in askers.items()}
         texts = [stems_in(give.text) for give in self.gives]
         self.texts = Postings(texts, Terms(texts, power=_TEXT_POWER))
@@ -253,6 +281,12 @@ class _Match:
             return np.ones(len(near), np.float32)
         elsewhere = self.system[self.columns.tool[near]] != self.system[ask.tool]
         return np.where(elsewhere, ask.elsewhere, 1).astype(np.float32)
+
+
+def _numbered(things: Iterable[Hashable]) -> NDArray[np.intp]:
+    """``(n,)``: the number of each thing, the same for equal ones."""
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(thing, len(numbers)) for thing in things], np.intp)
 
 
 def _why(ask: Ask, give: Give) -> str:

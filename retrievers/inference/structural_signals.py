@@ -1,18 +1,19 @@
-"""Hints by rules: sessions, checks, records, parts, states, and descriptions that name another tool."""
+"""Hints by rules: sessions, checks, records, parts, states, other tools in descriptions, and fields of records."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from callsheet.graphs import Tool, shown
-from callsheet.graphs.text.json_schema import fields_of
-from callsheet.retrievers.inference.endpoints import Ask
+from callsheet.graphs.text.json_schema import Field, fields_of
+from callsheet.retrievers.inference.endpoints import Ask, Ends, Hint
 from callsheet.retrievers.inference.matching import Ends, Hint
 from callsheet.retrievers.inference.word_roles import (
     CREDENTIAL,
+    FREE,
     GENERIC,
     IDENTIFIER,
     RECORD_ID,
@@ -20,9 +21,8 @@ from callsheet.retrievers.inference.word_roles import (
     SECRET,
     SESSION,
     VAGUE,
-    Name,
-    name_of,
     parts_of,
+    stems,
     stems_in,
 )
 
@@ -37,98 +37,91 @@ _OTHERWISE = re.compile(
 )
 _NEEDED = re.compile(r"\b(first|before|must|requires?|needs?|after|prior|obtained|returned|from)\b", re.IGNORECASE)
 _QUOTED, _MOST = 90, 20
+Type = tuple[str, frozenset[str]]
+"""System and specific words of an identifier: ``person`` of ``person_id``."""
+_SURE, _SHARED, _COVERED, _MOST_SOURCES = 0.75, 3, 0.5, 2
+_OF_MANY = 100  # a field of more types tells nothing
 
 
-class Shelf:
+class ToolIndex:
     """The tools of a catalog, indexed for the rules."""
 
     def __init__(self, ends: Ends) -> None:
-        self.tools, self.systems, self.asks = ends.tools, ends.systems, ends.asks
-        self.tell_credentials = {
-            give.tool for give in ends.gives if give.source == "output" and give.words & CREDENTIAL
-        }
+        self.tools, self.systems, self.asks, self.names = ends.tools, ends.systems, ends.asks, ends.names
+        self.tell_credentials = set[int]()
         self.held: defaultdict[int, set[frozenset[str]]] = defaultdict(set)
         for give in ends.gives:
+            if give.source == "output" and give.words & CREDENTIAL:
+                self.tell_credentials.add(give.tool)
             if give.source == "output" and give.words & IDENTIFIER:
                 self.held[give.tool].add(give.words - GENERIC)
-        self.names: list[Name] = [name_of(tool.name) for tool in ends.tools]
-
-    @cached_property
-    def asks_of(self) -> dict[int, list[Ask]]:
-        """Row of a tool -> its inputs."""
-        asks: defaultdict[int, list[Ask]] = defaultdict(list)
-        for ask in self.asks:
-            asks[ask.tool].append(ask)
-        return dict(asks)
-
-    @cached_property
-    def by_object(self) -> dict[tuple[str, frozenset[str]], list[int]]:
-        """System and specific words of an object -> rows of the tools for this object."""
-        rows: defaultdict[tuple[str, frozenset[str]], list[int]] = defaultdict(list)
+        self.asks_of: defaultdict[int, list[Ask]] = defaultdict(list)
+        for ask in ends.asks:
+            self.asks_of[ask.tool].append(ask)
+        self._by_object: defaultdict[tuple[str, frozenset[str]], list[int]] = defaultdict(list)
         for row, name in enumerate(self.names):
             if name.object - VAGUE:
-                rows[self.systems[row], name.object - VAGUE].append(row)
-        return dict(rows)
+                self._by_object[self.systems[row], name.object - VAGUE].append(row)
 
     def same_object(self, row: int) -> Iterator[int]:
         """Rows of other tools of the system for the same object, at most 20 with each act."""
         key = (self.systems[row], self.names[row].object - VAGUE)
         counts: Counter[str] = Counter()
-        for other in self.by_object.get(key, ()):
+        for other in self._by_object.get(key, ()):
             counts[self.names[other].act] += 1
             if other != row and counts[self.names[other].act] <= _MOST:
                 yield other
 
     def required(self, row: int) -> frozenset[str]:
         """The inputs that a tool requires."""
-        return frozenset(ask.parameter for ask in self.asks_of.get(row, ()) if ask.required)
+        return frozenset(ask.parameter for ask in self.asks_of[row] if ask.required)
 
     def needs_id(self, row: int) -> bool:
         """Whether a tool requires an identifier."""
-        return any(ask.required and ask.identifier for ask in self.asks_of.get(row, ()))
+        return any(ask.required and ask.identifier for ask in self.asks_of[row])
 
 
 def hints_by_rules(ends: Ends) -> list[Hint]:
-    """The hints of all rules."""
-    shelf = Shelf(ends)
-    return [hint for rule in RULES for hint in rule(shelf)]
+    """The hints of all rules, but for ``record_types``."""
+    index = ToolIndex(ends)
+    return [hint for rule in RULES for hint in rule(index)]
 
 
-def sessions(shelf: Shelf) -> Iterator[Hint]:
+def sessions(index: ToolIndex) -> Iterator[Hint]:
     """The other tools of a system need its tool that opens a session; if there are several, those with its name do.
 
     If tools of the system have the session as input, only these need it.
     """
-    explicit = {shelf.systems[ask.tool] for ask in shelf.asks if ask.words & CREDENTIAL}
+    explicit = {index.systems[ask.tool] for ask in index.asks if ask.words & CREDENTIAL}
     doors: defaultdict[str, list[int]] = defaultdict(list)
-    for row, name in enumerate(shelf.names):
-        if name.act == "enter" and _opens(shelf, row):
-            doors[shelf.systems[row]].append(row)
-    for row, system in enumerate(shelf.systems):
+    for row, name in enumerate(index.names):
+        if name.act == "enter" and _opens(index, row):
+            doors[index.systems[row]].append(row)
+    for row, system in enumerate(index.systems):
         at_hand = doors.get(system, [])
         if row in at_hand:
             continue
         for door in at_hand:
-            own = shelf.names[door].words - SESSION
-            credential = next((ask for ask in shelf.asks_of.get(row, ()) if ask.words & CREDENTIAL), None)
+            own = index.names[door].words - SESSION
+            credential = next((ask for ask in index.asks_of[row] if ask.words & CREDENTIAL), None)
             only = len(at_hand) == 1 and (credential is not None or system not in explicit)
-            if only or (own and own <= shelf.names[row].words):
+            if only or (own and own <= index.names[row].words):
                 why = "it opens the session that this tool works in"
                 yield Hint(row, door, credential.parameter if credential else None, _SESSION, True, why)
 
 
-def _opens(shelf: Shelf, row: int) -> bool:
+def _opens(index: ToolIndex, row: int) -> bool:
     """Whether a tool opens a session for its caller: it takes or returns a secret, or takes nothing."""
-    asks = shelf.asks_of.get(row, [])
-    return not asks or any(ask.words & SECRET for ask in asks) or row in shelf.tell_credentials
+    asks = index.asks_of[row]
+    return not asks or any(ask.words & SECRET for ask in asks) or row in index.tell_credentials
 
 
-def checks(shelf: Shelf) -> Iterator[Hint]:
+def checks(index: ToolIndex) -> Iterator[Hint]:
     """Tools that take a value need the tool that validates it, for example an email address."""
     by_head: defaultdict[str, list[Ask]] = defaultdict(list)
-    for ask in shelf.asks:
+    for ask in index.asks:
         by_head[ask.head].append(ask)
-    for row, name in enumerate(shelf.names):
+    for row, name in enumerate(index.names):
         if name.act == "check":
             for ask in (ask for word in sorted(name.object - GENERIC) for ask in by_head[word]):
                 if ask.tool != row and name.object <= ask.words and not (ask.words - name.object) & RECORD_ID:
@@ -137,83 +130,83 @@ def checks(shelf: Shelf) -> Iterator[Hint]:
                     )
 
 
-def lookups(shelf: Shelf) -> Iterator[Hint]:
+def lookups(index: ToolIndex) -> Iterator[Hint]:
     """A tool that can filter records by an identifier returns them, unless tools of its system read what it names."""
     read = {
         (system, name.object - GENERIC)
-        for system, name in zip(shelf.systems, shelf.names, strict=True)
+        for system, name in zip(index.systems, index.names, strict=True)
         if name.act == "read"
     }
     filters: defaultdict[tuple[str, frozenset[str]], list[int]] = defaultdict(list)
-    for ask in shelf.asks:
-        if not ask.required and ask.identifier and shelf.names[ask.tool].act == "read":
-            tool, name = shelf.tools[ask.tool], shelf.names[ask.tool]
-            another = (shelf.systems[ask.tool], ask.specific) in read and name.object - GENERIC != ask.specific
-            holds = not tool.output_schema or ask.specific in shelf.held.get(ask.tool, ())
+    for ask in index.asks:
+        if not ask.required and ask.identifier and index.names[ask.tool].act == "read":
+            tool, name = index.tools[ask.tool], index.names[ask.tool]
+            another = (index.systems[ask.tool], ask.specific) in read and name.object - GENERIC != ask.specific
+            holds = not tool.output_schema or ask.specific in index.held.get(ask.tool, ())
             if holds and not another and ask.specific & (name.words | stems_in(shown(tool.description))):
-                filters[shelf.systems[ask.tool], ask.words].append(ask.tool)
-    for ask in shelf.asks:
+                filters[index.systems[ask.tool], ask.words].append(ask.tool)
+    for ask in index.asks:
         if ask.required and ask.identifier:
-            rows = filters.get((shelf.systems[ask.tool], ask.words), [])[:_MOST]
+            rows = filters.get((index.systems[ask.tool], ask.words), [])[:_MOST]
             for row in (row for row in rows if row != ask.tool):
                 why = f"it looks records up by {ask.parameter}, so they hold one"
                 yield Hint(ask.tool, row, ask.parameter, _LOOKUP, True, why)
 
 
-def records(shelf: Shelf) -> Iterator[Hint]:
+def records(index: ToolIndex) -> Iterator[Hint]:
     """A call with an identifier needs the tool that lists or makes such records."""
-    for ask in shelf.asks:
-        about = shelf.names[ask.tool].object - GENERIC
+    for ask in index.asks:
+        about = index.names[ask.tool].object - GENERIC
         if not (ask.required and ask.words & RECORD_ID and ask.specific and ask.specific <= about):
             continue
-        for row in shelf.same_object(ask.tool):
-            act = shelf.names[row].act
-            if act in ("read", "store") and not shelf.needs_id(row):
+        for row in index.same_object(ask.tool):
+            act = index.names[row].act
+            if act in ("read", "store") and not index.needs_id(row):
                 does, sure = ("lists", _RECORD) if act == "read" else ("makes", _MADE)
                 why = f"it {does} what {ask.parameter} identifies"
                 yield Hint(ask.tool, row, ask.parameter, sure, act == "read", why)
 
 
-def parts(shelf: Shelf) -> Iterator[Hint]:
+def parts(index: ToolIndex) -> Iterator[Hint]:
     """A tool without inputs can return a part of a value: a year of the current date, a latitude of the place."""
     tellers: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    for row, name in enumerate(shelf.names):
-        if name.act == "read" and not shelf.tools[row].input_schema.get("required"):
+    for row, name in enumerate(index.names):
+        if name.act == "read" and not index.tools[row].input_schema.get("required"):
             for part in parts_of(name.object):
-                tellers[shelf.systems[row], part].append(row)
-    for ask in shelf.asks:
-        system = shelf.systems[ask.tool]
+                tellers[index.systems[row], part].append(row)
+    for ask in index.asks:
+        system = index.systems[ask.tool]
         for row in dict.fromkeys(row for word in sorted(ask.words) for row in tellers.get((system, word), ())[:_MOST]):
             if row != ask.tool:
                 why = f"{ask.parameter} can be read off what it tells"
                 yield Hint(ask.tool, row, ask.parameter, _PART, False, why)
 
 
-def states(shelf: Shelf) -> Iterator[Hint]:
+def states(index: ToolIndex) -> Iterator[Hint]:
     """A tool that changes something may need the tool that reads it with the inputs at hand, except to remove it."""
-    for row, name in enumerate(shelf.names):
+    for row, name in enumerate(index.names):
         if name.act == "change" and not name.words & REMOVING:
-            known = shelf.required(row)
-            for other in shelf.same_object(row):
-                reads = shelf.names[other].act == "read" and shelf.names[other].object == name.object
-                if reads and shelf.tools[other].agent == shelf.tools[row].agent and shelf.required(other) <= known:
+            known = index.required(row)
+            for other in index.same_object(row):
+                reads = index.names[other].act == "read" and index.names[other].object == name.object
+                if reads and index.tools[other].agent == index.tools[row].agent and index.required(other) <= known:
                     yield Hint(row, other, None, _STATE, False, "it tells what this tool changes")
 
 
-def named(shelf: Shelf) -> Iterator[Hint]:
+def named(index: ToolIndex) -> Iterator[Hint]:
     """A tool whose description names another tool of its system, except as an alternative, needs it."""
     rows = {
-        (shelf.systems[row], tool.name.casefold()): row
-        for row, tool in enumerate(shelf.tools)
+        (index.systems[row], tool.name.casefold()): row
+        for row, tool in enumerate(index.tools)
         if _COMPOSED.search(tool.name)
     }
     if not rows:
         return
-    for row, tool in enumerate(shelf.tools):
+    for row, tool in enumerate(index.tools):
         for parameter, needed, text in _texts(tool):
             for sentence in _SENTENCE.split(shown(text)):
                 for word in dict.fromkeys(_WORD.findall(sentence.casefold())):
-                    other = rows.get((shelf.systems[row], word))
+                    other = rows.get((index.systems[row], word))
                     if other is not None and other != row and not _OTHERWISE.search(sentence):
                         quote = " ".join(sentence.split())[:_QUOTED]
                         direct = needed and bool(parameter or _NEEDED.search(sentence))
@@ -226,4 +219,113 @@ def _texts(tool: Tool) -> Iterable[tuple[str | None, bool, str]]:
         yield ".".join(field.path), field.required, field.description
 
 
-RULES: tuple[Callable[[Shelf], Iterator[Hint]], ...] = (sessions, checks, lookups, records, parts, states, named)
+RULES: tuple[Callable[[ToolIndex], Iterator[Hint]], ...] = (sessions, checks, lookups, records, parts, states, named)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An object with an identifier in the result of a tool.
+
+    Attributes:
+        tool: Row of the tool.
+        holder: Names from the root of the output schema to the object.
+        fields: The names of its own fields.
+        many: Whether it is in a list.
+        share: Its fields as a share of all fields of the result, 0 to 1.
+    """
+
+    tool: int
+    holder: tuple[str, ...]
+    fields: frozenset[str]
+    many: bool
+    share: float
+
+
+def record_types(ends: Ends) -> Iterator[Hint]:
+    """A tool that mainly returns a list of records is a source of their identifier.
+
+    The fields of a type are those that the tools return that find such records or read one by its identifier. With
+    n(f), the number of types with field f, a list is of the type with most::
+
+        score(type) = sum of 1 / n(f) over the fields f that its records share with the type
+
+    if they share at least three fields and half of their own, one of them with no other type. The confidence is .75 *
+    the share of the fields of the result that are in such lists / the number of inputs that the call requires.
+
+    Yields:
+        For each input at most two tools, those that need the fewest inputs first.
+    """
+    access = ends.access
+    asks: defaultdict[Type, list[Ask]] = defaultdict(list)
+    for ask in ends.asks:
+        if ask.required and ask.identifier and ask.specific:
+            asks[ends.systems[ask.tool], ask.specific].append(ask)
+    records = [record for row, tool in enumerate(ends.tools) for record in _records(row, tool)]
+    types = _Types(asks, records, ends)
+    needs = Counter(ask.tool for ask in ends.asks if ask.required)
+    shares: defaultdict[Type, defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
+    for record in records:
+        if record.many and (kind := types.of(record, ends.systems[record.tool])):
+            shares[kind][record.tool] += record.share
+    for kind, tools in shares.items():
+        finders = access.finders(*kind)
+        for ask in asks[kind]:
+            sources = access.sources(ask, [*finders, *tools]) - {ask.tool, *finders}
+            ranked = sorted(sources, key=lambda row: (needs[row], -tools[row], row))
+            for row in ranked[:_MOST_SOURCES]:
+                why = f"it lists records with the fields of what {ask.parameter} identifies"
+                yield Hint(ask.tool, row, ask.parameter, _SURE * tools[row] / needs[ask.tool], ask.required, why)
+
+
+def _records(row: int, tool: Tool) -> Iterator[Record]:
+    leaves = fields_of(tool.output_schema or {})
+    own: defaultdict[tuple[str, ...], list[Field]] = defaultdict(list)
+    for leaf in leaves:
+        own[leaf.path[:-1]].append(leaf)
+    for holder, fields in own.items():
+        nested = any(own.get(holder[:depth]) for depth in range(1, len(holder)))
+        if not nested and any(stems(field.name) and stems(field.name) <= IDENTIFIER for field in fields):
+            names = frozenset(field.name for field in fields)
+            yield Record(row, holder, names, fields[0].many, len(fields) / len(leaves))
+
+
+class _Types:
+    """The fields of the records of each type: those that its finders list, and that the tool for its object reads."""
+
+    def __init__(self, kinds: Collection[Type], records: Sequence[Record], ends: Ends) -> None:
+        by_word: defaultdict[tuple[str, str], list[Type]] = defaultdict(list)
+        for kind in kinds:
+            for word in kind[1]:
+                by_word[kind[0], word].append(kind)
+        self._words = by_word.keys()
+        self._fields: defaultdict[Type, set[str]] = defaultdict(set)
+        for record in records:
+            system, name = ends.systems[record.tool], ends.names[record.tool]
+            if record.many and len(record.holder) <= 1 and ends.access.finds[record.tool]:
+                listed = {
+                    kind for word in name.words for kind in by_word.get((system, word), ()) if kind[1] <= name.words
+                }
+                for kind in listed:
+                    self._fields[kind] |= record.fields
+            elif not record.holder and len(ends.access.ids.get(record.tool, ())) == 1:
+                self._fields[system, name.object - GENERIC] |= record.fields
+        self._types: defaultdict[tuple[str, str], list[Type]] = defaultdict(list)
+        for kind in kinds:
+            for field in sorted(self._fields.get(kind, ())):
+                self._types[kind[0], field].append(kind)
+
+    def of(self, record: Record, system: str) -> Type | None:
+        """The type of a list of records; None if its own name tells it, or if it is not clear."""
+        if any((system, word) in self._words for part in record.holder for word in stems(part)):
+            return None
+        scores: defaultdict[Type, float] = defaultdict(float)
+        telling = set[Type]()
+        for field in sorted(record.fields):
+            kinds = self._types.get((system, field), ())
+            for kind in kinds if len(kinds) <= _OF_MANY else ():
+                scores[kind] += 1 / len(kinds)
+            if len(kinds) == 1 and not stems(field) <= GENERIC | FREE:
+                telling.add(kinds[0])
+        best = max(scores, key=lambda kind: scores[kind], default=None)
+        shared = len(record.fields & self._fields[best]) if best else 0
+        return best if best in telling and shared >= max(_SHARED, _COVERED * len(record.fields)) else None

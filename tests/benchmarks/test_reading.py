@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.measurements import arag
-from benchmarks.measurements.interface_rules import Rules
-from benchmarks.report.result_files import FOLDER
+from benchmarks.measurements.arag import Rules
+from benchmarks.report import FOLDER
 from benchmarks.sets.reading import answer_words, hotpotqa, medical
 
 

@@ -10,7 +10,7 @@ from callsheet.graphs import Catalog
 from callsheet.graphs.text.sanitizing import counted
 from callsheet.orchestrator.cli.output.console import WIDEST, SafeConsole, one_line
 from callsheet.retrievers import Evaluation
-from callsheet.retrievers.evaluation.error_analysis import Lacking, Missed
+from callsheet.retrievers.evaluation.evaluator import Lacking, Missed
 
 _LONGEST, _PAIRS, _GOT = 90, 10, 3
 _GREY = "bright_black"

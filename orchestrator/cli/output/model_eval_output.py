@@ -8,8 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from callsheet.graphs.text.sanitizing import counted, shown
-from callsheet.orchestrator.apps.model_evaluation.grading import CAUSES
-from callsheet.orchestrator.apps.model_evaluation.model_evaluator import ArmResult, ModelEvaluation
+from callsheet.orchestrator.apps.model_evaluation import CAUSES, ArmResult, ModelEvaluation
 from callsheet.orchestrator.cli.output.console import WIDEST, SafeConsole
 
 _GREY = "bright_black"
@@ -57,7 +56,7 @@ def _row(evaluation: ModelEvaluation, arm: ArmResult, plain: dict[str, Any]) -> 
     mean, less, more = plain["difference"]
     against = "" if arm is evaluation.arms[0] else f"{mean:+.2f} [{less:+.2f}, {more:+.2f}]"
     row = [escape(arm.arm), str(plain["n"]), f"{arm.success:.3f}", f"{low:.2f} - {high:.2f}", against]
-    row += [f"{plain['model_calls']:.1f}"]
+    row += [f"{plain['calls']:.1f}"]
     row += [f"{plain[name]:,.0f}" for name in ("input_tokens", "cached_tokens", "output_tokens")]
     row += [f"{plain['seconds']:.1f}"]
     return [*row, f"{plain['cost']:.4f}"] if plain["cost"] is not None else row
@@ -82,5 +81,5 @@ def _failures(console: SafeConsole, arm: ArmResult, most: int) -> None:
         console.print(f"\n[bold]{escape(arm.arm)}[/]")
     for case in failed:
         detail = escape(shown(f"{case.grade.cause}: {case.grade.detail}"))
-        console.print(f"{escape(case.case.id)}  {escape(shown(case.case.request))}", soft_wrap=True)
+        console.print(f"{escape(case.query.id)}  {escape(shown(case.query.query))}", soft_wrap=True)
         console.print(f"   {detail}", style=_GREY, soft_wrap=True)

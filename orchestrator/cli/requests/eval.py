@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from callsheet.retrievers import AgentGraphRetriever, Evaluation, LabelledQuery
 
 _LABELS = {"tool.": "tools", "complete": "tools", "skill.": "skills"}
-_MODEL_ONLY = ("arms", "sample", "rate", "prices", "max_cost", "max_output", "attempts", "page", "run_tools")
+_MODEL_ONLY = ("arms", "sample", "rate", "prices", "max_cost", "max_output")
 
 
 @click.command("eval", short_help="Measure retrieval, or a chat model, on labelled queries.")
@@ -67,7 +67,7 @@ def evaluate_command(
 
     FILE has one query per line: {"query": "...", "agents": ["a", ["b", "c"]], "tools": ["a/x"], "skills": ["s"]}. An
     inner list has alternatives. With --model, a query may also have the right arguments of a tool, "arguments":
-    {"a/x": {"city": "Oslo"}}. Then FILE may also be a file *.json of tasks with end states.
+    {"a/x": {"city": "Oslo"}}.
 
     \b
     Examples:

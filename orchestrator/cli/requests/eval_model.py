@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import os
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.graphs import SettingsError
-from callsheet.graphs.storage.local_files import cache_folder, locked, replace_text
+from callsheet.graphs.storage.local_files import cache_folder
 from callsheet.orchestrator.cli.shared_options import progress_bar
 
 if TYPE_CHECKING:
-    from callsheet.agents.models.prices import Price
     from callsheet.graphs import Loaded
-    from callsheet.orchestrator.apps.model_evaluation.model_evaluator import ModelEvaluation
+    from callsheet.orchestrator.apps.model_evaluation import ModelEvaluation
     from callsheet.retrievers import AgentGraphRetriever
 
 
@@ -36,9 +34,6 @@ class ModelOptions:
     prices: Path | None
     max_cost: float | None
     max_output: int | None
-    attempts: Path | None
-    page: Path | None
-    run_tools: bool
     tools: int
     demands: tuple[str, ...]
     misses: int
@@ -48,15 +43,10 @@ class ModelOptions:
     @property
     def names(self) -> list[str]:
         """The names of the arms."""
-        from callsheet.orchestrator.apps.model_evaluation.arms import DEFAULT_ARMS
+        from callsheet.orchestrator.apps.evaluation_arms import DEFAULT_ARMS
 
         given = self.arms.replace(" ", "").split(",") if self.arms else DEFAULT_ARMS
         return list(dict.fromkeys(filter(None, given)))
-
-    @property
-    def has_tasks(self) -> bool:
-        """Whether the file has tasks, not labelled queries."""
-        return self.file.suffix == ".json"
 
 
 def model_options(command: Any) -> Any:
@@ -86,14 +76,6 @@ def model_options(command: Any) -> Any:
             "--max-cost", type=click.FloatRange(0, min_open=True), help="Start no further attempt after this cost."
         ),
         click.option("--max-output", type=click.IntRange(1), help="Maximum output tokens per model call."),
-        click.option(
-            "--attempts",
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="File that stores attempts.  [default: in the user's cache]",
-        ),
-        click.option("--run-tools", is_flag=True, help="Agree that tasks call tools without approval."),
-        click.option("--page", type=click.Path(path_type=Path), metavar="FILE", help="Write an HTML report here."),
     ]
     for option in reversed(options):
         command = option(command)
@@ -104,73 +86,38 @@ def evaluate_model(options: ModelOptions, opened: Callable[[], tuple[Loaded, Age
     """Runs an evaluation with a model, and reports it; the exit status is 1 if a gate failed or something is missing.
 
     Raises:
-        SettingsError: An option or a task is invalid.
+        SettingsError: An option is invalid.
     """
     from callsheet.agents.models.prices import price_of
+    from callsheet.orchestrator.apps.evaluation_arms import Arms, recorded
+    from callsheet.orchestrator.apps.model_evaluation import digest, evaluate_arms, sampled
+    from callsheet.retrievers import read_queries
 
     known = [f"{name}.success" for name in options.names]
     gates = [read_gate(demand, known, f"with --model there are {', '.join(known)}") for demand in options.demands]
     price = price_of(options.model, options.prices)
     if options.max_cost is not None and price is None:
         raise SettingsError("--max-cost needs the price of the model: give --prices FILE")
-    folder = cache_folder() / "model-evaluations"
-    if not options.has_tasks:
-        return _report(_evaluated(options, price, folder, opened), gates, options)
-    if not options.run_tools or options.concurrency > 1:
-        raise SettingsError(
-            "tasks call the tools of your servers without approval, one after another: "
-            "agree with --run-tools, and leave --concurrency at 1"
-        )
-    with locked(folder / "data"):
-        return _report(_evaluated(options, price, folder, opened), gates, options)
-
-
-def _evaluated(
-    options: ModelOptions,
-    price: Price | None,
-    folder: Path,
-    opened: Callable[[], tuple[Loaded, AgentGraphRetriever]],
-) -> ModelEvaluation:
-    from callsheet.orchestrator.apps.model_evaluation.arms import Arms
-    from callsheet.orchestrator.apps.model_evaluation.attempts import AttemptLog
-    from callsheet.orchestrator.apps.model_evaluation.model_evaluator import evaluate_arms, sampled, task_case
-    from callsheet.orchestrator.apps.model_evaluation.recorded_tools import recorded
-    from callsheet.orchestrator.apps.model_evaluation.tasks import DATA, read_tasks
-    from callsheet.retrievers import read_queries
-
     model = _model(options)
-    if options.has_tasks:
-        tasks, data = read_tasks(options.file, folder / "data")
-        os.environ[DATA] = str(data.place)
-        data.renew()
-        loaded, retriever = opened()
-        cases = [task_case(task, data) for task in tasks[: options.sample]]
-        over = data.digest()
-    else:
-        loaded, retriever = opened()
-        cases = [*sampled(read_queries(options.file, loaded.catalog), options.sample)]
-        loaded, over = recorded(loaded), ""
-    made = Arms(loaded, retriever, model, tools=options.tools, records=not options.has_tasks)
+    loaded, retriever = opened()
+    queries = sampled(read_queries(options.file, loaded.catalog), options.sample)
+    made = Arms(recorded(loaded), retriever, model, tools=options.tools)
     arms = [made.named(name) for name in options.names]
     with progress_bar("Asking the model") as progress:
-        return asyncio.run(
+        evaluation = asyncio.run(
             evaluate_arms(
                 arms,
-                cases,
+                queries,
                 model=options.model,
-                log=AttemptLog(options.attempts or folder / "attempts.jsonl"),
-                key=(
-                    AttemptLog.key(retriever.catalog.model_dump(mode="json")),
-                    options.tools,
-                    over,
-                    *filter(None, [options.max_output]),
-                ),
+                folder=cache_folder() / "model-evaluations",
+                key=(digest(retriever.catalog.model_dump(mode="json")), options.tools, options.max_output),
                 concurrency=options.concurrency,
                 price=price,
                 max_cost=options.max_cost,
                 progress=progress,
             )
         )
+    return _report(evaluation, gates, options)
 
 
 def _model(options: ModelOptions) -> Any:
@@ -187,10 +134,6 @@ def _model(options: ModelOptions) -> Any:
 def _report(evaluation: ModelEvaluation, gates: Sequence[Gate], options: ModelOptions) -> int:
     reached = {f"{arm.arm}.success": arm.success for arm in evaluation.arms}
     failed = failed_gates(gates, reached.__getitem__)
-    if options.page is not None:
-        from callsheet.orchestrator.apps.model_evaluation.evaluation_page import evaluation_page
-
-        replace_text(options.page, evaluation_page(evaluation))
     if options.as_json:
         click.echo(json.dumps(evaluation.to_dict(), ensure_ascii=False))
     else:

@@ -14,17 +14,8 @@ from callsheet import AgentGraphRetriever
 from callsheet.agents import Call, Usage
 from callsheet.agents.models.prices import Price, price_of
 from callsheet.graphs import Loaded, SettingsError, load
-from callsheet.orchestrator.apps.model_evaluation.arms import Arms
-from callsheet.orchestrator.apps.model_evaluation.attempts import Attempt, AttemptLog
-from callsheet.orchestrator.apps.model_evaluation.evaluation_page import evaluation_page
-from callsheet.orchestrator.apps.model_evaluation.grading import graded
-from callsheet.orchestrator.apps.model_evaluation.model_evaluator import (
-    ModelEvaluation,
-    evaluate_arms,
-    query_case,
-    sampled,
-)
-from callsheet.orchestrator.apps.model_evaluation.recorded_tools import recorded
+from callsheet.orchestrator.apps.evaluation_arms import Arms, Attempt, recorded
+from callsheet.orchestrator.apps.model_evaluation import ModelEvaluation, evaluate_arms, graded, sampled
 from callsheet.retrievers import LabelledQuery
 from choosing_model import ChoosingModel
 from scripted_model import ScriptedModel
@@ -49,17 +40,17 @@ def loaded() -> Loaded:
 @pytest.fixture(scope="module")
 def arms(loaded: Loaded) -> Callable[..., Arms]:
     retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
-    return lambda model: Arms(recorded(loaded), retriever, model, records=True)
+    return lambda model: Arms(recorded(loaded), retriever, model)
 
 
-async def evaluated(made: Arms, names: list[str], log: AttemptLog, **more: Any) -> ModelEvaluation:
-    cases = [query_case(RAIN), query_case(AIR)]
-    return await evaluate_arms([made.named(name) for name in names], cases, model="m", log=log, **more)
+async def evaluated(made: Arms, names: list[str], folder: Path, **more: Any) -> ModelEvaluation:
+    arms = [made.named(name) for name in names]
+    return await evaluate_arms(arms, [RAIN, AIR], model="m", folder=folder, **more)
 
 
 @pytest.mark.parametrize("name", ["all", "k3", "none", "once", "adaptive", "auto"])
 async def test_every_arm_lets_the_right_tool_be_called(arms: Any, name: str, tmp_path: Path) -> None:
-    evaluation = await evaluated(arms(ChoosingModel(choices=RIGHT)), [name], AttemptLog(tmp_path / "a.jsonl"))
+    evaluation = await evaluated(arms(ChoosingModel(choices=RIGHT)), [name], tmp_path)
     (arm,) = evaluation.arms
     assert [(case.grade.cause, case.grade.detail) for case in arm.cases] == [("", ""), ("", "")]
     assert [case.attempt.calls[0].tool for case in arm.cases] == ["weather/forecast", "weather/air_quality"]
@@ -83,10 +74,9 @@ async def test_every_arm_lets_the_right_tool_be_called(arms: Any, name: str, tmp
 async def test_each_cause_of_a_failure_is_named(
     arms: Any, choices: Any, more: Any, arm: str, cause: str, tmp_path: Path
 ) -> None:
-    log = AttemptLog(tmp_path / "a.jsonl")
-    evaluation = await evaluated(arms(ChoosingModel(choices=choices, **more)), [arm], log)
+    evaluation = await evaluated(arms(ChoosingModel(choices=choices, **more)), [arm], tmp_path)
     assert evaluation.arms[0].cases[0].grade.cause == cause
-    assert evaluation.arms[0].causes[cause] >= 1  # type: ignore[index]
+    assert evaluation.arms[0].causes[cause] >= 1
 
 
 class LengthFinishReasonError(Exception):
@@ -105,11 +95,10 @@ class Wordy(ChoosingModel):
 async def test_an_answer_that_was_cut_is_the_models_own_and_the_attempt_is_graded_and_kept(
     arms: Any, tmp_path: Path
 ) -> None:
-    model, log = Wordy(choices=RIGHT), tmp_path / "a.jsonl"
-    for _ in range(2):
-        evaluation = await evaluated(arms(model), ["adaptive"], AttemptLog(log))
+    for model in (Wordy(choices=RIGHT), Wordy(choices={})):
+        evaluation = await evaluated(arms(model), ["adaptive"], tmp_path)
         assert [case.grade.cause for case in evaluation.arms[0].cases] == ["", ""]
-    assert len(log.read_text().splitlines()) == 2
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def made(**fields: Any) -> Attempt:
@@ -125,6 +114,7 @@ CALL = Call(agent="weather", tool="weather/forecast", args={"place": " OSLO "})
         (made(calls=(CALL,)), ""),
         (made(offered=("mail/send",)), "not retrieved"),
         (made(offered=()), "plan"),
+        (made(offered=(), steps=("a step",)), "not retrieved"),
         (made(stopped="the limit of 8 model calls"), "gave up"),
         (made(calls=(CALL.model_copy(update={"error": "broken", "kind": "tool"}),)), "tool error"),
         (made(calls=(CALL.model_copy(update={"args": {"place": None}}),)), "wrong arguments"),
@@ -138,8 +128,8 @@ def test_grades(attempt: Attempt, cause: str) -> None:
 def test_numbers_and_texts_of_arguments_are_compared_by_value_and_truth_is_no_number() -> None:
     query = LabelledQuery("1", "q", (("a",),), (("a/x",),), arguments={"a/x": {"days": 1, "all": True}})
     right = Call(agent="a", tool="a/x", args={"days": "1.0", "all": True})
-    assert graded(query, made(calls=(right,))).right
-    assert not graded(query, made(calls=(right.model_copy(update={"args": {"days": 1, "all": 1}}),))).right
+    assert not graded(query, made(calls=(right,))).cause
+    assert graded(query, made(calls=(right.model_copy(update={"args": {"days": 1, "all": 1}}),))).cause
 
 
 @pytest.mark.parametrize(
@@ -156,59 +146,61 @@ def test_numbers_and_texts_of_arguments_are_compared_by_value_and_truth_is_no_nu
 )
 def test_only_plain_numbers_are_compared_as_numbers(given: Any, wanted: Any, same: bool) -> None:
     query = LabelledQuery("1", "q", (("a",),), (("a/x",),), arguments={"a/x": {"value": wanted}})
-    assert graded(query, made(calls=(Call(agent="a", tool="a/x", args={"value": given}),))).right is same
-
-
-def test_an_answer_with_other_ends_of_lines_is_kept(tmp_path: Path) -> None:
-    attempt = made(answer="one\u2028two\u2029three\x85four\nfive")
-    AttemptLog(tmp_path / "a.jsonl").add("k", attempt)
-    assert AttemptLog(tmp_path / "a.jsonl").get("k") == attempt
+    assert (not graded(query, made(calls=(Call(agent="a", tool="a/x", args={"value": given}),))).cause) is same
 
 
 async def test_what_was_attempted_costs_nothing_again_also_after_a_kill(arms: Any, tmp_path: Path) -> None:
-    file = tmp_path / "kept" / "a.jsonl"
-    first = await evaluated(arms(ChoosingModel(choices=RIGHT)), ["k3", "none"], AttemptLog(file))
-    assert file.stat().st_mode & 0o077 == 0
-    file.write_text(file.read_text(encoding="utf-8")[:-40], encoding="utf-8")  # killed while it wrote the last line
+    folder = tmp_path / "attempts"
+    first = await evaluated(arms(ChoosingModel(choices=RIGHT)), ["k3", "none"], folder)
+    stored = sorted(folder.iterdir())
+    assert len(stored) == 4
+    assert not any(path.stat().st_mode & 0o077 for path in (folder, *stored))
+    stored[0].write_text(stored[0].read_text(encoding="utf-8")[:-40], encoding="utf-8")  # cut while it was written
     again = ChoosingModel(choices=RIGHT)
-    second = await evaluated(arms(again), ["k3", "none"], AttemptLog(file))
+    second = await evaluated(arms(again), ["k3", "none"], folder)
     assert 1 <= len(again.asked) <= 4  # one attempt of four was lost
     third = ChoosingModel(choices={})
-    assert (await evaluated(arms(third), ["k3", "none"], AttemptLog(file))).arms[0].success == 1.0
+    assert (await evaluated(arms(third), ["k3", "none"], folder)).arms[0].success == 1.0
     assert third.asked == []
     assert [arm.success for arm in first.arms] == [arm.success for arm in second.arms] == [1.0, 1.0]
 
 
-async def test_an_error_of_the_model_is_not_kept_and_ends_an_arm_that_never_answered(arms: Any, tmp_path: Path) -> None:
-    log, model = AttemptLog(tmp_path / "a.jsonl"), ChoosingModel(choices={}, error=" ")
-    queries = [query_case(LabelledQuery(str(i), f"{RAIN.query} {i}", RAIN.agents, RAIN.tools)) for i in range(5)]
-    evaluation = await evaluate_arms([arms(model).named("k3")], queries, model="m", log=log)
-    assert not log.path.exists()
+async def test_attempts_that_cannot_be_stored_are_an_error(arms: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SettingsError, match=r"cannot be stored in .*: set CALLSHEET_HOME to a writable folder"):
+        await evaluated(arms(ChoosingModel(choices=RIGHT)), ["k3"], tmp_path / "file")
+
+
+async def test_an_error_of_the_model_is_not_stored_and_ends_an_arm_that_never_answered(
+    arms: Any, tmp_path: Path
+) -> None:
+    model = ChoosingModel(choices={}, error=" ")
+    queries = [LabelledQuery(str(i), f"{RAIN.query} {i}", RAIN.agents, RAIN.tools) for i in range(5)]
+    evaluation = await evaluate_arms([arms(model).named("k3")], queries, model="m", folder=tmp_path)
+    assert not list(tmp_path.iterdir())
     assert (len(evaluation.arms[0].cases), evaluation.arms[0].missing, len(model.asked)) == (3, 2, 3)
     assert evaluation.stopped == "the model failed in the first 3 attempts of k3"
 
 
 async def test_no_attempt_begins_after_the_cost_is_reached(arms: Any, tmp_path: Path) -> None:
-    log, price = AttemptLog(tmp_path / "a.jsonl"), Price(input=1000, cached=0, output=0)
-    more = {"price": price, "max_cost": 0.1}
-    evaluation = await evaluated(arms(ChoosingModel(choices=RIGHT)), ["k3", "all"], log, **more)
+    more = {"price": Price(input=1000, cached=0, output=0), "max_cost": 0.1}
+    evaluation = await evaluated(arms(ChoosingModel(choices=RIGHT)), ["k3", "all"], tmp_path, **more)
     assert [len(arm.cases) for arm in evaluation.arms] == [1, 0]
-    assert evaluation.cost(evaluation.arms[0]) == pytest.approx(0.12)  # two calls with 60 fresh tokens each
+    assert evaluation.row(evaluation.arms[0])["cost"] == pytest.approx(0.12)  # two calls with 60 fresh tokens each
     assert evaluation.stopped == "the new attempts cost 0.1200 of 0.1"
     assert [arm["interval"] for arm in evaluation.to_dict()["arms"]] == [[1.0, 1.0], [0.0, 0.0]]
 
 
-async def test_differences_are_paired_and_the_page_escapes_what_models_say(arms: Any, tmp_path: Path) -> None:
-    wrong = {**RIGHT, "rain": ("forecast", {"place": "<script>alert(1)</script>", "days": "1"})}
-    log = AttemptLog(tmp_path / "a.jsonl")
-    evaluation = await evaluated(arms(ChoosingModel(choices=wrong)), ["none", "k3"], log)
-    assert evaluation.difference(evaluation.arms[1]) == (0.0, 0.0, 0.0)
-    assert evaluation.arms[0].success == 0.5
-    assert evaluation.interval(evaluation.arms[0]) == (0.0, 1.0)
-    page = evaluation_page(evaluation)
-    assert "<script" not in page
-    assert "&lt;script&gt;alert(1)" in page
-    assert "http" not in page.replace("http-equiv", "")
+async def test_differences_are_paired(arms: Any, tmp_path: Path) -> None:
+    wrong = {**RIGHT, "rain": ("forecast", {"place": "Bergen", "days": "1"})}
+    evaluation = await evaluated(arms(ChoosingModel(choices=wrong)), ["none", "k3"], tmp_path)
+    first, second = evaluation.to_dict()["arms"]
+    assert (first["success"], first["interval"]) == (0.5, [0.0, 1.0])
+    assert second["difference"] == [0.0, 0.0, 0.0]
+    assert first["failures"] == {"wrong arguments": 1}
+    (failed,) = first["failed"]
+    assert (failed["id"], failed["cause"]) == ("rain", "wrong arguments")
+    assert "'place': 'Bergen'" in failed["detail"]
 
 
 def test_a_sample_does_not_depend_on_the_order_of_the_file() -> None:
@@ -234,13 +226,6 @@ def test_prices_are_per_million_tokens(tmp_path: Path) -> None:
         price_of("m", file)
     with pytest.raises(SettingsError, match="cannot be read"):
         price_of("m", tmp_path / "none.json")
-
-
-def test_a_file_of_something_else_is_not_written_to(tmp_path: Path) -> None:
-    file = tmp_path / "a.jsonl"
-    file.write_text('{"query": "x"}\n', encoding="utf-8")
-    with pytest.raises(SettingsError, match="choose another file"):
-        AttemptLog(file)
 
 
 def test_an_unknown_arm_is_refused_with_those_that_there_are(arms: Any) -> None:

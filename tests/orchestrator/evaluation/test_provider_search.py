@@ -10,16 +10,15 @@ import pytest
 
 from callsheet import AgentGraphRetriever
 from callsheet.graphs import SettingsError, load
-from callsheet.orchestrator.apps.model_evaluation.arms import Arms
-from callsheet.orchestrator.apps.model_evaluation.model_evaluator import query_case
-from callsheet.orchestrator.apps.model_evaluation.recorded_tools import recorded
+from callsheet.orchestrator.apps.evaluation_arms import Arms, recorded
+from callsheet.orchestrator.apps.model_evaluation import graded
 from callsheet.retrievers import LabelledQuery
 from choosing_model import ChoosingModel
 from provider_stub import MESSAGE, TEXT, anthropic, claude, function_call, gpt, openai, use
 
 CATALOG = Path(__file__).parents[3] / "examples" / "eval" / "catalog"
 REQUEST = "Will it rain in Oslo tomorrow?"
-CASE = query_case(LabelledQuery("rain", REQUEST, agents=(("weather",),), tools=(("weather/forecast",),)))
+CASE = LabelledQuery("rain", REQUEST, agents=(("weather",),), tools=(("weather/forecast",),))
 FORECAST = {"place": "Oslo", "days": "1"}
 
 
@@ -56,7 +55,7 @@ async def test_claude_searches_deferred_tools(arm: Any) -> None:
     assert bodies[1]["tools"] == bodies[0]["tools"]
     assert attempt.offered == ("weather/forecast", "weather/air_quality")
     assert [call.tool for call in attempt.calls] == ["weather/forecast"]
-    assert (CASE.grade(attempt).cause, attempt.answer, attempt.usage.calls) == ("", "done", 2)
+    assert (graded(CASE, attempt).cause, attempt.answer, attempt.usage.calls) == ("", "done", 2)
 
 
 async def test_gpt_searches_deferred_tools(arm: Any) -> None:
@@ -69,22 +68,22 @@ async def test_gpt_searches_deferred_tools(arm: Any) -> None:
     assert search == {"type": "tool_search"}
     assert all(tool["defer_loading"] for tool in deferred)
     assert attempt.offered == ("weather/forecast",)
-    assert (CASE.grade(attempt).cause, attempt.answer) == ("", "done")
+    assert (graded(CASE, attempt).cause, attempt.answer) == ("", "done")
 
 
 async def test_a_tool_that_the_search_does_not_find_is_not_retrieved(arm: Any) -> None:
     with anthropic([*claude_found("weather_air_quality"), *TEXT]) as (url, *_):
-        assert CASE.grade(await arm(claude(url)).attempt(REQUEST)).cause == "not retrieved"
+        assert graded(CASE, await arm(claude(url)).attempt(REQUEST)).cause == "not retrieved"
     with anthropic(TEXT) as (url, *_):
-        assert CASE.grade(await arm(claude(url)).attempt(REQUEST)).cause == "not retrieved"
+        assert graded(CASE, await arm(claude(url)).attempt(REQUEST)).cause == "not retrieved"
 
 
 async def test_a_loop_ends_at_the_limit_and_a_dead_provider_is_a_model_error(arm: Any) -> None:
-    with anthropic(*[use("weather_air_quality", place="Oslo")] * 9) as (url, bodies, _):
+    with anthropic(*(use("weather_air_quality", place=f"Oslo {turn}") for turn in range(9))) as (url, bodies, _):
         attempt = await arm(claude(url)).attempt(REQUEST)
     assert (len(bodies), attempt.usage.calls) == (8, 8)
     assert attempt.stopped == "the limit of 8 model calls"
-    assert CASE.grade(await arm(claude("http://127.0.0.1:9")).attempt(REQUEST)).cause == "model error"
+    assert graded(CASE, await arm(claude("http://127.0.0.1:9")).attempt(REQUEST)).cause == "model error"
 
 
 def test_other_providers_have_no_search(arm: Any) -> None:

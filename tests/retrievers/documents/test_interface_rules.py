@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from benchmarks.measurements.interface_rules import Call, Interface, Rules, moves, next_call, words_of
+from benchmarks.measurements.arag import Call, Interface, Rules, Words, moves
 from callsheet.retrievers.documents import DocumentIndex, DocumentTools, content_words, names
 
 Made = Callable[..., DocumentIndex]
@@ -61,22 +61,20 @@ def test_content_words_leave_out_what_says_nothing() -> None:
 def test_rarity_is_inverse_document_frequency(made: Made) -> None:
     """log(1 + (N - n + .5) / (n + .5)), divided by that of a word of one chunk."""
     index = made({"a.txt": "Alpha beta.", "b.txt": "Beta gamma.", "c.txt": "Beta delta."})
-    found = words_of(index, ["alpha", "beta", "absent"])
+    found = Words(index, ["alpha", "beta", "absent"])
     beta = math.log1p((3 - 3 + 0.5) / (3 + 0.5)) / math.log1p((3 - 0.5) / 1.5)
     assert found.rarity == pytest.approx(np.array([1.0, beta, 0.0]))
     assert found.coverage(["alpha", "beta"]) == pytest.approx(np.array([1.0, beta / (1 + beta), beta / (1 + beta)]))
 
 
 def test_key_phrases_then_meaning_then_reading_then_names(made: Made) -> None:
-    index = made()
-    first = next_call(QUESTION, index, [])
-    assert first == Call("keyword_search", {"keywords": content_words(QUESTION), "top_k": 1})
-    assert next_call(QUESTION, index, [10]) == Call("semantic_search", {"query": QUESTION, "top_k": 1})
-    assert next_call(QUESTION, index, [10, 10]) == Call("chunk_read", {"chunk_ids": ["leave.md#1"]})
-    followed = next_call(QUESTION, index, [10, 10, 20])
-    assert followed is not None
+    playing = moves(QUESTION, made(), Rules())
+    assert next(playing) == Call("keyword_search", {"keywords": content_words(QUESTION), "top_k": 1})
+    assert playing.send(10) == Call("semantic_search", {"query": QUESTION, "top_k": 1})
+    assert playing.send(10) == Call("chunk_read", {"chunk_ids": ["leave.md#1"]})
+    followed = playing.send(20)
     assert (followed.name, followed.args["keywords"]) == ("keyword_search", ["Leave", "Anna Berg"])
-    assert next_call(QUESTION, index, [10, 10, 20, 10]) == Call("chunk_read", {"chunk_ids": ["people.md#1"]})
+    assert playing.send(10) == Call("chunk_read", {"chunk_ids": ["people.md#1"]})
 
 
 def test_the_second_hop_is_found_among_many(made: Made) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from callsheet.graphs import Agent, Catalog, Tool
 from callsheet.retrievers.inference import infer_dependencies
-from callsheet.retrievers.inference.matching import Ends, matches
+from callsheet.retrievers.inference.endpoints import Ends
+from callsheet.retrievers.inference.matching import matches
 
 
 def shop(number: int) -> Sequence[Tool]:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from callsheet.graphs import Tool
-from callsheet.retrievers.inference.matching import Ends
-from callsheet.retrievers.inference.record_types import record_types
+from callsheet.retrievers.inference.endpoints import Ends
+from callsheet.retrievers.inference.structural_signals import record_types
 
 PERSON = ("id", "name", "profile_path", "birthday")
 MOVIE = ("id", "title", "release_date", "poster_path")

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from callsheet.retrievers.inference.term_similarity import Postings, Terms
+from callsheet.retrievers.inference.endpoints import Postings, Terms
 
 
 def test_rare_words_weigh_more_and_generic_ones_less() -> None:

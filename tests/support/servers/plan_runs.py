@@ -14,8 +14,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
-from benchmarks.fleet.end_states import SANDBOX, moved
-from benchmarks.fleet.fleet_runs import World, opened
+from benchmarks.fleet import SANDBOX, World, moved, opened
 from callsheet import Settings, create_supervisor
 from fleet_model import deciding
 from fleet_plans import PlanTask

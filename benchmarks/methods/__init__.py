@@ -1,1 +1,0 @@
-"""The methods that are compared: ours, the papers' baselines, rivals."""

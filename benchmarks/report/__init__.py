@@ -1,1 +1,0 @@
-"""Result files, statistics and the tables of the documentation."""

@@ -1,1 +1,0 @@
-"""Evaluation with a chat model: arms, recorded calls, grades and a report."""

@@ -1,0 +1,176 @@
+"""From a benchmark to a results file and a table, over the small catalog of all tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+
+from benchmarks import report
+from benchmarks.latency import _processor, cost, interleaved, ratio_of_medians
+from benchmarks.rankings import (
+    FOLDED,
+    HEADROOM,
+    ORACLE,
+    OURS,
+    OURS_PUBLISHED,
+    Oracle,
+    Outcome,
+    chosen_by_folds,
+    evaluate,
+    outcomes,
+    summary,
+)
+from benchmarks.search import SharedVectors, World, plain_tool, vectors_of_this_run
+from benchmarks.sets.cases import Benchmark, Case, Level, wanted
+from benchmarks.sets.generated import generated_catalog, generated_queries
+from callsheet.graphs import Catalog
+from callsheet.retrievers import Reranker
+
+SHOWN = [Document(i, metadata={"id": i, "agent": i[0]}) for i in ("a/x", "b/y", "a/z", "c/v")]
+
+
+@pytest.fixture
+def bench(catalog: Catalog) -> Benchmark:
+    cases = (
+        Case("1", "convert miles to kilometres", "u", wanted([["units"]]), wanted([["units/convert_length"]])),
+        Case("2", "book a room in Rome", "t", wanted([["travel"]]), wanted([["travel/book_hotel"]])),
+    )
+    return Benchmark("metatool", "Two", catalog, cases, ("tool",), ((5, 10),), dependencies=True)
+
+
+def test_all_metrics_at_all_cutoffs(bench: Benchmark) -> None:
+    values = evaluate(
+        [["units/convert_length"], ["travel/plan_trip", "travel/book_hotel"]], bench.queries, "tool", (1, 2)
+    )
+    assert values["recall@1"] == [1.0, 0.0]
+    assert values["map@2"] == [1.0, 0.5]
+    assert set(values) == {f"{m}@{k}" for m in ("recall", "map", "ndcg", "complete") for k in (1, 2)}
+
+
+def test_baselines_embed_with_the_published_model(bench: Benchmark) -> None:
+    world = World(bench.catalog, SharedVectors(), SharedVectors(tuned=False))
+    found = dict(outcomes(bench, "tool", world))
+    assert list(found)[:2] == [OURS, OURS_PUBLISHED]
+    tool = bench.catalog.tools["units/convert_length"]
+    query = "convert miles to kilometres"
+    text, asked = world.published.encode([plain_tool(tool), query])
+    assert world.tools.cosines(query)[world.tools.ids.index(tool.id)] == pytest.approx(float(text @ asked), abs=1e-4)
+
+
+def test_from_queries_to_a_file_to_a_table(bench: Benchmark, tmp_path: Path) -> None:
+    found = dict(outcomes(bench, "tool", World(bench.catalog, vectors_of_this_run())))
+    assert next(iter(found)) == OURS
+    assert found["Graph RAG-Tool Fusion, k"].tuning == FOLDED
+    body = {"about": bench.about, "levels": {"tool": summary(bench, "tool", found)}, **report.circumstances()}
+    report.write("metatool", body, tmp_path)
+    kept = report.read_all(tmp_path)
+    ours = kept["metatool"]["levels"]["tool"]["methods"][OURS]
+    assert ours["metrics"]["recall@5"]["mean"] == 1.0
+    assert ours["ours_minus_this"]["recall@5"] == {"mean": 0.0, "low": 0.0, "high": 0.0}
+    page, (begin, end) = tmp_path / "page.md", report.TABLES
+    page.write_text(f"# By hand\n\n{begin}\nold\n{end}\n\nAlso by hand\n", encoding="utf-8")
+    report.put_between(page, report.TABLES, report.page(kept))
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("# By hand")
+    assert text.endswith("Also by hand\n")
+    assert "| Callsheet, default " in text
+    assert "old" not in text
+
+
+@pytest.mark.parametrize(
+    ("path", "markers", "made"),
+    [(report.PAGE, report.TABLES, report.page), (report.README, report.FIGURES, report.headline)],
+)
+def test_the_pages_say_what_the_results_files_say(
+    path: Path, markers: tuple[str, str], made: Callable[[Mapping[str, Any]], str]
+) -> None:
+    said = path.read_text(encoding="utf-8").partition(markers[0])[2].partition(markers[1])[0]
+    assert said.strip() == made(report.read_all()).strip(), "run python -m benchmarks --tables"
+
+
+def test_a_page_without_markers_is_left_as_it_is(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# By hand\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="does not have"):
+        report.put_between(page, report.TABLES, "")
+    assert page.read_text(encoding="utf-8") == "# By hand\n"
+
+
+def test_a_grid_is_judged_by_what_the_other_folds_chose() -> None:
+    cases = [Case(str(i), "q", str(i)) for i in range(6)]
+    good, bad = Outcome({"m@1": [1.0] * 6}), Outcome({"m@1": [0.0] * 6})
+    chosen = chosen_by_folds({"bad": bad.values, "good": good.values}, cases, "m@1")
+    assert chosen.values["m@1"] == [1.0] * 6
+    assert "good, good" in chosen.note
+
+
+def test_a_sample_is_spread_evenly(bench: Benchmark) -> None:
+    assert [case.id for case in bench.sample(1).queries] == ["1"]
+    assert bench.sample(5).queries == bench.queries
+
+
+def test_generated_catalogs_are_valid_and_the_same_every_time() -> None:
+    first = generated_catalog(205)
+    assert len(first.tools) == 205
+    assert first == generated_catalog(205)
+    assert generated_queries(3) == generated_queries(3)
+
+
+def test_two_calls_are_timed_turn_about() -> None:
+    called: list[str] = []
+    interleaved(lambda q: called.append(f"first {q}"), lambda q: called.append(f"second {q}"), ["a", "b"])
+    assert called[2:] == ["second a", "first a", "first b", "second b"]
+
+
+def test_a_ratio_of_medians() -> None:
+    found = ratio_of_medians([2.0, 2.0, 4.0], [1.0, 1.0, 1.0])
+    assert found.mean == 2.0
+    assert found.low <= 2.0 <= found.high
+
+
+def test_the_cost_of_a_small_catalog_is_measured() -> None:
+    found = cost("small", generated_catalog(20), generated_queries(4), drawn=True)
+    assert found["tools"] == 20
+    assert found["ratio"]["low"] <= found["ratio"]["mean"] <= found["ratio"]["high"]
+    assert found["repeated_ms"] < found["select_ms"]
+    assert found["at_once_ratio"] > 0
+
+
+def test_processor_time_counts_every_thread() -> None:
+    def work(query: str) -> int:
+        return sum(range(int(query)))
+
+    assert _processor(work, ["2000000"] * 4, 4) > 2 * _processor(work, ["2000000"], 1)
+
+
+@pytest.mark.parametrize(
+    ("level", "asked", "expected"),
+    [
+        ("tool", [["c/v"], ["a/z"]], "a/z c/v a/x b/y"),
+        ("tool", [["a/z", "b/y"]], "b/y a/x a/z c/v"),
+        ("tool", [["d/none"]], "a/x b/y a/z c/v"),
+        ("agent", [["c"], ["b"]], "b/y c/v a/x a/z"),
+    ],
+)
+def test_what_is_wanted_comes_first_and_of_alternatives_one(
+    level: Level, asked: list[list[str]], expected: str
+) -> None:
+    reranker = Oracle({"q": wanted(asked)}, level)
+    assert isinstance(reranker, Reranker)
+    assert [document.metadata["id"] for document in reranker.compress_documents(SHOWN, "q")] == expected.split()
+
+
+def test_it_is_measured_beside_ours_only_where_it_is_named_and_labelled(catalog: Catalog) -> None:
+    case = Case("1", "convert miles to kilometres", "t", tools=wanted([["travel/book_hotel"]]))
+    bench = Benchmark("toolsandbox", "One", catalog, (case,), ("tool",), ((1, 10),))
+    world = World(catalog, vectors_of_this_run())
+    found = dict(outcomes(bench, "tool", world))
+    assert list(found)[:2] == [OURS, ORACLE]
+    assert found[ORACLE].tuning == HEADROOM
+    assert (found[OURS].values["recall@1"], found[ORACLE].values["recall@1"]) == ([0.0], [1.0])
+    assert ORACLE not in dict(outcomes(replace(bench, name="metatool"), "tool", world))

@@ -1,0 +1,83 @@
+"""What the papers print, got again from their data; skipped where the data are not beside the checkout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+from benchmarks.baselines import TOOL_BASELINES, graph_rag_at
+from benchmarks.search import Rank, SharedVectors, World, vectors_of_this_run
+from benchmarks.sets.cases import Benchmark, Case
+from benchmarks.sets.loaders import load_benchmarks
+from callsheet.retrievers import AgentGraphRetriever
+from callsheet.retrievers.evaluation.ranking_metrics import average_precision, recall
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def vectors() -> SharedVectors:
+    return vectors_of_this_run(tuned=False)
+
+
+def one(shared: Path, name: str) -> Benchmark:
+    benches, said = load_benchmarks(shared / "benchmarks", [name])
+    if not benches:
+        pytest.skip(said[0])
+    return benches[0]
+
+
+def mean_ap_at_10(bench: Benchmark, rank: Rank) -> float:
+    return fmean(average_precision(rank(case.query), case.tools, 10) for case in bench.cases("tool"))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("method", "published"),
+    [("BM25", 0.185), ("dense (naive RAG)", 0.210), ("BM25 + dense, RRF (hybrid RAG)", 0.202)],
+)
+def test_plain_search_on_toollinkos(shared: Path, vectors: SharedVectors, method: str, published: float) -> None:
+    """Graph RAG-Tool Fusion, table 2, mAP@10, with another embedder than theirs."""
+    bench = one(shared, "toollinkos-published").sample(400)
+    rank = TOOL_BASELINES[method](World(bench.catalog, vectors))
+    assert mean_ap_at_10(bench, rank) == pytest.approx(published, abs=0.025)
+
+
+@pytest.mark.exhaustive
+def test_graph_rag_tool_fusion_on_toollinkos(shared: Path, vectors: SharedVectors) -> None:
+    """mAP@10 of .89 to .91 in the published order, and less when the order tells nothing."""
+    published = one(shared, "toollinkos-published").sample(400)
+    turned = one(shared, "toollinkos-shuffled").sample(400)
+    in_order = mean_ap_at_10(published, graph_rag_at(World(published.catalog, vectors), 3))
+    shuffled = mean_ap_at_10(turned, graph_rag_at(World(turned.catalog, vectors), 3))
+    assert 0.89 <= in_order <= 0.91
+    assert 0.80 <= shuffled <= 0.86
+
+
+def test_sizes_are_those_of_the_protocol(shared: Path) -> None:
+    benches = {bench.name: bench for bench in load_benchmarks(shared / "benchmarks")[0]}
+    if len(benches) < 9:
+        pytest.skip("not all data sets are here")
+    assert len(benches["livemcpbench-steps"].cases("agent")) == 211
+    assert len(benches["livemcpbench-direct"].cases("agent")) == 95
+    assert len(benches["toollinkos-shuffled"].cases("tool")) == 1569
+    assert len(benches["toolsandbox"].cases("tool")) == 129
+
+
+def test_agents_of_livemcpbenchs_steps_are_still_found(shared: Path) -> None:
+    """A guard against losing what was measured."""
+    bench = one(shared, "livemcpbench-steps")
+    vectors = vectors_of_this_run()  # other measurements have embedded this catalog
+    retriever = AgentGraphRetriever.from_catalog(bench.catalog, index=":memory:", embeddings=vectors)
+
+    def mean_recall(cases: Sequence[Case], **settings: Any) -> float:
+        found = [(case, retriever.select(case.query, agents=5, **settings).agents) for case in cases]
+        return fmean(recall([agent.id for agent in agents], case.agents, 5) for case, agents in found)
+
+    steps = bench.cases("agent")
+    assert mean_recall(steps[::2]) > 0.87
+    assert mean_recall(steps[::4], ranking="agent_as_a_graph", lexical_weight=0.0) > 0.6

@@ -1,0 +1,57 @@
+"""The talk with a rival's process, with a rival of our own in the place of theirs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import rivals
+from benchmarks.search import World, vectors_of_this_run
+from benchmarks.sets.cases import Case
+from callsheet.graphs import Catalog
+
+ECHO = """
+import json, sys
+request = json.loads(sys.stdin.readline())
+print(json.dumps({"embed": request["queries"]}), flush=True)
+columns = json.loads(sys.stdin.readline())["columns"]
+first = request["agents"][0]
+ranking = [first["id"] + "/" + tool["name"] for tool in first["tools"]] + ["no/such"]
+print(json.dumps({"rankings": [ranking], "seconds": columns / 1000, "version": "1"}), flush=True)
+"""
+
+
+def run(catalog: Catalog, script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> rivals.RivalRun | str:
+    worker = tmp_path / "worker.py"
+    worker.write_text(script, encoding="utf-8")
+    monkeypatch.setattr(rivals, "WORKER", worker)
+    world = World(catalog, vectors_of_this_run())
+    return rivals.run_rival(Path(sys.executable), "gtc", world, [Case("1", "rain", "g")], "agent", 5)
+
+
+def test_a_rival_gets_the_catalog_and_vectors_and_gives_rankings(
+    catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(catalog, ECHO, tmp_path, monkeypatch) == rivals.RivalRun([["weather"]], 0.384, "1")
+
+
+def test_a_rival_that_dies_is_named_and_left_out(
+    catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = run(catalog, "raise SystemExit(3)", tmp_path, monkeypatch)
+    assert answer == "graph-tool-call, keywords and graph: left out, its process ended with 3"
+
+
+def test_a_rival_that_is_not_installed_is_named(catalog: Catalog) -> None:
+    answer = rivals.run_rival(
+        Path(sys.executable), "gtc", World(catalog, vectors_of_this_run()), [Case("1", "q", "g")], "tool", 5
+    )
+    assert isinstance(answer, rivals.RivalRun) or "ModuleNotFoundError" in answer
+
+
+def test_no_python_is_a_word_not_an_error() -> None:
+    said: list[str] = []
+    assert rivals.rivals_there(None, said.append) is None
+    assert "make bench-rivals" in said[0]
