@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from callsheet.graphs import Tool, shown
 from callsheet.graphs.text.json_schema import Field, fields_of
 from callsheet.retrievers.inference.endpoints import Ask, Ends, Hint
-from callsheet.retrievers.inference.matching import Ends, Hint
 from callsheet.retrievers.inference.word_roles import (
     CREDENTIAL,
     FREE,
