@@ -26,7 +26,7 @@ AGREED: ContextVar[bool] = ContextVar("callsheet_agreed", default=False)
 NOT_OFFERED = "its server does not offer it any more, or more than once, or the catalog leaves it out by now"
 
 
-class Unchanged:
+class DefinitionGuard:
     """Refuses a tool whose server defines it differently than when the catalog was loaded.
 
     A server lists its tools whenever a session opens, and again when it announces a change.

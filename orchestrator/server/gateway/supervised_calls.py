@@ -17,7 +17,7 @@ from langgraph.types import Command
 from typing_extensions import TypedDict
 
 from callsheet.agents import BoundTool, ConcurrentRunError, Supervision, supervised
-from callsheet.agents.approval.supervised_call import Case
+from callsheet.agents.approval.supervised_call import SupervisedCall
 from callsheet.graphs import User
 
 MOST_WAITING = 200
@@ -87,7 +87,7 @@ class SupervisedCalls:
         thread = uuid.uuid4().hex
         call = ToolCall(name=bound.name, args=dict(arguments), id=thread, type="tool_call")
         opened = _Open(call, bound, supervision, user)
-        case = Case(opened.request, bound, supervision, opened.send)
+        case = SupervisedCall(opened.request, bound, supervision, opened.send)
         if not case.why(arguments):
             return await opened.send(opened.request)
         waiting = [thread for thread, other in self._open.items() if other.user == user]
