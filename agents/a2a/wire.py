@@ -12,8 +12,7 @@ from functools import cache
 from typing import Self, cast
 
 from callsheet.agents.safety.faults import named_in
-from callsheet.agents.safety.log_secrets import hide_in_logs
-from callsheet.agents.safety.secrets import of_server
+from callsheet.agents.safety.secrets import hide_in_logs, of_server
 from callsheet.agents.servers.limits import Limits
 from callsheet.agents.tools.tool_result import Effect, Fault
 from callsheet.graphs.catalog.formats.server_config import ServerConfig

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from callsheet.agents.planning.drafts import answer_form
-from callsheet.agents.safety.arguments import misfits
+from callsheet.agents.safety.arguments import fit_of
 
 KIND = "needs_input"
 """The ``type`` of the question."""
@@ -70,4 +70,4 @@ def wrong_values(schema: Mapping[str, Any], values: Mapping[str, Any]) -> str:
 
     Values that cannot be validated here are validated again before the call is sent.
     """
-    return "; ".join(misfits(schema, values))
+    return "; ".join(fit_of(schema, values).errors)

@@ -13,8 +13,7 @@ import anyio
 
 from callsheet.agents.approval.server_questions import ServerQuestions
 from callsheet.agents.safety.faults import CLOSED, START, Faults, named_in
-from callsheet.agents.safety.log_secrets import hide_in_logs
-from callsheet.agents.safety.secrets import of_server
+from callsheet.agents.safety.secrets import hide_in_logs, of_server
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.catalogs.server_resources import listed_resources, listed_tools
 from callsheet.agents.servers.limits import Limits
