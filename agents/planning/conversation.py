@@ -10,8 +10,8 @@ from langchain_core.messages.utils import count_tokens_approximately
 from pydantic import BaseModel, ConfigDict
 
 from callsheet.agents.models.chat_models import ModelError, answered
+from callsheet.agents.models.model_output import QUIET
 from callsheet.agents.models.prompts import CONDENSER
-from callsheet.agents.models.structured_output import QUIET
 from callsheet.agents.models.token_usage import Usage, usage_of
 
 _LONGER = 4_000

@@ -11,8 +11,8 @@ from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel
 
 from callsheet.agents.models.chat_models import ModelError
+from callsheet.agents.models.model_output import structured
 from callsheet.agents.models.prompts import PLANNER
-from callsheet.agents.models.structured_output import structured
 from callsheet.agents.models.token_usage import Usage
 from callsheet.agents.planning.drafts import PlanDraft, PlannedStep
 from callsheet.agents.planning.plan import Mode, Plan, Step, plan_errors, source_of

@@ -12,7 +12,7 @@ from statistics import fmean, median
 from typing import Any
 
 from callsheet.agents import Usage
-from callsheet.agents.models.prices import Price
+from callsheet.agents.models.token_usage import Price
 from callsheet.graphs import SettingsError
 from callsheet.orchestrator.apps.model_evaluation.arms import Arm
 from callsheet.orchestrator.apps.model_evaluation.attempts import Attempt, AttemptLog

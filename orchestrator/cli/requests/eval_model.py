@@ -18,7 +18,7 @@ from callsheet.graphs.storage.local_files import cache_folder, locked, replace_t
 from callsheet.orchestrator.cli.shared_options import progress_bar
 
 if TYPE_CHECKING:
-    from callsheet.agents.models.prices import Price
+    from callsheet.agents.models.token_usage import Price
     from callsheet.graphs import Loaded
     from callsheet.orchestrator.apps.model_evaluation.model_evaluator import ModelEvaluation
     from callsheet.retrievers import AgentGraphRetriever
@@ -106,7 +106,7 @@ def evaluate_model(options: ModelOptions, opened: Callable[[], tuple[Loaded, Age
     Raises:
         SettingsError: An option or a task is invalid.
     """
-    from callsheet.agents.models.prices import price_of
+    from callsheet.agents.models.token_usage import price_of
 
     known = [f"{name}.success" for name in options.names]
     gates = [read_gate(demand, known, f"with --model there are {', '.join(known)}") for demand in options.demands]
