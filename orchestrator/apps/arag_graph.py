@@ -22,7 +22,7 @@ from callsheet.graphs import CallsheetError
 from callsheet.graphs.text.argument_types import check_type
 from callsheet.graphs.text.request_length import bounded
 from callsheet.orchestrator.apps.document_library import Library
-from callsheet.orchestrator.run.run_settings import context
+from callsheet.orchestrator.run.run_context import context
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.sync_bridge import both_ways
 from callsheet.orchestrator.state import ReaderInput, ReaderOutput, ReaderState
