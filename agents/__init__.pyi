@@ -14,11 +14,17 @@ from .calls.run_claim import (
     checkpointer as checkpointer,
     in_threads as in_threads,
 )
-from .calls.token_usage import ModelUsage as ModelUsage, Usage as Usage
+from .calls.token_usage import (
+    Cost as Cost,
+    ModelUsage as ModelUsage,
+    Price as Price,
+    Prices as Prices,
+    Usage as Usage,
+    read_prices as read_prices,
+)
 from .models.chat_models import ModelError as ModelError, chat_model as chat_model
 from .models.dependency_judge import Judged as Judged, judge_proposals as judge_proposals
 from .models.model_output import normalize as normalize, unstreamed as unstreamed
-from .models.prices import Cost as Cost, Price as Price, Prices as Prices, read_prices as read_prices
 from .models.prompts import Prompts as Prompts
 from .no_model import NoModel as NoModel
 from .planning.conversation import self_contained as self_contained

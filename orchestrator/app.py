@@ -18,9 +18,7 @@ from callsheet.orchestrator.supervisor import create_retriever_app, create_super
 from callsheet.retrievers.index.embedding.minilm import EMBEDDED
 
 _environment = Environment()
-_settings = Settings.model_validate(
-    {"allow": _environment.allowed_tools(), **_environment.model_dump(include={"model", "approval"})}
-)
+_settings = Settings.model_validate(_environment.model_dump(include={"model", "approval", "allow"}))
 _served = served()
 
 supervisor = create_supervisor(

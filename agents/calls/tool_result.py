@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from callsheet.agents.calls.limits import Limits
-from callsheet.agents.safety.error_texts import is_error
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.storage import cache_folder, private_folder
 from callsheet.graphs.text.sanitizing import clean
@@ -86,7 +85,7 @@ def outcome_of(
         return failed(agent_id, tool, "protocol", f"its structured result is {error}", "reported")
     text, media = text_of(_without_envelope(result.get("content")), keep)
     text = clean(text)
-    if result.get("isError") is True or is_error(tool, text, structured):
+    if result.get("isError") is True:
         text = text or (json.dumps(structured, ensure_ascii=False) if structured else "")
         outcome = failed(agent_id, tool, "tool", text or "it failed without saying why", "reported")
         return capped(replace(outcome, media=media), limits, keep)

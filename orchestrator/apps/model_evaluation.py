@@ -16,7 +16,7 @@ from statistics import fmean, median
 from typing import Any, NamedTuple
 
 from callsheet.agents import Call, Usage
-from callsheet.agents.models.prices import Price
+from callsheet.agents.calls.token_usage import Price
 from callsheet.graphs import SettingsError
 from callsheet.graphs.storage.local_files import cure_of, private_folder, replace_text
 from callsheet.orchestrator.apps.evaluation_arms import Arm, Attempt

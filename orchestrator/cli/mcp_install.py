@@ -54,7 +54,7 @@ def install(client: str, catalogs: tuple[str, ...], *, dry_run: bool, yes: bool,
     """
     from callsheet.graphs.catalog.loading import starts_in
 
-    named = [_absolute(catalog, _FILES[client].expanduser()) for catalog in catalogs or Environment().catalogs()]
+    named = [_absolute(catalog, _FILES[client].expanduser()) for catalog in catalogs or Environment().catalog]
     if not named:
         raise SettingsError("no catalog: give --catalog PATH, or set CALLSHEET_CATALOG")
     starts = [f"\n  {start}" for catalog in named for start in starts_in(catalog)]

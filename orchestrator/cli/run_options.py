@@ -24,7 +24,7 @@ def run_options(command: Command) -> Command:
     )
     prices = click.option(
         "--prices",
-        default=environment.price_file(),
+        default=environment.prices,
         type=click.Path(path_type=Path),
         metavar="FILE",
         help="JSON file of model prices, for the cost of runs.  [default: CALLSHEET_PRICES]",

@@ -157,7 +157,7 @@ def open_catalog(catalogs: tuple[str, ...], *, yes: bool, tell: bool = True, ane
     from callsheet.graphs.catalog.formats.mcp_format import NOT_CALLABLE
     from callsheet.orchestrator.cli.approval_prompt import ask_consent
 
-    named = catalogs or Environment().catalogs()
+    named = catalogs or Environment().catalog
     if not named:
         raise SettingsError("no catalog: give --catalog PATH, or set CALLSHEET_CATALOG")
     given = click.get_current_context().meta
@@ -181,7 +181,7 @@ def open_catalog(catalogs: tuple[str, ...], *, yes: bool, tell: bool = True, ane
 def follow_shared_store(registry: ToolRegistry, catalogs: tuple[str, ...], *, yes: bool) -> None:
     """Keeps a registry up to date with what other processes change in the shared store, if there is one."""
     from callsheet.graphs.storage import shared_store
-    from callsheet.orchestrator.run.process.catalog_updates import follow_store
+    from callsheet.orchestrator.run.process.process_state import follow_store
 
     if (store := shared_store()) is not None:
         read = reader(catalogs, yes=yes)
@@ -192,7 +192,7 @@ def reader(catalogs: tuple[str, ...], *, yes: bool) -> Callable[[bool], Loaded]:
     """Loads the catalogs again as ``open_catalog`` did, anew or not, without asking for consent; for any thread."""
     from callsheet.graphs import load, policy_of
 
-    named, given = catalogs or Environment().catalogs(), click.get_current_context().meta
+    named, given = catalogs or Environment().catalog, click.get_current_context().meta
     policy, pins = policy_of(given.get(f"{_META}.policy")), given.get(f"{_META}.pins")
     return lambda anew: load(*named, yes=yes, pins=pins, policy=policy, anew=anew)
 

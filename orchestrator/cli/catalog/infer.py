@@ -93,7 +93,7 @@ def _seen(server: str | None) -> Counter[Seen]:
     if server:
         import asyncio
 
-        from callsheet.orchestrator.run.run_store import observed_on
+        from callsheet.orchestrator.run.run_context import observed_on
 
         seen.update(asyncio.run(observed_on(server)))
     return seen

@@ -32,7 +32,7 @@ from callsheet.orchestrator.cli.shared_options import (
     open_retriever,
 )
 from callsheet.orchestrator.run.settings import Planning, Settings
-from callsheet.orchestrator.run.thread_files import Threads
+from callsheet.orchestrator.run.threads import Threads
 
 if TYPE_CHECKING:
     from callsheet.agents import ApprovalPolicy, Prices

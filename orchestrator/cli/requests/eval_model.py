@@ -88,7 +88,7 @@ def evaluate_model(options: ModelOptions, opened: Callable[[], tuple[Loaded, Age
     Raises:
         SettingsError: An option is invalid.
     """
-    from callsheet.agents.models.prices import price_of
+    from callsheet.agents.calls.token_usage import price_of
     from callsheet.orchestrator.apps.evaluation_arms import Arms, recorded
     from callsheet.orchestrator.apps.model_evaluation import digest, evaluate_arms, sampled
     from callsheet.retrievers import read_queries

@@ -83,7 +83,7 @@ def explore(
     from callsheet.agents import ToolRegistry, read_prices
     from callsheet.graphs.dependencies import ObservationLog
     from callsheet.orchestrator.run.process.process_state import Served
-    from callsheet.orchestrator.run.thread_files import Threads
+    from callsheet.orchestrator.run.threads import Threads
     from callsheet.orchestrator.server import Site, create_explorer
     from callsheet.orchestrator.server.explorer.evaluations import read_reports
     from callsheet.orchestrator.server.listener import LOOPBACK, listening, serve
@@ -111,7 +111,7 @@ def explore(
             runner=LocalRunner(workflow, threads, registry, retriever.user),
             key=key,
             user=retriever.user,
-            hosts=Environment().host_names(),
+            hosts=Environment().hosts,
         )
         app.add_route("/", _to_page)
         url = f"http://{LOOPBACK}:{listener.getsockname()[1]}/callsheet/#key={key}"
@@ -133,7 +133,7 @@ def _with_decisions(catalogs: tuple[str, ...], file: Path | None) -> tuple[str, 
     """The catalogs with the file of dependencies, which is created if it does not exist."""
     from callsheet.graphs.dependencies import DependencyFile, write_dependencies
 
-    named = catalogs or Environment().catalogs()
+    named = catalogs or Environment().catalog
     if file is None or not named or str(file) in named:
         return named
     if not file.exists():

@@ -182,8 +182,8 @@ def _serve_http(
             url=url or own,
             tokens=tokens,
             issuer=issuer,
-            hosts=environment.host_names(),
-            origins=environment.page_origins(),
+            hosts=environment.hosts,
+            origins=environment.origins,
         )
         click.echo(f"{own}  (Ctrl-C stops it)", err=True)
         serve(app, listener)

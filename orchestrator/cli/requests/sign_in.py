@@ -140,7 +140,7 @@ def _stored(server: str, catalogs: tuple[str, ...], user: str) -> StoredTokens:
 
     if is_address(server):
         return StoredTokens(_plain(server), user)
-    named = catalogs or Environment().catalogs()
+    named = catalogs or Environment().catalog
     if not named:
         raise SettingsError(f"{server!r} is no address: name the mcp.json that has it with --catalog")
     servers = {name: entry for source in named for name, entry in servers_in(source).items()}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from callsheet.orchestrator.run.thread_files import Threads
+from callsheet.orchestrator.run.threads import Threads
 
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
@@ -101,7 +101,7 @@ async def run(
     Raises:
         SettingsError: There is nothing to continue, or a new request would replace an unfinished one.
     """
-    from callsheet.orchestrator.run.thread_stream import stream_in_thread
+    from callsheet.orchestrator.run.threads import stream_in_thread
 
     return _ran(
         await stream_in_thread(

@@ -18,7 +18,7 @@ from mcp.server.auth.provider import AccessToken
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from callsheet.graphs import SettingsError, User
-from callsheet.orchestrator.run.current_user import user_of
+from callsheet.orchestrator.run.run_context import user_of
 
 _LOG = logging.getLogger("callsheet")
 _ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")

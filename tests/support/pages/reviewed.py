@@ -13,8 +13,7 @@ from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.graphs import Loaded, PinBook, Policy, ServerConfig, SourceCatalog, dump, load
 from callsheet.graphs.dependencies import DependencyFile, write_dependencies
-from callsheet.orchestrator.run.process.catalog_updates import Following
-from callsheet.orchestrator.run.process.process_state import Served
+from callsheet.orchestrator.run.process.process_state import Following, Served
 from callsheet.orchestrator.server import Site, create_explorer
 from callsheet.retrievers import AgentGraphRetriever
 from explored import Authenticated, FixedEmbeddings

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from callsheet.agents import ToolRegistry
     from callsheet.graphs import Loaded
     from callsheet.orchestrator.cli.requests.thread_run import Ran
-    from callsheet.orchestrator.run.thread_files import Threads
+    from callsheet.orchestrator.run.threads import Threads
 
 ROOT = Path(__file__).parents[3]
 CATALOG = ("examples/demo/mcp.json", "examples.demo.toolkits:agents")
@@ -172,7 +172,7 @@ def _threads() -> Threads:
     """Threads of which nothing is written: nobody takes a run up again, and writing is a fifth of its time."""
     from langgraph.checkpoint.memory import InMemorySaver
 
-    from callsheet.orchestrator.run.thread_files import Threads
+    from callsheet.orchestrator.run.threads import Threads
 
     kept: defaultdict[str, InMemorySaver] = defaultdict(InMemorySaver)
 

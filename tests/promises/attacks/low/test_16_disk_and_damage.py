@@ -17,7 +17,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from callsheet.graphs import SettingsError, TrustError, load
 from callsheet.graphs.storage import is_full
 from callsheet.orchestrator.cli.main import main
-from callsheet.orchestrator.run.thread_files import Threads
+from callsheet.orchestrator.run.threads import Threads
 from callsheet.retrievers.documents import DocumentIndex
 from commands import run
 from fleet import Fleet, definition

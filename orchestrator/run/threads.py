@@ -1,27 +1,34 @@
-"""Threads of the command line: one file each, so that a killed run can be resumed."""
+"""Threads of the command line: one file each, so that a killed run can be resumed, and the stream of a run in one."""
 
 from __future__ import annotations
 
 import re
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from callsheet.graphs import SettingsError
 from callsheet.graphs.storage import cure_of, is_full, private_file, state_folder
 
 if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+    from langgraph.graph import StateGraph
+    from langgraph.pregel.protocol import PregelProtocol
+    from langgraph.types import StateSnapshot
 
+Take = Callable[[Sequence[str], str, Any], None]
+"""Takes a part of a stream: its namespace, empty for the supervisor's own, its mode, and the data."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _UNNAMED, _DAY = "run-", 86_400.0
 _STORED = (".sqlite", ".sqlite-wal", ".sqlite-shm")
 _ENDED = "ended"
 _MOST_ENDED = 200
+_OVER = ("failed", "skipped")
 
 
 class Threads:
@@ -173,3 +180,68 @@ async def _check(saver: AsyncSqliteSaver, thread: str) -> None:
     if row is None or row[0] != "ok":
         raise ValueError(row[0] if row else "nothing is in it")
     await saver.aget_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ""}})
+
+
+async def stream_in_thread(
+    workflow: StateGraph[Any, Any, Any, Any],
+    threads: Threads,
+    thread: str,
+    given: Any,
+    *,
+    modes: Sequence[Any],
+    take: Take,
+    user: Mapping[str, Any] | None = None,
+) -> StateSnapshot:
+    """Runs a workflow until it ends or waits for a person; no input continues. The caller has locked the thread.
+
+    Returns:
+        The state of the thread, with those of its unfinished steps.
+
+    Raises:
+        SettingsError: There is nothing to continue, or a new request would replace an unfinished one.
+    """
+    config: Any = {"configurable": {"thread_id": thread, **({"langgraph_auth_user": user} if user else {})}}
+    async with threads.saver(thread) as saver:
+        app = workflow.compile(checkpointer=saver, name="supervisor")
+        if isinstance(given, dict) and (await app.aget_state(config)).tasks:
+            raise SettingsError(
+                f"the last request of {thread!r} is not finished: continue with --resume, or name another"
+            )
+        if given is not None or await take_up(app, config):
+            stream: Any = app.astream(given, config, stream_mode=[*modes], subgraphs=True, durability="sync")
+            async for namespace, mode, data in stream:
+                take(namespace, mode, data)
+        return await app.aget_state(config, subgraphs=True)
+
+
+def without_failed(results: Mapping[str, Any]) -> dict[str, Any]:
+    """The results of a run without those of the steps that are to be repeated: failed, or skipped because of that."""
+    return {step: result for step, result in results.items() if result["status"] not in _OVER}
+
+
+async def take_up(app: PregelProtocol[Any, Any, Any, Any], config: RunnableConfig) -> bool:
+    """Prepares a thread to continue its last run; the next run gets no input.
+
+    An interrupted run continues where it was. A run that ended continues with the steps that failed, and with those
+    that were skipped because of them; for example when a server is back.
+
+    Returns:
+        Whether anything is left to do.
+
+    Raises:
+        SettingsError: The thread is unknown.
+    """
+    from langgraph.types import Overwrite
+
+    before = await app.aget_state(config)
+    if not before.values:
+        raise SettingsError(f"there is nothing to resume in thread {config.get('configurable', {}).get('thread_id')!r}")
+    # A thread that died between two writes has finished tasks, and no next node.
+    if before.tasks:
+        return True
+    results: dict[str, Any] = before.values.get("results", {})
+    kept = without_failed(results)
+    if kept == results:
+        return False
+    await app.aupdate_state(config, {"results": Overwrite(kept)}, as_node="plan")
+    return True
