@@ -30,7 +30,7 @@ from .servers.session_pool import SessionPool as SessionPool
 from .tools.binding import BoundTool as BoundTool, unsettled as unsettled
 from .tools.registry import Guard as Guard, ToolRegistry as ToolRegistry
 from .work.answer import synthesize as synthesize
-from .work.brief import Brief as Brief, Offer as Offer, SkillText as SkillText
+from .work.brief import Brief as Brief
 from .work.equipment import Equipment as Equipment
 from .work.need_tool import ToolRequests as ToolRequests
 from .work.worker_agent import carry_out as carry_out, worker as worker

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
+from pydantic import BaseModel
 
 from callsheet.agents.models.chat_models import ModelError
 from callsheet.agents.models.prompts import PLANNER
@@ -13,8 +16,11 @@ from callsheet.agents.models.structured_output import structured
 from callsheet.agents.models.token_usage import Usage
 from callsheet.agents.planning.drafts import PlanDraft, PlannedStep
 from callsheet.agents.planning.plan import Mode, Plan, Step, plan_errors, source_of
-from callsheet.graphs.catalog.errors import PlanError
+from callsheet.graphs.catalog.errors import CallsheetError, PlanError
 from callsheet.graphs.text.request_length import bounded
+
+S = TypeVar("S", bound=BaseModel)
+T = TypeVar("T")
 
 
 class TooManyStepsError(PlanError):
@@ -51,29 +57,58 @@ async def decompose(
         RequestError: The request is too long.
     """
     request = checked_request(request, max_request)
-    asked = "\n\n".join(filter(None, (request, context)))
-    messages: list[AnyMessage] = [SystemMessage(prompt), HumanMessage(asked)]
-    complaint, too_many, spent = "", None, Usage()
-    for attempt in ("first", "repair"):
+    told = "\n\n".join(filter(None, (request, context)))
+    drafted = await read_draft(model, PlanDraft, prompt, told, lambda draft: _checked(draft, earlier, max_steps))
+    if drafted.value is not None:
+        note = f"repaired: {drafted.error}" if drafted.error else ""
+        return drafted.value.model_copy(update={"note": note, "usage": drafted.usage})
+    if isinstance(drafted.error, TooManyStepsError):
+        raise drafted.error
+    unusable = "the model's plan could not be used: " if isinstance(drafted.error, PlanError) else ""
+    return single(request, f"taken as a single step: {unusable}{drafted.error}", usage=drafted.usage)
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted(Generic[T]):
+    """What became of a model's draft.
+
+    Attributes:
+        value: What was read from it; None if it could not be used.
+        error: Why it, or the draft before it, could not be used; None for a first draft that could.
+        usage: Cost of the model's answers.
+    """
+
+    value: T | None
+    error: CallsheetError | None
+    usage: Usage
+
+
+async def read_draft(
+    model: BaseChatModel, schema: type[S], prompt: str, told: str, read: Callable[[S], T]
+) -> Drafted[T]:
+    """Asks a model for a draft, and a second time if ``read`` refuses the first one.
+
+    Args:
+        model: The chat model.
+        schema: The form of the draft.
+        prompt: The system prompt.
+        told: The message.
+        read: Makes a value from the draft, or raises a ``PlanError`` that says what is wrong with it.
+    """
+    messages: list[AnyMessage] = [SystemMessage(prompt), HumanMessage(told)]
+    spent, problem = Usage(), None
+    for _ in ("first", "repair"):
         try:
-            drafted = await structured(model, PlanDraft, messages)
+            answer = await structured(model, schema, messages)
         except ModelError as error:
-            if too_many is not None:
-                raise too_many from error
-            return single(request, f"taken as a single step: {error}", usage=spent + error.usage)
-        spent += drafted.usage
+            return Drafted(None, problem if isinstance(problem, TooManyStepsError) else error, spent + error.usage)
+        spent += answer.usage
         try:
-            plan = _checked(drafted.value, earlier, max_steps)
+            return Drafted(read(answer.value), problem, spent)
         except PlanError as error:
-            complaint = str(error)
-            too_many = error if isinstance(error, TooManyStepsError) else too_many
-            messages = [*messages, HumanMessage(f"That plan cannot be used: {complaint}. Give a corrected plan.")]
-        else:
-            note = "" if attempt == "first" else f"repaired: {complaint}"
-            return plan.model_copy(update={"note": note, "usage": spent})
-    if too_many is not None:
-        raise too_many
-    return single(request, f"taken as a single step: the model's plan could not be used: {complaint}", usage=spent)
+            problem = problem if isinstance(problem, TooManyStepsError) else error
+            messages = [*messages, HumanMessage(f"That cannot be used: {error}. Give a corrected one.")]
+    return Drafted(None, problem, spent)
 
 
 def checked_request(request: str, max_request: int = 32_000) -> str:

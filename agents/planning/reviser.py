@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
-from callsheet.agents.models.chat_models import ModelError
 from callsheet.agents.models.prompts import REVISER
-from callsheet.agents.models.structured_output import structured
 from callsheet.agents.models.token_usage import Usage
 from callsheet.agents.planning.drafts import PlanRevision, Question
 from callsheet.agents.planning.plan import Plan, StepResult
-from callsheet.agents.planning.planner import TooManyStepsError
+from callsheet.agents.planning.planner import read_draft
 from callsheet.agents.planning.revision import Revision, revised
 from callsheet.agents.work.context import plan_lines, reports
-from callsheet.graphs.catalog.errors import PlanError
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,27 +78,18 @@ async def revise(
     """
     run = [*replaced, *(results[step.id] for step in plan.steps if step.id in results)]
     told = _told(plan, run, request, why, context, answers)
-    messages: list[AnyMessage] = [SystemMessage(prompt), HumanMessage(told)]
-    spent, complaint, too_many = Usage(), "", ""
-    for _ in ("first", "repair"):
-        try:
-            answer = await structured(model, PlanRevision, messages)
-        except ModelError as error:
-            complaint, spent = str(error), spent + error.usage
-            break
-        spent, draft = spent + answer.usage, answer.value
-        try:
-            after, revision = revised(plan, draft, results, wave=wave, max_steps=max_steps, earlier=earlier)
-        except PlanError as error:
-            complaint = str(error)
-            too_many = complaint if isinstance(error, TooManyStepsError) else too_many
-            messages = [*messages, HumanMessage(f"That revision cannot be used: {complaint}. Give a corrected one.")]
-        else:
-            stays = plan.open if draft.open is None else draft.open
-            return Revised(after.model_copy(update={"open": stays}), revision, draft.ask, spent)
-    reason = f"not revised, although {why}: {too_many or complaint}"
+
+    def read(draft: PlanRevision) -> Revised:
+        after, revision = revised(plan, draft, results, wave=wave, max_steps=max_steps, earlier=earlier)
+        stays = plan.open if draft.open is None else draft.open
+        return Revised(after.model_copy(update={"open": stays}), revision, draft.ask)
+
+    drafted = await read_draft(model, PlanRevision, prompt, told, read)
+    if drafted.value is not None:
+        return replace(drafted.value, usage=drafted.usage)
+    reason = f"not revised, although {why}: {drafted.error}"
     ended = plan.model_copy(update={"incomplete": reason})
-    return Revised(ended, Revision(wave=wave, reason=reason, refused=True), None, spent)
+    return Revised(ended, Revision(wave=wave, reason=reason, refused=True), None, drafted.usage)
 
 
 def _told(plan: Plan, run: Sequence[StepResult], request: str, why: str, context: str, answers: Sequence[str]) -> str:

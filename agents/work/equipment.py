@@ -17,10 +17,11 @@ from callsheet.agents.planning.plan import Call
 from callsheet.agents.programs.signatures import definition, functions_of
 from callsheet.agents.safety.secrets import RunSecrets
 from callsheet.agents.tools.binding import BoundTool
+from callsheet.agents.work.brief import Brief
 from callsheet.agents.work.finish import finish_definition
 from callsheet.agents.work.need_tool import DEFINITION, ToolRequests, equipped
 from callsheet.agents.work.read_result import READ_DEFINITION, shown_in_part
-from callsheet.agents.work.worker_conversation import inputs_of
+from callsheet.agents.work.worker_conversation import calls_of
 
 
 class UnsetModel(BaseChatModel):
@@ -39,6 +40,7 @@ class Equipment:
     """What a worker has for one step.
 
     Attributes:
+        brief: The step.
         model: Decides which tool to call.
         tools: The selected tools by the names that the model sees.
         prompt: The system prompt.
@@ -56,6 +58,7 @@ class Equipment:
     """
 
     tools: Mapping[str, BoundTool]
+    brief: Brief = field(default_factory=Brief)
     model: BaseChatModel = field(default_factory=UnsetModel)
     prompt: str = WORKER
     own_tools: bool = True
@@ -84,26 +87,28 @@ class Equipment:
         """The tools with those that were added during this conversation, in the order of their addition."""
         return equipped(self.tools, self.requests, messages)
 
-    def harmless(self, tool: BoundTool) -> bool:
-        """Whether a tool is known to change nothing."""
-        return self.supervision is not None and self.supervision.registry.assurance(tool.id).harm == "none"
+    def calls(self, messages: Sequence[AnyMessage]) -> tuple[Call, ...]:
+        """The calls of its conversation, in order."""
+        return calls_of(messages, self.held(messages), before=self.brief.calls_before)
 
-    def _own_tools(self, messages: Sequence[AnyMessage], calls: Sequence[Call]) -> list[dict[str, Any]]:
+    def harmless(self, tool_id: str) -> bool:
+        """Whether a tool is known to change nothing."""
+        return self.supervision is not None and self.supervision.registry.assurance(tool_id).harm == "none"
+
+    def _own_tools(self, calls: Sequence[Call]) -> list[dict[str, Any]]:
         """Tools of the worker itself: to end its step, to ask for tools, and to read what is shown in part."""
         if not self.own_tools:
             return []
-        reads = shown_in_part(inputs_of(messages), calls)
+        reads = shown_in_part(self.brief.inputs, calls)
         return [
             *([] if self.weak else [finish_definition(replans=self.replans)]),
             *([dict(DEFINITION)] if self.requests else []),
             *([dict(READ_DEFINITION)] if reads else []),
         ]
 
-    def shown(
-        self, held: Mapping[str, BoundTool], messages: Sequence[AnyMessage], calls: Sequence[Call]
-    ) -> list[BaseTool | dict[str, Any]]:
+    def shown(self, held: Mapping[str, BoundTool], calls: Sequence[Call]) -> list[BaseTool | dict[str, Any]]:
         """What the model sees: its own tools, the selected and the added ones; in code mode, one that runs programs."""
-        own = self._own_tools(messages, calls)
+        own = self._own_tools(calls)
         if not self.code:
             return [*self.tools.values(), *own, *list(held.values())[len(self.tools) :]]
         functions = functions_of(held)

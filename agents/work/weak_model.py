@@ -90,13 +90,13 @@ def _asked_again(request: ModelRequest[Any], message: AIMessage) -> ModelRequest
     """
     if message.tool_calls:
         return None
-    brief = request.messages[0].additional_kwargs.get("brief", {})
-    step, tools = brief.get("text", ""), [tool.name for tool in request.tools if not isinstance(tool, dict)]
+    brief = request.runtime.context.brief
+    step, tools = brief.text, [tool.name for tool in request.tools if not isinstance(tool, dict)]
     if len(request.messages) > 1:
         return None if message.text.strip() else _with(request, _WORDLESS.format(step=step))
     if not tools:
         return None
-    if not brief.get("inputs"):
+    if not brief.inputs:
         return request.override(tool_choice="any")
     return _with(request, _REMINDER.format(step=step, tools=" or ".join(tools), answer=message.text))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from langchain.agents import create_agent
@@ -45,10 +46,7 @@ from callsheet.agents.work.value_references import ResultValueError, resolved, v
 from callsheet.agents.work.weak_model import WeakModelHelp
 from callsheet.agents.work.worker_conversation import (
     OWN_TOOLS,
-    calls_of,
-    inputs_of,
     made_calls,
-    opening,
     outcome_of,
     repeats_last,
 )
@@ -68,7 +66,7 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
         """Calls the step's model with the step's tools."""
         equipment, messages = request.runtime.context, request.messages
         held = equipment.held(messages)
-        calls = calls_of(messages, held)
+        calls = equipment.calls(messages)
         if doubt := in_doubt(messages, held):
             return _stopped(doubt, "outcome_unknown")
         turns = sum(isinstance(message, AIMessage) for message in messages)
@@ -82,7 +80,7 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
             return _stopped(f"stopped after {spent:,} tokens: the run's token budget is spent")
         asking = request.override(
             model=unstreamed(equipment.model, held),
-            tools=[] if closing else equipment.shown(held, messages, calls),
+            tools=[] if closing else equipment.shown(held, calls),
             system_message=SystemMessage(f"{equipment.prompt}\n{LAST_TURN}" if closing else equipment.prompt),
             messages=abbreviated(messages, calls) if equipment.own_tools else messages,
         )
@@ -110,10 +108,10 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
         if call["name"] == NEED_TOOL and equipment.requests:
             return await answer_request(call, tools, equipment.requests)
         if call["name"] == READ_RESULT:
-            return answer_reading(call, inputs_of(messages), calls_of(messages, tools))
+            return answer_reading(call, equipment.brief.inputs, equipment.calls(messages))
         if call["name"] == FINISH:
             alone = len(messages[-1].tool_calls) == 1
-            return refused_finish(call, calls_of(messages, tools), alone=alone)
+            return refused_finish(call, equipment.calls(messages), alone=alone)
         if call["name"] == RUN_PROGRAM and equipment.code:
             return await self._program(request, equipment, tools, handler)
         return await self._call(request, equipment, tools, handler)
@@ -130,7 +128,7 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
         async def send(inner: ToolCall) -> ToolMessage | Command[Any]:
             return await self._call(request.override(tool_call=inner), equipment, tools, handler)
 
-        results = {result.id: value_of(result) for result in inputs_of(messages)}
+        results = {result.id: value_of(result) for result in equipment.brief.inputs}
         most = equipment.max_calls - made_calls(messages)
         return await run_program(
             Program(call, functions_of(tools), tools, send, most=most, results=results, secrets=equipment.secrets)
@@ -144,11 +142,11 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
         if call["name"] not in tools:
             return _not_held(call, tools, equipment.refused)
         bound = tools[call["name"]]
-        if repeats_last(call, messages) and equipment.harmless(bound):
+        if repeats_last(call, messages) and equipment.harmless(bound.id):
             again = f"You have just made this call, and its result stands above; {AGAIN}"
             return ToolMessage(again, tool_call_id=call["id"] or "", name=call["name"], artifact={"effect": "none"})
         try:
-            arguments = resolved(call["args"], inputs_of(messages), calls_of(messages, tools))
+            arguments = resolved(call["args"], equipment.brief.inputs, equipment.calls(messages))
         except ResultValueError as error:
             return ToolMessage(str(error), tool_call_id=call["id"] or "", name=call["name"], status="error")
         request = request.override(tool=bound, tool_call={**call, "args": arguments})
@@ -184,15 +182,15 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
         ModelError: The model did not answer.
         ConcurrentRunError: Another run of the thread works on the same step.
     """
-    about = {"step_id": equipment.step_id}
-    task = HumanMessage(opening(brief), additional_kwargs={"brief": brief.model_dump(mode="json"), **about})
+    equipment, about = replace(equipment, brief=brief), {"step_id": equipment.step_id}
+    task = HumanMessage(brief.opening(), additional_kwargs=about)
     named: RunnableConfig = {"run_name": f"worker, step {equipment.step_id}", "metadata": about}
     began = time.monotonic()
     async with sole_run(checkpointer()):
         state = await app.ainvoke({"messages": [task]}, named, context=equipment)
     messages: Sequence[AnyMessage] = state["messages"]
     last, held = messages[-1], equipment.held(messages)
-    calls = calls_of(messages, held)
+    calls = equipment.calls(messages)
     status, error = outcome_of(last, calls)
     declared = last.additional_kwargs.get(OUTCOME, {})
     by_word = bool(declared.get("reply")) and declared.get("status") in ENDINGS  # then no other agents try
@@ -206,16 +204,15 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
         data=declared.get("data"),
         error=error or "",
         exhausted=status != "done"
-        and (by_word or any(call.kind == "rejected" or _may_last(call, brief) for call in calls)),
+        and (by_word or any(call.kind == "rejected" or _may_last(call, equipment) for call in calls)),
         missing=missing_values(last.additional_kwargs),
         usage=usage_of(messages, time.monotonic() - began),
     )
 
 
-def _may_last(call: Call, brief: Brief) -> bool:
+def _may_last(call: Call, equipment: Equipment) -> bool:
     """Whether a call took effect and may have changed something: another agent must not repeat it."""
-    harmless = {offer.tool for offer in brief.offers if offer.harm == "none"} | {*OWN_TOOLS, RUN_PROGRAM}
-    return not call.error and call.tool not in harmless
+    return not (call.error or call.tool in (*OWN_TOOLS, RUN_PROGRAM) or equipment.harmless(call.tool))
 
 
 def _with_args(answer: ToolMessage | Command[Any], arguments: Mapping[str, Any]) -> ToolMessage | Command[Any]:

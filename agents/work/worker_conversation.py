@@ -1,4 +1,4 @@
-"""A worker's conversation: its first message, its calls and its outcome."""
+"""A worker's conversation: its calls and its outcome."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolCall, ToolMessage
 
-from callsheet.agents.models.prompts import BY_REFERENCE, SKILL
-from callsheet.agents.planning.plan import Call, Status, StepResult
+from callsheet.agents.planning.plan import Call, Status
 from callsheet.agents.tools.binding import NEED_TOOL, NO_OUTPUT, READ_RESULT, BoundTool
-from callsheet.agents.work.brief import Brief
-from callsheet.agents.work.context import reported, reports
 from callsheet.agents.work.finish import FINISH, OUTCOME
 
 OWN_TOOLS = (NEED_TOOL, READ_RESULT, FINISH)
@@ -21,44 +18,13 @@ _LIMITS = frozenset({"length", "max_tokens", "model_length"})
 _BEGINNING = 200  # characters
 
 
-def opening(brief: Brief) -> str:
-    """The first message to a worker: its step, and what it should know to do it."""
-    whole = brief.request.strip()
-    given = [f"{name}: {value}" for values in brief.given.values() for name, value in values.items()]
-    parts = (
-        brief.text,
-        *(f"{SKILL.format(name=skill.name)}\n{skill.text}" for skill in brief.skills),
-        f"The item:\n{brief.item}" if brief.item else "",
-        f"The whole request{', of which this is one step' if brief.place else ''}:\n{whole}"
-        if whole and whole != brief.text.strip()
-        else "",
-        brief.place,
-        f"Results of earlier steps:\n{reports(brief.inputs)}\n{BY_REFERENCE}" if brief.inputs else "",
-        f"This step was begun before. What was done and what came of it:\n{reported(brief.before)}\nYour next call is "
-        f"c{len(brief.before.calls) + 1}. Do not repeat what took effect." if brief.before else "",
-        "A person has said:\n" + "\n".join(given) if given else "",
-        brief.about,
-    )  # fmt: skip
-    return "\n\n".join(filter(None, parts))
-
-
-def inputs_of(messages: Sequence[AnyMessage]) -> tuple[StepResult, ...]:
-    """The earlier results in the worker's task."""
-    return tuple(StepResult(**result) for result in _brief(messages).get("inputs", ()))
-
-
-def _brief(messages: Sequence[AnyMessage]) -> Mapping[str, Any]:
-    brief: Mapping[str, Any] = messages[0].additional_kwargs.get("brief", {}) if messages else {}
-    return brief
-
-
-def calls_of(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> tuple[Call, ...]:
+def calls_of(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool], *, before: int = 0) -> tuple[Call, ...]:
     """The tool calls of a worker's conversation, in order, with the ids ``c1``, ``c2`` and so on.
 
-    The ids go on from the calls of an earlier attempt. The calls of a program have the ids ``c3.1``, ``c3.2``.
+    The ids go on from the calls of an earlier attempt, of which there were ``before``. The calls of a program have the
+    ids ``c3.1``, ``c3.2``.
     """
-    before = _brief(messages).get("before") or {}
-    return tuple(_calls(messages, tools, prefix="c", first=1 + len(before.get("calls", ()))))
+    return tuple(_calls(messages, tools, prefix="c", first=1 + before))
 
 
 def _calls(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool], *, prefix: str, first: int) -> list[Call]:

@@ -9,14 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from pydantic import Field
 
 from benchmarks.fleet.end_states import GoldCall
-from callsheet.agents import BoundTool, Brief
+from callsheet.agents import BoundTool
 from callsheet.agents.tools.binding import NEED_TOOL
+
+_RESULT = re.compile(r"<result>\n(.*?)\n</result>", re.DOTALL)
 
 
 class NotInResultsError(ValueError):
@@ -101,18 +103,18 @@ class GoldPath(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=said)])
 
     def _said(self, messages: Sequence[BaseMessage], names: Mapping[str, str], *, can_ask: bool) -> AIMessage:
-        brief = next(Brief(**kept) for m in messages if (kept := m.additional_kwargs.get("brief")))
-        call = self.calls[brief.text]
+        step, _, told = next(m.text for m in messages if isinstance(m, HumanMessage)).partition("\n\n")
+        call = self.calls[step]
         answers = [message for message in messages if isinstance(message, ToolMessage)]
         requests = [answer for answer in answers if answer.name == NEED_TOOL]
         if len(answers) > len(requests):
             return AIMessage(answers[-1].text)
         if name := names.get(call.id):
             try:
-                return _calling(name, filled(call.args, self.taken, [result.result for result in brief.inputs]))
+                return _calling(name, filled(call.args, self.taken, _RESULT.findall(told)))
             except NotInResultsError as error:
                 return AIMessage(str(error))
-        wordings = (brief.text, self.words[call.id])
+        wordings = (step, self.words[call.id])
         if can_ask and len(requests) < len(wordings):
             return _calling(NEED_TOOL, {"what": wordings[len(requests)]}, turn=len(requests))
         return AIMessage(f"{call.id} is not among the tools of this step")

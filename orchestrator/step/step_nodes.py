@@ -16,8 +16,6 @@ from callsheet.agents import (
     BoundTool,
     Brief,
     Equipment,
-    Offer,
-    SkillText,
     Step,
     StepResult,
     Supervision,
@@ -160,7 +158,6 @@ class StepNodes:
         present = choices.someone_present
         about = await asyncio.to_thread(surroundings, self.registry, agents, begun, present=present)
         skills = [skill["id"] for skill in state["selection"].get("skills", ())]
-        offers = offers_of(self.registry, bound, scores)
         secrets = self.registry.secrets.of(state["run_id"])
         equipment = Equipment(
             tools=bound,
@@ -190,7 +187,6 @@ class StepNodes:
                     brief = Brief(
                         text=step.text,
                         request=state["run_request"],
-                        offers=offers,
                         skills=skill_texts(self.seen().catalog, skills, most=settings.skill_tokens),
                         inputs=inputs,
                         before=before,
@@ -242,9 +238,9 @@ def _words(error: Exception) -> str:
     return str(error) if isinstance(error, CallsheetError) else f"{type(error).__name__}: {error}"
 
 
-def skill_texts(catalog: Catalog, ids: Sequence[str], *, most: int) -> tuple[SkillText, ...]:
-    """The texts of skills, without hidden characters."""
-    texts: list[SkillText] = []
+def skill_texts(catalog: Catalog, ids: Sequence[str], *, most: int) -> dict[str, str]:
+    """The texts of skills by name, without hidden characters."""
+    texts: dict[str, str] = {}
     for skill in (catalog.skills_by_id[skill_id] for skill_id in ids if skill_id in catalog.skills_by_id):
         whole = shown(skill.text, most=None)
         text, spent = first_tokens(whole, most)
@@ -253,19 +249,5 @@ def skill_texts(catalog: Catalog, ids: Sequence[str], *, most: int) -> tuple[Ski
             continue
         if len(text) < len(whole):
             text = f"{text}\n[cut: {len(text):,} of {len(whole):,} characters are shown]".lstrip()
-        texts.append(SkillText(name=skill.name, text=text))
-    return tuple(texts)
-
-
-def offers_of(registry: ToolRegistry, bound: Mapping[str, BoundTool], scores: Mapping[str, float]) -> tuple[Offer, ...]:
-    """The offers of a step, with what a call may do."""
-    known = registry.catalog.tools  # a tool that its server has just withdrawn is not there, and a call fails
-    return tuple(
-        Offer(
-            name=name,
-            tool=tool.id,
-            score=scores[tool.id],
-            harm=registry.assurance(tool.id).harm if tool.id in known else "change",
-        )
-        for name, tool in bound.items()
-    )
+        texts[skill.name] = text
+    return texts
