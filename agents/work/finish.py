@@ -10,8 +10,8 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from callsheet.agents.planning.plan import Call
-from callsheet.agents.tools.mcp_serving import error_lines
 from callsheet.agents.work.value_references import ResultValueError, resolved
+from callsheet.graphs.text.sanitizing import error_lines
 
 FINISH = "finish"
 """The tool by which a worker ends its step; no tool of the catalog gets this name."""

@@ -123,7 +123,7 @@ def test_in_a_terminal_the_person_opens_the_page(
         httpx2.get(pages[-1], follow_redirects=True).raise_for_status()
         return "s"
 
-    monkeypatch.setattr("callsheet.orchestrator.cli.requests.ask.has_terminal", lambda: True)
+    monkeypatch.setattr("callsheet.orchestrator.cli.ask.has_terminal", lambda: True)
     monkeypatch.setattr(click, "echo", echo)
     monkeypatch.setattr(click, "prompt", opens)
     status, out, _ = run(capsys, "ask", "Whoami", *listed, "--json")

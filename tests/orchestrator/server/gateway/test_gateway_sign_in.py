@@ -17,10 +17,9 @@ from mcp.client.streamable_http import streamable_http_client
 from callsheet.agents import ToolRegistry
 from callsheet.graphs import Agent, Catalog, Loaded, Tool
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, ServerOptions
-from callsheet.orchestrator.server.gateway.bearer_tokens import TokenFile
 from callsheet.orchestrator.server.gateway.catalog_gateway import Gateway
 from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
-from callsheet.orchestrator.server.gateway.serving import http_app, http_client, one_client
+from callsheet.orchestrator.server.gateway.serving import TokenFile, http_app, http_client, one_client
 from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings
 from gateway_desk import said
 from signed_in_server import SignedInServer, served, signed_in_server
