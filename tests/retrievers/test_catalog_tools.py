@@ -6,9 +6,11 @@ from collections.abc import Callable
 import pytest
 from langchain_core.tools import ToolException
 
-from callsheet.graphs import Agent, Catalog, Tool, load
+from callsheet.graphs import Agent, Catalog, Tool, agent_from_listing, load
+from callsheet.orchestrator.cli.documents import listed
 from callsheet.retrievers import AgentGraphRetriever, CatalogTools, MiniLMEmbeddings
 from callsheet.retrievers.catalog_tools import keyword_scores, one_line
+from callsheet.retrievers.selection.budget import SchemaTokens
 
 
 @pytest.fixture
@@ -108,3 +110,6 @@ def test_as_langchain_tools(tools: CatalogTools) -> None:
     search, _, read = tools.as_tools()
     assert search.invoke({"keywords": ["hotel"]}) == "travel/book_hotel: Books a room in a hotel."
     assert "city" in read.invoke({"ids": ["travel/book_hotel"]})
+    listing = [one.model_dump(by_alias=True, exclude_none=True) for one in listed(tools.as_tools())]
+    agent, _ = agent_from_listing("callsheet", listing)
+    assert SchemaTokens(Catalog(agents=(agent,))).count(tool.id for tool in agent.tools) < 1000

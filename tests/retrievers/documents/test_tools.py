@@ -10,7 +10,7 @@ from langchain_core.tools import BaseTool, ToolException
 from mcp import Client
 
 from callsheet.graphs import Catalog, agent_from_listing
-from callsheet.orchestrator.server.mcp_serving import listing, mcp_server
+from callsheet.orchestrator.cli.documents import listed, tool_server
 from callsheet.retrievers.documents import DocumentIndex, DocumentTools
 from callsheet.retrievers.selection.budget import SchemaTokens
 
@@ -33,7 +33,9 @@ def test_the_three_have_the_papers_parameters(made: Made) -> None:
         "chunk_read": ["chunk_ids", "neighbours"],
     }
     assert tools[0].args["top_k"]["default"] == 5
-    agent, left_out = agent_from_listing("documents", listing(tools))
+    agent, left_out = agent_from_listing(
+        "documents", [tool.model_dump(by_alias=True, exclude_none=True) for tool in listed(tools)]
+    )
     assert left_out == ()
     assert SchemaTokens(Catalog(agents=(agent,))).count(tool.id for tool in agent.tools) < 600
 
@@ -66,7 +68,7 @@ def test_naive_is_one_tool(made: Made) -> None:
 
 
 async def test_an_mcp_client_searches_reads_and_errs(made: Made) -> None:
-    async with Client(mcp_server("documents", DocumentTools(made()).as_tools())) as client:
+    async with Client(tool_server("documents", DocumentTools(made()).as_tools())) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == [
             "keyword_search",
             "semantic_search",

@@ -22,15 +22,8 @@ from callsheet.orchestrator.cli.approval_prompt import (
     has_terminal,
     leave_inputs,
 )
-from callsheet.orchestrator.cli.requests.thread_run import Ran, run
-from callsheet.orchestrator.cli.run_options import run_options
-from callsheet.orchestrator.cli.shared_options import (
-    check_model,
-    common,
-    kept_options,
-    open_catalog,
-    open_retriever,
-)
+from callsheet.orchestrator.cli.shared_options import CatalogOptions, check_model, common, kept_options, run_options
+from callsheet.orchestrator.cli.thread_run import Ran, run
 from callsheet.orchestrator.run.settings import Planning, Settings
 from callsheet.orchestrator.run.threads import Threads
 
@@ -67,6 +60,7 @@ if TYPE_CHECKING:
 @click.option("--resume", is_flag=True, help="Continue an interrupted run: that of --thread, otherwise the last one.")
 @common
 def ask(
+    options: CatalogOptions,
     query: str | None,
     model: str | None,
     agents: int,
@@ -76,15 +70,10 @@ def ask(
     allow: tuple[str, ...],
     planning: str,
     thread: str | None,
-    catalogs: tuple[str, ...],
-    place: str | None,
-    embeddings: str,
     *,
     weak_model: bool,
     code_mode: bool,
     resume: bool,
-    yes: bool,
-    as_json: bool,
 ) -> int:
     """Answer QUERY: plan steps, find agents and tools for each step, and carry out the steps.
 
@@ -108,8 +97,8 @@ def ask(
         from callsheet.agents.programs.sandbox import check_installed
 
         check_installed()
-    loaded = open_catalog(catalogs, yes=yes)
-    retriever = open_retriever(loaded, place, embeddings)
+    loaded = options.open()
+    retriever = options.retriever(loaded)
 
     from callsheet.graphs.dependencies import ObservationLog
     from callsheet.orchestrator.supervisor import create_supervisor
@@ -122,7 +111,7 @@ def ask(
         allow=_allowed(loaded.catalog, allow),
         planning=cast("Planning", planning),
         weak_model=weak_model,
-        attended=not as_json and has_terminal(),
+        attended=not options.as_json and has_terminal(),
         code_mode=code_mode,
     )
     registry = ToolRegistry.from_catalog(loaded)
@@ -131,7 +120,7 @@ def ask(
     )
     from callsheet.orchestrator.cli.output.run_output import Show
 
-    show, again = None if as_json else Show(priced), _again(thread)
+    show, again = None if options.as_json else Show(priced), _again(thread)
     given = None if resume else {"messages": [{"role": "user", "content": query}]}
     with threads.locked(thread):
         try:

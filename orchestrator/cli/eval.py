@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.orchestrator.cli.requests.eval_model import (
+from callsheet.orchestrator.cli.eval_model import (
     Gate,
     ModelOptions,
     evaluate_model,
@@ -20,7 +20,7 @@ from callsheet.orchestrator.cli.requests.eval_model import (
     refused_gate,
     tell_failed,
 )
-from callsheet.orchestrator.cli.shared_options import common, open_catalog, open_retriever, progress_bar
+from callsheet.orchestrator.cli.shared_options import CatalogOptions, common, progress_bar
 
 if TYPE_CHECKING:
     from callsheet.graphs import Loaded
@@ -50,17 +50,12 @@ _MODEL_ONLY = ("arms", "sample", "rate", "prices", "max_cost", "max_output")
 @model_options
 @common
 def evaluate_command(
+    options: CatalogOptions,
     queries: Path,
     agents: int,
     tools: int,
     demands: tuple[str, ...],
     misses: int,
-    catalogs: tuple[str, ...],
-    place: str | None,
-    embeddings: str,
-    *,
-    yes: bool,
-    as_json: bool,
     **of_model: Any,
 ) -> int:
     """Measure retrieval on labelled queries. With --model, measure which tools a chat model calls.
@@ -81,24 +76,24 @@ def evaluate_command(
             "tools": tools,
             "demands": demands,
             "misses": misses,
-            "as_json": as_json,
+            "as_json": options.as_json,
             "file": queries,
         }
-        options = ModelOptions(**of_model, **told)
-        return evaluate_model(options, lambda: _opened(catalogs, place, embeddings, yes=yes))
-    if given := [name for name in _MODEL_ONLY if of_model[name]]:
-        raise click.UsageError(f"--{given[0].replace('_', '-')} needs --model PROVIDER:NAME")
+        model_evaluation = ModelOptions(**of_model, **told)
+        return evaluate_model(model_evaluation, lambda: _opened(options))
+    if useless := [name for name in _MODEL_ONLY if of_model[name]]:
+        raise click.UsageError(f"--{useless[0].replace('_', '-')} needs --model PROVIDER:NAME")
     known = metric_names(agents, tools)
     names = f"there are {', '.join(known)}; -k and --tools set the last cut-offs"
     gates = [read_gate(demand, known, names) for demand in demands]
-    loaded = open_catalog(catalogs, yes=yes)
+    loaded = options.open()
     labelled = read_queries(queries, loaded.catalog)
     _check_measured(gates, labelled)
-    retriever = open_retriever(loaded, place, embeddings)
+    retriever = options.retriever(loaded)
     with progress_bar("Asking") as progress:
         evaluation = evaluate(retriever, labelled, agents=agents, tools=tools, progress=progress)
     failed = failed_gates(gates, evaluation.metric)
-    if as_json:
+    if options.as_json:
         click.echo(json.dumps(_report(evaluation, misses, gates, failed), ensure_ascii=False))
     else:
         from callsheet.orchestrator.cli.output.eval_output import show_evaluation
@@ -108,11 +103,9 @@ def evaluate_command(
     return 1 if failed else 0
 
 
-def _opened(
-    catalogs: tuple[str, ...], place: str | None, embeddings: str, *, yes: bool
-) -> tuple[Loaded, AgentGraphRetriever]:
-    loaded = open_catalog(catalogs, yes=yes)
-    return loaded, open_retriever(loaded, place, embeddings)
+def _opened(options: CatalogOptions) -> tuple[Loaded, AgentGraphRetriever]:
+    loaded = options.open()
+    return loaded, options.retriever(loaded)
 
 
 def _check_measured(gates: Sequence[Gate], labelled: Sequence[LabelledQuery]) -> None:

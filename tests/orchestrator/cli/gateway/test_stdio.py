@@ -13,7 +13,8 @@ pytestmark = pytest.mark.server
 SERVED = """
 import asyncio
 from langchain_core.tools import tool
-from callsheet.orchestrator.server.mcp_serving import mcp_server, serve_stdio
+from callsheet.orchestrator.cli.documents import tool_server
+from callsheet.orchestrator.cli.mcp import serve_stdio
 
 @tool
 def double(text: str) -> str:
@@ -21,7 +22,7 @@ def double(text: str) -> str:
     print("stray", flush=True)
     return text * 2
 
-asyncio.run(serve_stdio(mcp_server("doubles", [double])))
+asyncio.run(serve_stdio(tool_server("doubles", [double])))
 """
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 LONG = "ä" * 200_000  # more than a pipe holds, in both directions

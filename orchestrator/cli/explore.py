@@ -5,19 +5,13 @@ from __future__ import annotations
 import json
 import secrets
 import webbrowser
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
 
-from callsheet.orchestrator.cli.run_options import run_options
-from callsheet.orchestrator.cli.shared_options import (
-    check_model,
-    common,
-    open_catalog,
-    open_retriever,
-    reader,
-)
+from callsheet.orchestrator.cli.shared_options import CatalogOptions, check_model, common, run_options
 from callsheet.orchestrator.run.process.environment import Environment
 from callsheet.orchestrator.run.settings import Settings
 
@@ -56,6 +50,7 @@ if TYPE_CHECKING:
 )
 @common
 def explore(
+    options: CatalogOptions,
     port: int,
     user: str,
     reports: tuple[Path, ...],
@@ -63,13 +58,8 @@ def explore(
     prices: Path | None,
     approve: str,
     decisions: Path | None,
-    catalogs: tuple[str, ...],
-    place: str | None,
-    embeddings: str,
     *,
     no_browser: bool,
-    yes: bool,
-    as_json: bool,
 ) -> int:
     """Serve a web page for requests and their runs, the graph of the catalog, search and review.
 
@@ -92,12 +82,12 @@ def explore(
 
     check_model(model)
     shown, priced = read_reports(reports), read_prices(prices)
-    catalogs = _with_decisions(catalogs, decisions)
+    options = replace(options, catalogs=_with_decisions(options.catalogs, decisions))
     with listening(port) as listener:
-        loaded = open_catalog(catalogs, yes=yes)
-        whole = open_retriever(loaded, place, embeddings)
+        loaded = options.open()
+        whole = options.retriever(loaded)
         retriever, registry = whole.within(user), ToolRegistry.from_catalog(loaded)
-        served = Served(loaded, whole, registry, reader(catalogs, yes=yes))
+        served = Served(loaded, whole, registry, options.reader())
         settings = Settings(model=model, approval=cast("ApprovalPolicy", approve))
         workflow = create_supervisor(
             loaded, retriever=whole, registry=registry, settings=settings, observed=ObservationLog()
@@ -115,12 +105,12 @@ def explore(
         )
         app.add_route("/", _to_page)
         url = f"http://{LOOPBACK}:{listener.getsockname()[1]}/callsheet/#key={key}"
-        if as_json:
+        if options.as_json:
             found = retriever.catalog
             click.echo(json.dumps({"url": url, "agents": len(found.agents), "tools": len(found.tools)}))
         else:
             click.echo(f"{url}  (Ctrl-C stops it)", err=True)
-        if not (no_browser or as_json):
+        if not (no_browser or options.as_json):
             webbrowser.open(url)
         try:
             serve(app, listener)

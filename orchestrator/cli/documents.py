@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.graphs.text.sanitizing import counted, shown
-from callsheet.orchestrator.cli.shared_options import check_model, index_options, json_option
+from callsheet.graphs.text.sanitizing import counted, error_lines, shown
+from callsheet.orchestrator.cli.mcp import listing_of, serve_stdio
+from callsheet.orchestrator.cli.shared_options import Command, check_model, index_options, json_option, report
 from callsheet.orchestrator.run.process.environment import Environment
 from callsheet.orchestrator.run.settings import Settings
 
 if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
+    from mcp.server import Server
+
     from callsheet.retrievers.documents import DocumentIndex
     from callsheet.retrievers.documents.indexing.document_index import Indexed
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-INSTRUCTIONS = (
+_INSTRUCTIONS = (
     "{documents} in {folder}. Search by words or by meaning, then read the chunks that look right and answer "
     "from those, with their ids."
 )
@@ -55,18 +57,14 @@ def index_command(folder: str, place: str | None, embeddings: str, *, as_json: b
     """
     began = time.monotonic()
     index, found = _opened(folder, place, embeddings)
-    report = {**asdict(found), "seconds": round(time.monotonic() - began, 3), "path": str(index.place)}
-    report["problems"] = [
-        {"document": problem.agent, "kind": problem.kind, "message": problem.message} for problem in found.problems
-    ]
-    if as_json:
-        click.echo(json.dumps(report, ensure_ascii=False))
-    else:
-        click.echo(
-            f"{counted(found.documents, 'document')}, {counted(found.chunks, 'chunk')}, "
-            f"{counted(found.sentences, 'different sentence')}: {found.added:,} added, {found.updated:,} updated, "
-            f"{found.removed:,} removed in {report['seconds']} s\n{report['path']}"
-        )
+    problems = [{"document": one.agent, "kind": one.kind, "message": one.message} for one in found.problems]
+    seconds, path = round(time.monotonic() - began, 3), str(index.place)
+    text = (
+        f"{counted(found.documents, 'document')}, {counted(found.chunks, 'chunk')}, "
+        f"{counted(found.sentences, 'different sentence')}: {found.added:,} added, {found.updated:,} updated, "
+        f"{found.removed:,} removed in {seconds} s\n{path}"
+    )
+    report({**asdict(found), "seconds": seconds, "path": path, "problems": problems}, text, as_json=as_json)
     return 0 if found.documents else 1
 
 
@@ -83,14 +81,7 @@ def index_command(folder: str, place: str | None, embeddings: str, *, as_json: b
     "--naive", is_flag=True, help="Use one tool, which searches by meaning and returns whole chunks, instead of three."
 )
 def ask_command(
-    folder: str,
-    question: str,
-    model: str | None,
-    place: str | None,
-    embeddings: str,
-    *,
-    naive: bool,
-    as_json: bool,
+    folder: str, question: str, model: str | None, place: str | None, embeddings: str, *, naive: bool, as_json: bool
 ) -> int:
     """Answer QUESTION from the documents in FOLDER, with citations.
 
@@ -110,14 +101,15 @@ def ask_command(
     app = create_arag(folder, settings=settings, embeddings=embeddings, index=place).compile(name="arag")
     given: Any = {"messages": [{"role": "user", "content": question}]}
     state = app.invoke(given)
-    report = {
-        "answer": state["messages"][-1].text,
+    answer = state["messages"][-1].text
+    content = {
+        "answer": answer,
         "citations": state["citations"],
         "loops": state["loops"],
         "retrieved_tokens": state["retrieved_tokens"],
         "seconds": round(time.monotonic() - began, 3),
     }
-    click.echo(json.dumps(report, ensure_ascii=False) if as_json else shown(str(report["answer"]), most=None))
+    report(content, shown(answer, most=None), as_json=as_json)
     return 0 if state["citations"] else 1
 
 
@@ -133,18 +125,56 @@ def serve_command(folder: str, place: str | None, embeddings: str, *, as_json: b
     Example, in a client's mcp.json:
       {"mcpServers": {"handbook": {"command": "callsheet", "args": ["documents", "serve", "docs/"]}}}
     """
-    from callsheet.orchestrator.server.mcp_serving import listing, mcp_server, serve_stdio
     from callsheet.retrievers.documents import DocumentTools
 
     index, found = _opened(folder, place, embeddings)
-    tools = DocumentTools(index).as_tools()
-    said = INSTRUCTIONS.format(documents=counted(found.documents, "document"), folder=index.folder.name)
+    many, tools = counted(found.documents, "document"), DocumentTools(index).as_tools()
+    instructions = _INSTRUCTIONS.format(documents=many, folder=index.folder.name)
     if as_json:
-        click.echo(json.dumps({"instructions": said, "tools": listing(tools)}, ensure_ascii=False))
+        click.echo(listing_of(instructions, listed(tools)))
         return 0
-    click.echo(f"serving {counted(found.documents, 'document')} over standard input and output", err=True)
-    asyncio.run(serve_stdio(mcp_server("callsheet-documents", tools, instructions=said)))
+    click.echo(f"serving {many} over standard input and output", err=True)
+    asyncio.run(serve_stdio(tool_server("callsheet-documents", tools, instructions)))
     return 0
+
+
+def listed(tools: Sequence[BaseTool]) -> list[Any]:
+    """LangChain tools as the entries of MCP's ``tools/list``."""
+    from langchain_core.utils.function_calling import convert_to_openai_tool
+    from mcp import types
+
+    entries = []
+    for tool in tools:
+        function, hints = convert_to_openai_tool(tool)["function"], (tool.metadata or {}).get("annotations", {})
+        form = {"name": function["name"], "description": function["description"], "inputSchema": function["parameters"]}
+        entries.append(types.Tool.model_validate({**form, "annotations": hints}))
+    return entries
+
+
+def tool_server(name: str, tools: Sequence[BaseTool], instructions: str = "") -> Server[Any]:
+    """An MCP server with LangChain tools; wrong arguments and a ``ToolException`` become results for a model."""
+    from langchain_core.tools import ToolException
+    from mcp import MCPError, types
+    from mcp.server import Server
+    from pydantic import ValidationError
+
+    by_name = {tool.name: tool for tool in tools}
+
+    async def list_tools(context: Any, request: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=listed(tools))
+
+    async def call_tool(context: Any, request: types.CallToolRequestParams) -> types.CallToolResult:
+        if request.name not in by_name:
+            raise MCPError(types.INVALID_PARAMS, f"no tool {request.name!r}; there are {', '.join(by_name)}")
+        try:
+            text, wrong = str(await by_name[request.name].ainvoke(request.arguments or {})), False
+        except ValidationError as error:
+            text, wrong = f"the arguments do not fit: {error_lines(error)}", True
+        except ToolException as error:
+            text, wrong = str(error), True
+        return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=wrong)
+
+    return Server(name, instructions=instructions or None, on_list_tools=list_tools, on_call_tool=call_tool)
 
 
 def _opened(folder: str, place: str | None, embeddings: str) -> tuple[DocumentIndex, Indexed]:

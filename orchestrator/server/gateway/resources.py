@@ -6,7 +6,7 @@ A URI is ``callsheet:agent/URI``, a prompt ``agent/name``; so two servers may us
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
@@ -23,25 +23,31 @@ from callsheet.retrievers import AgentGraphRetriever
 PAGE = 100
 _SCHEME = "callsheet:"
 _LONGEST_TITLE, _LONGEST_URI = 200, 4_096
-_Item = TypeVar("_Item")
+_MOST_FOUND = 3
+_Result = TypeVar("_Result", types.ReadResourceResult, types.GetPromptResult)
 
 
-def resource_page(catalog: Catalog, cursor: str | None) -> types.ListResourcesResult:
-    """At most a hundred resources, in the order of their ids; the cursor is the last id."""
-    items, following = _page(catalog, RESOURCE, cursor, _resource)
-    return types.ListResourcesResult(resources=items, next_cursor=following)
+def page_of(catalog: Catalog, kind: str, cursor: str | None) -> tuple[list[Any], str | None]:
+    """At most a hundred resources, templates or prompts, in the order of their ids, and the cursor, the last id."""
+    tools = sorted((tool for tool in catalog.tools.values() if tool.name.startswith(kind)), key=lambda tool: tool.id)
+    left = [tool for tool in tools if cursor is None or tool.id > cursor]
+    items = [_entry(tool, kind) for tool in left[:PAGE]]
+    return items, left[PAGE - 1].id if len(left) > PAGE else None
 
 
-def template_page(catalog: Catalog, cursor: str | None) -> types.ListResourceTemplatesResult:
-    """The same for templates."""
-    items, following = _page(catalog, TEMPLATE, cursor, _template)
-    return types.ListResourceTemplatesResult(resource_templates=items, next_cursor=following)
-
-
-def prompt_page(catalog: Catalog, cursor: str | None) -> types.ListPromptsResult:
-    """The same for prompts."""
-    items, following = _page(catalog, PROMPT, cursor, _prompt)
-    return types.ListPromptsResult(prompts=items, next_cursor=following)
+def _entry(tool: Tool, kind: str) -> types.Resource | types.ResourceTemplate | types.Prompt:
+    name, title, media = tool.name.removeprefix(kind), shown(tool.title, most=_LONGEST_TITLE), tool.annotations.get
+    description = f"{shown(tool.description)} ({tool.agent})".strip()
+    about: dict[str, Any] = {"name": title or name, "title": title or None, "description": description}
+    if kind == RESOURCE:
+        return types.Resource(uri=_uri(tool.agent, name), **about, mime_type=media("mimeType"))
+    if kind == TEMPLATE:
+        return types.ResourceTemplate(uri_template=_uri(tool.agent, name), **about, mime_type=media("mimeType"))
+    arguments = [
+        types.PromptArgument(name=one.name, description=shown(one.description) or None, required=one.required)
+        for one in tool.parameters
+    ]
+    return types.Prompt(**{**about, "name": f"{tool.agent}/{name}"}, arguments=arguments)
 
 
 def resource_named(catalog: Catalog, uri: str) -> tuple[str, dict[str, Any]]:
@@ -108,47 +114,12 @@ def _answered(answer: ToolMessage) -> tuple[str, Any]:
     return str(artifact.get("tool", "")).partition("/")[0], artifact.get("structured")
 
 
-_Result = TypeVar("_Result", types.ReadResourceResult, types.GetPromptResult)
-
-
 def _valid(form: type[_Result], value: Mapping[str, Any], answer: ToolMessage) -> _Result:
     try:
         return form.model_validate(value, by_name=False)
     except ValidationError as error:
         where = ".".join(map(str, error.errors(include_input=False)[0]["loc"]))
         raise MCPError(types.INTERNAL_ERROR, f"the server's answer is not in the form of MCP: {where}") from error
-
-
-def _page(
-    catalog: Catalog, kind: str, cursor: str | None, form: Callable[[Tool, str], _Item]
-) -> tuple[list[_Item], str | None]:
-    tools = sorted((tool for tool in catalog.tools.values() if tool.name.startswith(kind)), key=lambda tool: tool.id)
-    left = [tool for tool in tools if cursor is None or tool.id > cursor]
-    items = [form(tool, tool.name.removeprefix(kind)) for tool in left[:PAGE]]
-    return items, left[PAGE - 1].id if len(left) > PAGE else None
-
-
-def _resource(tool: Tool, uri: str) -> types.Resource:
-    return types.Resource(uri=_uri(tool.agent, uri), **_about(tool, uri), mime_type=tool.annotations.get("mimeType"))
-
-
-def _template(tool: Tool, uri: str) -> types.ResourceTemplate:
-    about, media = _about(tool, uri), tool.annotations.get("mimeType")
-    return types.ResourceTemplate(uri_template=_uri(tool.agent, uri), **about, mime_type=media)
-
-
-def _prompt(tool: Tool, name: str) -> types.Prompt:
-    arguments = [
-        types.PromptArgument(name=one.name, description=shown(one.description) or None, required=one.required)
-        for one in tool.parameters
-    ]
-    return types.Prompt(**{**_about(tool, name), "name": f"{tool.agent}/{name}"}, arguments=arguments)
-
-
-def _about(tool: Tool, name: str) -> dict[str, Any]:
-    title = shown(tool.title, most=_LONGEST_TITLE)
-    description = shown(tool.description)
-    return {"name": title or name, "title": title or None, "description": f"{description} ({tool.agent})".strip()}
 
 
 def _uri(agent: str, uri: str) -> str:
@@ -167,9 +138,6 @@ def _own_content(agent: str, content: Any) -> Any:
 
 def _own_uri(agent: str, item: Mapping[str, Any]) -> dict[str, Any]:
     return {**item, "uri": _uri(agent, str(item.get("uri", "")))}
-
-
-MOST_FOUND = 3
 
 
 class CatalogResources:
@@ -196,7 +164,7 @@ class CatalogResources:
         if not catalog.agents:
             return []
         search = self._current(catalog).within(user)
-        selection = search.select(query, agents=MOST_FOUND, tools=MOST_FOUND, skills=0)
+        selection = search.select(query, agents=_MOST_FOUND, tools=_MOST_FOUND, skills=0)
         found = [catalog.tools[tool.id] for tool in selection.tools if tool.id in catalog.tools]
         return found if selection.verdict == "found" else []
 
