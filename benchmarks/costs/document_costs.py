@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.costs.latency import memory_mb
 from benchmarks.report.statistics import SEED
 from benchmarks.sets.generated import MEANS, OBJECTS, QUALIFIERS, RESULTS, VERBS
-from callsheet.retrievers.documents.indexing.document_index import DocumentIndex
+from callsheet.retrievers.documents.document_index import DocumentIndex
 from callsheet.retrievers.documents.interfaces import keyword_search, semantic_search
 
 QUICK, SIZES, LARGE = 1, (10,), (100,)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.costs.coldstart import BIN, ROOT, Took, in_turn, prepared, ran
 from callsheet.retrievers.documents import LOADERS, passages_of
-from callsheet.retrievers.index.embedding.minilm import MiniLM
+from callsheet.retrievers.index.embedding import MiniLM
 
 ROUNDS = 3
 COLUMNS = ("", "processor", "clock", "beside", "its processor", "ratio of processor times")

@@ -23,7 +23,7 @@ from benchmarks.encoder.publications import TRAINING, VALIDATION
 from benchmarks.encoder.source import Source
 from benchmarks.encoder.training import encoded, train
 from benchmarks.report import result_files
-from callsheet.retrievers.index.embedding import minilm
+from callsheet.retrievers.index import embedding as minilm
 from callsheet.retrievers.index.node_texts import tool_text
 
 STEPS, SEED, SHARES = 260, 1, (0.0, 0.5, 0.75, 1.0)

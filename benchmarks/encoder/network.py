@@ -12,7 +12,7 @@ from onnx import numpy_helper
 from torch import Tensor
 from torch.nn import functional
 
-from callsheet.retrievers.index.embedding.minilm import DIMENSION, shared_tokenizer
+from callsheet.retrievers.index.embedding import DIMENSION, shared_tokenizer
 
 LAYERS, HEADS, EPSILON = 6, 12, 1e-12
 MATRICES = {

@@ -12,9 +12,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from callsheet.retrievers.documents.indexing.document_index import DocumentIndex
-from callsheet.retrievers.documents.indexing.keyword_index import rarity
-from callsheet.retrievers.documents.phrases import content_words, first_line, names, plain
+from callsheet.retrievers.documents.chunk_store import rarity
+from callsheet.retrievers.documents.document_index import DocumentIndex
+from callsheet.retrievers.documents.document_text import content_words, first_line, names, plain
 
 Scores = NDArray[np.floating[Any]]
 _COUNTED = 2

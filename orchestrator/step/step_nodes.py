@@ -35,8 +35,8 @@ from callsheet.orchestrator.state import StepState, with_earlier
 from callsheet.orchestrator.step.step_inputs import StepInputs, finished
 from callsheet.orchestrator.step.step_selection import picked_event, selected
 from callsheet.retrievers import AgentGraphRetriever, Selection
-from callsheet.retrievers.catalog_outline import agent_line
-from callsheet.retrievers.index.embedding.minilm import first_tokens
+from callsheet.retrievers.catalog_tools import agent_line
+from callsheet.retrievers.index.embedding import first_tokens
 
 Worker = Runnable[Any, Any]
 _BEST = 6

@@ -20,7 +20,7 @@ from callsheet.orchestrator.apps.model_evaluation.grading import Cause, Grade, g
 from callsheet.orchestrator.apps.model_evaluation.tasks import EndState, Task, TaskData
 from callsheet.retrievers import LabelledQuery
 from callsheet.retrievers.evaluation.evaluator import bootstrap_interval
-from callsheet.retrievers.index.protocols import Progress
+from callsheet.retrievers.index.node_texts import Progress
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from callsheet.orchestrator.run.settings import Settings
 
 if TYPE_CHECKING:
     from callsheet.retrievers.documents import DocumentIndex
-    from callsheet.retrievers.documents.indexing.document_index import Indexed
+    from callsheet.retrievers.documents.document_index import Indexed
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 INSTRUCTIONS = (

@@ -18,7 +18,7 @@ from mcp import Client, MCPError, StdioServerParameters
 from callsheet.agents.tools.mcp_serving import listing, mcp_server
 from callsheet.graphs import Agent, Catalog, Tool, agent_from_listing
 from callsheet.retrievers import AgentGraphRetriever, CatalogTools
-from callsheet.retrievers.selection.budget import SchemaTokens
+from callsheet.retrievers.selection.selector import SchemaTokens
 from commands import run
 from forked import Forked
 
