@@ -1,5 +1,3 @@
-from callsheet.graphs.catalog.formats.server_config import ApprovalPolicy as ApprovalPolicy
-
 from .approval.questions import AnswerError as AnswerError, Decision as Decision, Verdict as Verdict
 from .approval.supervised_call import (
     Supervision as Supervision,
@@ -38,7 +36,7 @@ from .reasoner import (
     PlanTask as PlanTask,
     Reasoner as Reasoner,
 )
-from .registry.assurance import Assurance as Assurance
+from .registry.assurance import ApprovalPolicy as ApprovalPolicy, Assurance as Assurance
 from .registry.binding import BoundTool as BoundTool, unsettled as unsettled
 from .registry.tool_registry import Guard as Guard, ToolRegistry as ToolRegistry
 from .servers.a2a import A2AAgent as A2AAgent

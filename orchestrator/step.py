@@ -40,8 +40,8 @@ from callsheet.orchestrator.run.run_context import Choices, caller
 from callsheet.orchestrator.run.run_metrics import count_result, measured
 from callsheet.orchestrator.state import StepState, continued, step_result, with_earlier
 from callsheet.retrievers import AgentGraphRetriever, Selection, explain_tool
-from callsheet.retrievers.catalog_outline import agent_line
-from callsheet.retrievers.index.embedding.minilm import first_tokens
+from callsheet.retrievers.catalog_tools import agent_line
+from callsheet.retrievers.index.embedding import first_tokens
 
 Worker = Runnable[Any, Any]
 _BEST = 6

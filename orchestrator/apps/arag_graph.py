@@ -31,7 +31,7 @@ from callsheet.retrievers.documents import (
     best_passages,
     semantic_search,
 )
-from callsheet.retrievers.index.embedding.minilm import EMBEDDED
+from callsheet.retrievers.index.embedding import EMBEDDED
 
 _FIRST = 3  # chunks to read where no model searches by itself
 

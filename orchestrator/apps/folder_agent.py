@@ -24,7 +24,7 @@ from callsheet.graphs.catalog.formats.server_config import FolderConfig
 from callsheet.graphs.catalog.loaded import joined
 from callsheet.graphs.trust.policy import READ_ONLY
 from callsheet.orchestrator.apps.document_library import Library
-from callsheet.retrievers.documents.document_overview import Overview, overview_of
+from callsheet.retrievers.documents.document_reading import Overview, overview_of
 
 TOOL_NAME = "search_documents"
 _RECURSION = 1_000

@@ -22,7 +22,7 @@ from callsheet.graphs.storage.local_files import cure_of, private_folder, replac
 from callsheet.orchestrator.apps.evaluation_arms import Arm, Attempt
 from callsheet.retrievers import LabelledQuery
 from callsheet.retrievers.evaluation.evaluator import bootstrap_interval
-from callsheet.retrievers.index.protocols import Progress
+from callsheet.retrievers.index.node_texts import Progress
 
 CAUSES: Mapping[str, str] = {
     "not retrieved": "the model was not shown the tool",

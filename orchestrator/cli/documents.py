@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mcp.server import Server
 
     from callsheet.retrievers.documents import DocumentIndex
-    from callsheet.retrievers.documents.indexing.document_index import Indexed
+    from callsheet.retrievers.documents.document_index import Indexed
 
 _INSTRUCTIONS = (
     "{documents} in {folder}. Search by words or by meaning, then read the chunks that look right and answer "

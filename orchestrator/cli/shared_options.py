@@ -107,15 +107,15 @@ class CatalogOptions:
     def selector(self, loaded: Loaded, **more: Any) -> Opened:
         """The index of ``retriever`` without LangChain, whose import takes a second; for no particular user."""
         from callsheet.graphs.trust.policy import User
-        from callsheet.retrievers.index.embedding.providers import embedder_of
-        from callsheet.retrievers.selection.selector_factory import assembly_of
+        from callsheet.retrievers.index.embedding import embedder_of
+        from callsheet.retrievers.selection.selector_factory import selector_factory
 
-        assembly = assembly_of(loaded, embedder_of(self.embeddings), index=self.place, **more)
+        factory = selector_factory(loaded, embedder_of(self.embeddings), index=self.place, **more)
         with progress_bar("Indexing") as progress:
-            selector, changes = assembly.first(loaded, progress)
+            selector, changes = factory.first(loaded, progress)
         if loaded.policy:
             selector = selector.within(loaded.policy.view(selector.catalog, User()))
-        return Opened(selector, changes, assembly.place)
+        return Opened(selector, changes, factory.place)
 
 
 @dataclass(frozen=True, slots=True)

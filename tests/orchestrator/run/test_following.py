@@ -21,7 +21,7 @@ from callsheet.graphs.catalog.formats.mcp_format import Difference
 from callsheet.graphs.storage import cache_folder
 from callsheet.graphs.trust.pin_book import PinBook
 from callsheet.orchestrator.run.process.process_state import Following, follow_every
-from callsheet.retrievers.index.protocols import VectorStoreIndex
+from callsheet.retrievers.index.vector_indexes import VectorStoreIndex
 from servers import Servers, until
 
 ANYTHING = {"type": "object", "properties": {}}

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from pypdf import PdfWriter
 
-from callsheet.retrievers.documents import LOADERS, DocumentError
-from callsheet.retrievers.documents.reading import loaders
-from callsheet.retrievers.documents.reading.loaders import encoding_of
+from callsheet.retrievers.documents import LOADERS, DocumentError, document_reading as loaders
+from callsheet.retrievers.documents.document_reading import encoding_of
 
 
 def loaded(path: Path) -> list[str]:
@@ -44,8 +43,7 @@ def pdf(*pages: str) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("encoding", "named"),
-    [("utf-8", "utf-8-sig"), ("utf-8-sig", "utf-8-sig"), ("utf-16", "utf-16"), ("cp1252", None)],
+    ("encoding", "named"), [("utf-8", "utf-8-sig"), ("utf-8-sig", "utf-8-sig"), ("utf-16", "utf-16"), ("cp1252", None)]
 )
 def test_text_in_any_encoding(tmp_path: Path, encoding: str, named: str | None) -> None:
     path = tmp_path / "a.txt"

@@ -16,7 +16,7 @@ from mcp import Client, MCPError, StdioServerParameters
 
 from callsheet.graphs import Catalog, agent_from_listing
 from callsheet.orchestrator.cli.documents import tool_server
-from callsheet.retrievers.selection.budget import SchemaTokens
+from callsheet.retrievers.selection.selector import SchemaTokens
 from commands import run
 from forked import Forked
 

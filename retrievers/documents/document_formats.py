@@ -3,6 +3,7 @@
 As a process it is run by path, and imports nothing of ours, so that it starts quickly. It reads a line of JSON for each
 file, ``{"format", "path", "encoding", "seconds", "most"}``, and writes lines: ``{"text", "page"}`` for each part of the
 text, at last ``{"end": null}``, ``{"missing": package}`` or ``{"wrong": message}``.
+
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from docx.table import Table
@@ -31,17 +32,11 @@ class FormatError(ValueError):
     """A file is not what its name says, or cannot be read within the bounds."""
 
 
-class Format(Protocol):
-    """Reads one format: parts of the text in order, each with its page where there are pages."""
+Format = Callable[[Path, str], Iterator[tuple[str, int | None]]]
+"""Reads parts of the text of a file in an encoding, each with its page where there are pages.
 
-    def __call__(self, path: Path, encoding: str) -> Iterator[tuple[str, int | None]]:
-        """The text of a file.
-
-        Raises:
-            FormatError: It cannot be read.
-            ImportError: The package that reads it is not installed; the message is its name.
-        """
-        ...
+It raises a ``FormatError``, or an ``ImportError`` whose message is the package that reads the format.
+"""
 
 
 def html(path: Path, encoding: str) -> Iterator[tuple[str, int | None]]:
@@ -157,17 +152,13 @@ def bounded(parts: Iterable[Any], most: int) -> Iterator[Any]:
 
 
 def serve(orders: IO[str], answers: IO[str], memory: int) -> None:
-    """Reads files as it is told to, until there are no more orders.
-
-    Args:
-        orders: Lines of JSON.
-        answers: Lines of JSON.
-        memory: Bytes that this process may take, where the system can bound that.
-    """
-    _bound_memory(memory)
+    """Reads files as it is told to, until there are no more orders, within so many bytes of memory."""
+    # macOS does not heed every bound: there the time alone is bounded.
+    _bound("RLIMIT_CORE", 0)
+    _bound("RLIMIT_AS", memory)
     for line in orders:
         order = json.loads(line)
-        _bound_time(order["seconds"])
+        _bound("RLIMIT_CPU", math.ceil(time.process_time() + order["seconds"]))  # then the system ends this process
         for answer in _answers(order, memory):
             answers.write(json.dumps(answer) + "\n")
         answers.flush()
@@ -189,22 +180,12 @@ def _answers(order: Mapping[str, Any], memory: int) -> Iterator[dict[str, Any]]:
         yield {"wrong": f"cannot be read: {type(error).__name__}: {str(error)[:300]}"}
 
 
-def _bound_memory(memory: int) -> None:
-    # Windows has no such module, and macOS does not heed every bound: there the time alone is bounded.
-    with suppress(ImportError, ValueError, OSError):
+def _bound(kind: str, most: int) -> None:
+    with suppress(ImportError, ValueError, OSError):  # Windows has no such module
         import resource
 
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-
-
-def _bound_time(seconds: float) -> None:
-    """Lets this process compute for so many seconds more; then the system ends it."""
-    with suppress(ImportError, ValueError, OSError):
-        import resource
-
-        _, most = resource.getrlimit(resource.RLIMIT_CPU)
-        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(time.process_time() + seconds), most))
+        limit = getattr(resource, kind)
+        resource.setrlimit(limit, (most, resource.getrlimit(limit)[1]))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,10 @@
+"""Vectors of queries are remembered, a bounded number of them, for each embedder."""
+
 from __future__ import annotations
 
 import shutil
+import threading
+import time
 from pathlib import Path
 from typing import cast
 
@@ -11,10 +15,11 @@ from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_tests.integration_tests import EmbeddingsIntegrationTests
 from langchain_tests.unit_tests import EmbeddingsUnitTests
 
-from callsheet.graphs import SettingsError
-from callsheet.retrievers import MiniLMEmbeddings, embeddings_of
-from callsheet.retrievers.index.embedding.minilm import SCALES_SHA256, MiniLM, with_scales
-from callsheet.retrievers.index.embedding.providers import embedder_name, encode
+from callsheet.graphs import Catalog, SettingsError
+from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings, embeddings_of
+from callsheet.retrievers.index import embedding
+from callsheet.retrievers.index.embedding import SCALES_SHA256, MiniLM, embedder_name, encode, encode_spans, with_scales
+from counting import Counting
 from remembered_passes import REAL
 
 NUMBERS = 51_456
@@ -142,7 +147,7 @@ def test_the_trained_model_has_a_name_and_vectors_of_its_own(minilm: MiniLMEmbed
 
 
 def test_damaged_scales_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("callsheet.retrievers.index.embedding.minilm.SCALES_SHA256", "0" * 64)
+    monkeypatch.setattr("callsheet.retrievers.index.embedding.SCALES_SHA256", "0" * 64)
     with pytest.raises(SettingsError, match=r"minilm_scales\.npz has the SHA-256 [0-9a-f]{64}, expected 0000"):
         with_scales(b"")
 
@@ -165,19 +170,43 @@ def test_missing_weights_say_what_to_install(tmp_path: Path) -> None:
         MiniLMEmbeddings(tmp_path / "none.onnx").embed_query("hello")
 
 
+def test_passes_come_one_at_a_time_in_the_order_of_arrival(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, order, inside, may = list[int](), list[int](), threading.Semaphore(1), threading.Event()
+
+    class Session:
+        def run(self, _: None, feed: dict[str, np.ndarray]) -> list[np.ndarray]:
+            assert inside.acquire(blocking=False)
+            begun.append(1)
+            assert may.wait(60)
+            order.append(len(feed["input_ids"][0]))
+            inside.release()
+            return [np.ones((1, 1, 384), np.float32)]
+
+    monkeypatch.setattr(embedding, "_shared_session", lambda *_: Session())
+    queue = embedding._PASSES._work_queue
+    threads = [threading.Thread(target=minilm_states, args=(number,)) for number in range(1, 11)]
+    for waiting, thread in enumerate(threads):
+        thread.start()
+        while len(begun) + queue.qsize() <= waiting:
+            time.sleep(0.001)
+    may.set()
+    for thread in threads:
+        thread.join(60)
+    assert order == [*range(1, 11)]
+
+
+def minilm_states(length: int) -> None:
+    MiniLM()._states(np.ones((1, length), np.int64), np.ones((1, length), np.int64))
+
+
 def test_the_embedded_model_goes_by_the_name_minilm() -> None:
     assert isinstance(embeddings_of("minilm"), MiniLMEmbeddings)
 
 
-def test_others_go_by_provider_and_model() -> None:
-    asked: list[str] = []
-
-    def init(name: str) -> Embeddings:
-        asked.append(name)
-        return DeterministicFakeEmbedding(size=4)
-
-    assert isinstance(embeddings_of("openai:text-embedding-3-small", init), DeterministicFakeEmbedding)
-    assert asked == ["openai:text-embedding-3-small"]
+def test_others_go_by_provider_and_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = {"openai:text-embedding-3-small": DeterministicFakeEmbedding(size=4)}
+    monkeypatch.setattr("langchain.embeddings.init_embeddings", made.__getitem__)
+    assert [embeddings_of(name) for name in made] == [*made.values()]
 
 
 def test_an_unknown_name_says_the_two_forms() -> None:
@@ -213,3 +242,49 @@ def test_what_is_no_vector_for_each_text_is_refused(made: object) -> None:
 def test_other_parts_of_the_same_query_are_embedded_anew(minilm: MiniLMEmbeddings) -> None:
     assert len(minilm.encode_spans("book a room", [(0, 4)])) == 2
     assert len(minilm.encode_spans("book a room", [])) == 1
+
+
+class Asked(Counting):
+    """Counts queries too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queries: list[str] = []
+
+    def embed_query(self, text: str) -> list[float]:
+        self.queries.append(text)
+        return super().embed_query(text)
+
+
+def test_the_same_query_and_parts_are_embedded_once() -> None:
+    first, second = Asked(), Asked()
+    before = encode_spans(first, "rain in Oslo", [(0, 4)])
+    assert encode_spans(first, "rain in Oslo", [(0, 4)]) is before
+    assert first.queries == ["rain in Oslo", "rain"]
+    encode_spans(first, "rain in Oslo", [(8, 12)])
+    assert first.queries[2:] == ["rain in Oslo", "Oslo"]
+    assert np.allclose(encode_spans(second, "rain in Oslo", [(0, 4)]), before)
+    assert second.queries == ["rain in Oslo", "rain"]
+    with pytest.raises(ValueError, match="read-only"):
+        before[0, 0] = 1
+
+
+def test_only_the_latest_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedding, "_MOST", 3)
+    monkeypatch.setattr(embedding, "_LATEST", type(embedding._LATEST)())
+    embedder = Asked()
+    for query in ("a", "b", "c", "a", "d", "a", "b"):
+        encode_spans(embedder, query)
+    assert embedder.queries == ["a", "b", "c", "d", "b"]
+    assert len(embedding._LATEST) == 3
+
+
+def test_a_selection_embeds_its_query_once_and_a_repeated_one_not_at_all(catalog: Catalog) -> None:
+    embedder = Asked()
+    retriever = AgentGraphRetriever.from_catalog(catalog, embeddings=embedder, index=":memory:")
+    embedder.queries.clear()
+    first = retriever.select("Will it rain in Oslo?")
+    asked = [*embedder.queries]
+    assert asked.count("Will it rain in Oslo?") == 1
+    assert retriever.select("Will it rain in Oslo?").tools == first.tools
+    assert embedder.queries == asked

@@ -1,12 +1,13 @@
-"""Cuts the text of a document into chunks of about 1,000 tokens, between sentences."""
+"""The text of documents: chunks of about 1,000 tokens that end with a sentence, and words that tell the subject."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 
-from callsheet.graphs.text.sanitizing import clean
+from callsheet.graphs.text.sanitizing import clean, normalized
 
 CHUNK_TOKENS = 1_000
 BYTES_PER_TOKEN = 4
@@ -21,11 +22,9 @@ _BREAKABLE = re.compile(r".*(?:[;,:；，、。]\s*|\s)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A piece of a document from its loader: a paragraph, a page, a row; sentences do not continue in the next block.
+    """A piece of a document from its loader: a paragraph, a page (from 1), a row; sentences end with it.
 
-    Attributes:
-        text: Its text; blank lines and headings separate paragraphs.
-        page: Its page, from 1, if the document has pages.
+    Blank lines and headings separate paragraphs.
     """
 
     text: str
@@ -34,13 +33,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """The text of one chunk.
-
-    Attributes:
-        text: The text.
-        ends: The end of each sentence, in characters.
-        page: Its first page, if the document has pages.
-    """
+    """The text of one chunk, the end of each sentence in characters, and its first page, if there are pages."""
 
     text: str
     ends: tuple[int, ...]
@@ -54,17 +47,12 @@ class Passage:
 
 
 def estimated_tokens(text: str) -> int:
-    """Estimated tokens for a chat model: a quarter of the bytes in UTF-8, rounded up.
-
-    The estimate needs no vocabulary and is valid for scripts with one, two and three bytes per character.
-    """
+    """Estimated tokens for a chat model: a quarter of the bytes in UTF-8, rounded up; so in any script."""
     return -(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
 
 
 def passages_of(blocks: Iterable[Block], *, tokens: int = CHUNK_TOKENS) -> Iterator[Passage]:
-    """Cuts a document into passages of whole sentences, with a maximum number of tokens.
-
-    Only one passage is in memory at a time.
+    """Cuts a document into passages of whole sentences; only one passage is in memory at a time.
 
     Args:
         blocks: The text in order.
@@ -106,17 +94,11 @@ def _sentences(blocks: Iterable[Block]) -> Iterator[tuple[str, int | None]]:
         if not text:
             continue
         *most, last = sentences_of(text)
-        for sentence in most:
-            yield sentence, block.page
-        yield f"{last}\n", block.page
+        yield from ((sentence, block.page) for sentence in (*most, f"{last}\n"))
 
 
 def _passage(sentences: list[str], page: int | None) -> Passage:
-    ends, end = [], 0
-    for sentence in sentences:
-        end += len(sentence)
-        ends.append(end)
-    return Passage("".join(sentences), tuple(ends), page)
+    return Passage("".join(sentences), tuple(accumulate(map(len, sentences))), page)
 
 
 def _of_paragraph(text: str) -> Iterator[str]:
@@ -125,11 +107,11 @@ def _of_paragraph(text: str) -> Iterator[str]:
     for start in range(0, len(text), _WINDOW):
         *whole, rest = _split(rest + text[start : start + _WINDOW])
         for sentence in whole:
-            yield from _bounded(sentence)
+            yield from _cut(sentence)
         if len(rest) > _WINDOW:
-            *whole, rest = _bounded(rest)
+            *whole, rest = _cut(rest)
             yield from whole
-    yield from _bounded(rest)
+    yield from _cut(rest)
 
 
 def _split(text: str) -> list[str]:
@@ -155,7 +137,7 @@ def _segmented(text: str, model: str) -> Iterator[str]:
         start += len(part)
 
 
-def _bounded(sentence: str) -> Iterator[str]:
+def _cut(sentence: str) -> Iterator[str]:
     while len(sentence) > LONGEST_SENTENCE:
         match = _BREAKABLE.match(sentence, 0, LONGEST_SENTENCE)
         cut = match.end() if match and match.end() > LONGEST_SENTENCE // 2 else LONGEST_SENTENCE
@@ -163,3 +145,71 @@ def _bounded(sentence: str) -> Iterator[str]:
         sentence = sentence[cut:]
     if sentence:
         yield sentence
+
+
+_LEAST_WORD, _LEAST_NAME, _LONGEST_NAME = 4, 2, 60
+_JOINING = r"(?:of|the|and|de|la|von|van|der|du|&)"
+_CAPITAL = r"(?:(?:[A-Z]\.)+|[^\W\d_a-zß-ÿа-я][\w'’&-]*(?:\.\w+)*|\d[\w.,'’-]*\w|\d)"
+_NAME = re.compile(rf"\"[^\"\n]{{2,60}}\"|“[^”\n]{{2,60}}”|{_CAPITAL}(?:[ \t]+(?:{_JOINING}[ \t]+){{0,2}}{_CAPITAL})*")
+_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]+")
+_WORD = re.compile(r"[^\W_]+")
+_QUOTES = '"“'
+_EDGE = " .,?!;:'\"“”‘’"
+STOP_WORDS = frozenset(
+    """
+    a about after all also although an and another any are as at be because been before being between both but by
+    can could did do does during each every for from had has have he her hers him his how however i if in into is it
+    its itself just many me more most much my no nor not of off on once only or other our out over own same several
+    she should since so some such than that the their them then there these they this those through to too under
+    until up very was we were what when where which while who whom whose why will with would you your
+    """.split()
+)
+
+
+def plain(text: str) -> str:
+    """A text in the form for comparing words: lower case, canonical characters, single spaces."""
+    folded = text.lower() if text.isascii() else normalized("NFD", text).casefold()
+    return " ".join(normalized("NFC", folded).split())
+
+
+def names(text: str) -> list[str]:
+    """Likely names in a text: quotations, runs of capitalized words, numbers; without repetitions, in order.
+
+    Names joined by "and" also count one by one. Chinese, Japanese and Korean have no capitals and so no names.
+    """
+    result: dict[str, None] = {}
+    for match in _NAME.finditer(text):
+        if _CJK.match(match.group()):
+            continue
+        whole = _trimmed(match.group())
+        parts = map(_trimmed, whole.split(" and ")) if " and " in whole else ()
+        result |= dict.fromkeys(name for name in (whole, *parts) if _LEAST_NAME <= len(name) <= _LONGEST_NAME)
+    return list(result)
+
+
+def first_line(text: str) -> str:
+    """The first line of a text without the marks of a heading."""
+    return text.lstrip().split("\n", 1)[0].strip("#= \t")
+
+
+def content_words(text: str) -> list[str]:
+    """The content words of a text, plain, without repetitions; Chinese, Japanese and Korean in pairs of characters."""
+    return list(dict.fromkeys(_content_words(plain(text))))
+
+
+def _content_words(text: str) -> Iterator[str]:
+    for word in _WORD.findall(text):
+        if (run := _CJK.search(word)) is not None:
+            yield from (run.group()[i : i + 2] for i in range(max(1, len(run.group()) - 1)))
+        elif len(word) >= _LEAST_WORD and word not in STOP_WORDS:
+            yield word
+
+
+def _trimmed(name: str) -> str:
+    """A name without quotation marks and without stop words at its ends."""
+    words = name.strip(_EDGE).split()
+    if name[:1] in _QUOTES:
+        return " ".join(words)
+    telling = [at for at, word in enumerate(words) if word.lower().strip(_EDGE) not in STOP_WORDS]
+    words = words[telling[0] : telling[-1] + 1] if telling else []
+    return re.sub(r"['’]s$", "", " ".join(words).strip(_EDGE))
