@@ -23,7 +23,7 @@ from callsheet.graphs import CallsheetError, CatalogError, Problem
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.sanitizing import clean, hidden_in, one_line
 from callsheet.retrievers.documents import document_formats
-from callsheet.retrievers.documents.document_formats import FORMATS, FormatError, bounded, row_text
+from callsheet.retrievers.documents.document_formats import FormatError, bounded, row_text
 from callsheet.retrievers.documents.document_text import Block, content_words
 
 _PIECE = 1 << 20
@@ -170,24 +170,15 @@ def load_csv(path: Path) -> Iterator[Block]:
 
 @dataclass(frozen=True, slots=True)
 class FormatLoader:
-    """A loader of a format that a library reads, by its names in ``FORMATS`` and for people.
-
-    ``Reader`` runs it in a separate process.
-    """
+    """A loader of a format that a library reads in another process, by its names in ``FORMATS`` and for people."""
 
     format: str
     kind: str
 
     def __call__(self, path: Path) -> Iterator[Block]:
-        """The text of the file in order, read in this process, without bounds of memory and time."""
-        encoding = self.check(path)
-        try:
-            for text, page in FORMATS[self.format](path, encoding):
-                yield Block(text, page)
-        except FormatError as error:
-            raise DocumentError(str(error)) from error
-        except ImportError as error:
-            raise not_installed(self.kind, str(error)) from error
+        """The text of the file in order, as ``Reader`` reads it."""
+        with Reader() as reader:
+            yield from reader.blocks(self, path)
 
     def check(self, path: Path) -> str:
         """The encoding of a file that may be read; empty for what is no text.
@@ -258,11 +249,6 @@ def _unpacked(path: Path) -> int:
         raise DocumentError(f"not a readable .docx: {error}") from error
 
 
-def not_installed(kind: str, package: str) -> ImportError:
-    """The error that names what has to be installed."""
-    return ImportError(f"{kind} files need the extra documents, which is not installed: pip install {package}")
-
-
 _MEMORY, _WAIT = 1_500_000_000, 5
 _TEXT, _GROWTH = 4_000_000, 20
 _OUT_OF_TIME = getattr(signal, "SIGXCPU", 0)
@@ -327,7 +313,10 @@ class Reader:
                 if "text" not in answer:
                     ended = True
                     if "missing" in answer:
-                        raise not_installed(loader.kind, answer["missing"])
+                        cure = f"pip install {answer['missing']}"
+                        raise ImportError(
+                            f"{loader.kind} files need the extra documents, which is not installed: {cure}"
+                        )
                     if "wrong" in answer:
                         raise DocumentError(answer["wrong"])
                     return
