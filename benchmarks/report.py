@@ -54,6 +54,12 @@ ELSEWHERE: Mapping[str, str] = {
     "fleet-tasks": "../how-to/servers.md#measured-over-27-real-servers",
 }
 """Where another page of the docs explains a result with a table of its own."""
+_DETAILS = frozenset((
+    "again, ms", "full - this, recall", "recall, tuning half", "recall, other half", "of these snippets",
+    "F1 with kind", "F1 with direct or not", "strength with", "strength without", "against the first", "cached", "seconds", "failures",
+    "p99, ms", "8 at once: a second; p95, ms", "32 at once: a second; p95, ms",
+))  # fmt: skip
+"""Columns that only the files have."""
 _INTERVAL = re.compile(r" \[[^\]]*\]")
 _NUMBERS = re.compile(r" (?=\d|k=)")
 """Where the numbers of a method begin in its title: weights, or k."""
@@ -127,7 +133,9 @@ def compact(name: str, result: Mapping[str, Any]) -> Iterator[str]:
         yield f"{counts.capitalize()}.\n"
         yield from grid(*_methods(name, levels))
     else:
-        yield from grid(result["columns"], [[_INTERVAL.sub("", str(text)) for text in row] for row in result["rows"]])
+        shown = [place for place, column in enumerate(result["columns"]) if column not in _DETAILS]
+        rows = [[_INTERVAL.sub("", str(row[place])) for place in shown] for row in result["rows"]]
+        yield from grid([result["columns"][place] for place in shown], rows)
     yield ""
 
 
@@ -205,7 +213,7 @@ def grid(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]
     for place, row in enumerate(table):
         yield "| " + " | ".join(str(text).ljust(width) for text, width in zip(row, widths, strict=True)) + " |"
         if place == 0:
-            yield "| " + " | ".join("-" * width for width in widths) + " |"
+            yield "|" + "|".join("-" * (width + 2) for width in widths) + "|"
 
 
 def heading(metric: str) -> str:
