@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.bootstrap import DRAWS, FOLDS, SEED, cell
-from benchmarks.rankings import ORACLE, OURS, OURS_FOLDED, OURS_PUBLISHED
+from benchmarks.rankings import NOTHING, ORACLE, OURS, OURS_FOLDED, OURS_PUBLISHED
 from callsheet.retrievers.evaluation.ranking_metrics import rounded
 
 ROOT = Path(__file__).parents[1]
@@ -56,7 +56,8 @@ ELSEWHERE: Mapping[str, str] = {
 """Where another page of the docs explains a result with a table of its own."""
 _DETAILS = frozenset((
     "again, ms", "full - this, recall", "recall, tuning half", "recall, other half", "of these snippets",
-    "F1 with kind", "F1 with direct or not", "strength with", "strength without", "against the first", "cached", "seconds", "failures",
+    "F1 with kind", "F1 with direct or not", "strength with", "strength without",
+    "against the first", "cached", "seconds", "failures",
     "p99, ms", "8 at once: a second; p95, ms", "32 at once: a second; p95, ms",
 ))  # fmt: skip
 """Columns that only the files have."""
@@ -123,9 +124,9 @@ def page(results: Mapping[str, Mapping[str, Any]]) -> str:
 def compact(name: str, result: Mapping[str, Any]) -> Iterator[str]:
     """One table of a results file: means without intervals, and of a method's variants the best; or a link."""
     if name in ELSEWHERE:
-        yield f"### {name}\n\n[The table]({ELSEWHERE[name]}). {_measured(result)}\n"
+        yield f"### {name}\n\n[The table]({ELSEWHERE[name]}).\n"
         return
-    yield from _introduction(name, result)
+    yield f"### {name}\n\n{result.get('about', '')}.\n"
     if levels := result.get("levels", {}):
         counts = ", ".join(
             f"{level}s of {found['n']} queries in {found['groups']} groups" for level, found in levels.items()
@@ -151,7 +152,7 @@ def _methods(name: str, levels: Mapping[str, Mapping[str, Any]]) -> tuple[list[s
                 cell(chosen[level][title]["metrics"][metric]).partition(" ")[0] if title in chosen[level] else ""
                 for level, metric in wanted
             ),
-            tuned,
+            "" if tuned == NOTHING else tuned,
         ]
         for title, tuned in tuning.items()
     ]
@@ -170,7 +171,8 @@ def _best_variants(methods: Mapping[str, Mapping[str, Any]], chief: str) -> dict
 
 def section(name: str, result: Mapping[str, Any]) -> Iterator[str]:
     """The whole tables of one results file, for the terminal."""
-    yield from _introduction(name, result)
+    yield f"### {name}\n"
+    yield f"{result.get('about', '')}. Measured {result['date']} at commit {result['commit'] or 'unknown'}.\n"
     for level, found in result.get("levels", {}).items():
         metrics = _columns(name, level)
         yield f"**{level.capitalize()}s**, n={found['n']} in {found['groups']} groups.\n"
@@ -181,15 +183,6 @@ def section(name: str, result: Mapping[str, Any]) -> Iterator[str]:
     if "rows" in result:
         yield from grid(result["columns"], result["rows"])
         yield ""
-
-
-def _introduction(name: str, result: Mapping[str, Any]) -> Iterator[str]:
-    yield f"### {name}\n"
-    yield f"{result.get('about', '')}. {_measured(result)}\n"
-
-
-def _measured(result: Mapping[str, Any]) -> str:
-    return f"Measured {result['date']} at commit {result['commit'] or 'unknown'}."
 
 
 def _columns(name: str, level: str) -> Sequence[str]:
