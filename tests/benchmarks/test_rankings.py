@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -91,6 +92,24 @@ def test_the_pages_say_what_the_results_files_say(
 ) -> None:
     said = path.read_text(encoding="utf-8").partition(markers[0])[2].partition(markers[1])[0]
     assert said.strip() == made(report.read_all()).strip(), "run python -m benchmarks --tables"
+
+
+def test_the_page_shows_the_best_of_a_methods_variants_and_a_run_prints_all() -> None:
+    kept = report.read_all()["toolsandbox"]
+    shown, printed = "\n".join(report.compact("toolsandbox", kept)), "\n".join(report.section("toolsandbox", kept))
+    variants = [title for title in kept["levels"]["tool"]["methods"] if title.startswith("Graph RAG-Tool Fusion k=")]
+    best = max(variants, key=lambda title: kept["levels"]["tool"]["methods"][title]["metrics"]["map@10"]["mean"])
+    assert [title for title in variants if f"| {title} " in shown] == [best]
+    assert [title for title in variants if f"| {title} " in printed] == variants
+    assert "[" not in shown
+
+
+@pytest.mark.parametrize(("name", "link"), report.ELSEWHERE.items())
+def test_a_table_on_another_page_is_there(name: str, link: str) -> None:
+    page, _, anchor = link.partition("#")
+    headings = re.findall(r"^#+ (.+)$", (report.PAGE.parent / page).read_text(encoding="utf-8"), re.MULTILINE)
+    assert anchor in [heading.lower().replace(" ", "-") for heading in headings]
+    assert name in report.read_all()
 
 
 def test_a_page_without_markers_is_left_as_it_is(tmp_path: Path) -> None:
