@@ -7,7 +7,7 @@ import logging
 import re
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -78,7 +78,8 @@ class SelectorFactory:
         Meanwhile, searches use the old state; they wait only if the index cannot be updated in a copy, its ``fork()``.
         """
         with self.making, self.searching():
-            index = self.index.fork() if hasattr(self.index, "fork") else self.index
+            fork: Callable[[], VectorIndex] | None = getattr(self.index, "fork", None)
+            index = fork() if fork else self.index
             yield self._made(index, loaded, progress)
             self.index = index
 

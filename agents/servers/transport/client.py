@@ -80,7 +80,7 @@ async def connected(
 
     wire: AbstractAsyncContextManager[Any]
     exchange, most = _Exchange(child), child.limits.message
-    http = partial(BoundedHttpClient, server.transport, most, fail, lambda: exchange.answers)
+    http: Any = partial(BoundedHttpClient, server.transport, most, fail, lambda: exchange.answers)
     match server.transport:
         case "stdio":
             wire = child.running(server)

@@ -27,7 +27,14 @@ from callsheet.graphs.text.sanitizing import shown
 
 # Paths, not secrets. Behind a company's TLS proxy, uvx and npx cannot download without them.
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
-_CURES = dict.fromkeys(("uv", "uvx"), "install it: pip install uv") | dict.fromkeys(("node", "npx"), "install Node.js")
+_CURES = {
+    "uv": "install it: pip install uv",
+    "uvx": "install it: pip install uv",
+    "node": "install Node.js",
+    "npx": "install Node.js",
+}
+    ("node", "npx"), "install Node.js"
+)
 _MARK = "CALLSHEET_SESSION"
 _TAIL, _BUFFER, _LARGE = 8_192, 65_536, 65_536  # bytes; larger messages are parsed in a thread
 _MOST_NOISE, _MOST_NOISE_LATER, _MOST_QUOTED, _LONGEST_QUOTE = 100, 1_000, 3, 200
