@@ -1,5 +1,3 @@
-from callsheet.graphs.catalog.formats.server_config import ApprovalPolicy as ApprovalPolicy
-
 from .approval.questions import AnswerError as AnswerError, Decision as Decision, Verdict as Verdict
 from .approval.supervised_call import (
     Supervision as Supervision,
@@ -14,11 +12,17 @@ from .calls.run_claim import (
     checkpointer as checkpointer,
     in_threads as in_threads,
 )
-from .calls.token_usage import ModelUsage as ModelUsage, Usage as Usage
+from .calls.token_usage import (
+    Cost as Cost,
+    ModelUsage as ModelUsage,
+    Price as Price,
+    Prices as Prices,
+    Usage as Usage,
+    read_prices as read_prices,
+)
 from .models.chat_models import ModelError as ModelError, chat_model as chat_model
 from .models.dependency_judge import Judged as Judged, judge_proposals as judge_proposals
 from .models.model_output import normalize as normalize, unstreamed as unstreamed
-from .models.prices import Cost as Cost, Price as Price, Prices as Prices, read_prices as read_prices
 from .models.prompts import Prompts as Prompts
 from .no_model import NoModel as NoModel
 from .planning.conversation import self_contained as self_contained
@@ -32,7 +36,7 @@ from .reasoner import (
     PlanTask as PlanTask,
     Reasoner as Reasoner,
 )
-from .registry.assurance import Assurance as Assurance
+from .registry.assurance import ApprovalPolicy as ApprovalPolicy, Assurance as Assurance
 from .registry.binding import BoundTool as BoundTool, unsettled as unsettled
 from .registry.tool_registry import Guard as Guard, ToolRegistry as ToolRegistry
 from .servers.a2a import A2AAgent as A2AAgent

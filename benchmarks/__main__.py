@@ -63,9 +63,7 @@ def _parsed(arguments: Sequence[str] | None) -> Any:
     parser.add_argument("--data", type=Path, default=data, help="folder that holds a folder a data set")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help=f"a data set, {', '.join(SPECIAL)}")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} queries each; no results are written")
-    parser.add_argument(
-        "--scale", action="store_true", help="latency also with 100,000 tools; large catalogs in Postgres"
-    )
+    parser.add_argument("--scale", action="store_true", help="latency also with 100,000 tools")
     parser.add_argument("--rivals", action="store_true", help="measure beside other programs, and nothing else")
     parser.add_argument("--rivals-python", type=Path, metavar="PATH", help="the Python that has them; sets --rivals")
     parser.add_argument("--tables", action="store_true", help="only write the tables of the docs")
@@ -136,10 +134,6 @@ def _latency(options: Any, say: Say) -> Body:
     return latency.measure(known, quick=options.quick, scale=options.scale, say=say)
 
 
-def _scale(sizes: Sequence[int]) -> Special:
-    return lambda options, say: latency.measure_scale(sizes, say) if options.scale else "without --scale"
-
-
 def _model_arms(options: Any, say: Say) -> Body | str:
     if options.model is None:
         return "--model names no chat model"
@@ -176,8 +170,6 @@ SPECIAL: Mapping[str, Special] = {
     "arag-hotpotqa": _on_documents("hotpotqa", arag.on_hotpotqa),
     "arag-medical": _on_documents("graphrag-bench", arag.on_medical),
     "latency": _latency,
-    "scale": _scale(latency.SCALE_SIZES),
-    "scale-million": _scale(latency.MILLION),
     "model-arms": _model_arms,
     "model-demo": _model_demo,
     "fleet-tasks": _fleet(with_model=False),

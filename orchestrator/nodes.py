@@ -37,11 +37,18 @@ from callsheet.graphs.dependencies import ObservationLog
 from callsheet.orchestrator.plans.plan_revision import expand_mapped, plan_update, retriable, revision_update
 from callsheet.orchestrator.plans.request_planner import archived, earlier_results, plan_request, understood, unfinished
 from callsheet.orchestrator.plans.run_limits import limit_reached, tokens_left, usage_report
-from callsheet.orchestrator.run.current_user import caller
-from callsheet.orchestrator.run.run_settings import Choices
-from callsheet.orchestrator.run.run_store import keep_observed, preferences
-from callsheet.orchestrator.state import State, StepState, completed, plan_of, planned, read_results, results_of
-from callsheet.orchestrator.step.step_nodes import step_result
+from callsheet.orchestrator.run.run_context import Choices, caller, keep_observed, preferences
+from callsheet.orchestrator.state import (
+    State,
+    StepState,
+    completed,
+    plain_results,
+    plan_of,
+    planned,
+    read_results,
+    results_of,
+    step_result,
+)
 from callsheet.retrievers import AgentGraphRetriever
 
 
@@ -124,10 +131,10 @@ class Nodes:
             marked[step.id] = step_result(step, status="failed", error=wrong, exhausted=True)
         if why := limit_reached(state, settings, plan):
             marked |= {s.id: step_result(s, status="skipped", error=why) for s in plan.steps if s.id not in results}
-        marked |= _blocked(plan, {**results, **read_results(marked)}, settings.replans)
-        ready = _ready(plan, {**results, **read_results(marked)}, settings.replans)
+        marked |= _blocked(plan, {**results, **marked}, settings.replans)
+        ready = _ready(plan, {**results, **marked}, settings.replans)
         waves = [*state["waves"], [step.id for step in ready]] if ready else state["waves"]
-        return {**plan_update(state, plan, mapped.revisions), "results": marked, "waves": waves}
+        return {**plan_update(state, plan, mapped.revisions), "results": plain_results(marked), "waves": waves}
 
     def route(self, state: State) -> list[Send] | str:
         """The next wave: every step whose dependencies are done; or the answer."""
@@ -196,23 +203,10 @@ def after_ask(state: State) -> str:
 
 def _fresh(turns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The state at the start of a request."""
-    return {
-        "run": uuid.uuid4().hex,
-        "begun": time.time(),
-        "preferences": {},
-        "turns": list(turns),
-        "note": "",
-        "plan": {},
-        "results": Overwrite({}),
-        "selections": Overwrite({}),
-        "revisions": [],
-        "waves": [],
-        "replaced": Overwrite({}),
-        "question": {},
-        "answers": [],
-        "spent": Overwrite({}),
-        "usage": {},
-    }
+    empty: dict[str, Any] = dict(completed({}))  # type: ignore[typeddict-item]
+    del empty["messages"]
+    merged = dict.fromkeys(("results", "selections", "replaced", "spent"), Overwrite({}))
+    return {**empty, **merged, "run": uuid.uuid4().hex, "turns": list(turns)}
 
 
 def _unplanned(why: str) -> dict[str, Any]:
@@ -227,24 +221,24 @@ def _ready(plan: Plan, results: Mapping[str, StepResult], replans: int) -> tuple
     return plan.ready({name for name, result in results.items() if not retriable(result, replans)})
 
 
-def _blocked(plan: Plan, results: Mapping[str, StepResult], replans: int) -> dict[str, Any]:
+def _blocked(plan: Plan, results: Mapping[str, StepResult], replans: int) -> dict[str, StepResult]:
     """The steps that cannot run, because none of their dependencies was done or their items are missing."""
-    marked: dict[str, Any] = {}
+    marked: dict[str, StepResult] = {}
     while True:
-        known = {**results, **read_results(marked)}
-        lost = {step.id: _not_run(step, known) for step in _ready(plan, known, replans)}
-        if not any(lost.values()):
+        known = {**results, **marked}
+        lost = {step.id: result for step in _ready(plan, known, replans) if (result := _not_run(step, known))}
+        if not lost:
             return marked
-        marked |= {name: result for name, result in lost.items() if result}
+        marked |= lost
 
 
-def _not_run(step: Step, known: Mapping[str, StepResult]) -> dict[str, Any]:
-    """The result of a step that cannot run; empty if it can."""
+def _not_run(step: Step, known: Mapping[str, StepResult]) -> StepResult | None:
+    """The result of a step that cannot run; None if it can."""
     if step.depends_on and all(known[name].status != "done" for name in step.depends_on):
         why = f"nothing that it waits for was done (step {', '.join(step.depends_on)})"
         return step_result(step, status="skipped", error=why)
     if not step.for_each or step.item:
-        return {}
+        return None
     # A mapped step is still here: its source was not done, or has just been found to have no items.
     source = source_of(step.for_each, known)
     if source in known and known[source].status == "done":

@@ -11,7 +11,7 @@ from langgraph.errors import InvalidUpdateError
 from langgraph.graph.message import add_messages
 from typing_extensions import TypedDict
 
-from callsheet.agents import Plan, StepResult, Usage
+from callsheet.agents import Plan, Step, StepResult
 from callsheet.graphs import SettingsError
 
 
@@ -25,21 +25,36 @@ def latest(before: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     return dict(new)
 
 
-def with_earlier(result: Mapping[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any]:
+def step_result(step: Step, **fields: Any) -> StepResult:
+    """The result of a step."""
+    return StepResult(id=step.id, text=step.text, depends_on=step.depends_on, **fields)
+
+
+def continued(result: StepResult, before: StepResult) -> StepResult:
+    """The result with the calls and the cost of the part before."""
+    return result.model_copy(update={"calls": (*before.calls, *result.calls), "usage": before.usage + result.usage})
+
+
+def with_earlier(result: StepResult, before: StepResult) -> StepResult:
     """The result of a step with the calls of earlier attempts; if it was not done, with their errors too.
 
     The first cause comes first, because it has to be fixed. If other agents lack input for a step that was not meant
     for them, the user is not asked for it.
     """
-    if before is None or result["attempts"] <= before["attempts"]:
-        return dict(result)
-    usage = Usage(**before.get("usage", {})) + Usage(**result.get("usage", {}))
-    told = {**result, "calls": [*before["calls"], *result["calls"]], "usage": usage.model_dump()}
-    if result["status"] == "done":
-        return told
-    causes = filter(None, dict.fromkeys((before["error"], result["error"])))
-    status = before["status"] if result["status"] == "needs_input" else result["status"]
-    return {**told, "status": status, "result": "", "error": "; after that, with other agents: ".join(causes)}
+    if result.attempts <= before.attempts:
+        return result
+    whole = continued(result, before)
+    if result.status == "done":
+        return whole
+    causes = filter(None, dict.fromkeys((before.error, result.error)))
+    status = before.status if result.status == "needs_input" else result.status
+    errors = "; after that, with other agents: ".join(causes)
+    return whole.model_copy(update={"status": status, "result": "", "error": errors})
+
+
+def plain_results(results: Mapping[str, StepResult]) -> dict[str, Any]:
+    """Results by step id, as plain values."""
+    return {name: result.model_dump(mode="json") for name, result in results.items()}
 
 
 class ChatInput(TypedDict):

@@ -14,9 +14,8 @@ from callsheet.graphs import CatalogSource, Policy, SettingsError, load
 from callsheet.graphs.dependencies import ObservationLog
 from callsheet.graphs.text.arguments import check_type
 from callsheet.orchestrator.nodes import Nodes, after_ask, after_plan
-from callsheet.orchestrator.run.current_user import caller
-from callsheet.orchestrator.run.process.catalog_updates import Following
-from callsheet.orchestrator.run.run_settings import Choices, context
+from callsheet.orchestrator.run.process.process_state import Following
+from callsheet.orchestrator.run.run_context import Choices, caller, context
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.sync_bridge import both_ways
 from callsheet.orchestrator.state import (
@@ -30,9 +29,7 @@ from callsheet.orchestrator.state import (
     StepState,
     text_of,
 )
-from callsheet.orchestrator.step.step_inputs import StepInputs, after_input, after_work
-from callsheet.orchestrator.step.step_nodes import StepNodes
-from callsheet.orchestrator.step.step_selection import check_tracing, selected
+from callsheet.orchestrator.step import StepNodes, after_input, after_work, check_tracing, selected
 from callsheet.retrievers import AgentGraphRetriever
 
 Model = str | BaseChatModel
@@ -110,7 +107,7 @@ def create_supervisor(
     step = StateGraph(StepState, context_schema=Settings, output_schema=StepOutput)
     step.add_node("retrieve", inside.retrieve)
     step.add_node("work", both_ways(inside.work, "work", worker))
-    step.add_node("ask", StepInputs(nodes.registry).ask)
+    step.add_node("ask", inside.ask)
     step.add_edge(START, "retrieve")
     step.add_edge("retrieve", "work")
     step.add_conditional_edges("work", after_work, ["ask", END])

@@ -1,5 +1,4 @@
-from .catalog_outline import catalog_outline as catalog_outline
-from .catalog_tools import CatalogTools as CatalogTools
+from .catalog_tools import CatalogTools as CatalogTools, catalog_outline as catalog_outline
 from .evaluation.evaluator import Evaluation as Evaluation, evaluate as evaluate, metric_names as metric_names
 from .evaluation.labelled_queries import (
     LabelledQuery as LabelledQuery,
@@ -12,19 +11,20 @@ from .evaluation.ranking_metrics import (
     ndcg as ndcg,
     recall as recall,
 )
-from .index.chroma_index import ChromaIndex as ChromaIndex
-from .index.embedding.minilm_embeddings import MiniLMEmbeddings as MiniLMEmbeddings
-from .index.embedding.providers import embeddings_of as embeddings_of
 from .index.lexical_index import LexicalIndex as LexicalIndex
-from .index.node_texts import nodes_of as nodes_of
-from .index.protocols import (
+from .index.minilm_embeddings import MiniLMEmbeddings as MiniLMEmbeddings, embeddings_of as embeddings_of
+from .index.node_texts import (
     Changes as Changes,
     Node as Node,
-    PartOfIndex as PartOfIndex,
     VectorIndex as VectorIndex,
-    VectorStoreIndex as VectorStoreIndex,
+    nodes_of as nodes_of,
 )
 from .index.rows import default_place as default_place
+from .index.vector_indexes import (
+    ChromaIndex as ChromaIndex,
+    PartOfIndex as PartOfIndex,
+    VectorStoreIndex as VectorStoreIndex,
+)
 from .papers.agent_graph import agent_as_a_graph as agent_as_a_graph
 from .papers.rank_fusion import (
     Hit as Hit,
@@ -33,7 +33,6 @@ from .papers.rank_fusion import (
 )
 from .papers.tool_fusion import graph_rag_tool_fusion as graph_rag_tool_fusion
 from .retriever import AgentGraphRetriever as AgentGraphRetriever
-from .selection.query_units import Unit as Unit, units_of as units_of
 from .selection.reranking import (
     ChatModelReranker as ChatModelReranker,
     Reranker as Reranker,
@@ -56,5 +55,5 @@ from .selection.scoring import (
     node_scores as node_scores,
     share as share,
 )
-from .selection.select_settings import SelectSettings as SelectSettings
+from .selection.select_settings import SelectSettings as SelectSettings, Unit as Unit, units_of as units_of
 from .selection.selector import Selector as Selector

@@ -1,19 +1,92 @@
-"""A-RAG's hierarchical interfaces for the catalog: search tools by words or by meaning, then read a few."""
+"""A catalog as text for a model: an outline for planning, and A-RAG's interfaces as tools: search, then read."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Annotated, Any
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import Field
 
-from callsheet.graphs import Catalog, Tool, UnknownNameError, shown, shown_schema
+from callsheet.graphs import Agent, Catalog, Skill, Tool, UnknownNameError, shown, shown_schema, split_name
+from callsheet.graphs.text.words import tokens
 from callsheet.graphs.trust.policy import READ_ONLY
+from callsheet.retrievers.index.embedding import shared_tokenizer
 from callsheet.retrievers.index.lexical_index import keyword_score
 from callsheet.retrievers.index.node_texts import first_sentence
 from callsheet.retrievers.retriever import AgentGraphRetriever
+from callsheet.retrievers.selection.result import Selection
+
+_DESCRIPTION, _WORDS, _TOOLS = 120, 60, 6
+_OTHERS = 400
+"""Maximum number of tokens of the agents of which no tool is named."""
+
+
+def catalog_outline(catalog: Catalog, selection: Selection, *, max_tokens: int = 800, floor: float = 0.0005) -> str:
+    """The agents that fit, each with what it is for and its picked tools; then the skills, and other agents.
+
+    An agent fits if its score reaches the selection's ``threshold``, or the expected use of one of its tools is at
+    least ``floor`` times that of the best tool. Tools that only an inferred dependency brought are left out. Agents are
+    in the order of their best tools.
+
+    Args:
+        catalog: The part of the catalog that the user may see.
+        selection: What was picked for the whole request.
+        max_tokens: Maximum number of tokens (WordPiece, an approximation); the tools that fit worst are left out.
+        floor: The minimum, as a share of the best tool's expected use.
+    """
+    skills = [_skill_line(catalog.skills_by_id[skill.id]) for skill in selection.skills]
+    room = max_tokens - sum(map(_tokens, skills))
+    least = floor * max((tool.use for tool in selection.tools), default=0.0)
+    threshold = selection.trace.settings.get("threshold", 0.0)
+    fitting = {agent.id for agent in selection.agents if agent.score >= threshold}
+    fitting |= {tool.id.partition("/")[0] for tool in selection.tools if tool.use >= least}
+    lines: dict[str, list[str]] = {}
+    for tool in (catalog.tool(picked.id) for picked in selection.tools if not picked.inferred):
+        known = lines.get(tool.agent, [])
+        new = [*([] if known else [agent_line(catalog.agent(tool.agent))]), _tool_line(tool)]
+        if tool.agent not in fitting or len(known) > _TOOLS:
+            continue
+        room -= sum(map(_tokens, new))
+        if room < 0:
+            break
+        lines[tool.agent] = [*known, *new]
+    for agent_id, known in lines.items():
+        if more := len(catalog.agent(agent_id).tools) - len(known) + 1:
+            known.append(f"  - and {more} more")
+    others = [agent_line(agent) for agent in catalog.agents if agent.id not in lines]
+    spare = list(accumulate(map(_tokens, others), initial=0))
+    beside = [line for line, total in zip(others, spare[1:], strict=True) if total <= _OTHERS]
+    told = [*(line for of_agent in lines.values() for line in of_agent), *skills]
+    return "\n".join([*told, *(["Other agents:", *beside] if beside else [])])
+
+
+def _tokens(line: str) -> int:
+    return len(shared_tokenizer().encode(line, add_special_tokens=False).ids)
+
+
+def _skill_line(skill: Skill) -> str:
+    return shown(f"- {skill.id} (instructions that a step can follow): {_short(skill.description)}", most=None)
+
+
+def agent_line(agent: Agent) -> str:
+    """Its id, and its description; if that only repeats its name, the descriptions of its tools."""
+    named = set(tokens(split_name(f"{agent.id} {agent.name}")))
+    about = agent.description
+    if set(tokens(split_name(about))) <= named:
+        about = " ".join(first_sentence(tool.description) for tool in agent.tools)
+    return shown(f"- {agent.id}: {_short(about)}".rstrip(": "), most=None)
+
+
+def _tool_line(tool: Tool) -> str:
+    return shown(f"  - {tool.name}: {_short(first_sentence(tool.description), _WORDS)}".rstrip(": "), most=None)
+
+
+def _short(text: str, most: int = _DESCRIPTION) -> str:
+    return " ".join(shown(text, most=most).split())
+
 
 MOST_FOUND = 20
 MOST_READ = 10
@@ -29,12 +102,10 @@ Again = Annotated[bool, Field(description="Also those that were read before.")]
 class CatalogTools:
     """Tools for a model to explore a catalog that is too large for its context.
 
-    Searches return one line per tool; ``read_tools`` returns descriptions and schemas, once.
+    Searches return one line per tool; ``read_tools`` returns descriptions and schemas, once. All raise a
+    ``ToolException`` for arguments that are empty, unknown or out of range.
 
     Source: A-RAG, section 3 (hierarchical retrieval interfaces), with tools in place of chunks.
-
-    Args:
-        retriever: Searches its catalog by meaning.
     """
 
     def __init__(self, retriever: AgentGraphRetriever) -> None:
@@ -42,37 +113,18 @@ class CatalogTools:
         self._texts: tuple[Catalog | None, Mapping[str, str]] = None, {}
         self._read: dict[str, Tool] = {}
 
-    @property
-    def catalog(self) -> Catalog:
-        """The catalog."""
-        return self._retriever.catalog
-
     def keyword_search_tools(self, keywords: Keywords, top_k: Found = 5) -> str:
-        """Find tools whose name, description or parameters contain exactly these words. Gives ids and one line each.
-
-        ::
-
-            s(T) = sum over keywords k of count(k, T) * |k|
-
-        Source: A-RAG, Eq. 1.
-
-        Raises:
-            ToolException: There is no keyword, or ``top_k`` is out of range.
-        """
+        """Find tools whose name, description or parameters contain exactly these words. Gives ids and one line each."""
         words = [word.strip().casefold() for word in keywords if word.strip()]
         if not words:
             raise ToolException("give at least one keyword")
         _check(top_k)
-        scores = keyword_scores(words, self._searched())
-        best = sorted(scores, key=lambda tool: -scores[tool])[:top_k]
+        scores = {tool: keyword_score(dict.fromkeys(words), text) for tool, text in self._searched().items()}
+        best = sorted(filter(scores.get, scores), key=lambda tool: -scores[tool])[:top_k]
         return self._lines(best) or f"no tool holds {' or '.join(map(repr, words))}; try other words, or by meaning"
 
     def semantic_search_tools(self, query: Wanted, top_k: Found = 5) -> str:
-        """Find tools by what they do, with the tools that they need. Gives ids and one line each.
-
-        Raises:
-            ToolException: The query is empty, or ``top_k`` is out of range.
-        """
+        """Find tools by what they do, with the tools that they need. Gives ids and one line each."""
         if not query.strip():
             raise ToolException("give a query: what is to be done")
         _check(top_k)
@@ -83,16 +135,12 @@ class CatalogTools:
         return lines
 
     def read_tools(self, ids: Ids, again: Again = False) -> str:
-        """Read the full description and input schema of tools, to call them. What was read before is not repeated.
-
-        Raises:
-            ToolException: An id is not in the catalog (the message names the nearest), or there are too many.
-        """
+        """Read the full description and input schema of tools, to call them. What was read before is not repeated."""
         unique = list(dict.fromkeys(ids))
         if not 0 < len(unique) <= MOST_READ:
             raise ToolException(f"give 1 to {MOST_READ} ids, not {len(unique)}")
         try:
-            tools = [self.catalog.tool(tool_id) for tool_id in unique]
+            tools = [self._retriever.catalog.tool(tool_id) for tool_id in unique]
         except UnknownNameError as error:
             raise ToolException(str(error)) from error
         texts = [self._in_full(tool, again=again) for tool in tools]
@@ -104,7 +152,7 @@ class CatalogTools:
         return [
             StructuredTool.from_function(
                 function,
-                description=(function.__doc__ or "").split("\n\n")[0],
+                description=function.__doc__,
                 metadata={"annotations": dict(READ_ONLY)},
             )
             for function in (self.keyword_search_tools, self.semantic_search_tools, self.read_tools)
@@ -112,14 +160,14 @@ class CatalogTools:
 
     def _searched(self) -> Mapping[str, str]:
         """Tool id -> text in lower case, made again if the retriever follows another catalog."""
-        (known, texts), catalog = self._texts, self.catalog
+        (known, texts), catalog = self._texts, self._retriever.catalog
         if known is not catalog:
             texts = {tool.id: _text(tool).casefold() for tool in catalog.tools.values()}
             self._texts = catalog, texts
         return texts
 
     def _lines(self, ids: Sequence[str]) -> str:
-        return "\n".join(one_line(self.catalog.tool(tool_id)) for tool_id in ids)
+        return "\n".join(map(one_line, map(self._retriever.catalog.tool, ids)))
 
     def _in_full(self, tool: Tool, *, again: bool) -> str:
         if self._read.get(tool.id) == tool and not again:
@@ -127,22 +175,10 @@ class CatalogTools:
         return json.dumps(tool_in_full(tool), ensure_ascii=False)
 
 
-def keyword_scores(keywords: Sequence[str], texts: Mapping[str, str]) -> dict[str, int]:
-    """The score (``keyword_score``) of each text that contains a keyword.
-
-    Args:
-        keywords: In lower case; repetitions are ignored.
-        texts: Id -> text in lower case.
-    """
-    words = list(dict.fromkeys(keywords))
-    scores = {name: keyword_score(words, text) for name, text in texts.items()}
-    return {name: score for name, score in scores.items() if score}
-
-
 def tool_in_full(tool: Tool) -> dict[str, Any]:
     """All that a caller of the tool needs: ``id``, ``description``, ``inputSchema``, and ``outputs`` and ``needs``."""
-    full: dict[str, Any] = {"id": tool.id, "description": shown(tool.description)}
-    full["inputSchema"] = shown_schema(tool.input_schema)
+    schema = shown_schema(tool.input_schema)
+    full: dict[str, Any] = {"id": tool.id, "description": shown(tool.description), "inputSchema": schema}
     if tool.outputs:
         full["outputs"] = [field.name for field in tool.outputs]
     if tool.depends_on:

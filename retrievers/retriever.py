@@ -26,15 +26,15 @@ from callsheet.graphs import (
 )
 from callsheet.graphs.text.arguments import listed
 from callsheet.retrievers.capabilities import Assignments, Discovery, assign_capabilities, discover
-from callsheet.retrievers.index.embedding.minilm import EMBEDDED
-from callsheet.retrievers.index.embedding.providers import embeddings_of
-from callsheet.retrievers.index.protocols import Changes, Progress, VectorIndex
+from callsheet.retrievers.index.embedding import EMBEDDED
+from callsheet.retrievers.index.minilm_embeddings import embeddings_of
+from callsheet.retrievers.index.node_texts import Changes, Progress, VectorIndex
 from callsheet.retrievers.index.rows import IN_MEMORY
 from callsheet.retrievers.selection.reranking import Reranker
 from callsheet.retrievers.selection.result import PickedAgent, PickedSkill, Selection, explain_tool
 from callsheet.retrievers.selection.select_settings import SelectSettings
 from callsheet.retrievers.selection.selector import Selector
-from callsheet.retrievers.selection.selector_factory import Assembly, assembly_of
+from callsheet.retrievers.selection.selector_factory import SelectorFactory, selector_factory
 
 if TYPE_CHECKING:
     from langchain_core.vectorstores import VectorStore
@@ -65,7 +65,7 @@ class AgentGraphRetriever(BaseRetriever):
     place: str | Path | None = None
     policy: Policy | None = None
     user: User = User()
-    _assembly: Assembly | None = PrivateAttr(default=None)
+    _factory: SelectorFactory | None = PrivateAttr(default=None)
     _loaded: Loaded | None = PrivateAttr(default=None)
 
     def __init__(self, *args: Any, **values: Any) -> None:
@@ -117,47 +117,40 @@ class AgentGraphRetriever(BaseRetriever):
             raise SettingsError(f"settings must be SelectSettings, not {type(settings).__name__}")
         loaded = load(source, yes=yes, policy=policy)
         # Not the embedder without LangChain: users find theirs in the index, and hand it on.
-        embedder = _embedder(embeddings)
-        assembly = assembly_of(loaded, embedder, index=index, settings=settings, reranker=reranker, taxonomy=taxonomy)
-        return cls._first(assembly, loaded, k, progress)
+        embedder = embeddings_of(embeddings)
+        factory = selector_factory(
+            loaded, embedder, index=index, settings=settings, reranker=reranker, taxonomy=taxonomy
+        )
+        return cls._first(factory, loaded, k, progress)
 
     @classmethod
     def _first(
-        cls, assembly: Assembly, loaded: Loaded, k: int, progress: Progress | None = None
+        cls, factory: SelectorFactory, loaded: Loaded, k: int, progress: Progress | None = None
     ) -> AgentGraphRetriever:
-        selector, changes = assembly.first(loaded, progress)
-        retriever = cls(selector=selector, k=k, changes=changes, place=assembly.place, policy=loaded.policy)
-        retriever._assembly = assembly
+        selector, changes = factory.first(loaded, progress)
+        retriever = cls(selector=selector, k=k, changes=changes, place=factory.place, policy=loaded.policy)
+        retriever._factory = factory
         return retriever
 
     def beside(self, loaded: Loaded) -> AgentGraphRetriever:
-        """A retriever over another catalog, with the same embedder and an index in memory; it infers no dependencies.
-
-        Args:
-            loaded: The other catalog, with its policy.
-        """
-        embedder = self._assembly.embeddings if self._assembly else embeddings_of(EMBEDDED)
+        """A retriever over another catalog, with the same embedder and an index in memory, and nothing inferred."""
+        embedder = self._factory.embeddings if self._factory else embeddings_of(EMBEDDED)
         settings = SelectSettings(proposed=False)
-        return self._first(assembly_of(loaded, embedder, index=IN_MEMORY, settings=settings), loaded, self.k)
+        return self._first(selector_factory(loaded, embedder, index=IN_MEMORY, settings=settings), loaded, self.k)
 
     def follow(self, loaded: Loaded, progress: Progress | None = None) -> Changes:
-        """Switches to another state of the catalog; embeds only its new texts.
+        """Switches to another state of the catalog, with its policy; embeds only its new texts, and blocks meanwhile.
 
         A search during the switch uses the old state completely; a search after it uses the new one.
-        The call blocks while it embeds.
-
-        Args:
-            loaded: The new state of the catalog, with its policy.
-            progress: Called during embedding.
 
         Raises:
             SettingsError: The retriever was made without ``from_catalog``.
         """
-        if self._assembly is None:
+        if self._factory is None:
             raise SettingsError("only a retriever that from_catalog made can follow its catalog: make another one")
-        with self._assembly.making:
+        with self._factory.making:
             if loaded is not self._loaded:  # two may follow the same registry
-                with self._assembly.next(loaded, progress) as (selector, changes):
+                with self._factory.next(loaded, progress) as (selector, changes):
                     self.selector, self.policy, self.changes = selector, loaded.policy, changes
                 self._loaded = loaded
             return self.changes
@@ -169,7 +162,7 @@ class AgentGraphRetriever(BaseRetriever):
 
     def is_over(self, catalog: Catalog) -> bool:
         """Whether this is the catalog that the retriever searches, apart from inferred dependencies."""
-        own = self._assembly.source if self._assembly else self.selector.catalog
+        own = self._factory.source if self._factory else self.selector.catalog
         return own is catalog or own == catalog
 
     @property
@@ -180,7 +173,7 @@ class AgentGraphRetriever(BaseRetriever):
     @contextmanager
     def _searching(self) -> Iterator[Selector]:
         """The selector of the user, whose index no update changes within the block."""
-        with self._assembly.searching() if self._assembly else nullcontext():
+        with self._factory.searching() if self._factory else nullcontext():
             yield self._visible
 
     def within(self, user: User | str) -> AgentGraphRetriever:
@@ -198,14 +191,10 @@ class AgentGraphRetriever(BaseRetriever):
             return visible.select(query, **{"agents": self.k, **changes})
 
     def more(self, query: str, has: str | Collection[str], *, most: int = 3, **changes: Any) -> tuple[str, ...]:
-        """Ids of more tools for a query; empty if none fits.
+        """Ids of more tools for a query than the caller has; empty if none fits.
 
-        Args:
-            query: What the tool must do; nothing else counts.
-            has: Ids of the tools that the caller already has.
-            most: Maximum number of tools.
-            changes: As in ``select``. A ``floor`` counts from the best new tool; agents in ``without`` give no tool,
-                even if another tool depends on it.
+        Changes are as in ``select``. A ``floor`` counts from the best new tool; agents in ``without`` give no tool,
+        even if another tool depends on it.
         """
         has, floor = listed(has), float(changes.pop("floor", 0.0))
         selection = self.select(query, **{**changes, "tools": len(has) + most, "skills": 0})
@@ -225,13 +214,7 @@ class AgentGraphRetriever(BaseRetriever):
             return assign_capabilities(visible.catalog, visible.capabilities)
 
     def discover(self, query: str, *, budget: int = 5, **changes: Any) -> Discovery:
-        """Finds a few tools for a request by its capabilities; see ``capabilities.discover``.
-
-        Args:
-            query: The request.
-            budget: Maximum number of candidates.
-            changes: Fields of ``SelectSettings`` for this call.
-        """
+        """Finds a few tools for a request by its capabilities; see ``capabilities.discover``."""
         with self._searching() as visible:
             return discover(visible, query, budget=budget, **changes)
 
@@ -244,18 +227,9 @@ class AgentGraphRetriever(BaseRetriever):
 
     def _skill_document(self, picked: PickedSkill, selection: Selection) -> Document:
         skill = self.catalog.skills_by_id[picked.id]
-        return Document(
-            id=skill.id,
-            page_content=shown(f"{skill.description}\n\n{skill.text}", most=None),
-            metadata={
-                "skill": skill.id,
-                "agent": "",
-                "tools": list(picked.tools),
-                "score": picked.score,
-                "why": [],
-                "verdict": selection.verdict,
-            },
-        )
+        known = {"skill": skill.id, "agent": "", "tools": list(picked.tools), "score": picked.score, "why": []}
+        text = shown(f"{skill.description}\n\n{skill.text}", most=None)
+        return Document(id=skill.id, page_content=text, metadata={**known, "verdict": selection.verdict})
 
     def _document(self, agent: PickedAgent, selection: Selection) -> Document:
         known = self.catalog.agent(agent.id)
@@ -272,13 +246,3 @@ class AgentGraphRetriever(BaseRetriever):
                 "verdict": selection.verdict,
             },
         )
-
-
-def _embedder(embeddings: str | Embeddings) -> Embeddings:
-    if isinstance(embeddings, str):
-        return embeddings_of(embeddings)
-    if not isinstance(embeddings, Embeddings):
-        raise SettingsError(
-            f"embeddings must be 'minilm', 'provider:model' or an Embeddings object, not {embeddings!r}"
-        )
-    return embeddings

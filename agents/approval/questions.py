@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from callsheet.agents.calls.questions import answer_form
 from callsheet.agents.registry.binding import BoundTool
-from callsheet.agents.safety.arguments import misfits
+from callsheet.agents.safety.arguments import fit_of
 from callsheet.graphs.catalog.errors import CallsheetError
 from callsheet.graphs.trust.pins import digest
 
@@ -245,4 +245,4 @@ def wrong_values(schema: Mapping[str, Any], values: Mapping[str, Any]) -> str:
 
     Values that cannot be validated here are validated again before the call is sent.
     """
-    return "; ".join(misfits(schema, values))
+    return "; ".join(fit_of(schema, values).errors)

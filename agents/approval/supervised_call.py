@@ -78,7 +78,7 @@ class Supervision:
 
 
 @dataclass(slots=True)
-class Case:
+class SupervisedCall:
     """Objects of a call that no checkpoint can hold.
 
     Attributes:
@@ -212,7 +212,7 @@ _Update = dict[str, Any]
 
 
 async def _ask(state: CallState) -> _Update:
-    case = get_runtime(Case).context
+    case = get_runtime(SupervisedCall).context
     if refused := case.refused(state["args"]):
         return {"answer": refused}
     if not state["why"]:
@@ -228,7 +228,7 @@ async def _ask(state: CallState) -> _Update:
     return _decided(decision, mark, case)
 
 
-def _decided(decision: Decision, mark: str, case: Case) -> _Update:
+def _decided(decision: Decision, mark: str, case: SupervisedCall) -> _Update:
     match decision.type:
         case "approve":
             return {"approved": mark, "when": time.time(), "problem": ""}
@@ -247,7 +247,7 @@ def _decided(decision: Decision, mark: str, case: Case) -> _Update:
 
 
 async def _send(state: CallState) -> _Update:
-    case, args = get_runtime(Case).context, state["args"]
+    case, args = get_runtime(SupervisedCall).context, state["args"]
     if case.cut_off:
         case.cut_off = False
         what = f"{case.named}: {_CUT_OFF}"
@@ -271,7 +271,7 @@ async def _send(state: CallState) -> _Update:
     return {"answer": answer, "unknown": ""}
 
 
-def _unknown(case: Case, answer: ToolMessage) -> _Update:
+def _unknown(case: SupervisedCall, answer: ToolMessage) -> _Update:
     """Asks a person, if there is one; otherwise the call has failed, and is not repeated."""
     if case.supervision.policy != "never":
         return {"unknown": answer.text, "kind": answer.artifact["kind"], "problem": ""}
@@ -279,7 +279,7 @@ def _unknown(case: Case, answer: ToolMessage) -> _Update:
 
 
 async def _settle(state: CallState) -> _Update:
-    case = get_runtime(Case).context
+    case = get_runtime(SupervisedCall).context
     try:
         answer, mark = case.ask("unknown_outcome", state["args"], state["unknown"], state["problem"])
         verdict = read_verdict(answer)
@@ -312,7 +312,7 @@ def _after_settle(state: CallState) -> str:
 
 
 def _call_app() -> Any:
-    call = StateGraph(CallState, context_schema=Case)
+    call = StateGraph(CallState, context_schema=SupervisedCall)
     call.add_node("ask", _ask)
     call.add_node("send", _send)
     call.add_node("settle", _settle)
@@ -364,7 +364,7 @@ async def supervised(request: ToolCallRequest, bound: BoundTool, supervision: Su
         ConcurrentRunError: Another run of the thread works on the same step.
     """
     assured = supervision.registry.assurance(bound.id)
-    case = Case(request, bound, supervision, send)
+    case = SupervisedCall(request, bound, supervision, send)
     why = case.why(request.tool_call["args"])
     saver = checkpointer()
     if saver is None:
@@ -375,7 +375,7 @@ async def supervised(request: ToolCallRequest, bound: BoundTool, supervision: Su
         return await _watched(case, why)
 
 
-async def _watched(case: Case, why: str) -> Answer:
+async def _watched(case: SupervisedCall, why: str) -> Answer:
     before = await CALL.aget_state(get_config())
     if not before.next and "answer" in before.values:
         return cast("Answer", before.values["answer"])

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from callsheet.agents.calls.limits import Limits
-from callsheet.agents.safety.error_texts import is_error
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.storage import cache_folder, private_folder
 from callsheet.graphs.text.sanitizing import clean
@@ -28,7 +27,7 @@ Effect = Literal["none", "reported", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredContent:
     """A part of a result that is stored as a file: an image, a sound, a text that was too long."""
 
     path: str
@@ -36,7 +35,7 @@ class Kept:
     size: int
 
 
-Keep = Callable[[bytes, str], Kept | None]
+Keep = Callable[[bytes, str], StoredContent | None]
 """Stores bytes of a media type as a file; returns None on failure."""
 
 
@@ -55,7 +54,7 @@ class Outcome:
 
     text: str = ""
     structured: Any | None = None
-    media: tuple[Kept, ...] = ()
+    media: tuple[StoredContent, ...] = ()
     error: str = ""
     kind: Kind = ""
     effect: Effect = "reported"
@@ -86,7 +85,7 @@ def outcome_of(
         return failed(agent_id, tool, "protocol", f"its structured result is {error}", "reported")
     text, media = text_of(_without_envelope(result.get("content")), keep)
     text = clean(text)
-    if result.get("isError") is True or is_error(tool, text, structured):
+    if result.get("isError") is True:
         text = text or (json.dumps(structured, ensure_ascii=False) if structured else "")
         outcome = failed(agent_id, tool, "tool", text or "it failed without saying why", "reported")
         return capped(replace(outcome, media=media), limits, keep)
@@ -112,7 +111,7 @@ def capped(outcome: Outcome, limits: Limits, keep: Keep | None = None) -> Outcom
     return replace(outcome, text=text, error=error, structured=structured, kind=kind, media=(*outcome.media, *more))
 
 
-def text_of(content: object, keep: Keep | None = None) -> tuple[str, tuple[Kept, ...]]:
+def text_of(content: object, keep: Keep | None = None) -> tuple[str, tuple[StoredContent, ...]]:
     """Content blocks as text, with their media as files."""
     blocks = content if isinstance(content, list) else [] if content is None else [content]
     read = [_text_of_block(block, keep) for block in blocks]
@@ -142,7 +141,7 @@ def _is_medium(block: object) -> bool:
     return False
 
 
-def _cut(text: str, most: int, keep: Keep | None) -> tuple[str, Kept | None]:
+def _cut(text: str, most: int, keep: Keep | None) -> tuple[str, StoredContent | None]:
     if len(text) <= most:
         return text, None
     kept = _kept(keep, text, "text/plain")
@@ -150,11 +149,11 @@ def _cut(text: str, most: int, keep: Keep | None) -> tuple[str, Kept | None]:
     return f"{text[:most]}\n[cut: the first {most:,} of {len(text):,} characters{rest}]", kept
 
 
-def _kept(keep: Keep | None, text: str, media: str) -> Kept | None:
+def _kept(keep: Keep | None, text: str, media: str) -> StoredContent | None:
     return keep(text.encode("utf-8", "replace"), media) if keep else None
 
 
-def _text_of_block(block: object, keep: Keep | None) -> tuple[str, Kept | None]:
+def _text_of_block(block: object, keep: Keep | None) -> tuple[str, StoredContent | None]:
     """One content block as text: text unchanged, anything else as a note."""
     match block:
         case str():
@@ -174,7 +173,7 @@ def _text_of_block(block: object, keep: Keep | None) -> tuple[str, Kept | None]:
             return "[content of no known kind]", None
 
 
-def _note(kind: str, media: object, data: object, keep: Keep | None) -> tuple[str, Kept | None]:
+def _note(kind: str, media: object, data: object, keep: Keep | None) -> tuple[str, StoredContent | None]:
     named = f"{kind} {media}" if media else f"{kind} content"
     if not isinstance(data, str):
         return f"[{named}]", None
@@ -216,10 +215,12 @@ class KeptResults:
     def of(self, run_id: str, agent_id: str, tool: str) -> Keep:
         """A function that stores the files of one call."""
 
-        def keep(content: bytes, media: str) -> Kept | None:
+        def keep(content: bytes, media: str) -> StoredContent | None:
             # A full disk loses the file, not the result.
             with suppress(OSError):
-                return Kept(str(self._write(run_id, f"{agent_id}-{tool}", content, media)), media, len(content))
+                return StoredContent(
+                    str(self._write(run_id, f"{agent_id}-{tool}", content, media)), media, len(content)
+                )
             return None
 
         return keep

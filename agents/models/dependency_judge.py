@@ -10,8 +10,8 @@ from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
 from callsheet.agents.models.chat_models import ModelError
+from callsheet.agents.models.model_output import structured
 from callsheet.agents.models.prompts import JUDGE
-from callsheet.agents.models.structured_output import structured
 from callsheet.graphs import Catalog, Tool, shown
 from callsheet.graphs.dependencies import Proposal
 

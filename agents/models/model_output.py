@@ -1,22 +1,47 @@
-"""Normalises a model's output for the state: calls have ids, secret arguments are replaced; finds calls in text."""
+"""What chat models answer: calls with ids and without secrets, calls written as text, and structured output."""
 
 from __future__ import annotations
 
 import json
+import time
 import uuid
+import weakref
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from langchain.agents.middleware import ModelResponse
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, ToolCall
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
+from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.constants import TAG_NOSTREAM
+from pydantic import BaseModel, ValidationError
 
+from callsheet.agents.calls.token_usage import Usage, usage_of
+from callsheet.agents.models.chat_models import ModelError, answered
 from callsheet.agents.registry.binding import BoundTool
 from callsheet.agents.safety.secrets import RunSecrets, has_secrets
 from callsheet.graphs.text.secret_patterns import MASK
 
+if TYPE_CHECKING:
+    from langchain.agents.middleware import ModelResponse
+
+    from callsheet.agents.registry.binding import BoundTool
+
+Form = Literal["tool", "json_schema", "text"]
+_FORMS: tuple[Form, ...] = ("tool", "json_schema", "text")
+_IN_TEXT = "Answer with one JSON object and nothing else. It must fit this JSON schema:\n{schema}"
+QUIET: RunnableConfig = {"tags": [TAG_NOSTREAM]}
+"""For calls whose tokens must not be streamed: a chat would show them as if they were said to the user."""
+_REJECTED = (400, 404, 415, 422, 501)
+"""HTTP status codes with which providers reject the form of a request."""
+_known: dict[int, Form] = {}
+S = TypeVar("S", bound=BaseModel)
 _TEXTS = ("content", "additional_kwargs", "response_metadata")
+_MOST_TRIED = 64
+"""Maximum number of positions tried as JSON, and of list entries, so that no text takes long."""
+_ARGS = ("arguments", "parameters", "args")
+_READ = json.JSONDecoder()
 
 
 def unstreamed(model: BaseChatModel, tools: Mapping[str, BoundTool]) -> BaseChatModel:
@@ -40,7 +65,7 @@ def normalize(
     """
     said = list(map(with_ids, response.result))
     kept = said if secrets is None else [_without_secrets(message, tools, secrets) for message in said]
-    return ModelResponse(result=kept, structured_response=response.structured_response)
+    return replace(response, result=kept)
 
 
 def with_ids(message: BaseMessage) -> BaseMessage:
@@ -78,38 +103,20 @@ def with_written_calls(
 def _without_secrets(message: BaseMessage, tools: Mapping[str, BoundTool], secrets: RunSecrets) -> BaseMessage:
     if not isinstance(message, AIMessage):
         return message
-    calls = [_masked(call, tools, secrets) for call in message.tool_calls]
-    broken = [{**call, "args": MASK} if has_secrets(_schema(call["name"], tools)) else call
-              for call in message.invalid_tool_calls]  # fmt: skip
+    schemas = {name: tool.args_schema for name, tool in tools.items() if isinstance(tool.args_schema, dict)}
+    # Other calls are the worker's own, as ``finish``, which have no schema of secrets.
+    calls = [
+        {**call, "args": secrets.masked(schemas.get(call["name"], {}), call["args"])}
+        if call["name"] in tools
+        else {**call, "args": secrets.hidden(call["args"])}
+        for call in message.tool_calls
+    ]
+    broken = [
+        {**call, "args": MASK} if has_secrets(schemas.get(call["name"] or "")) else call
+        for call in message.invalid_tool_calls
+    ]
     texts = {name: secrets.hidden(getattr(message, name)) for name in _TEXTS}
     return message.model_copy(update={**texts, "tool_calls": calls, "invalid_tool_calls": broken})
-
-
-def _masked(call: ToolCall, tools: Mapping[str, BoundTool], secrets: RunSecrets) -> ToolCall:
-    known = call["name"] in tools  # others are the worker's own, as ``finish``, which have no schema of secrets
-    args = secrets.masked(_schema(call["name"], tools), call["args"]) if known else secrets.hidden(call["args"])
-    masked: ToolCall = {**call, "args": args}
-    return masked
-
-
-def _schema(name: str | None, tools: Mapping[str, BoundTool]) -> dict[str, Any]:
-    tool = tools.get(name or "")
-    return tool.args_schema if tool is not None and isinstance(tool.args_schema, dict) else {}
-
-
-_MOST_TRIED = 64
-"""Maximum number of positions tried as JSON, and of list entries, so that no text takes long."""
-_ARGS = ("arguments", "parameters", "args")
-_READ = json.JSONDecoder()
-
-
-def written_object(text: str) -> dict[str, Any] | None:
-    """The JSON object from the first brace of a text to its last; None if that is not one complete object."""
-    try:
-        written = json.loads(text[text.find("{") : text.rfind("}") + 1]) if "{" in text else None
-    except (ValueError, RecursionError):
-        return None
-    return written if isinstance(written, dict) else None
 
 
 def written_calls(text: str, names: Collection[str]) -> list[dict[str, Any]]:
@@ -161,3 +168,106 @@ def _call(written: Any, names: Collection[str]) -> dict[str, Any] | None:
         except (ValueError, RecursionError):
             return None
     return {"name": name, "args": args} if isinstance(name, str) and name in names and isinstance(args, dict) else None
+
+
+class StructureError(ModelError):
+    """A model answered, but not in the requested form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Structured(Generic[S]):
+    """A structured answer, and its cost, failed attempts in other forms included."""
+
+    value: S
+    usage: Usage
+
+
+async def structured(model: BaseChatModel, schema: type[S], messages: Sequence[AnyMessage]) -> Structured[S]:
+    """Asks a model for an object of this type.
+
+    The forms (tool call, JSON schema, JSON in text) are tried in turn until the model answers in one. That form is
+    remembered for the model, and is tried first next time.
+
+    Args:
+        model: The chat model.
+        schema: Type of the answer. Its name is the name of the tool, or of the schema.
+        messages: The conversation.
+
+    Raises:
+        StructureError: The model answered with prose in every form. Its ``usage`` is the cost.
+        ModelError: The model did not answer.
+    """
+    began, spent, wrong = time.monotonic(), Usage(), ""
+    for form in _forms(model):
+        try:
+            raw = await answered(_ask(model, schema, form, messages))
+        except ModelError as error:
+            if form == "text" or not _unsupported(error.__cause__):
+                error.usage = spent
+                raise
+            wrong = str(error)
+            continue
+        spent += usage_of([raw])
+        try:
+            value = _read(raw, schema)
+        except ValueError as error:
+            wrong = " ".join(str(error).split())
+            continue
+        _remember(model, form)
+        return Structured(value, spent + Usage(seconds=round(time.monotonic() - began, 3)))
+    unusable = StructureError(f"the model did not answer in the requested form ({wrong or 'no object was given'})")
+    unusable.usage = spent + Usage(seconds=round(time.monotonic() - began, 3))
+    raise unusable
+
+
+def _forms(model: BaseChatModel) -> list[Form]:
+    known = _known.get(id(model))
+    return sorted(_FORMS, key=lambda form: form != known)
+
+
+def _remember(model: BaseChatModel, form: Form) -> None:
+    if id(model) not in _known:
+        weakref.finalize(model, _known.pop, id(model), None)
+    _known[id(model)] = form
+
+
+async def _ask(model: BaseChatModel, schema: type[BaseModel], form: Form, messages: Sequence[AnyMessage]) -> AIMessage:
+    if form == "text":
+        asked = HumanMessage(_IN_TEXT.format(schema=json.dumps(schema.model_json_schema())))
+        return await model.ainvoke([*messages, asked], QUIET)
+    options = {"method": "json_schema"} if form == "json_schema" else {}
+    asking: Runnable[Any, Any] = model.with_structured_output(schema, include_raw=True, **options)
+    answer: AIMessage = (await asking.ainvoke(list(messages), QUIET))["raw"]
+    return answer
+
+
+def _unsupported(error: BaseException | None) -> bool:
+    """Whether a model or its provider rejects a form, so that another one may work."""
+    if isinstance(error, NotImplementedError | TypeError | ValueError):
+        return True
+    return getattr(error, "status_code", None) in _REJECTED
+
+
+def _read(message: AIMessage, schema: type[S]) -> S:
+    """Parses the object in a message, in any of the forms.
+
+    Raises:
+        ValueError: There is no valid object; the message says why.
+    """
+    wrong: ValueError | None = None
+    for candidate in _candidates(message, schema.__name__):
+        try:
+            return schema.model_validate(candidate)
+        except ValidationError as error:
+            wrong = wrong or error
+    raise wrong or ValueError(f"no object was given but: {message.text[:200]!r}")
+
+
+def _candidates(message: AIMessage, name: str) -> Iterator[Any]:
+    """Where the object may be: in the arguments of a call, in the text, or in a call written as text."""
+    yield from (call["args"] for call in message.tool_calls if call["name"] == name)
+    if call := written_call(message.text, [name]):
+        yield call["args"]
+    else:  # the object from the first brace to the last
+        with suppress(ValueError, RecursionError):
+            yield json.loads(message.text[message.text.find("{") : message.text.rfind("}") + 1])

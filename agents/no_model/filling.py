@@ -12,7 +12,7 @@ from callsheet.agents.calls.plan import StepResult
 from callsheet.agents.no_model.units_and_zones import total, unit_in, zone_of
 from callsheet.agents.no_model.values import Kind, Value, values_in
 from callsheet.agents.registry.tool_registry import ToolRegistry
-from callsheet.agents.safety.arguments import misfits
+from callsheet.agents.safety.arguments import fit_of
 from callsheet.agents.safety.tool_effects import asks
 from callsheet.graphs.catalog.model import Agent, Tool
 from callsheet.graphs.text.sanitizing import split_name
@@ -68,7 +68,7 @@ class Parameter:
         """Whether a value is of the right kind and fits the schema."""
         if not self.kinds & value.kinds or (self.choices and value.value not in self.choices):
             return False
-        return not misfits({"properties": {self.name: dict(self.spec)}}, {self.name: value.value})
+        return not fit_of({"properties": {self.name: dict(self.spec)}}, {self.name: value.value}).errors
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict
 
 from callsheet.agents.calls.token_usage import Usage, usage_of
 from callsheet.agents.models.chat_models import ModelError, answered
+from callsheet.agents.models.model_output import QUIET
 from callsheet.agents.models.prompts import CONDENSER
-from callsheet.agents.models.structured_output import QUIET
 
 _LONGER = 4_000
 """Characters by which a rewritten request may be longer than the user's message."""

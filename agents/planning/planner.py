@@ -13,8 +13,8 @@ from pydantic import BaseModel
 from callsheet.agents.calls.plan import Mode, Plan, Step, plan_errors, source_of
 from callsheet.agents.calls.token_usage import Usage
 from callsheet.agents.models.chat_models import ModelError
+from callsheet.agents.models.model_output import structured
 from callsheet.agents.models.prompts import PLANNER
-from callsheet.agents.models.structured_output import structured
 from callsheet.agents.planning.drafts import PlanDraft, PlannedStep
 from callsheet.graphs.catalog.errors import CallsheetError, PlanError
 from callsheet.graphs.text.arguments import bounded

@@ -12,6 +12,7 @@ from callsheet.graphs.catalog.formats.server_config import APPROVAL, ApprovalPol
 from callsheet.graphs.catalog.model import Tool
 from callsheet.graphs.trust.policy import hints
 
+__all__ = ["ApprovalPolicy", "Assurance", "assurance_of"]
 _DESTROYS = "This tool may delete or overwrite something"
 
 

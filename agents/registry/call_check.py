@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any
 from urllib.parse import unquote
@@ -16,8 +16,8 @@ from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.loaded import Loaded
 from callsheet.graphs.catalog.model import Tool
 from callsheet.graphs.text.sanitizing import shown
-from callsheet.graphs.trust.pins import Change, digest, digests
-from callsheet.graphs.trust.policy import Policy, User
+from callsheet.graphs.trust.pins import digest, digests
+from callsheet.graphs.trust.policy import User
 
 _LONGEST_URI = 200
 AGREED: ContextVar[bool] = ContextVar("callsheet_agreed", default=False)
@@ -26,7 +26,7 @@ AGREED: ContextVar[bool] = ContextVar("callsheet_agreed", default=False)
 NOT_OFFERED = "its server does not offer it any more, or more than once, or the catalog leaves it out by now"
 
 
-class Unchanged:
+class DefinitionGuard:
     """Refuses a tool whose server defines it differently than when the catalog was loaded.
 
     A server lists its tools whenever a session opens, and again when it announces a change.
@@ -57,21 +57,6 @@ class Unchanged:
         return changed(tool.id) if tool.name in said else NOT_OFFERED
 
 
-def forbidden(policy: Policy | None, tool: Tool, user: User | None) -> str:
-    """Why a policy does not allow a call; empty if it does, or there is no policy."""
-    if policy is None or policy.allows(tool, user):
-        return ""
-    return "the policy does not allow " + (f"{user.id!r} to call it" if user and user.id else "this call")
-
-
-def gone(tool_id: str, agent_id: str, changes: Sequence[Change]) -> str:
-    """Why the catalog no longer has a tool."""
-    change = next((c for c in changes if c.quarantines and c.id in (tool_id, agent_id)), None)
-    if change is None:
-        return NOT_OFFERED
-    return changed(change.id, "its definition" if change.tool else "the command of its server")
-
-
 def changed(change_id: str, what: str = "its definition") -> str:
     """The message about a changed definition, with the command to review it."""
     return f"{what} has changed since it was accepted: look at it with `callsheet approve {change_id}`"
@@ -79,8 +64,15 @@ def changed(change_id: str, what: str = "its definition") -> str:
 
 def why_not(tool_id: str, loaded: Loaded, user: User | None) -> str:
     """Why a tool may not be called with any arguments; empty if it may."""
-    tool = loaded.catalog.tools.get(tool_id)
-    return forbidden(loaded.policy, tool, user) if tool else gone(tool_id, tool_id.split("/", 1)[0], loaded.changes)
+    if tool := loaded.catalog.tools.get(tool_id):
+        if loaded.policy is None or loaded.policy.allows(tool, user):
+            return ""
+        return "the policy does not allow " + (f"{user.id!r} to call it" if user and user.id else "this call")
+    ids = (tool_id, tool_id.split("/", 1)[0])
+    change = next((change for change in loaded.changes if change.quarantines and change.id in ids), None)
+    if change is None:
+        return NOT_OFFERED
+    return changed(change.id, "its definition" if change.tool else "the command of its server")
 
 
 def hidden_resource(tool: Tool, arguments: Mapping[str, Any], loaded: Loaded, user: User | None) -> str:

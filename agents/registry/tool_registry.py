@@ -14,7 +14,7 @@ from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.tool_result import Outcome, failed
 from callsheet.agents.registry.assurance import Assurance, assurance_of
 from callsheet.agents.registry.binding import BoundTool, bound_tool, model_names
-from callsheet.agents.registry.call_check import AGREED, Unchanged, objection, why_not
+from callsheet.agents.registry.call_check import AGREED, DefinitionGuard, objection, why_not
 from callsheet.agents.safety.arguments import Fit, FitTo, fit_of, fit_of_call
 from callsheet.agents.safety.secrets import Secrets, with_secrets
 from callsheet.agents.servers import in_process
@@ -65,7 +65,7 @@ class ToolRegistry:
         self.loaded = Loaded(catalog, connections=connections)
         self._following = threading.RLock()
         self._followers: list[Callable[[Loaded], object]] = []
-        self._unchanged = Unchanged()
+        self._unchanged = DefinitionGuard()
         self._guards: tuple[Guard, ...] = (self._unchanged, *guards)
         self.pool.watch(self._unchanged.heard)
         self.pool.watch(self._heard)

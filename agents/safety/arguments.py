@@ -1,16 +1,41 @@
-"""Validates arguments against a tool's schema and allowed folders, with errors that a model can correct."""
+"""Validates arguments against a tool's schema and allowed folders, with errors that a model can correct.
+
+Schemas are foreign: they are used without network access, with a time limit, and without silent gaps.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-_MOST_SAID, _LONGEST = 3, 300
+import attrs
+import regex
+from jsonschema import Draft202012Validator, validators
+from jsonschema.exceptions import ValidationError
+from jsonschema.validators import validator_for
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+
+from callsheet.graphs.text.sanitizing import shown
+
+_MOST_SAID, _LONGEST, _LONGEST_REASON = 3, 300, 200
+_BROKEN = (Unresolvable, RecursionError, regex.error, TypeError, ValueError, AttributeError)
+_UNCHECKED = "the arguments were not checked: {}"
+_CORRECT = "Nothing was sent: correct them and call again"
+_SECONDS, _PATTERN_SECONDS = 1.0, 0.25
+_KNOWN = 1_024
+_UNTIL: ContextVar[float] = ContextVar("callsheet_schema_until", default=float("inf"))
+_extended: Any = validators.extend
+Keyword = Callable[[Any, Any, Any, Any], Iterator[ValidationError] | None]
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PATHS = re.compile(
     r"(?i)(^|[_\W])(paths?|files?|filenames?|dirs?|director(y|ies)|folders?|cwd|repo(sitory)?)($|[_\W])|path$"
@@ -19,9 +44,16 @@ _PATHS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What does not fit in arguments, and why they could not be validated; both are empty if they fit."""
+    """What does not fit in arguments, and why they could not be validated; both are empty if they fit.
+
+    Attributes:
+        misfit: What does not fit, for a model that is to correct it.
+        errors: The first errors of it.
+        unchecked: Why the arguments could not be validated.
+    """
 
     misfit: str = ""
+    errors: tuple[str, ...] = ()
     unchecked: str = ""
 
 
@@ -30,17 +62,26 @@ FitTo = Callable[[Mapping[str, Any]], Fit]
 
 
 def fit_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Fit:
-    """Validates arguments against the JSON Schema of an object; see ``checked``."""
-    from callsheet.agents.safety.schema_validation import checked
+    """Validates arguments against the JSON Schema of an object.
 
-    found = checked(schema, dict(arguments))
-    if found.unchecked:
-        return Fit(unchecked=f"the arguments were not checked: {found.unchecked}")
-    if not found.errors:
+    External references are never fetched. The check may take one second of processor time, so that a busy machine makes
+    no difference. A schema that cannot be used checks nothing, and the result says so.
+    """
+    until = _UNTIL.set(time.thread_time() + _SECONDS)
+    try:
+        errors = sorted(_validator_of(json.dumps(schema)).iter_errors(dict(arguments)), key=_order)
+    except TimeoutError:
+        return Fit(unchecked=_UNCHECKED.format("the check against its schema takes too long"))
+    except _BROKEN as error:
+        said = shown(f"{type(error).__name__}: {error}")[:_LONGEST_REASON]
+        return Fit(unchecked=_UNCHECKED.format(f"its schema cannot be used ({said})"))
+    finally:
+        _UNTIL.reset(until)
+    if not errors:
         return Fit()
-    said = [_in_words(error) for error in found.errors[:_MOST_SAID]]
-    more = f"; and {len(found.errors) - _MOST_SAID} more" if len(found.errors) > _MOST_SAID else ""
-    return Fit(f"the arguments do not fit: {'; '.join(said)}{more}. Nothing was sent: correct them and call again")
+    more = f"; and {len(errors) - _MOST_SAID} more" if len(errors) > _MOST_SAID else ""
+    words = tuple(map(_in_words, errors[:_MOST_SAID]))
+    return Fit(f"the arguments do not fit: {'; '.join(words)}{more}. {_CORRECT}", words)
 
 
 def fit_of_call(arguments: Mapping[str, Any]) -> FitTo:
@@ -55,17 +96,97 @@ def fit_of_call(arguments: Mapping[str, Any]) -> FitTo:
     return fit
 
 
-def misfits(schema: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
-    """What does not fit a schema, in words; empty if everything fits or could not be validated."""
-    from callsheet.agents.safety.schema_validation import checked
-
-    return [_in_words(error) for error in checked(schema, dict(values)).errors[:_MOST_SAID]]
-
-
 def _in_words(error: Any) -> str:
     where = ".".join(map(str, error.absolute_path))
     text = error.message if len(error.message) <= _LONGEST else f"{error.message[:_LONGEST]}…"
     return f"{where}: {text}" if where else str(text)
+
+
+def _order(error: ValidationError) -> tuple[str, list[str]]:
+    """By message and place; the error's own text would contain the whole value and schema each time."""
+    return error.message, [str(part) for part in error.absolute_path]
+
+
+@lru_cache(maxsize=_KNOWN)
+def _validator_of(schema: str) -> Any:
+    """Compiles a validator; errors are not cached.
+
+    Raises:
+        ValueError: The schema itself is invalid.
+        TimeoutError: It is too large to validate in time.
+    """
+    read = json.loads(schema)
+    draft = validator_for(read, default=Draft202012Validator)
+    if (wrong := next(_timely(draft, {})(draft.META_SCHEMA).iter_errors(read), None)) is not None:
+        raise ValueError(wrong.message)
+    more: dict[str, Any] = {"pattern": _pattern, "patternProperties": _pattern_properties}
+    if "patternProperties" in schema:
+        # The library's versions match names against the same patterns, without a limit.
+        more |= {"additionalProperties": _additional_properties, "unevaluatedProperties": _beyond_us}
+    return _timely(draft, more)(read, registry=Registry())
+
+
+def _timely(draft: Any, more: dict[str, Any]) -> Any:
+    """The validators of a draft, some replaced, which stop at the deadline."""
+    known: dict[str, Keyword] = {**draft.VALIDATORS, **more}
+    timely: Any = _extended(draft, {name: _bounded(check) for name, check in known.items()})
+    # jsonschema's own switches back to the library's validators where a subschema has its own "$schema".
+    timely.evolve = attrs.evolve
+    return timely
+
+
+def _bounded(check: Keyword) -> Keyword:
+    """Checks the deadline at every keyword: nested references can make a small schema take forever."""
+
+    def bounded(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+        _check_deadline()
+        yield from check(validator, value, instance, schema) or ()
+
+    return bounded
+
+
+def _check_deadline() -> None:
+    if time.thread_time() > _UNTIL.get():
+        raise TimeoutError
+
+
+def _beyond_us(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    if validator.is_type(instance, "object") and value is not True:
+        raise ValueError("unevaluatedProperties beside patternProperties is not supported")
+    return iter(())
+
+
+def _additional_properties(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+    for name, item in instance.items() if validator.is_type(instance, "object") else ():
+        if name in known or any(_matches(pattern, name) for pattern in patterns):
+            continue
+        if value is False:
+            yield ValidationError(f"Additional properties are not allowed ({name!r} was unexpected)")
+        else:
+            yield from validator.descend(item, value, path=name)
+
+
+def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    if validator.is_type(instance, "string") and not _matches(pattern, instance):
+        yield ValidationError(f"{instance!r} does not match {pattern!r}")
+
+
+def _pattern_properties(validator: Any, patterns: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    for pattern, subschema in patterns.items() if validator.is_type(instance, "object") else ():
+        for name, value in instance.items():
+            if _matches(pattern, name):
+                yield from validator.descend(value, subschema, path=name, schema_path=pattern)
+
+
+def _matches(pattern: str, text: str) -> bool:
+    """Whether a server's pattern matches a text.
+
+    Raises:
+        TimeoutError: It takes too long.
+    """
+    _check_deadline()
+    return regex.search(pattern, text, timeout=_PATTERN_SECONDS) is not None
 
 
 def outside(

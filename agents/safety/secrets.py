@@ -22,40 +22,6 @@ from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Tool
 from callsheet.graphs.text.secret_patterns import MASK, is_secret_name, secrets_in
 
-
-class _Hiding(logging.Filter):
-    """Rewrites log records; none is dropped."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.known: WeakSet[Redaction | RunSecrets] = WeakSet()
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        message = said = record.getMessage()
-        for hides in list(self.known):
-            said = hides.text(said)
-        if said != message:
-            record.msg, record.args = said, ()
-        return True
-
-
-_HIDING = _Hiding()
-# A logger's filter does not see the records of child loggers, so each logger is listed.
-_LOGGERS = (
-    *("client", "mcp.client.client", "mcp.client.sse", "mcp.client.streamable_http"),
-    *("mcp.shared.dispatcher", "mcp.shared.jsonrpc_dispatcher"),
-    *(f"{core}.{part}" for core in ("httpcore", "httpcore2") for part in ("connection", "http11", "http2", "proxy")),
-    *("httpx", "httpx2"),
-)
-
-
-def hide_in_logs(hides: Redaction | RunSecrets) -> None:
-    """Removes secrets from the logs of these libraries, as long as ``hides`` is referenced."""
-    _HIDING.known.add(hides)
-    for name in _LOGGERS:
-        logging.getLogger(name).addFilter(_HIDING)
-
-
 _SHORTEST, _MOST_RUNS = 6, 1_000
 _FOR_ADDRESSES = str.maketrans("+/", "-_")
 # A short word, a number, a date, a folder, an e-mail address, an address without a password.
@@ -114,13 +80,13 @@ class Redaction:
                 return value
 
     def _object(self, value: Mapping[str, Any]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        hidden: dict[str, Any] = {}
         for key, item in value.items():
             name = self.text(key)
-            while name != key and (name in found or name in value):
+            while name != key and (name in hidden or name in value):
                 name += "*"
-            found[name] = self.value(item)
-        return found
+            hidden[name] = self.value(item)
+        return hidden
 
 
 def of_server(full: ServerConfig, named: Iterable[tuple[str, str]], *, everything: bool = False) -> Redaction:
@@ -135,10 +101,9 @@ def of_server(full: ServerConfig, named: Iterable[tuple[str, str]], *, everythin
         everything: Treat all values of its environment as secret, for error messages.
     """
     given = [*full.env.items(), *named]
-    kept = {value for name, value in given if everything or is_secret_name(name) or _looks_secret(value)}
+    values = {value for name, value in given if everything or is_secret_name(name) or _looks_secret(value)}
     headers = {part for value in full.headers.values() for part in _of_header(value)}
-    words = secrets_in((*full.args, full.url or "", *(value for _, value in given)))
-    return Redaction({*kept, *headers, *words})
+    return Redaction({*values, *headers, *secrets_in((*full.args, full.url or "", *(value for _, value in given)))})
 
 
 def _of_header(value: str) -> set[str]:
@@ -183,12 +148,8 @@ class RunSecrets:
 
     def outcome(self, outcome: Outcome) -> Outcome:
         """The outcome of a call without the known secrets."""
-        return replace(
-            outcome,
-            text=self.hidden(outcome.text),
-            structured=self.hidden(outcome.structured),
-            error=self.hidden(outcome.error),
-        )
+        hidden: dict[str, Any] = {name: self.hidden(getattr(outcome, name)) for name in ("text", "structured", "error")}
+        return replace(outcome, **hidden)
 
     def _hide(self, value: Any) -> Any:
         if value in (None, "") or isinstance(value, bool) or (isinstance(value, str) and _PLACEHOLDER.fullmatch(value)):
@@ -291,18 +252,49 @@ def _looks_secret(value: str) -> bool:
 def with_secrets(secrets: RunSecrets, tool: Tool, call: Call, acall: AsyncCall) -> tuple[Call, AsyncCall]:
     """The same calls, which fill in secret arguments and remove them from the results."""
 
-    def guarded(args: dict[str, Any]) -> Outcome:
+    def opened(args: dict[str, Any]) -> dict[str, Any] | Outcome:
         try:
-            opened = secrets.opened(tool.input_schema, args)
+            return secrets.opened(tool.input_schema, args)
         except LostSecretError as lost:
             return failed(tool.agent, tool.name, "refused", str(lost))
-        return secrets.outcome(call(opened))
+
+    def guarded(args: dict[str, Any]) -> Outcome:
+        return given if isinstance(given := opened(args), Outcome) else secrets.outcome(call(given))
 
     async def aguarded(args: dict[str, Any]) -> Outcome:
-        try:
-            opened = secrets.opened(tool.input_schema, args)
-        except LostSecretError as lost:
-            return failed(tool.agent, tool.name, "refused", str(lost))
-        return secrets.outcome(await acall(opened))
+        return given if isinstance(given := opened(args), Outcome) else secrets.outcome(await acall(given))
 
     return guarded, aguarded
+
+
+class _Hiding(logging.Filter):
+    """Rewrites log records; none is dropped."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known: WeakSet[Redaction | RunSecrets] = WeakSet()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        message = said = record.getMessage()
+        for hides in list(self.known):
+            said = hides.text(said)
+        if said != message:
+            record.msg, record.args = said, ()
+        return True
+
+
+_HIDING = _Hiding()
+# A logger's filter does not see the records of child loggers, so each logger is listed.
+_LOGGERS = (
+    *("client", "mcp.client.client", "mcp.client.sse", "mcp.client.streamable_http"),
+    *("mcp.shared.dispatcher", "mcp.shared.jsonrpc_dispatcher"),
+    *(f"{core}.{part}" for core in ("httpcore", "httpcore2") for part in ("connection", "http11", "http2", "proxy")),
+    *("httpx", "httpx2"),
+)
+
+
+def hide_in_logs(hides: Redaction | RunSecrets) -> None:
+    """Removes secrets from the logs of these libraries, as long as ``hides`` is referenced."""
+    _HIDING.known.add(hides)
+    for name in _LOGGERS:
+        logging.getLogger(name).addFilter(_HIDING)

@@ -1,8 +1,7 @@
-"""The effects of verbs: which only read or compute, which destroy, and which are synonyms."""
+"""What a call of a tool may do, by its hints and by the verbs of its name."""
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Literal
 
 from callsheet.graphs.catalog.model import Tool
@@ -23,98 +22,23 @@ _RUNS = frozenset("eval exec execute run".split())
 _SHELLS = frozenset("bash cmd powershell shell terminal".split())
 _PROGRAMS = _SHELLS | frozenset("code command commands python script".split())
 """Words in the names of tools that run any program: ``execute_command``, ``run_python``."""
-_CHANGES = (
-    "write save store put record create make export dump",
-    "add append",
-    "copy duplicate",
-    "move",
-    "rename",
-    "delete remove erase",
-    "send email mail message notify",
-    "update edit modify change",
-    "book reserve schedule",
-)
-"""Verbs that change something; each group has synonyms."""
-ORDERS = frozenset(
+_CHANGES = _DESTROYS | frozenset(
     """
-    activate archive assign attach charge close commit compress crop deactivate decrypt dim disable download draw enable
-    encrypt execute extract flag hide insert install invite label lock mark merge mute order pay pin play pull push
-    reopen replace rotate run set share sort stage star start sum tag turn unlock unmerge unmute unzip upload zip
+    add append book change copy create dump duplicate edit email export mail make message modify move notify put record
+    rename reserve save schedule send store update write
     """.split()
 )
-"""Further verbs that open orders: none limits or takes back another order, as "keep" and "cancel" do."""
-RECORD_ORDERS = frozenset(
+_ORDERS = frozenset(
     """
-    approve block cancel complete deploy detach finish freeze grade invite lend link log merge notify open pause publish
-    rate reboot record refund rename renew reserve reset resize restart resume return roll scale ship stop subscribe
-    suspend transfer unblock unfreeze unlink unsubscribe water
+    activate approve archive assign attach block cancel charge close commit complete compress crop deactivate decrypt
+    deploy detach dim disable download draw enable encrypt execute extract finish flag freeze grade hide insert install
+    invite label lend link lock log mark merge mute notify open order pause pay pin play publish pull push rate reboot
+    record refund rename renew reopen replace reserve reset resize restart resume return roll rotate run scale set share
+    ship sort stage star start stop subscribe sum suspend tag transfer turn unblock unfreeze unlink unlock unmerge
+    unmute unsubscribe unzip upload water zip
     """.split()
 )
-"""Verbs that open an order of its own if they name a record; without one, some take back another order."""
-_ACTS = (
-    *_CHANGES,
-    "read show open display print view get give see say contain content",
-    "search find look lookup query",
-    "get find fetch retrieve look lookup",
-    "list show content",
-    "convert change turn express",
-    "calculate compute evaluate work solve find",
-)
-_ALIKE = (
-    *_ACTS,
-    "set update change",
-    "run execute",
-    "add insert",
-    "replace substitute",
-    "mean average avg",
-    "max maximum",
-    "min minimum",
-    "folder directory dir",
-    "file document",
-    "clock time hour timezone",
-)
-"""Synonyms; a word may be in several groups."""
-
-
-_VERBS = (
-    _COMPUTES
-    | _READS
-    | _DESTROYS
-    | frozenset(word for group in _ACTS for word in group.split())
-    | frozenset("add check divide figure look multiply plot round subtract sum summarise summarize take tell".split())
-)
-
-
-@lru_cache(maxsize=1)
-def _groups() -> dict[str, frozenset[str]]:
-    found: dict[str, frozenset[str]] = {}
-    for group in _ALIKE:
-        for word in group.split():
-            found[word] = found.get(word, frozenset()) | frozenset(group.split())
-    return found
-
-
-def alike(word: str) -> frozenset[str]:
-    """The word and its synonyms; lower case, base forms."""
-    return _groups().get(word, frozenset()) | {word}
-
-
-def changes(verb: str) -> bool:
-    """Whether a verb changes something, as far as known; lower case, base form."""
-    return verb in _DESTROYS or any(verb in group.split() for group in _CHANGES)
-
-
-def is_act(word: str) -> bool:
-    """Whether a word is a known verb in its base form."""
-    return word in _VERBS
-
-
-@lru_cache(maxsize=16_384)
-def verb_of(name: str) -> str:
-    """The first known verb in the name of a tool, lower case; its first word without one."""
-    words = split_name(name).split()
-    known = (word for word in words if is_act(word) or word in ORDERS or word in RECORD_ORDERS)
-    return next(known, next(iter(words), ""))
+"""Verbs that make an order of a verb that reads after them: ``mark_as_read``."""
 
 
 def harm_of(tool: Tool, *, trusted: bool) -> Harm:
@@ -133,19 +57,14 @@ def harm_of(tool: Tool, *, trusted: bool) -> Harm:
         return "none"
     if (_RUNS & set(words) and _PROGRAMS & set(words)) or tool.name.lower() in _SHELLS:
         return "destroy"
-    verb = next((word for word in words if word in _COMPUTES | _READS or changes(word)), "")
+    verb = next((word for word in words if word in _COMPUTES | _READS | _CHANGES), "")
     before = words[: words.index(verb)] if verb else []
-    if not verb or (not changes(verb) and (ORDERS | RECORD_ORDERS).intersection(before)):  # ``mark_as_read``
+    if not verb or (verb not in _CHANGES and _ORDERS.intersection(before)):
         opening = next(iter(split_name(tool.description[:80]).split()), "")
-        verb = next(
-            (form for form in (opening, opening.removesuffix("s"), opening.removesuffix("es")) if _reads(form)), ""
-        )
-    known = verb in _COMPUTES or (_reads(verb) and only_reads is not False)
-    return "none" if known or (only_reads is True and not changes(verb)) else "change"
-
-
-def _reads(verb: str) -> bool:
-    return verb in _COMPUTES or verb in _READS or verb in _TELLS
+        forms = (opening, opening.removesuffix("s"), opening.removesuffix("es"))
+        verb = next((form for form in forms if form in _COMPUTES or asks(form)), "")
+    known = verb in _COMPUTES or (asks(verb) and only_reads is not False)
+    return "none" if known or (only_reads is True and verb not in _CHANGES) else "change"
 
 
 def asks(verb: str) -> bool:

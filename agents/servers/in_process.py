@@ -22,7 +22,6 @@ from callsheet.agents.calls.background_loop import LOOP
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.token_usage import Usage
 from callsheet.agents.calls.tool_result import Fault, Keep, Outcome, capped, failed, text_of
-from callsheet.agents.safety.error_texts import is_error_of
 from callsheet.agents.servers.app_tool import APP
 from callsheet.graphs.text.sanitizing import clean
 
@@ -82,10 +81,10 @@ async def call(
             request = _request(tool, args)
             if _is_async(tool):
                 answer = await tool.ainvoke(request)
-                outcome = await asyncio.to_thread(_outcome, agent_id, tool, args, answer, limits, keep)
+                outcome = await asyncio.to_thread(_outcome, agent_id, tool, answer, limits, keep)
             else:
                 outcome = await asyncio.wrap_future(
-                    _in_thread(lambda: _outcome(agent_id, tool, args, tool.invoke(request), limits, keep))
+                    _in_thread(lambda: _outcome(agent_id, tool, tool.invoke(request), limits, keep))
                 )
     except Exception as error:  # noqa: BLE001 (a tool may raise anything; it becomes data)
         outcome = _late(agent_id, tool, limits) if scope.expired() else _raised(agent_id, tool, error)
@@ -101,7 +100,7 @@ def call_blocking(
     if isinstance(tool, StructuredTool) and tool.func is None:
         return LOOP.blocking(call(agent_id, tool, args, limits, keep))
     began = monotonic()
-    future = _in_thread(lambda: _outcome(agent_id, tool, args, tool.invoke(_request(tool, args)), limits, keep))
+    future = _in_thread(lambda: _outcome(agent_id, tool, tool.invoke(_request(tool, args)), limits, keep))
     try:
         outcome = future.result(_seconds(tool, limits))
     except Exception as error:  # noqa: BLE001 (a tool may raise anything; it becomes data)
@@ -149,9 +148,7 @@ def _only_async(tool: BaseTool, error: Exception) -> bool:
     return isinstance(error, TypeError) and "No synchronous function" in str(error)
 
 
-def _outcome(
-    agent_id: str, tool: BaseTool, args: Mapping[str, Any], answer: object, limits: Limits, keep: Keep | None
-) -> Outcome:
+def _outcome(agent_id: str, tool: BaseTool, answer: object, limits: Limits, keep: Keep | None) -> Outcome:
     from langgraph.types import Command
 
     if isinstance(answer, Command):
@@ -161,9 +158,7 @@ def _outcome(
     text, structured = clean(text), _plain(message.artifact)
     if message.artifact is not None and structured is None:
         text += f"\n[artifact left out: {type(message.artifact).__name__} that is not JSON]"
-    # Errors in the text of an app are not errors of the app.
-    is_app = bool((tool.metadata or {}).get(APP))
-    if message.status == "error" or (not is_app and is_error_of(tool, args, text, structured)):
+    if message.status == "error":
         return capped(replace(failed(agent_id, tool.name, "tool", text, "reported"), media=media), limits, keep)
     return capped(Outcome(text=text, structured=structured, media=media), limits, keep)
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from callsheet.agents.calls.plan import Call
 from callsheet.agents.work.value_references import ResultValueError, resolved
-from callsheet.graphs.text.arguments import error_lines
+from callsheet.graphs.text.sanitizing import error_lines
 
 FINISH = "finish"
 """The tool by which a worker ends its step; no tool of the catalog gets this name."""

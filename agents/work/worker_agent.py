@@ -51,7 +51,7 @@ from callsheet.graphs.text.sanitizing import counted
 _NOTHING = Equipment(tools={})
 
 
-class Equip(AgentMiddleware[AgentState[Any], Equipment]):
+class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
     """Gives the worker the model and the tools of its step, and refuses every call to another tool."""
 
     async def awrap_model_call(
@@ -156,7 +156,7 @@ class Equip(AgentMiddleware[AgentState[Any], Equipment]):
 worker = create_agent(
     UnsetModel(),
     tools=[],
-    middleware=[NameStep(), Equip(), WeakModelHelp(), TellCalls()],
+    middleware=[NameStep(), StepToolsMiddleware(), WeakModelHelp(), TellCalls()],
     context_schema=Equipment,
     name="worker",
 )

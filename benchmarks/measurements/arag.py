@@ -29,8 +29,8 @@ from callsheet.retrievers.documents import (
     search_and_read,
     semantic_search,
 )
-from callsheet.retrievers.documents.indexing.keyword_index import rarity
-from callsheet.retrievers.documents.phrases import first_line, plain
+from callsheet.retrievers.documents.chunk_store import rarity
+from callsheet.retrievers.documents.document_text import first_line, plain
 
 Scores = NDArray[np.floating[Any]]
 _COUNTED = 2

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.search import SharedVectors, vectors_of_this_run
 from callsheet.retrievers.documents import DocumentIndex, content_words
-from callsheet.retrievers.documents.phrases import plain
+from callsheet.retrievers.documents.document_text import plain
 
 BEARING = 0.75
 """The share of an answer's content words that a chunk must hold to bear it."""

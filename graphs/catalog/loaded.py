@@ -24,7 +24,7 @@ class Live(Protocol):
         """What the answer for this catalog changed; nothing if the server was not asked or did not answer."""
         ...
 
-    def heard(self, answer: Any) -> Part | None:
+    def heard(self, answer: Any) -> SourceCatalog | None:
         """Its agent after a new listing, with the accepted tools; None if the listing is the same as before."""
         ...
 
@@ -65,7 +65,7 @@ class _Details:
 
 
 @dataclass(frozen=True)
-class Part(_Details):
+class SourceCatalog(_Details):
     """The content of one source; dependencies may still use bare tool names.
 
     Attributes:
@@ -100,15 +100,15 @@ class Loaded(_Details):
         return Loaded(Catalog(agents=tuple(self.resources.values())), policy=self.policy, **kept)
 
     @property
-    def part(self) -> Part:
+    def part(self) -> SourceCatalog:
         """The same as a part of a larger catalog."""
-        return Part(self.catalog.agents, skills=self.catalog.skills, **self.details)
+        return SourceCatalog(self.catalog.agents, skills=self.catalog.skills, **self.details)
 
 
-def joined(parts: Sequence[Part]) -> Part:
+def joined(parts: Sequence[SourceCatalog]) -> SourceCatalog:
     """Several parts as one; of mappings with the same key, the last counts."""
-    columns = {item.name: [getattr(part, item.name) for part in parts] for item in fields(Part)}
-    return Part(**{name: _merged(column) for name, column in columns.items() if column})
+    columns = {item.name: [getattr(part, item.name) for part in parts] for item in fields(SourceCatalog)}
+    return SourceCatalog(**{name: _merged(column) for name, column in columns.items() if column})
 
 
 def _merged(values: Sequence[Any]) -> Any:
@@ -139,7 +139,7 @@ class Reachable(Protocol):
         ...
 
 
-Named = str | Path | Catalog | Loaded | Part
+Named = str | Path | Catalog | Loaded | SourceCatalog
 """A file, or a catalog that is already loaded."""
 Objects = Mapping[str, Any] | Sequence[Any] | ToolSource | Invocable | Reachable | Callable[..., Any]
 """Agents of this process: objects by agent id, a list of them, or one."""

@@ -17,7 +17,7 @@ from callsheet.graphs.catalog.formats.mcp_format import Problem, agent_from_list
 from callsheet.graphs.catalog.formats.openapi_documents import is_specification
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address, read_folders, read_servers
 from callsheet.graphs.catalog.formats.skill_folders import SKILL_FILE, is_skill, read_skills
-from callsheet.graphs.catalog.loaded import CatalogSource, Loaded, Part, joined, label_of, sources_of
+from callsheet.graphs.catalog.loaded import CatalogSource, Loaded, SourceCatalog, joined, label_of, sources_of
 from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, Skill, Tool
 from callsheet.graphs.dependencies import attach, parse_dependencies
 from callsheet.graphs.text.sanitizing import counted
@@ -143,7 +143,7 @@ def _id(
     )
 
 
-__all__ = ["Loaded", "Part", "Problem", "load", "servers_in", "starts_in"]
+__all__ = ["Loaded", "Problem", "SourceCatalog", "load", "servers_in", "starts_in"]
 
 _REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _RDF = (".ttl", ".jsonld", ".nt")
@@ -246,21 +246,21 @@ def _specification(source: str) -> ServerConfig | None:
     return ServerConfig(openapi=str(path.resolve()), transport="openapi")
 
 
-def _part(source: CatalogSource, opening: _Opening) -> Part:
+def _part(source: CatalogSource, opening: _Opening) -> SourceCatalog:
     match source:
-        case Part():
+        case SourceCatalog():
             return source
         case Loaded():
             return source.part
         case Catalog():
-            return Part(source.agents, skills=source.skills)
+            return SourceCatalog(source.agents, skills=source.skills)
         case str() | Path():
             return _read(str(source), opening)
         case _:
             return _plugin("objects")(source)
 
 
-def _read(name: str, opening: _Opening) -> Part:
+def _read(name: str, opening: _Opening) -> SourceCatalog:
     if server := _specification(name):
         consented = check_agreed({"": server}, name, yes=opening.yes)
         pins = PinBook.of(Path(name), opening.pins)
@@ -272,7 +272,7 @@ def _read(name: str, opening: _Opening) -> Part:
         from callsheet.graphs.rdf import read_rdf
 
         written = read_rdf(path)
-        return Part(written.agents, skills=written.skills)
+        return SourceCatalog(written.agents, skills=written.skills)
     if path.name == SKILL_FILE and path.is_file():
         return _folder(path.parent)
     if path.is_file():
@@ -291,7 +291,7 @@ def _path(name: str) -> Path:
     return path
 
 
-def _folder(folder: Path) -> Part:
+def _folder(folder: Path) -> SourceCatalog:
     if all((folder / name).is_file() for name in _TOOLLINKOS):
         return _toollinkos(folder)
     published = folder / "tools.json"
@@ -304,7 +304,7 @@ def _folder(folder: Path) -> Part:
             f"{folder}: no manifest and no skill in this folder: it should hold one .json file per agent, "
             "or one folder with a SKILL.md per skill"
         )
-    parts: list[tuple[str, Part]] = []
+    parts: list[tuple[str, SourceCatalog]] = []
     for file in files:
         try:
             part = _manifest(read_json(file), file)
@@ -319,10 +319,10 @@ def _folder(folder: Path) -> Part:
         raise CatalogError(f"{folder}: none of its {read} is {what}: {problems[0].message}")
     _check_unique(parts)
     agents = tuple(agent for _, part in parts for agent in part.agents)
-    return Part(agents, skills=tuple(skills), problems=tuple(problems))
+    return SourceCatalog(agents, skills=tuple(skills), problems=tuple(problems))
 
 
-def _check_unique(parts: Sequence[tuple[str, Part]]) -> None:
+def _check_unique(parts: Sequence[tuple[str, SourceCatalog]]) -> None:
     first: dict[str, str] = {}
     for where, part in parts:
         nodes = [(f"agent {agent.id!r}", agent.id) for agent in part.agents]
@@ -332,7 +332,7 @@ def _check_unique(parts: Sequence[tuple[str, Part]]) -> None:
             first[node] = where
 
 
-def _toollinkos(folder: Path) -> Part:
+def _toollinkos(folder: Path) -> SourceCatalog:
     for name in _TOOLLINKOS:
         if not (folder / name).is_file():
             raise CatalogError(
@@ -340,29 +340,29 @@ def _toollinkos(folder: Path) -> Part:
             )
     core, regular = (read_json(folder / name) for name in _TOOLLINKOS)
     agent, problems = agent_of_toollinkos(core, regular, str(folder))
-    return Part((agent,), problems=problems)
+    return SourceCatalog((agent,), problems=problems)
 
 
-def _document(document: Any, path: Path, opening: _Opening) -> Part:
+def _document(document: Any, path: Path, opening: _Opening) -> SourceCatalog:
     match document:
         case {"mcpServers": _} | {"servers": _}:
             return _configured(document, path, opening)
         case {"callsheet_dependencies": _}:
             content = parse_dependencies(document, str(path))
-            return Part(dependencies=((str(path), content),), dependency_files=(str(path),))
+            return SourceCatalog(dependencies=((str(path), content),), dependency_files=(str(path),))
         case {"callsheet": _, "agents": list()} | {"callsheet": _, "skills": list()}:
             own = from_native(document, str(path))
-            return Part(own.agents, skills=own.skills)
+            return SourceCatalog(own.agents, skills=own.skills)
         case list() if path.name in _TOOLLINKOS:
             return _toollinkos(path.parent)
         case list():
             agents, problems = agents_of_livemcpbench(document, str(path))
-            return Part(agents, problems=problems)
+            return SourceCatalog(agents, problems=problems)
         case _:
             return _manifest(document, path)
 
 
-def _configured(document: Mapping[str, Any], path: Path, opening: _Opening) -> Part:
+def _configured(document: Mapping[str, Any], path: Path, opening: _Opening) -> SourceCatalog:
     """The servers of an ``mcp.json``, and its folders of documents."""
     servers, folders = read_servers(document, str(path)), read_folders(document, path)
     commands = opening.policy.commands if opening.policy else None
@@ -374,7 +374,7 @@ def _configured(document: Mapping[str, Any], path: Path, opening: _Opening) -> P
     return joined(parts)
 
 
-def _manifest(document: Any, path: Path) -> Part:
+def _manifest(document: Any, path: Path) -> SourceCatalog:
     match document:
         case {"name": str() as name, "tools": list() as tools}:
             description, instructions = document.get("description"), document.get("instructions")
@@ -389,17 +389,17 @@ def _manifest(document: Any, path: Path) -> Part:
     if not name.strip():
         raise CatalogError(f"{path}: the agent's name is empty: give it one")
     agent, problems = agent_from_listing(name, tools, description=_text(description), instructions=_text(instructions))
-    return Part((agent,), problems=problems)
+    return SourceCatalog((agent,), problems=problems)
 
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _plugin(kind: str) -> Callable[..., Part]:
+def _plugin(kind: str) -> Callable[..., SourceCatalog]:
     """The loader of this kind of catalog, found by entry point because this package must not import ``agents``."""
     plugins: Sequence[Any] = tuple(entry_points(group="callsheet.catalog_kinds", name=kind))
     if not plugins:
         raise CatalogError(f"nothing is installed that reads catalogs of kind {kind!r}: install callsheet itself")
-    loader: Callable[..., Part] = plugins[0].load()
+    loader: Callable[..., SourceCatalog] = plugins[0].load()
     return loader

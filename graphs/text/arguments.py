@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from pydantic import ValidationError
-
 from callsheet.graphs.catalog.errors import RequestError, SettingsError
 from callsheet.graphs.text.sanitizing import clean
 
@@ -42,8 +40,3 @@ def bounded(text: str, most: int, setting: str) -> str:
             f"to a file, or raise the setting {setting!r}"
         )
     return text
-
-
-def error_lines(error: ValidationError) -> str:
-    """The errors of a validation, each with its place."""
-    return "; ".join(f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}" for one in error.errors())

@@ -7,10 +7,13 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.text.regex import linear
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 LONGEST_TEXT, DEEPEST = 4_096, 100
 _MARKS = linear(r"(\pM{30})\pM+")
@@ -108,6 +111,11 @@ def escaped(text: str) -> str:
 def one_line(text: str) -> str:
     """``escaped`` with escaped line breaks too, so that the text cannot imitate a line of our output."""
     return _BREAKS.sub(lambda match: match.group().encode("unicode_escape").decode(), escaped(text))
+
+
+def error_lines(error: ValidationError) -> str:
+    """The errors of a validation, each with its place."""
+    return "; ".join(f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}" for one in error.errors())
 
 
 def written_out(document: str, *, longest: int = 4) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 
-from callsheet.orchestrator.step.step_selection import selected
+from callsheet.orchestrator.step import selected
 from callsheet.retrievers import AgentGraphRetriever, units_of
 
 MOST_ADDED = 5

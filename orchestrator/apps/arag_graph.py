@@ -21,7 +21,7 @@ from callsheet.graphs import CallsheetError
 from callsheet.graphs.text.arguments import bounded, check_type
 from callsheet.orchestrator.apps.document_library import Library
 from callsheet.orchestrator.apps.document_reader import NAIVE_READER, READER, asked, checked, ran, spent
-from callsheet.orchestrator.run.run_settings import context
+from callsheet.orchestrator.run.run_context import context
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.sync_bridge import both_ways
 from callsheet.orchestrator.state import ReaderInput, ReaderOutput, ReaderState
@@ -31,7 +31,7 @@ from callsheet.retrievers.documents import (
     best_passages,
     semantic_search,
 )
-from callsheet.retrievers.index.embedding.minilm import EMBEDDED
+from callsheet.retrievers.index.embedding import EMBEDDED
 
 _FIRST = 3  # chunks to read where no model searches by itself
 

@@ -11,8 +11,8 @@ from langchain_core.embeddings import Embeddings
 
 from callsheet.graphs import CatalogError, SettingsError
 from callsheet.retrievers.documents import DocumentIndex
-from callsheet.retrievers.documents.indexing.document_index import Indexed, Stage
-from callsheet.retrievers.index.embedding.minilm import EMBEDDED
+from callsheet.retrievers.documents.document_index import Indexed, Stage
+from callsheet.retrievers.index.embedding import EMBEDDED
 
 FRESH, _PAUSE = 30.0, 20
 """A folder is not checked again for 20 times as long as the last check took, and at most for these seconds."""

@@ -19,8 +19,8 @@ from pydantic import ValidationError
 from callsheet.agents.models.chat_models import answered
 from callsheet.agents.models.model_output import written_call
 from callsheet.graphs.catalog.errors import CallsheetError
-from callsheet.graphs.text.arguments import error_lines
 from callsheet.graphs.text.regex import linear
+from callsheet.graphs.text.sanitizing import error_lines
 
 READER = """\
 You answer questions from a collection of documents that you can search and read with tools, and from nothing else.

@@ -19,12 +19,12 @@ from callsheet.agents.calls.token_usage import usage_of
 from callsheet.agents.servers.app_tool import APP
 from callsheet.agents.servers.catalogs.python_objects import part_of_tools
 from callsheet.agents.servers.in_process import TOOL_MODEL
-from callsheet.graphs import CallsheetError, Part
+from callsheet.graphs import CallsheetError, SourceCatalog
 from callsheet.graphs.catalog.formats.server_config import FolderConfig
 from callsheet.graphs.catalog.loaded import joined
 from callsheet.graphs.trust.policy import READ_ONLY
 from callsheet.orchestrator.apps.document_library import Library
-from callsheet.retrievers.documents.document_overview import Overview, overview_of
+from callsheet.retrievers.documents.document_reading import Overview, overview_of
 
 TOOL_NAME = "search_documents"
 _RECURSION = 1_000
@@ -32,7 +32,7 @@ _WAIT = 45.0  # seconds, less than the timeout of a call
 Question = Annotated[str, Field(description="The whole question, in plain words.")]
 
 
-def load_folders(config: Mapping[str, FolderConfig]) -> Part:
+def load_folders(config: Mapping[str, FolderConfig]) -> SourceCatalog:
     """An agent for each folder, with one tool that answers questions from its documents, with citations.
 
     The graph ``arag`` finds the answer: with the model of the run, else of ``CALLSHEET_MODEL``. The

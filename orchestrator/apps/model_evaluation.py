@@ -16,13 +16,13 @@ from statistics import fmean, median
 from typing import Any, NamedTuple
 
 from callsheet.agents import Call, Usage
-from callsheet.agents.models.prices import Price
+from callsheet.agents.calls.token_usage import Price
 from callsheet.graphs import SettingsError
 from callsheet.graphs.storage.local_files import cure_of, private_folder, replace_text
 from callsheet.orchestrator.apps.evaluation_arms import Arm, Attempt
 from callsheet.retrievers import LabelledQuery
 from callsheet.retrievers.evaluation.evaluator import bootstrap_interval
-from callsheet.retrievers.index.protocols import Progress
+from callsheet.retrievers.index.node_texts import Progress
 
 CAUSES: Mapping[str, str] = {
     "not retrieved": "the model was not shown the tool",

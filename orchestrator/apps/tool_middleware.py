@@ -40,8 +40,8 @@ from callsheet.agents.work.need_tool import DEFINITION, answer_request
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
 from callsheet.graphs.text.arguments import check_type
 from callsheet.orchestrator.apps.agent_requests import picked, requests_of
-from callsheet.orchestrator.run.current_user import caller
-from callsheet.orchestrator.run.process.catalog_updates import Following
+from callsheet.orchestrator.run.process.process_state import Following
+from callsheet.orchestrator.run.run_context import caller
 from callsheet.orchestrator.run.settings import TOOL_FLOOR, Settings
 from callsheet.orchestrator.run.sync_bridge import waited_for
 from callsheet.retrievers import AgentGraphRetriever

@@ -14,7 +14,6 @@ from callsheet.graphs.catalog.loading import starts_in
 from callsheet.graphs.storage import yes_from_environment
 from callsheet.graphs.trust.consent import Agreements, doing
 from callsheet.orchestrator.cli.output.value_output import shown_calls, shown_text, shown_value
-from callsheet.orchestrator.cli.value_prompt import asked_value
 
 _LEAVE = {"type": "leave"}
 _GROUP = {"a": "all", "e": "each", "n": "none", "q": "ask later"}
@@ -166,7 +165,7 @@ def _values(asked: Mapping[str, Any]) -> Any:
     _show_problem(asked)
     values: dict[str, Any] = {}
     for name in asked["parameters"]:
-        said, value = asked_value(name, asked["schema"])
+        said, value = _asked_value(name, asked["schema"])
         if not said:
             return _LEAVE
         values[name] = value
@@ -222,6 +221,43 @@ def _choice(words: Mapping[str, str]) -> str:
 def _text(what: str) -> str | None:
     said: str = click.prompt(what, default="", show_default=False, err=True)
     return said or None
+
+
+def _asked_value(name: str, schema: Mapping[str, Any]) -> tuple[str, Any]:
+    """What a person types for a parameter, and its value; asks again if it does not fit."""
+    from callsheet.agents.approval.questions import wanted_schema, wrong_values
+    from callsheet.agents.safety.secrets import is_secret
+
+    one = wanted_schema(schema, [name])
+    spec = one["properties"][name]
+    hidden = isinstance(spec, Mapping) and is_secret(name, spec)
+    while said := _typed(f"{shown_text(name)} (empty leaves the step as it is)", hidden=hidden):
+        problem = ""
+        for value in _readings(said):
+            if not (problem := wrong_values(one, {name: value})):
+                return said, value
+        click.echo("the value does not fit" if hidden else shown_text(problem), err=True)
+    return "", None
+
+
+def _readings(said: str) -> list[Any]:
+    """The input as a text, and as JSON if it is valid."""
+    try:
+        return [said, json.loads(said)]
+    except ValueError:
+        return [said]
+
+
+def _typed(what: str, *, hidden: bool) -> str:
+    """The input of a person; empty at the end of input."""
+    try:
+        said: str = click.prompt(what, default="", show_default=False, hide_input=hidden, err=True)
+    except click.Abort as error:
+        if not isinstance(error.__context__, EOFError):
+            raise
+        click.echo(err=True)
+        return ""
+    return said
 
 
 def ask_consent(sources: Sequence[str], *, yes: bool) -> None:

@@ -10,24 +10,15 @@ import click
 from callsheet.graphs.catalog.errors import CallsheetError
 from callsheet.graphs.storage import cure_of, is_full
 from callsheet.graphs.text.sanitizing import shown
-from callsheet.orchestrator.cli.catalog.approve import approve
-from callsheet.orchestrator.cli.catalog.capabilities import capabilities
-from callsheet.orchestrator.cli.catalog.check import check
-from callsheet.orchestrator.cli.catalog.export import export
-from callsheet.orchestrator.cli.catalog.forget import forget
-from callsheet.orchestrator.cli.catalog.index import index
-from callsheet.orchestrator.cli.catalog.infer import infer
-from callsheet.orchestrator.cli.catalog.sync import sync
-from callsheet.orchestrator.cli.mcp_install import install
-from callsheet.orchestrator.cli.requests.ask import ask
-from callsheet.orchestrator.cli.requests.discover import discover
-from callsheet.orchestrator.cli.requests.documents import documents
-from callsheet.orchestrator.cli.requests.eval import evaluate_command
-from callsheet.orchestrator.cli.requests.explore import explore
-from callsheet.orchestrator.cli.requests.mcp import mcp
-from callsheet.orchestrator.cli.requests.retrieve import retrieve
-from callsheet.orchestrator.cli.requests.sign_in import sign_in, sign_out
+from callsheet.orchestrator.cli.ask import ask
+from callsheet.orchestrator.cli.catalog_commands import capabilities, discover, forget, index, infer, retrieve, sync
+from callsheet.orchestrator.cli.documents import documents
+from callsheet.orchestrator.cli.eval import evaluate_command
+from callsheet.orchestrator.cli.explore import explore
+from callsheet.orchestrator.cli.mcp import mcp
+from callsheet.orchestrator.cli.review_commands import approve, check, export
 from callsheet.orchestrator.cli.shared_options import INTERRUPTED
+from callsheet.orchestrator.cli.sign_in import sign_in, sign_out
 
 CALLERS_MISTAKE = 2
 
@@ -63,7 +54,6 @@ for command in (
     sync,
 ):
     callsheet.add_command(command)
-mcp.add_command(install)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,12 +24,98 @@ if TYPE_CHECKING:
     from callsheet.graphs import Catalog, Loaded, Taxonomy
     from callsheet.retrievers import AgentGraphRetriever, Changes, Selector
 
-_META = "callsheet"
 INTERRUPTED = 130
 """Exit status of an interrupted command."""
 SERVER_TROUBLE = ("start", "sign_in", "timeout", "crash", "protocol", "too_large")
 """Kinds of problems with a server as a whole."""
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogOptions:
+    """The options of a command that opens a catalog, which it gets as ``options``.
+
+    Attributes:
+        yes: Whether there is consent to the commands of the catalogs.
+        place: Where the index is; None: in the user's cache.
+    """
+
+    catalogs: tuple[str, ...]
+    policy: str | None
+    pins: str | None
+    yes: bool
+    as_json: bool
+    place: str | None = None
+    embeddings: str = ""
+
+    def open(self, *, tell: bool = True, anew: bool = False) -> Loaded:
+        """Loads the catalogs, after consent to their commands.
+
+        Args:
+            tell: Report on standard error what was left out, and what is older than an hour.
+            anew: As in ``load``.
+
+        Raises:
+            SettingsError: There is no catalog, or the policy cannot be read.
+            TrustError: There is no consent to its commands, or its pins are not reliable.
+        """
+        from callsheet.graphs import shown
+        from callsheet.graphs.catalog.formats.mcp_format import NOT_CALLABLE
+        from callsheet.orchestrator.cli.approval_prompt import ask_consent
+
+        named, read = catalogs_of(self.catalogs), self.reader()
+        ask_consent(named, yes=self.yes)
+        with status("Reading the catalog"):
+            loaded = read(anew)
+        if tell and not (loaded.catalog.agents or loaded.catalog.skills or loaded.problems):
+            click.echo(f"{', '.join(map(shown, named))}: it is empty, or everything in it is disabled", err=True)
+        for problem in loaded.problems if tell else ():
+            if problem.kind == NOT_CALLABLE:
+                word = "not callable"
+            else:
+                word = "down" if problem.agent in loaded.down and problem.kind in SERVER_TROUBLE else "left out"
+            click.echo(f"{word}: {shown(str(problem))}", err=True)
+        if tell:
+            say_age(loaded, since=3600)
+        return loaded
+
+    def reader(self) -> Callable[[bool], Loaded]:
+        """Loads the catalogs, anew or not, without asking for consent; for any thread."""
+        from callsheet.graphs import load, policy_of
+
+        named, policy = catalogs_of(self.catalogs), policy_of(self.policy)
+        return lambda anew: load(*named, yes=self.yes, pins=self.pins, policy=policy, anew=anew)
+
+    def follow_shared_store(self, registry: ToolRegistry) -> None:
+        """Keeps a registry up to date with what other processes change in the shared store, if there is one."""
+        from callsheet.graphs.storage import shared_store
+        from callsheet.orchestrator.run.process.process_state import follow_store
+
+        if (store := shared_store()) is not None:
+            read = self.reader()
+            follow_store(store, registry, lambda: read(False))
+
+    def retriever(self, loaded: Loaded, **more: Any) -> AgentGraphRetriever:
+        """A retriever over the catalog; shows a progress bar while texts are embedded."""
+        from callsheet.retrievers import AgentGraphRetriever
+
+        with progress_bar("Indexing") as progress:
+            return AgentGraphRetriever.from_catalog(
+                loaded, index=self.place, embeddings=self.embeddings, progress=progress, **more
+            )
+
+    def selector(self, loaded: Loaded, **more: Any) -> Opened:
+        """The index of ``retriever`` without LangChain, whose import takes a second; for no particular user."""
+        from callsheet.graphs.trust.policy import User
+        from callsheet.retrievers.index.embedding import embedder_of
+        from callsheet.retrievers.selection.selector_factory import selector_factory
+
+        factory = selector_factory(loaded, embedder_of(self.embeddings), index=self.place, **more)
+        with progress_bar("Indexing") as progress:
+            selector, changes = factory.first(loaded, progress)
+        if loaded.policy:
+            selector = selector.within(loaded.policy.view(selector.catalog, User()))
+        return Opened(selector, changes, factory.place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +127,25 @@ class Opened:
     place: str | Path | None
 
 
-def _kept(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
-    """Stores an option for ``open_catalog``, so that commands need not pass it on."""
-    if value:
-        context.meta[f"{_META}.{parameter.name}"] = value
+def catalogs_of(given: tuple[str, ...]) -> tuple[str, ...]:
+    """The catalogs that a command was given, or those of ``CALLSHEET_CATALOG``.
+
+    Raises:
+        SettingsError: There are none.
+    """
+    if named := given or Environment().catalog:
+        return named
+    raise SettingsError("no catalog: give --catalog PATH, or set CALLSHEET_CATALOG")
+
+
+def report(content: Mapping[str, Any], text: str | Callable[[], object], *, as_json: bool) -> None:
+    """Prints the result of a command: as one JSON object, or for people, as a text or by a function."""
+    if as_json:
+        click.echo(json.dumps(content, ensure_ascii=False))
+    elif isinstance(text, str):  # of a message, it can be called too
+        click.echo(text)
+    else:
+        text()
 
 
 def kept_options(*but: str) -> list[str]:
@@ -52,7 +155,7 @@ def kept_options(*but: str) -> list[str]:
         name = option.name or ""
         given = name not in but and context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if isinstance(option, click.Option) and given:
-            value: Any = context.params.get(name, context.meta.get(f"{_META}.{name}", ""))
+            value: Any = context.params[name]
             for one in value if option.multiple else [value]:
                 words += [option.opts[0]] if option.is_flag else [option.opts[0], str(one)]
     return masked(words)
@@ -67,21 +170,25 @@ def json_option(command: Command) -> Command:
 
 def catalog_options(command: Command) -> Command:
     """``--catalog``, ``--policy``, ``--pins``, ``--yes`` and ``--json``: everything for loading a catalog."""
+    names = {field.name for field in fields(CatalogOptions)}
+
+    @wraps(command)
+    def with_options(**values: Any) -> Any:
+        own = {name: values.pop(name) for name in names & values.keys()}
+        return command(options=CatalogOptions(**own), **values)
+
+    decorated: Any = with_options
     for option in (
         json_option,
         click.option("--yes", is_flag=True, help="Start the commands of the catalog without asking."),
         click.option(
             "--pins",
             metavar="FILE",
-            expose_value=False,
-            callback=_kept,
             help="File of accepted tool definitions.  [default: CALLSHEET_PINS, else the user's data folder]",
         ),
         click.option(
             "--policy",
             metavar="FILE",
-            expose_value=False,
-            callback=_kept,
             help="Policy file: who may see and call which tools.  [default: CALLSHEET_POLICY; else all]",
         ),
         click.option(
@@ -94,8 +201,8 @@ def catalog_options(command: Command) -> Command:
             "[default: CALLSHEET_CATALOG]",
         ),
     ):
-        command = option(command)
-    return command
+        decorated = option(decorated)
+    return decorated  # type: ignore[no-any-return]
 
 
 def index_options(command: Command) -> Command:
@@ -140,61 +247,36 @@ def taxonomy_option(command: Command) -> Command:
     )(command)
 
 
-def open_catalog(catalogs: tuple[str, ...], *, yes: bool, tell: bool = True, anew: bool = False) -> Loaded:
-    """Loads the catalogs, after consent to their commands.
-
-    Args:
-        catalogs: Values of ``--catalog``.
-        yes: Whether there is consent to their commands.
-        tell: Report on standard error what was left out, and what is older than an hour.
-        anew: As in ``load``.
-
-    Raises:
-        SettingsError: There is no catalog, or the policy cannot be read.
-        TrustError: There is no consent to its commands, or its pins are not reliable.
-    """
-    from callsheet.graphs import load, policy_of, shown
-    from callsheet.graphs.catalog.formats.mcp_format import NOT_CALLABLE
-    from callsheet.orchestrator.cli.approval_prompt import ask_consent
-
-    named = catalogs or Environment().catalogs()
-    if not named:
-        raise SettingsError("no catalog: give --catalog PATH, or set CALLSHEET_CATALOG")
-    given = click.get_current_context().meta
-    policy = policy_of(given.get(f"{_META}.policy"))
-    ask_consent(named, yes=yes)
-    with status("Reading the catalog"):
-        loaded = load(*named, yes=yes, pins=given.get(f"{_META}.pins"), policy=policy, anew=anew)
-    if tell and not (loaded.catalog.agents or loaded.catalog.skills or loaded.problems):
-        click.echo(f"{', '.join(map(shown, named))}: it is empty, or everything in it is disabled", err=True)
-    for problem in loaded.problems if tell else ():
-        if problem.kind == NOT_CALLABLE:
-            word = "not callable"
-        else:
-            word = "down" if problem.agent in loaded.down and problem.kind in SERVER_TROUBLE else "left out"
-        click.echo(f"{word}: {shown(str(problem))}", err=True)
-    if tell:
-        say_age(loaded, since=3600)
-    return loaded
+def run_options(command: Command) -> Command:
+    """``--model``, ``--prices`` and ``--approve``."""
+    environment = Environment()
+    model = click.option(
+        "--model",
+        default=environment.model,
+        metavar="PROVIDER:NAME",
+        help="Chat model for planner, workers and answer.  [default: CALLSHEET_MODEL]",
+    )
+    prices = click.option(
+        "--prices",
+        default=environment.prices,
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="JSON file of model prices, for the cost of runs.  [default: CALLSHEET_PRICES]",
+    )
+    return model(prices(approve_option(command)))
 
 
-def follow_shared_store(registry: ToolRegistry, catalogs: tuple[str, ...], *, yes: bool) -> None:
-    """Keeps a registry up to date with what other processes change in the shared store, if there is one."""
-    from callsheet.graphs.storage import shared_store
-    from callsheet.orchestrator.run.process.catalog_updates import follow_store
-
-    if (store := shared_store()) is not None:
-        read = reader(catalogs, yes=yes)
-        follow_store(store, registry, lambda: read(False))
-
-
-def reader(catalogs: tuple[str, ...], *, yes: bool) -> Callable[[bool], Loaded]:
-    """Loads the catalogs again as ``open_catalog`` did, anew or not, without asking for consent; for any thread."""
-    from callsheet.graphs import load, policy_of
-
-    named, given = catalogs or Environment().catalogs(), click.get_current_context().meta
-    policy, pins = policy_of(given.get(f"{_META}.policy")), given.get(f"{_META}.pins")
-    return lambda anew: load(*named, yes=yes, pins=pins, policy=policy, anew=anew)
+def approve_option(command: Command) -> Command:
+    """``--approve``."""
+    return click.option(
+        "--approve",
+        default="risky",
+        envvar="CALLSHEET_APPROVAL",
+        show_default=True,
+        show_envvar=True,
+        type=click.Choice(["always", "risky", "never"]),
+        help="Which calls need approval: all, those of tools that are not known to be harmless, or none.",
+    )(command)
 
 
 def check_model(name: str | None) -> None:
@@ -233,28 +315,6 @@ def visible(loaded: Loaded) -> Catalog:
     if len(view.tools) < len(loaded.catalog.tools):
         click.echo(view.summary(len(loaded.catalog.tools)), err=True)
     return view.catalog
-
-
-def open_retriever(loaded: Loaded, place: str | None, embeddings: str, **more: Any) -> AgentGraphRetriever:
-    """A retriever over the catalog; shows a progress bar while texts are embedded."""
-    from callsheet.retrievers import AgentGraphRetriever
-
-    with progress_bar("Indexing") as progress:
-        return AgentGraphRetriever.from_catalog(loaded, index=place, embeddings=embeddings, progress=progress, **more)
-
-
-def open_selector(loaded: Loaded, place: str | None, embeddings: str, **more: Any) -> Opened:
-    """The index for ``open_retriever`` without LangChain, whose import takes a second; for no particular user."""
-    from callsheet.graphs.trust.policy import User
-    from callsheet.retrievers.index.embedding.providers import embedder_of
-    from callsheet.retrievers.selection.selector_factory import assembly_of
-
-    assembly = assembly_of(loaded, embedder_of(embeddings), index=place, **more)
-    with progress_bar("Indexing") as progress:
-        selector, changes = assembly.first(loaded, progress)
-    if loaded.policy:
-        selector = selector.within(loaded.policy.view(selector.catalog, User()))
-    return Opened(selector, changes, assembly.place)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from callsheet.agents.planning.reviser import Revised, reason_to_revise
 from callsheet.agents.planning.revision import ItemsError, expanded, items_of
 from callsheet.orchestrator.plans.request_planner import earlier_results, planning_context
 from callsheet.orchestrator.plans.run_limits import limit_reached
-from callsheet.orchestrator.run.run_settings import Choices
+from callsheet.orchestrator.run.run_context import Choices
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.state import State, plan_of, read_results, results_of
 from callsheet.retrievers import AgentGraphRetriever

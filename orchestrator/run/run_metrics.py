@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import cache
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
+    from callsheet.agents import StepResult
     from callsheet.retrievers import AgentGraphRetriever, Selection
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -53,11 +55,11 @@ def measured(retriever: AgentGraphRetriever, query: str, **changes: Any) -> Sele
     return selection
 
 
-def count_result(result: Mapping[str, Any]) -> None:
-    """Counts a finished step and its calls, from a ``StepResult`` as plain values."""
-    _figures().steps.labels(result["status"]).inc()
-    for call in result["calls"]:
-        count_call(call["agent"], (call["kind"] or "tool") if call["error"] else "")
+def count_result(result: StepResult) -> None:
+    """Counts a finished step and its calls."""
+    _figures().steps.labels(result.status).inc()
+    for call in result.calls:
+        count_call(call.agent, (call.kind or "tool") if call.error else "")
 
 
 def count_call(agent: str, failure: str = "") -> None:
@@ -79,17 +81,8 @@ def exposition(may_see: Callable[[str], bool], unavailable: Iterable[str] = (), 
     found = [*_figures().registry.collect(), down]
     if waiting is not None:
         found.append(GaugeMetricFamily("callsheet_approvals_waiting", "Questions that wait for a person.", waiting))
-    return generate_latest(_Read([_without(metric, may_see) for metric in found])).decode()
-
-
-class _Read:
-    """A registry of collected metrics."""
-
-    def __init__(self, metrics: list[Metric]) -> None:
-        self._metrics = metrics
-
-    def collect(self) -> list[Metric]:
-        return self._metrics
+    registry: Any = SimpleNamespace(collect=lambda: [_without(metric, may_see) for metric in found])
+    return generate_latest(registry).decode()
 
 
 def _without(metric: Metric, may_see: Callable[[str], bool]) -> Metric:

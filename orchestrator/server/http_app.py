@@ -15,16 +15,16 @@ from callsheet.orchestrator.server.visible_catalog import Site
 
 @cache
 def _reports() -> tuple[Report, ...]:
-    return read_reports(Environment().report_files())
+    return read_reports(Environment().reports)
 
 
 _environment = Environment()
 app = create_explorer(
-    Site(served, read_prices(_environment.price_file())),
+    Site(served, read_prices(_environment.prices)),
     reports=_reports,
     runs=ServerRuns(),
     runner=ServerRunner(),
     authenticated=True,
-    hosts=_environment.host_names(),
-    origins=_environment.page_origins(),
+    hosts=_environment.hosts,
+    origins=_environment.origins,
 )

@@ -1,10 +1,10 @@
-from .assignment import (
+from .capability_index import (
     Assigned as Assigned,
     AssignmentError as AssignmentError,
     Assignments as Assignments,
+    CapabilityIndex as CapabilityIndex,
     assign_by_model as assign_by_model,
     assign_capabilities as assign_capabilities,
     with_capabilities as with_capabilities,
 )
-from .capability_index import CapabilityIndex as CapabilityIndex
 from .discovery import Discovery as Discovery, discover as discover

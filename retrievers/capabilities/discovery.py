@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from callsheet.retrievers.capabilities.assignment import LIKELY
+from callsheet.retrievers.capabilities.capability_index import LIKELY
 from callsheet.retrievers.selection.result import PickedTool, Selection, Verdict
 
 if TYPE_CHECKING:
@@ -20,13 +20,11 @@ AGENTS, INSPECTED, _SOURCES = 10, 3, 5
 
 @dataclass(frozen=True, slots=True)
 class LikelyCapability:
-    """A capability that a request may need.
+    """A capability that a request may need, with its likelihood, 0 to 1.
 
     Attributes:
         action: Its type of action: the broader capability one level under the cluster.
-        likelihood: Likelihood, 0 to 1.
-        tools: Number of tools with this capability, with a confidence of at least .5.
-        agents: Number of agents that own these tools.
+        tools, agents: Number of tools with a confidence of at least .5, and of the agents that own them.
     """
 
     id: str
@@ -38,11 +36,7 @@ class LikelyCapability:
 
 @dataclass(frozen=True, slots=True)
 class LikelySource:
-    """An agent that may serve the request.
-
-    Attributes:
-        share: Its share in the expected use of all considered tools, 0 to 1.
-    """
+    """An agent that may serve the request, with its share in the expected use of all considered tools, 0 to 1."""
 
     id: str
     share: float
@@ -73,12 +67,9 @@ class Discovery:
     """The result of a discovery.
 
     Attributes:
-        query: The request.
-        budget: B, maximum number of candidates.
-        capabilities: Capabilities that it may need, likeliest first.
-        sources: Agents that may serve it, likeliest first.
-        inspected: The inspected tools, likeliest first.
-        candidates: The candidates, best first.
+        query, budget: The request, and B, maximum number of candidates.
+        capabilities, sources: Capabilities that it may need, and agents that may serve it, likeliest first.
+        inspected, candidates: The inspected tools, and the candidates, best first.
         verdict: ``nothing_fits`` if even the best agent scores below the threshold.
     """
 
@@ -127,15 +118,8 @@ def discover(selector: Selector, query: str, *, budget: int = 5, **changes: obje
     Raises:
         SettingsError: A setting is invalid, or the selector has no ``CapabilityIndex``.
     """
-    settings = {
-        "agents": max(AGENTS, budget),
-        "tools": budget,
-        "capability_weight": WEIGHT,
-        "cut": CUT,
-        "skills": 0,
-        **changes,
-    }
-    selection = selector.select(query, **settings)
+    known = {"agents": max(AGENTS, budget), "tools": budget, "capability_weight": WEIGHT, "cut": CUT, "skills": 0}
+    selection = selector.select(query, **{**known, **changes})
     likely = selection.trace.capabilities
     uses = {node.id: node.use for node in selection.trace.nodes if node.kind == "tool" and node.use > 0}
     uses |= {tool.id: tool.use for tool in selection.tools}

@@ -1,24 +1,105 @@
-"""The three interfaces of A-RAG as plain functions: search by words, search by meaning, read.
+"""The interfaces of A-RAG as functions and as tools of LangChain: search by words, search by meaning, read.
 
 Source: A-RAG (arXiv 2602.03442), section 3.2.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from heapq import nsmallest
+from itertools import islice
+from typing import Annotated, Any
 
 import numpy as np
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from pydantic import BeforeValidator, Field
 
 from callsheet.graphs import SettingsError
 from callsheet.graphs.text.arguments import listed
-from callsheet.retrievers.documents.indexing.chunk_store import Chunk, split_id
-from callsheet.retrievers.documents.indexing.document_index import DocumentIndex
-from callsheet.retrievers.documents.interface_results import Hit, Hits, Part, Reading
-from callsheet.retrievers.documents.phrases import plain
+from callsheet.graphs.text.words import tokens
+from callsheet.graphs.trust.policy import READ_ONLY
+from callsheet.retrievers.documents.chunk_store import Chunk, split_id
+from callsheet.retrievers.documents.document_index import DocumentIndex
+from callsheet.retrievers.documents.document_text import estimated_tokens, plain
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A chunk in a search result: its score (Eq. 1 or 3), matching sentences, abbreviated, and keywords in it."""
+
+    chunk: str
+    score: float
+    snippets: tuple[str, ...]
+    keywords: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """The text for a model."""
+        keywords = f" holds {', '.join(self.keywords)}" if self.keywords else ""
+        snippets = " … ".join(self.snippets) or "(no single sentence holds a keyword)"
+        return f"[{self.chunk}]{keywords}: {snippets}"
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """The result of a search: chunks, best first, and a note where there are none, or a limit applies."""
+
+    hits: tuple[Hit, ...]
+    note: str = ""
+
+    @property
+    def tokens(self) -> int:
+        """The retrieved tokens."""
+        return sum(estimated_tokens(snippet) for hit in self.hits for snippet in hit.snippets)
+
+    def __str__(self) -> str:
+        """The text for a model."""
+        return "\n".join((*map(str, self.hits), *([f"({self.note})"] if self.note else [])))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One chunk of a reading: its text, or why it is empty, its hash, if it exists, and its page, if it has one."""
+
+    chunk: str
+    text: str = ""
+    digest: str = ""
+    note: str = ""
+    page: int | None = None
+
+    def __str__(self) -> str:
+        """The text for a model."""
+        if not self.text:
+            return f"[{self.chunk}] ({self.note})"
+        where = f" (page {self.page})" if self.page else ""
+        return f"[{self.chunk}]{where}\n{self.text}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The result of reading: the chunks in the requested order, each with its neighbours, and a note for the caller."""
+
+    parts: tuple[Part, ...]
+    note: str = ""
+
+    @property
+    def read(self) -> dict[str, str]:
+        """Update of the context tracker: id -> digest of every chunk with text."""
+        return {part.chunk: part.digest for part in self.parts if part.text}
+
+    @property
+    def tokens(self) -> int:
+        """The retrieved tokens."""
+        return sum(estimated_tokens(part.text) for part in self.parts)
+
+    def __str__(self) -> str:
+        """The text for a model."""
+        return "\n\n".join((*map(str, self.parts), *([f"({self.note})"] if self.note else [])))
+
 
 TOP_K, MOST_HITS = 5, 20
 MOST_KEYWORDS, MOST_READ, MOST_NEIGHBOURS = 50, 10, 2
@@ -40,7 +121,7 @@ def keyword_search(
         top_k: Number of chunks, 1 to 20.
         sentences: Maximum number of snippets per chunk.
 
-    Source: A-RAG (arXiv 2602.03442), section 3.2, Eq. 1 and 2.
+    Source: A-RAG, Eq. 1 and 2.
 
     Raises:
         SettingsError: There is no keyword, or ``top_k`` is less than 1.
@@ -70,13 +151,9 @@ def semantic_search(index: DocumentIndex, query: str, *, top_k: int = TOP_K, sen
     A chunk's score is the cosine of its best sentence. Its snippets are this sentence and those of its others that are
     among the ``3 * top_k`` best of all.
 
-    Args:
-        index: The documents.
-        query: The query in plain language.
-        top_k: Number of chunks, 1 to 20.
-        sentences: Maximum number of snippets per chunk.
+    The arguments are those of ``keyword_search``.
 
-    Source: A-RAG (arXiv 2602.03442), section 3.2, Eq. 3.
+    Source: A-RAG, Eq. 3.
 
     Raises:
         SettingsError: The query is empty, or ``top_k`` is less than 1.
@@ -113,7 +190,7 @@ def chunk_read(
         neighbours: Number of chunks to read before and after each, 0 to 2.
         read: The context tracker: id -> digest of each chunk that was read. A chunk with a new text is read again.
 
-    Source: A-RAG (arXiv 2602.03442), section 3.2, chunk read and context tracker.
+    Source: A-RAG, chunk read and context tracker.
 
     Raises:
         SettingsError: No id is given, or ``neighbours`` is not 0, 1 or 2.
@@ -135,16 +212,9 @@ def search_and_read(
 ) -> Reading:
     """The whole text of the chunks nearest in meaning: the one tool of Naive A-RAG, and naive RAG if called once.
 
-    Args:
-        index: The documents.
-        query: The query.
-        top_k: Number of chunks, 1 to 10.
-        read: As in ``chunk_read``.
+    At most 10 chunks are read; ``read`` is as in ``chunk_read``, and errors are as in ``semantic_search``.
 
-    Source: A-RAG (arXiv 2602.03442), section 4.1, A-RAG (Naive).
-
-    Raises:
-        SettingsError: As ``semantic_search``.
+    Source: A-RAG, section 4.1, A-RAG (Naive).
     """
     result = semantic_search(index, query, top_k=top_k)
     if not result.hits:
@@ -166,14 +236,9 @@ def _limited(top_k: int) -> tuple[int, str]:
 def _keyword_hit(chunk: Chunk, score: float, keywords: Mapping[str, str], sentences: int) -> Hit:
     text = plain(chunk.text)
     contained = [key for key in keywords if key in text]
-    snippets: list[str] = []
-    for sentence in chunk.passage.sentences:
-        if len(snippets) >= sentences:
-            break
-        plain_sentence = plain(sentence)
-        if any(key in plain_sentence for key in contained):
-            snippets.append(_abbreviated(sentence, contained))
-    return Hit(chunk.id, score, tuple(snippets), tuple(keywords[key] for key in contained))
+    told = (s for s in chunk.passage.sentences if (words := plain(s)) and any(key in words for key in contained))
+    snippets = tuple(_abbreviated(sentence, contained) for sentence in islice(told, sentences))
+    return Hit(chunk.id, score, snippets, tuple(keywords[key] for key in contained))
 
 
 def _abbreviated(sentence: str, keys: Sequence[str] = ()) -> str:
@@ -218,3 +283,131 @@ def _nothing(index: DocumentIndex, why: str) -> str:
 
 def _joined(*notes: str) -> str:
     return "; ".join(filter(None, notes))
+
+
+NOT_FOUND = "The documents do not answer this."
+_HEADING = re.compile(r"^#{1,6}\s+")
+_MOST_QUOTES = 3
+_LEAST_SHARE = 1 / 3
+"""Minimum share of a question's words in a passage and the headings above it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A sentence of a chunk, with the heading above it, and the share of the question's words in both, 0 to 1."""
+
+    text: str
+    chunk: str
+    heading: str
+    share: float
+    cosine: float
+
+    def __str__(self) -> str:
+        """The sentence with its heading and its citation."""
+        return f"{f'{self.heading}: ' if self.heading else ''}{self.text} [{self.chunk}]"
+
+
+def best_passages(question: str, index: DocumentIndex, chunk_ids: Sequence[str]) -> list[Quote]:
+    """The passages of these chunks that hold most of a question's words, best first; none if all hold too few."""
+    found = [one for one in _quotes(question, index, chunk_ids) if one.share >= _LEAST_SHARE]
+    return sorted(found, key=lambda one: (-one.share, -one.cosine))[:_MOST_QUOTES]
+
+
+def _quotes(question: str, index: DocumentIndex, chunk_ids: Sequence[str]) -> Iterator[Quote]:
+    wanted, similar = set(tokens(question)), index.similar(question, also=chunk_ids)
+    place = {chunk: i for i, chunk in enumerate(similar.chunks)}
+    for chunk_id in dict.fromkeys(chunk_ids):
+        if (chunk := index.chunk(chunk_id)) is None or chunk_id not in place or not wanted:
+            continue
+        heading = ""
+        for at in range(similar.starts[place[chunk_id]], similar.starts[place[chunk_id] + 1]):
+            text = " ".join(chunk.passage.sentences[similar.places[at]].split())
+            if mark := _HEADING.match(text):
+                heading = text[mark.end() :]
+                continue
+            share = len(wanted & {*tokens(f"{heading} {text}")}) / len(wanted)
+            yield Quote(text, chunk_id, heading, share, float(similar.sentences[at]))
+
+
+def _as_list(value: object) -> object:
+    """A list, also if a model wrote one string, or a list as JSON."""
+    if not isinstance(value, str):
+        return value
+    try:
+        items = json.loads(value)
+    except ValueError:
+        return [value]
+    return items if isinstance(items, list) else [value]
+
+
+Keywords = Annotated[
+    list[str],
+    BeforeValidator(_as_list),
+    Field(description=f"Names, terms or phrases of one to three words, at most {MOST_KEYWORDS}."),
+]
+Many = Annotated[int, Field(description=f"How many chunks, 1 to {MOST_HITS}.")]
+Sought = Annotated[str, Field(description="What is looked for, as a question or a statement.")]
+Ids = Annotated[
+    list[str], BeforeValidator(_as_list), Field(description=f"Ids as the searches give them, at most {MOST_READ}.")
+]
+Around = Annotated[int, Field(description=f"Also read so many chunks before and after each, 0 to {MOST_NEIGHBOURS}.")]
+Result = tuple[str, dict[str, Any]]
+
+
+class DocumentTools:
+    """The interfaces to one index, for one conversation.
+
+    Each returns a text, and as artifact ``{"tokens": retrieved tokens, "chunks": [ids of chunks read now or before],
+    "read": {id: digest of those read now}}``. It raises a ``ToolException`` where the function raises a
+    ``SettingsError``.
+
+    Args:
+        index: The documents.
+        read: The context tracker, which ``chunk_read`` updates; a new one by default.
+        sentences: Maximum number of snippets per chunk.
+    """
+
+    def __init__(self, index: DocumentIndex, *, read: dict[str, str] | None = None, sentences: int = SENTENCES) -> None:
+        self._index = index
+        self._sentences = sentences
+        self.read: dict[str, str] = {} if read is None else read
+
+    def keyword_search(self, keywords: Keywords, top_k: Many = TOP_K) -> Result:
+        """Find chunks that hold these words to the letter, in any case; longer keywords count more. Gives chunk ids with the sentences that hold a keyword, not whole chunks. Best for names, numbers and terms; give several short keywords rather than a sentence."""  # noqa: E501 (models read it in one line)
+        return self._result(lambda: keyword_search(self._index, keywords, top_k=top_k, sentences=self._sentences))
+
+    def semantic_search(self, query: Sought, top_k: Many = TOP_K) -> Result:
+        """Find chunks by meaning, where the words of the documents are not known. Gives chunk ids with the sentences nearest to the query, not whole chunks."""  # noqa: E501 (models read it in one line)
+        return self._result(lambda: semantic_search(self._index, query, top_k=top_k, sentences=self._sentences))
+
+    def chunk_read(self, chunk_ids: Ids, neighbours: Around = 0) -> Result:
+        """Read chunks whole, before you answer from them. Ask for neighbours where a text begins or ends too early. A chunk that you have read before is not shown again."""  # noqa: E501 (models read it in one line)
+        return self._result(lambda: chunk_read(self._index, chunk_ids, neighbours=neighbours, read=self.read))
+
+    def search_and_read(self, query: Sought, top_k: Many = TOP_K) -> Result:
+        """Find the chunks nearest in meaning to a query and read them whole. A chunk that you have read before is not shown again."""  # noqa: E501 (models read it in one line)
+        return self._result(lambda: search_and_read(self._index, query, top_k=top_k, read=self.read))
+
+    def as_tools(self, *, naive: bool = False) -> list[BaseTool]:
+        """The three interfaces as LangChain tools, or the one tool of Naive A-RAG."""
+        three = (self.keyword_search, self.semantic_search, self.chunk_read)
+        return [
+            StructuredTool.from_function(
+                function,
+                description=function.__doc__,
+                response_format="content_and_artifact",
+                metadata={"annotations": dict(READ_ONLY)},
+            )
+            for function in ((self.search_and_read,) if naive else three)
+        ]
+
+    def _result(self, search: Any) -> Result:
+        try:
+            result: Hits | Reading = search()
+        except SettingsError as error:
+            raise ToolException(str(error)) from error
+        parts = result.parts if isinstance(result, Reading) else ()
+        read = result.read if isinstance(result, Reading) else {}
+        self.read.update(read)
+        chunks = [part.chunk for part in parts if part.digest]
+        return str(result), {"tokens": result.tokens, "chunks": chunks, "read": read}

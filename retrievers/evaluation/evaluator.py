@@ -15,10 +15,10 @@ from callsheet.graphs import Catalog, SettingsError
 from callsheet.graphs.text.sanitizing import counted
 from callsheet.retrievers.evaluation.labelled_queries import LabelledQuery, Wanted
 from callsheet.retrievers.evaluation.ranking_metrics import Gold, average_precision, complete, ndcg, recall
-from callsheet.retrievers.index.protocols import Progress
+from callsheet.retrievers.index.node_texts import Progress
 from callsheet.retrievers.retriever import AgentGraphRetriever
-from callsheet.retrievers.selection.budget import SchemaTokens
 from callsheet.retrievers.selection.result import Evidence, Selection
+from callsheet.retrievers.selection.selector import SchemaTokens
 
 AGENTS, TOOLS, MOST_CONFUSED = 5, 10, 20
 _AGENT_CUTS, _TOOL_CUTS, _SKILL_CUTS, _COMPLETE_CUT = (1, 3, 5), (1, 3, 5, 10), (1, 2), 10

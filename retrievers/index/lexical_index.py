@@ -13,19 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from callsheet.graphs.text.words import tokens
-from callsheet.retrievers.index.protocols import Node
+from callsheet.retrievers.index.node_texts import Node
 
 logging.getLogger("bm25s").setLevel(logging.WARNING)  # bm25s sets DEBUG, which fills the logs of servers
 
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """The result of a search by words.
-
-    Attributes:
-        scores: ``(n,)``, BM25 of every node; 0 for nodes without a word of the query.
-        coverage: Share of the query's words in the best node, each weighted by its rarity, 0 to 1.
-    """
+    """BM25 of every node, ``(n,)``, and the share of the query's words in the best, weighted by rarity, 0 to 1."""
 
     scores: NDArray[np.float32]
     coverage: float = 0.0
@@ -78,16 +73,8 @@ def inverse_frequency(n: int, count: int) -> float:
 
 
 def keyword_score(keywords: Iterable[str], text: str) -> int:
-    """The score of a text for keywords, by exact match.
-
-    ::
-
-        s(T) = sum over keywords k of count(k, T) * |k|
+    """The score of a text for distinct keywords in its case: the sum of ``count(k, T) * |k|``.
 
     Source: A-RAG (arXiv 2602.03442), Eq. 1; longer keywords have more weight.
-
-    Args:
-        keywords: Distinct keywords in the case of the text.
-        text: The text.
     """
     return sum(text.count(word) * len(word) for word in keywords)

@@ -1,15 +1,74 @@
-"""The texts of agents, tools and skills for embedding and for search by words."""
+"""The nodes of an index: agents, tools and skills with their texts, and the protocols of indexes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from callsheet.graphs import Agent, Catalog, Parameter, Skill, Tool, shown, split_name
 from callsheet.graphs.catalog.model import SKILLS
-from callsheet.retrievers.index.protocols import Node
+
+Span = tuple[int, int]
+"""Start and end of a part of a query, in characters."""
+
+Progress = Callable[[int, int], None]
+"""Called with the number of embedded texts and the number of all texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An agent, a tool or a skill in an index, with a text to embed, and one for search by words.
+
+    Attributes:
+        owner: Id of the owner of a tool; the own id of an agent or a skill.
+        views: More texts to embed, each with its weight; ``text`` has the rest of the weight, up to 1.
+    """
+
+    id: str
+    kind: Literal["agent", "tool", "skill"]
+    owner: str
+    text: str
+    words: str
+    views: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def bare(self) -> Node:
+        """The same node without its texts, which only the building of an index needs."""
+        return replace(self, text="", words="", views=())
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The numbers of nodes that an update changed."""
+
+    added: int = 0
+    updated: int = 0
+    removed: int = 0
+
+
+@runtime_checkable
+class VectorIndex(Protocol):
+    """Searches nodes by the meaning of their texts."""
+
+    def sync(self, nodes: Sequence[Node], progress: Progress | None = None) -> Changes:
+        """Updates the index to exactly these nodes; embeds only new texts.
+
+        If it is interrupted, the old state remains searchable, and the next call resumes.
+        """
+        ...
+
+    def scores(self, query: str, spans: Sequence[Span] = ()) -> NDArray[np.float32]:
+        """The cosines of every node with the query, and with these parts of it, ``(1 + len(spans), n)``.
+
+        Columns are in the order of the nodes. An index that does not compare all nodes gives the others the lowest.
+        """
+        ...
+
 
 RECIPE = "r3"
 _MAX_PARAMETERS, _MAX_OUTPUTS, _MAX_SENTENCE, _MAX_WORDS = 12, 6, 400, 4000

@@ -1,4 +1,4 @@
-"""Storage of vectors by the ids of their rows: in Chroma, or in memory."""
+"""Vectors by the ids of their rows: stored in Chroma or in memory, and multiplied with a query."""
 
 from __future__ import annotations
 
@@ -15,12 +15,82 @@ from numpy.typing import NDArray
 
 from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.graphs.storage import cache_folder, private_file
-from callsheet.retrievers.index.matrix import Vectors, precision
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
     from chromadb.api.models.Collection import Collection
     from chromadb.api.types import GetResult
+
+Vectors = NDArray[np.floating[Any]]
+"""``(n, d)`` in single or half precision."""
+LARGE = 20_000
+"""Number of rows above which vectors in memory have half precision, and products are estimated first."""
+_DIRECTIONS, _EXACT, _BLOCK = 96, 1_000, 8_192
+_GROUP = 64
+
+
+def precision(rows: int) -> type[np.float32] | type[np.float16]:
+    """The type of so many vectors in memory: half precision beyond 20,000, where it changes cosines by about 1e-5."""
+    return np.float32 if rows <= LARGE else np.float16
+
+
+def among_best(values: NDArray[np.float32], most: int) -> NDArray[np.intp]:
+    """Rows, in order, that include those of the best ``most`` values; few more if there are many values.
+
+    The best ``most`` maxima of groups of 64 are as many values; what is below the least of them is not among the best.
+    """
+    if len(values) <= most:
+        return np.arange(len(values))
+    groups = len(values) // _GROUP
+    maxima = values[: groups * _GROUP].reshape(groups, _GROUP).max(axis=1) if groups > most else values
+    return np.flatnonzero(values >= np.partition(maxima, -most)[-most])
+
+
+class Matrix:
+    """Products of all rows with a query: exact up to 20,000 rows, above that exact for the best rows.
+
+    Of a large matrix, the products are first estimated in the 96 directions in which its rows differ most (the leading
+    eigenvectors of their second moments), which takes a quarter of the time. Then at least the best 1,000 rows are
+    multiplied; the others keep the estimate. A query takes one thread (``vecdot``): a product by the threads of a BLAS
+    waits for all of them, up to a hundred times as long where the processors are busy.
+
+    Args:
+        rows: ``(n, d)``, as ``precision`` says.
+    """
+
+    def __init__(self, rows: Vectors) -> None:
+        self.rows = rows
+        self._directions: NDArray[np.float32] | None = None
+        if len(rows) > LARGE and rows.shape[1] > _DIRECTIONS:
+            moments = np.zeros((rows.shape[1], rows.shape[1]), np.float32)
+            for block in self._blocks():
+                moments += block.T @ block
+            _, vectors = np.linalg.eigh(moments)
+            self._directions = np.ascontiguousarray(vectors[:, -_DIRECTIONS:], np.float32)
+            self._projected = np.concatenate([block @ self._directions for block in self._blocks()])
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def products(self, queries: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The products of all rows with these queries ``(q, d)``, as ``(q, n) float32``."""
+        if self._directions is not None:
+            return np.stack([self._estimated(query, self._directions) for query in queries])
+        if self.rows.dtype == np.float32:
+            return np.stack([np.vecdot(self.rows, query) for query in queries])
+        return np.concatenate([block @ queries.T for block in self._blocks()]).T
+
+    def _blocks(self) -> Iterator[NDArray[np.float32]]:
+        for start in range(0, len(self.rows), _BLOCK):
+            block: NDArray[np.float32] = self.rows[start : start + _BLOCK].astype(np.float32, copy=False)
+            yield block
+
+    def _estimated(self, query: NDArray[np.float32], directions: NDArray[np.float32]) -> NDArray[np.float32]:
+        products: NDArray[np.float32] = np.vecdot(self._projected, query @ directions)
+        best = among_best(products, _EXACT)
+        products[best] = np.vecdot(np.asarray(self.rows[best], np.float32), query)
+        return products
+
 
 IN_MEMORY = ":memory:"
 PAGE = 256
@@ -30,11 +100,7 @@ _OPENINGS = itertools.count(1)
 
 
 def rows_of(name: str, where: str | Path | None) -> ChromaRows | MemoryRows:
-    """The rows of a collection.
-
-    Args:
-        name: Name of the collection.
-        where: A folder, an ``http(s)://`` address of ``chroma run``, or None for memory only.
+    """The rows of a collection in a folder, at an ``http(s)://`` address of ``chroma run``, or, for None, in memory.
 
     Raises:
         SettingsError: It is an address of something else.
@@ -50,15 +116,10 @@ def default_place() -> Path:
 class ChromaRows:
     """The rows of one collection. An id stands for its content for ever, so a row is added or deleted, never changed.
 
-    The place is opened when it is first used: Chroma costs more than a second.
-
-    Args:
-        name: Name of the collection.
-        where: A folder, or an ``http(s)://`` address of ``chroma run``.
+    The place, as for ``rows_of``, is opened when it is first used: Chroma costs more than a second.
 
     Attributes:
-        where: As given.
-        folder: The same, where it is a folder.
+        folder: The place, where it is a folder.
     """
 
     def __init__(self, name: str, where: str | Path) -> None:
@@ -73,10 +134,6 @@ class ChromaRows:
         found = self._collection.get(where=dict(metadata), include=["metadatas"])
         metadatas: Sequence[Mapping[str, Any]] = found["metadatas"] or []
         return dict(zip(found["ids"], metadatas, strict=True))
-
-    def count(self) -> int:
-        """How many rows there are."""
-        return self._collection.count()
 
     def ids(self) -> Iterator[str]:
         """The ids of all rows, read page by page."""
@@ -107,11 +164,9 @@ class ChromaRows:
             self._collection.delete(ids=list(ids[start : start + PAGE]))
 
     def vectors(self, ids: Sequence[str], metadata: Mapping[str, str] | None = None) -> Vectors:
-        """The vectors of these rows as ``(n, d)``, in the order of the ids.
+        """The vectors of these rows as ``(n, d)``, in the order of the ids; all of them must be there.
 
-        Args:
-            ids: All of them must be there.
-            metadata: Values that all of these rows have, and few others: they are then read in one go.
+        Metadata that all of these rows have, and few others, lets them be read in one go.
         """
         if not ids:
             return np.zeros((0, 1), np.float32)
@@ -125,11 +180,7 @@ class ChromaRows:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Keeps other processes from writing to the same collection of the same folder.
-
-        Raises:
-            SettingsError: Another one has been at it for ten minutes.
-        """
+        """Keeps other processes from writing to the same collection of the same folder, as ``exclusive`` does."""
         if self.folder is None:
             yield
             return
@@ -142,11 +193,7 @@ class ChromaRows:
 
     @property
     def _collection(self) -> Collection:
-        """The collection.
-
-        Raises:
-            SettingsError: The place cannot be opened.
-        """
+        """The collection, which raises a ``SettingsError`` if its place cannot be opened."""
         if self._opened is None:
             self._opened = self._open()
         return self._opened
@@ -195,12 +242,9 @@ class ChromaRows:
 
 
 class MemoryRows:
-    """The same rows as ``ChromaRows``, in a dictionary that ends with its owner.
+    """The same as ``ChromaRows``, in a dictionary that ends with its owner.
 
     A collection of Chroma in memory takes 2.7 MB, which Chroma keeps until the process ends.
-
-    Attributes:
-        where, folder: None, as for ``ChromaRows`` without a folder.
     """
 
     where = folder = None
@@ -209,15 +253,11 @@ class MemoryRows:
         self._rows: dict[str, tuple[Vectors, int, Mapping[str, str]]] = {}  # an array and the place in it
 
     def held(self, metadata: Mapping[str, str]) -> dict[str, Mapping[str, Any]]:
-        """The rows with these values among their metadata: id -> all of their metadata."""
+        """As in ``ChromaRows``, like all the others."""
         return {row: told for row, (_, _, told) in [*self._rows.items()] if metadata.items() <= told.items()}
 
-    def count(self) -> int:
-        """How many rows there are."""
-        return len(self._rows)
-
     def ids(self) -> Iterator[str]:
-        """The ids of all rows."""
+        """As in ``ChromaRows``."""
         return iter([*self._rows])
 
     def missing(self, ids: Sequence[str]) -> list[str]:
@@ -252,7 +292,7 @@ class MemoryRows:
 
 
 def is_url(where: str | Path) -> bool:
-    """Whether a place is the address of ``chroma run`` rather than a folder.
+    """Whether a place is an ``http(s)://`` address rather than a folder.
 
     Raises:
         SettingsError: It is an address of something else.
@@ -301,13 +341,9 @@ _ZEROS = bytes(1_048_576)
 
 
 def clear_unused_slots(folder: Path) -> None:
-    """Overwrites the unused slots of all HNSW files of a folder of Chroma with zeros; they are never read.
+    """Overwrites the unused slots of all HNSW files of a folder of Chroma with zeros: they hold memory of the process.
 
-    Args:
-        folder: A folder that nobody writes to at the same time.
-
-    Raises:
-        OSError: A file cannot be written.
+    Nobody may write to the folder at the same time.
     """
     for header in folder.glob("*/header.bin"):
         content = header.read_bytes()

@@ -23,10 +23,8 @@ from callsheet.graphs import (
 from callsheet.graphs.dependencies import Outcomes
 from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
 from callsheet.retrievers.index.lexical_index import LexicalIndex
-from callsheet.retrievers.index.node_texts import IDENTIFIER, Identifiers
-from callsheet.retrievers.index.protocols import Node, VectorIndex
+from callsheet.retrievers.index.node_texts import IDENTIFIER, Identifiers, Node, VectorIndex
 from callsheet.retrievers.papers.agent_graph import agent_as_a_graph
-from callsheet.retrievers.selection.query_units import Unit, spans_of, units_of
 from callsheet.retrievers.selection.result import Ranked
 from callsheet.retrievers.selection.scoring import (
     Rows,
@@ -41,22 +39,14 @@ from callsheet.retrievers.selection.scoring import (
     shortlisted,
     with_context,
 )
+from callsheet.retrievers.selection.select_settings import Unit, spans_of, units_of
 
 if TYPE_CHECKING:
     from callsheet.retrievers.selection.select_settings import SelectSettings
 
 
 class Ranker:
-    """Ranks the agents and tools of one catalog.
-
-    Args:
-        catalog: The agents and tools.
-        nodes: The nodes of both indexes.
-        vectors: The index for search by meaning.
-        lexical: The index for search by words.
-        capabilities: The capabilities of the tools; required if ``capability_weight`` is not 0.
-        outcomes: Returns the outcomes of earlier calls by tool.
-    """
+    """Ranks the agents and tools of one catalog; the arguments are those of ``Selector``."""
 
     def __init__(
         self,
@@ -85,11 +75,7 @@ class Ranker:
 
     @property
     def capabilities(self) -> CapabilityIndex:
-        """The capabilities of the tools.
-
-        Raises:
-            SettingsError: There is no ``CapabilityIndex``.
-        """
+        """The capabilities of the tools; a ``SettingsError`` if there is no ``CapabilityIndex``."""
         if self._capabilities is None:
             raise SettingsError("capabilities are not known: give the Selector a CapabilityIndex")
         return self._capabilities

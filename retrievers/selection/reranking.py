@@ -39,16 +39,10 @@ class Reranker(Protocol):
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> Sequence[Document]:
-        """The documents in their new order.
+        """Some or all of the documents, best first; missing ones are appended.
 
-        Args:
-            documents: Tools, best first: agent, name, description and parameters in the text; ``id``, ``agent`` and
-                ``score`` in the metadata. The ``id`` identifies the tool.
-            query: The request.
-            callbacks: LangChain callbacks for tracing.
-
-        Returns:
-            Some or all of them, best first; missing ones are appended.
+        A document is a tool: agent, name, description and parameters in the text; ``id``, ``agent`` and ``score`` in
+        the metadata.
         """
         ...
 
@@ -62,11 +56,8 @@ class Order(BaseModel):
 class ChatModelReranker:
     """A chat model as a reranker, by structured output.
 
-    It cannot add or remove tools: unknown and repeated ids are ignored, missing ids follow in their old order.
-
-    Args:
-        model: A chat model with structured output.
-        prompt: The system prompt; the request and the tools follow in another message.
+    It cannot add or remove tools: unknown and repeated ids are ignored, missing ids follow in their old order. The
+    request and the tools follow the prompt in another message.
     """
 
     def __init__(self, model: BaseChatModel, *, prompt: str = PROMPT) -> None:
@@ -98,12 +89,7 @@ class ChatModelReranker:
 
 @dataclass(frozen=True, slots=True)
 class Reranked:
-    """Tools after reranking.
-
-    Attributes:
-        tools: The tools in their new order, with the values of ``use`` sorted from the largest.
-        summary: What reordered them, or why they were not reordered.
-    """
+    """Tools in their new order, with the largest ``use`` first, and what reordered them, or why nothing did."""
 
     tools: tuple[PickedTool, ...]
     summary: str
@@ -116,14 +102,7 @@ def rerank_tools(
     """The first tools of a ranking in the order of a reranker, then the others.
 
     A dependency that now ranks above the tool that needs it counts as its own candidate. If the reranker fails, the
-    order does not change.
-
-    Args:
-        query: The request.
-        candidates: Tools, best first.
-        reranker: The reranker.
-        catalog: The catalog of the tools.
-        most: Maximum number of tools that the reranker is shown.
+    order does not change. It is shown the first ``most`` tools.
     """
     name = type(reranker).__name__
     first: dict[str, PickedTool] = {}

@@ -10,11 +10,11 @@ import numpy as np
 
 from callsheet.graphs.dependencies import Outcomes
 from callsheet.graphs.text.sanitizing import counted
-from callsheet.retrievers.selection.query_units import Unit
 from callsheet.retrievers.selection.scoring import Scores, best_rows, ranks_of
+from callsheet.retrievers.selection.select_settings import Unit
 
 if TYPE_CHECKING:
-    from callsheet.retrievers.index.protocols import Node
+    from callsheet.retrievers.index.node_texts import Node
 
 _TRACED = 50
 _UNKNOWN = Outcomes()
@@ -27,17 +27,11 @@ class Ranked:
     """The ranking of all agents and tools for one query; rows are in the order of the nodes.
 
     Attributes:
-        units: The units of the query.
-        cosines: ``(n,)``, cosine of every node with the whole query.
-        words: ``(n,)``, BM25 of every node for the whole query.
+        cosines, words, scores: ``(n,)``, cosine, BM25 and score of every node for the whole query.
         coverage: Share of the query's words in the best match by words.
-        scores: ``(n,)``, score of every node for the whole query.
         strength: The best score of an agent for the query or a clause of it.
-        agents: Rows of agents, best first, with their scores.
-        tools: Rows of tools, best first.
-        use: Row of a tool -> its expected use.
-        source: Row of a tool -> the row of the candidate that depends on it, or its own row.
-        skills: Rows of the skills that fit, best first, with their scores.
+        agents, tools, skills: Rows, best first, with the scores of agents, and of the skills that fit.
+        use, source: Row of a tool -> its expected use, and the row of the candidate that depends on it, or its own.
         outcomes: Outcomes of earlier calls by tool.
         likely: Likelihood of each capability, by column; None if capabilities are not used.
     """
@@ -59,19 +53,14 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The scores of one node.
+    """The scores of one agent, tool or skill.
 
     Attributes:
-        id: The agent, tool or skill.
-        kind: ``agent``, ``tool`` or ``skill``.
         score: The score of the ranking.
-        cosine: Similarity in meaning.
-        cosine_rank: Rank by cosine, from 1.
-        words: BM25 score; None if the node shares no word with the query.
-        words_rank: Rank by BM25, from 1.
+        cosine, cosine_rank: Similarity in meaning, and the rank by it, from 1.
+        words, words_rank: BM25 score, and the rank by it; None if the node shares no word with the query.
         use: Expected use of a tool, over all units of the query.
-        calls: How many earlier calls of the tool are known.
-        failed: How many of them failed.
+        calls, failed: How many earlier calls of the tool are known, and how many of them failed.
     """
 
     id: str
@@ -91,7 +80,6 @@ class PickedTool:
     """A selected tool.
 
     Attributes:
-        id: Its id.
         score: Its score for the whole query, from its similarity, its words and its agent.
         via: Ids along the path of dependencies, from the tool that needs it, or the skill that names it, to itself;
             only itself if the search found it.
@@ -110,13 +98,7 @@ class PickedTool:
 
 @dataclass(frozen=True, slots=True)
 class PickedAgent:
-    """A selected agent with its tools.
-
-    Attributes:
-        id: Its id.
-        score: The score of the ranking.
-        tools: Its own tools, and tools of any agent that they depend on, best first.
-    """
+    """A selected agent, with its own tools and tools of any agent that they depend on, best first."""
 
     id: str
     score: float
@@ -125,13 +107,7 @@ class PickedAgent:
 
 @dataclass(frozen=True, slots=True)
 class PickedSkill:
-    """A selected skill.
-
-    Attributes:
-        id: Its id.
-        score: Its score for the unit of the query that it fits best, on the scale of tools.
-        tools: Ids of the tools that it names and that are selected.
-    """
+    """A selected skill, with its score on the scale of tools, and the ids of the selected tools that it names."""
 
     id: str
     score: float
@@ -152,12 +128,9 @@ class Trace:
     """An explanation of a selection.
 
     Attributes:
-        settings: The settings of the selection.
-        units: The units of the query: the whole query, its clauses, implied steps.
         strength: The best score of an agent; below ``threshold`` nothing fits.
         coverage: Share of the query's words in the best match by words, 0 to 1.
-        nodes: The best nodes, with the selected tools.
-        cut: Candidates that were not selected.
+        nodes, cut: The best nodes, with the selected tools, and candidates that were not selected.
         reranked: What reordered the tools, or why they were not reordered; empty without a reranker.
         policy: What a policy hides; empty if it hides nothing.
         capabilities: Likelihoods of capabilities from .1, highest first; empty if capabilities are not used.
@@ -176,14 +149,10 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The selected agents and tools for one query.
+    """The selected agents, each with its tools, and the selected skills for one query, best first.
 
-    Attributes:
-        query: The query.
-        agents: The agents, best first, each with its tools; at the end, agents of tools that a selected skill names.
-        verdict: ``nothing_fits`` if even the best agent or skill scores below the threshold.
-        trace: The explanation.
-        skills: The skills, best first.
+    Agents of tools that a selected skill names are at the end. The verdict is ``nothing_fits`` if even the best agent
+    or skill scores below the threshold.
     """
 
     query: str

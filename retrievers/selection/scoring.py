@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from callsheet.retrievers.index.matrix import among_best
+from callsheet.retrievers.index.rows import among_best
 from callsheet.retrievers.selection.select_settings import SelectSettings
 
 Scores = NDArray[np.float32]

@@ -1,26 +1,97 @@
-"""The settings of a selection."""
+"""What is asked of a selection: the units of the query, and the settings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Literal
+from typing import Any, Literal, get_args
 
 from callsheet.graphs import SettingsError
+from callsheet.graphs.text.clauses import clause_spans
+from callsheet.retrievers.index.node_texts import Span
 from callsheet.retrievers.papers.agent_graph import PUBLISHED_WEIGHTS
 from callsheet.retrievers.papers.rank_fusion import RRF_K
 
+UnitKind = Literal["query", "clause", "implied"]
+_BEFORE = 400  # characters before a path that are searched for the beginning of its sentence
+_WEIGHT, _IMPLIED_WEIGHT = 0.9, 0.45  # how likely a unit is a step
+
+_URL = re.compile(r"https?://\S+|\bwww\.\S+")
+_EXTENSION = "md|txt|csv|tsv|json|pdf|xlsx?|docx?|pptx?|html?|png|jpe?g|gif|svg|xml|ya?ml|zip|wav|mp3|mp4|py|ts|js"
+_PATH = re.compile(
+    rf"(?<![\w:/.])(?:~|\.{{1,2}})?/[\w.~-]+(?:/[\w.~-]+)*|\b[\w-]{{1,100}}\.(?:{_EXTENSION})\b", re.IGNORECASE
+)
+_SENTENCE_END = re.compile(r"[.!?]\s")
+_MAKING = re.compile(
+    r"\b(?:sav(?:e|ed|ing)|writ(?:e|ing|ten)|stor(?:e|ed|ing)|export(?:ed|ing)?|output|put|generat(?:e|ed|ing)"
+    r"|creat(?:e|ed|ing)|make|draft|record|download(?:ed)?|produc(?:e|ed|ing)|compile)\b",
+    re.IGNORECASE,
+)
+_COPYING = re.compile(r"\b(?:cop(?:y|ied|ying)|mov(?:e|ed|ing)|append(?:ed|ing)?|add(?:ed|ing)?)\b", re.IGNORECASE)
+_RELATIVE_DATE = re.compile(
+    r"\b(?:today|tomorrow|tonight|yesterday|now|(?:next|this|last|past|coming)\s+(?:week|month|year|weekend"
+    r"|monday|tuesday|wednesday|thursday|friday|saturday|sunday|\d+\s*\w+))\b",
+    re.IGNORECASE,
+)
+IMPLIED: Mapping[str, str] = {
+    "write": "write a file: save text content to a file at a path",
+    "read": "read the content of a file at a path",
+    "fetch": "fetch a web page from a url",
+    "time": "get the current date and time",
+}
+"""Implied steps by name, with the words to search for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One unit of a query, with the probability that it is a step, 0 to 1, and its place; None for an implied step."""
+
+    text: str
+    kind: UnitKind
+    weight: float = _WEIGHT
+    span: Span | None = None
+
+
+def units_of(query: str, *, implied: bool = True) -> tuple[Unit, ...]:
+    """The whole query, then its clauses if there are several, then the implied steps."""
+    clauses = [Unit(query[a:b].strip(), "clause", span=(a, b)) for a, b in clause_spans(query)]
+    steps = [Unit(IMPLIED[name], "implied", _IMPLIED_WEIGHT) for name in implied_steps(query)] if implied else []
+    return (Unit(query, "query", span=(0, len(query))), *clauses, *steps)
+
+
+def implied_steps(query: str) -> list[str]:
+    """The steps that the query implies, as keys of ``IMPLIED``.
+
+    A path is written if the sentence before it has a verb of making, or one of copying and then *to* before the path;
+    otherwise it is read. A URL is fetched; a relative date needs the current date.
+    """
+    steps: dict[str, None] = {}
+    addresses = [match.span() for match in _URL.finditer(query)]
+    for path in _PATH.finditer(query):
+        if not any(start <= path.start() < end for start, end in addresses):
+            sentence = _SENTENCE_END.split(query[max(0, path.start() - _BEFORE) : path.start()])[-1]
+            steps["write" if _makes(sentence) else "read"] = None
+    if addresses:
+        steps["fetch"] = None
+    if _RELATIVE_DATE.search(query):
+        steps["time"] = None
+    return list(steps)
+
+
+def _makes(before: str) -> bool:
+    """Whether the words before a path say that it is written."""
+    into = before.casefold().rstrip(" \"'“`").endswith((" to", " into"))
+    return bool(_MAKING.search(before) or (into and _COPYING.search(before)))
+
+
+def spans_of(units: Sequence[Unit]) -> list[Span]:
+    """The spans of the clauses among the units."""
+    return [unit.span for unit in units if unit.kind == "clause" and unit.span]
+
+
 Ranking = Literal["scores", "agent_as_a_graph"]
 Expansion = Literal["expected_use", "graph_rag_tool_fusion"]
-_SHARES = (
-    "tool_dependency",
-    "parameter_dependency",
-    "listing",
-    "proposed",
-    "capability_weight",
-    "capability_sure",
-    "floor",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,22 +173,10 @@ class SelectSettings:
     direct_first: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("agents", "tools", "max_query", "candidates", "rerank", "pool", "rrf_k", "expand"):
-            _check_at_least(1, name, getattr(self, name))
-        _check_at_least(0, "skills", self.skills)
-        if self.schema_tokens is not None:
-            _check_at_least(1, "schema_tokens", self.schema_tokens)
-        for name in _SHARES:
-            if not 0 <= getattr(self, name) <= 1:
-                raise SettingsError(f"{name} must be between 0 and 1, not {getattr(self, name)!r}")
-        if not self.cut >= 0:
-            raise SettingsError(f"cut must be 0 or more, not {self.cut!r}")
-        if not self.temperature > 0:
-            raise SettingsError(f"temperature must be above 0, not {self.temperature!r}")
-        if isinstance(self.without, str):  # type: ignore[unreachable]
-            raise SettingsError(f"without must be a sequence of agent ids, not the text {self.without!r}")
-        _check_one_of("ranking", self.ranking, ("scores", "agent_as_a_graph"))
-        _check_one_of("expansion", self.expansion, ("expected_use", "graph_rag_tool_fusion"))
+        for what, names, holds in _CHECKS:
+            for name in names:
+                if not holds(value := getattr(self, name)):
+                    raise SettingsError(f"{name} must be {what}, not {value!r}")
 
     def changed(self, changes: Mapping[str, object]) -> SelectSettings:
         """The settings with these changes.
@@ -135,24 +194,20 @@ class SelectSettings:
 
 
 _NAMES = tuple(field.name for field in fields(SelectSettings))
-
-
-def text_query(query: object) -> str:
-    """The query, if it is a text.
-
-    Raises:
-        SettingsError: It is not a text.
-    """
-    if not isinstance(query, str):
-        raise SettingsError(f"the query must be a text such as 'convert 3 miles to km', not {type(query).__name__}")
-    return query
-
-
-def _check_at_least(least: int, name: str, value: object) -> None:
-    if not isinstance(value, int) or value < least:
-        raise SettingsError(f"{name} must be a whole number of at least {least}, not {value!r}")
-
-
-def _check_one_of(name: str, value: object, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise SettingsError(f"{name} must be {' or '.join(map(repr, known))}, not {value!r}")
+_COUNTS = ("agents", "tools", "max_query", "candidates", "rerank", "pool", "rrf_k", "expand")
+_SHARES = "tool_dependency parameter_dependency listing proposed capability_weight capability_sure floor".split()
+_CHECKS: Sequence[tuple[str, Sequence[str], Callable[[Any], bool]]] = (
+    ("a whole number of at least 1", _COUNTS, lambda value: isinstance(value, int) and value >= 1),
+    ("a whole number of at least 0", ["skills"], lambda value: isinstance(value, int) and value >= 0),
+    (
+        "a whole number of at least 1",
+        ["schema_tokens"],
+        lambda value: value is None or (isinstance(value, int) and value >= 1),
+    ),
+    ("between 0 and 1", _SHARES, lambda value: 0 <= value <= 1),
+    ("0 or more", ["cut"], lambda value: value >= 0),
+    ("above 0", ["temperature"], lambda value: value > 0),
+    ("a sequence of ids", ["without", "wanted"], lambda value: not isinstance(value, str)),
+    (" or ".join(map(repr, get_args(Ranking))), ["ranking"], get_args(Ranking).__contains__),
+    (" or ".join(map(repr, get_args(Expansion))), ["expansion"], get_args(Expansion).__contains__),
+)

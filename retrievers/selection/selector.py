@@ -1,24 +1,26 @@
-"""Selects agents and tools for a query, within a budget."""
+"""Selects agents and tools for a query, within a budget of tools and of tokens of their schemas."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
-from callsheet.graphs import Catalog, Reached, View, evidence, required
+from callsheet.graphs import Catalog, Reached, SettingsError, Tool, View, evidence, required, shown, shown_schema
 from callsheet.graphs.dependencies import Outcomes
 from callsheet.graphs.dependencies.traversal import required_paths
 from callsheet.graphs.text.arguments import bounded
 from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
+from callsheet.retrievers.index.embedding import shared_tokenizer
 from callsheet.retrievers.index.lexical_index import LexicalIndex
-from callsheet.retrievers.index.node_texts import nodes_of
-from callsheet.retrievers.index.protocols import Node, PartOfIndex, VectorIndex
+from callsheet.retrievers.index.node_texts import Node, VectorIndex, nodes_of
+from callsheet.retrievers.index.vector_indexes import PartOfIndex
 from callsheet.retrievers.papers.tool_fusion import graph_rag_tool_fusion
-from callsheet.retrievers.selection.budget import Budget, SchemaTokens
 from callsheet.retrievers.selection.ranking import Ranker
 from callsheet.retrievers.selection.reranking import Reranker, in_places, rerank_tools
 from callsheet.retrievers.selection.result import (
+    Cut,
     PickedAgent,
     PickedSkill,
     PickedTool,
@@ -27,7 +29,89 @@ from callsheet.retrievers.selection.result import (
     Trace,
     evidence_of,
 )
-from callsheet.retrievers.selection.select_settings import SelectSettings, text_query
+from callsheet.retrievers.selection.select_settings import SelectSettings
+
+
+class SchemaTokens:
+    """Counts the tokens of tools in the form that a model is shown; counts are cached.
+
+    The tokenizer is that of the embedded model (WordPiece, 30,522 words), so a count is an approximation: other models
+    have other vocabularies. The share of a selection in the whole catalog is more reliable than the number.
+    """
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._counts: dict[str, int] = {}
+
+    def count(self, tools: Iterable[str]) -> int:
+        """The tokens of these tools together, by id."""
+        ids = list(tools)
+        new = [tool for tool in dict.fromkeys(ids) if tool not in self._counts]
+        texts = [openai_form(self._catalog.tool(tool)) for tool in new]
+        encodings = shared_tokenizer().encode_batch(texts, add_special_tokens=False)
+        self._counts.update(zip(new, (len(encoding.ids) for encoding in encodings), strict=True))
+        return sum(self._counts[tool] for tool in ids)
+
+    def same(self, tool: str, others: Iterable[str]) -> str:
+        """The first of the other tools that a model is shown in the same form, by id; empty if there is none."""
+        own = self._catalog.tool(tool)
+        namesakes = (self._catalog.tool(other) for other in others if other != tool and other.endswith(f"/{own.name}"))
+        return next((one.id for one in namesakes if openai_form(one) == openai_form(own)), "")
+
+
+@dataclass(slots=True)
+class Budget:
+    """The tools selected so far, each with the agent that it is selected for, and those that did not fit, by id."""
+
+    tools: int
+    schema_tokens: int | None
+    count: SchemaTokens
+    taken: dict[str, tuple[str, PickedTool]] = field(default_factory=dict)
+    cut: dict[str, Cut] = field(default_factory=dict)
+
+    @property
+    def full(self) -> bool:
+        """Whether the maximum number of tools is reached."""
+        return len(self.taken) >= self.tools
+
+    def offer(self, agent: str, group: Sequence[PickedTool]) -> None:
+        """Adds all of these tools for an agent, or none; of the first group, as many as fit."""
+        new = list({tool.id: tool for tool in group if tool.id not in self.taken}.values())
+        if not new:
+            return
+        excess = self._excess(new)
+        while excess and not self.taken and len(new) > 1:
+            self.leave_out(new.pop(), excess)
+            excess = self._excess(new)
+        for tool in new:
+            if excess:
+                self.leave_out(tool, excess)
+            else:
+                self.taken[tool.id] = (agent, tool)
+                self.cut.pop(tool.id, None)
+
+    def leave_out(self, tool: PickedTool, why: str) -> None:
+        """Records why a tool is left out; the first reason stays."""
+        self.cut.setdefault(tool.id, Cut(tool.id, tool.score, why))
+
+    def _excess(self, new: Sequence[PickedTool]) -> str:
+        """Why these tools do not fit; empty if they do."""
+        room = self.tools - len(self.taken)
+        if len(new) > room:
+            few = room and len(new) > 1
+            return f"only {room} left, with its requirements {len(new)}" if few else "the budget is spent"
+        if self.schema_tokens is None:
+            return ""
+        cost = self.count.count([*self.taken, *(tool.id for tool in new)])
+        return f"{cost} tokens of schemas, {self.schema_tokens} are allowed" if cost > self.schema_tokens else ""
+
+
+def openai_form(tool: Tool) -> str:
+    """A tool as compact JSON in OpenAI's form: name, description and JSON Schema."""
+    schema = shown_schema(tool.input_schema)
+    function = {"name": tool.name, "description": shown(tool.description), "parameters": schema}
+    return json.dumps({"type": "function", "function": function}, ensure_ascii=False, separators=(",", ":"))
+
 
 _MAX_CUT = 10
 
@@ -71,11 +155,7 @@ class Selector:
 
     @property
     def capabilities(self) -> CapabilityIndex:
-        """The capabilities of the tools.
-
-        Raises:
-            SettingsError: There is no ``CapabilityIndex``.
-        """
+        """The capabilities of the tools; a ``SettingsError`` if there is no ``CapabilityIndex``."""
         return self._ranker.capabilities
 
     def within(self, view: View) -> Selector:
@@ -106,16 +186,16 @@ class Selector:
         budget. So a required tool is never cut before a weaker one. A tool of an agent that is not selected is
         included only if a selected tool depends on it.
 
-        Args:
-            query: The request, in any words.
-            changes: Fields of ``SelectSettings`` for this call.
+        Changes are fields of ``SelectSettings`` for this call.
 
         Raises:
             SettingsError: The query is not a text, or a setting is unknown or invalid.
             RequestError: The query is too long.
         """
         settings = self.settings.changed(changes)
-        query = bounded(text_query(query), settings.max_query, "max_query")
+        if not isinstance(query, str):
+            raise SettingsError(f"the query must be a text such as 'convert 3 miles to km', not {type(query).__name__}")
+        query = bounded(query, settings.max_query, "max_query")
         if not query.strip() or not self._ranker.nodes:
             return Selection(query, trace=Trace(settings=settings.to_dict(), policy=self._policy_summary))
         ranked = self._ranker.rank(query, settings)
@@ -256,10 +336,8 @@ class Selector:
 
     def _offer(self, budget: Budget, agent: str, tool: PickedTool, ranked: Ranked) -> None:
         """Adds a tool with everything that it requires, whatever the rank."""
-        along = (
-            self._tool(self._ranker.row[path[-1]], ranked, (*tool.via[:-1], *path), needed=True)
-            for path in required_paths(self.catalog, tool.id)
-        )
+        paths = ((*tool.via[:-1], *path) for path in required_paths(self.catalog, tool.id))
+        along = (self._tool(self._ranker.row[path[-1]], ranked, path, needed=True) for path in paths)
         budget.offer(agent, [tool, *along])
 
     def _owner(self, row: int) -> str:

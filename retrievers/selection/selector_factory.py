@@ -8,21 +8,20 @@ import re
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 from callsheet.graphs import Catalog, CatalogError, Loaded, SettingsError, Taxonomy, default_taxonomy
 from callsheet.graphs.dependencies import ObservationLog, OutcomeLog, Seen, following
 from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
-from callsheet.retrievers.index.chroma_index import ChromaIndex
-from callsheet.retrievers.index.embedding.providers import Embedder
+from callsheet.retrievers.index.embedding import Embedder
 from callsheet.retrievers.index.lexical_index import LexicalIndex
-from callsheet.retrievers.index.node_texts import RECIPE, nodes_of
-from callsheet.retrievers.index.protocols import Changes, Progress, VectorIndex, VectorStoreIndex
+from callsheet.retrievers.index.node_texts import RECIPE, Changes, Progress, VectorIndex, nodes_of
 from callsheet.retrievers.index.rows import IN_MEMORY, default_place, is_url
+from callsheet.retrievers.index.vector_indexes import ChromaIndex, VectorStoreIndex
 from callsheet.retrievers.inference import with_inferred
 from callsheet.retrievers.selection.reranking import Reranker
 from callsheet.retrievers.selection.select_settings import SelectSettings
@@ -35,22 +34,12 @@ _LOG = logging.getLogger(__name__)
 _REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
-@runtime_checkable
-class ForkableIndex(Protocol):
-    """An index that can be updated in a copy, so that searches do not wait."""
-
-    def fork(self) -> VectorIndex:
-        """A copy over the same storage; its ``sync`` does not change the results of the original."""
-        ...
-
-
 @dataclass(slots=True)
-class Assembly:
+class SelectorFactory:
     """Makes selectors over one index.
 
     Attributes:
         embeddings: The embedder, if the index does not name its own.
-        taxonomy: The capabilities that tools can have.
         learned: Whether observations of earlier runs are used.
         source: The catalog as it was loaded, without inferred dependencies.
         making: Held while a selector is made.
@@ -86,32 +75,18 @@ class Assembly:
     def next(self, loaded: Loaded, progress: Progress | None = None) -> Iterator[tuple[Selector, Changes]]:
         """The selector for a new state of the catalog, to replace the old one within the block.
 
-        Meanwhile, searches use the old state; they wait only if the index cannot be forked.
+        Meanwhile, searches use the old state; they wait only if the index cannot be updated in a copy, its ``fork()``.
         """
-        with self.making:
-            if isinstance(self.index, ForkableIndex):
-                index = self.index.fork()
-                yield self._made(index, loaded, progress)
-                self.index = index
-            else:
-                with self._searching:
-                    yield self._made(self.index, loaded, progress)
+        with self.making, self.searching():
+            index = self.index.fork() if hasattr(self.index, "fork") else self.index
+            yield self._made(index, loaded, progress)
+            self.index = index
 
-    @contextmanager
-    def searching(self) -> Iterator[None]:
+    def searching(self) -> AbstractContextManager[object]:
         """Protects a search from an update of the same index."""
-        if isinstance(self.index, ForkableIndex):
-            yield
-        else:
-            with self._searching:
-                yield
+        return nullcontext() if hasattr(self.index, "fork") else self._searching
 
     def _made(self, index: VectorIndex, loaded: Loaded, progress: Progress | None) -> tuple[Selector, Changes]:
-        made = self._assembled(index, loaded, progress)
-        _return_freed_memory()
-        return made
-
-    def _assembled(self, index: VectorIndex, loaded: Loaded, progress: Progress | None) -> tuple[Selector, Changes]:
         self.source = catalog = loaded.catalog
         learned = self.learned and (self.settings is None or self.settings.learned)
         if self.settings is None or self.settings.proposed:
@@ -119,19 +94,13 @@ class Assembly:
             catalog = with_inferred(catalog, rejected=loaded.rejected, cache=self._cache, seen=seen)
         nodes = nodes_of(loaded.catalog)  # after the inference, whose memory they reuse
         changes = index.sync(nodes, progress)
-        names = [node.id for node in nodes]
+        names, bare, lexical = [node.id for node in nodes], [node.bare for node in nodes], LexicalIndex(nodes)
         capabilities = CapabilityIndex(catalog, index, names, self.taxonomy, embeddings=self.embeddings)
-        lexical = LexicalIndex(nodes)
-        selector = Selector(
-            catalog,
-            index,
-            lexical,
-            self.settings,
-            nodes=[node.bare for node in nodes],
-            reranker=self.reranker,
-            capabilities=capabilities,
-            outcomes=following(OutcomeLog(), loaded.catalog) if learned else dict,
-        )
+        outcomes = following(OutcomeLog(), loaded.catalog) if learned else dict
+        more: dict[str, Any] = {"reranker": self.reranker, "capabilities": capabilities, "outcomes": outcomes}
+        selector = Selector(catalog, index, lexical, self.settings, nodes=bare, **more)
+        del nodes
+        _return_freed_memory()
         return selector, changes
 
 
@@ -150,7 +119,7 @@ def _seen() -> Mapping[Seen, int]:
         return {}
 
 
-def assembly_of(
+def selector_factory(
     loaded: Loaded,
     embedder: Embedder,
     *,
@@ -158,14 +127,11 @@ def assembly_of(
     settings: SelectSettings | None = None,
     reranker: Reranker | None = None,
     taxonomy: Taxonomy | None = None,
-) -> Assembly:
-    """The assembly for a loaded catalog; the arguments are those of ``from_catalog``.
-
-    Raises:
-        SettingsError: The index cannot be opened.
-    """
+) -> SelectorFactory:
+    """The factory for a loaded catalog; the arguments are those of ``from_catalog``."""
     opened = _opened(index, loaded.label, embedder)
-    return Assembly(opened, embedder, settings, reranker, taxonomy or default_taxonomy(), learned=bool(loaded.label))
+    taxonomy = taxonomy or default_taxonomy()
+    return SelectorFactory(opened, embedder, settings, reranker, taxonomy, learned=bool(loaded.label))
 
 
 def _opened(index: str | Path | VectorIndex | VectorStore | None, label: str, embedder: Embedder) -> VectorIndex:

@@ -67,7 +67,7 @@ def test_the_wheel_holds_the_packages_and_nothing_else(wheel: Path) -> None:
         entries = archive.infolist()
     held = {entry.filename for entry in entries if ".dist-info/" not in entry.filename}
     assert held == expected
-    assert {"callsheet/py.typed", "callsheet/retrievers/index/embedding/minilm_tokenizer.json"} <= held
+    assert {"callsheet/py.typed", "callsheet/retrievers/index/minilm_tokenizer.json"} <= held
     assert not [entry.filename for entry in entries if stat.S_ISLNK(entry.external_attr >> 16)]
 
 

@@ -6,9 +6,12 @@ from collections.abc import Callable
 import pytest
 from langchain_core.tools import ToolException
 
-from callsheet.graphs import Agent, Catalog, Tool, load
+from callsheet.graphs import Agent, Catalog, Tool, agent_from_listing, load
+from callsheet.orchestrator.cli.documents import listed
 from callsheet.retrievers import AgentGraphRetriever, CatalogTools, MiniLMEmbeddings
-from callsheet.retrievers.catalog_tools import keyword_scores, one_line
+from callsheet.retrievers.catalog_tools import one_line
+from callsheet.retrievers.index.lexical_index import keyword_score
+from callsheet.retrievers.selection.selector import SchemaTokens
 
 
 @pytest.fixture
@@ -17,12 +20,13 @@ def tools(catalog: Catalog, minilm: MiniLMEmbeddings) -> CatalogTools:
 
 
 def test_a_keyword_counts_by_how_often_it_comes_and_how_long_it_is() -> None:
-    texts = {"a": "mail, mail a letter", "b": "a letter", "c": "nothing"}
-    assert keyword_scores(["mail", "letter"], texts) == {"a": 2 * 4 + 1 * 6, "b": 1 * 6}
+    texts = {"mail, mail a letter": 2 * 4 + 1 * 6, "a letter": 1 * 6, "nothing": 0}
+    assert {text: keyword_score(["mail", "letter"], text) for text in texts} == texts
 
 
-def test_a_keyword_given_twice_counts_once() -> None:
-    assert keyword_scores(["mail", "mail"], {"a": "mail"}) == {"a": 4}
+def test_a_keyword_given_twice_counts_once(tools: CatalogTools) -> None:
+    one, two = ["hotel", "weather", "forecast"], ["hotel", "hotel", "hotel", "weather", "forecast"]
+    assert tools.keyword_search_tools(one) == tools.keyword_search_tools(two)
 
 
 def test_search_by_words_lists_ids_and_one_line_each(tools: CatalogTools) -> None:
@@ -108,3 +112,6 @@ def test_as_langchain_tools(tools: CatalogTools) -> None:
     search, _, read = tools.as_tools()
     assert search.invoke({"keywords": ["hotel"]}) == "travel/book_hotel: Books a room in a hotel."
     assert "city" in read.invoke({"ids": ["travel/book_hotel"]})
+    listing = [one.model_dump(by_alias=True, exclude_none=True) for one in listed(tools.as_tools())]
+    agent, _ = agent_from_listing("callsheet", listing)
+    assert SchemaTokens(Catalog(agents=(agent,))).count(tool.id for tool in agent.tools) < 1000

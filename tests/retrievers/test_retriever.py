@@ -11,7 +11,7 @@ from langchain_tests.integration_tests import RetrieversIntegrationTests
 
 from callsheet.graphs import Agent, Catalog, CatalogError, Dependency, DependencyKind, SettingsError, Skill, Tool, dump
 from callsheet.retrievers import AgentGraphRetriever, Changes, SelectSettings, catalog_outline, default_place
-from callsheet.retrievers.selection.selector_factory import Assembly
+from callsheet.retrievers.selection.selector_factory import SelectorFactory
 from scripted import catalog_of, selector
 
 QUERY = "Convert 3 miles to kilometres"
@@ -137,8 +137,8 @@ def test_nothing_fits_is_said_and_not_hidden(retriever: AgentGraphRetriever) -> 
 def test_no_search_meets_an_index_that_is_being_updated(
     retriever: AgentGraphRetriever, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    entered: list[Assembly] = []
-    monkeypatch.setattr(Assembly, "searching", lambda self: nullcontext(entered.append(self)))
+    entered: list[SelectorFactory] = []
+    monkeypatch.setattr(SelectorFactory, "searching", lambda self: nullcontext(entered.append(self)))
     for number, search in enumerate((retriever.select, retriever.discover, lambda _: retriever.capabilities()), 1):
         search(QUERY)
         assert len(entered) == number

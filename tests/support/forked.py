@@ -25,7 +25,7 @@ from remembered_passes import REMEMBERED, remembered
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload([
     "callsheet.orchestrator.cli.main",
-    "callsheet.orchestrator.run.process.catalog_updates",
+    "callsheet.orchestrator.run.process.process_state",
     "callsheet.orchestrator.run.process.process_state",
     "callsheet.orchestrator.supervisor",
     "callsheet.agents.servers.session_pool",

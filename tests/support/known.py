@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from callsheet.graphs import Capability, Catalog, Taxonomy
 from callsheet.retrievers import LexicalIndex, Selector, nodes_of
 from callsheet.retrievers.capabilities import CapabilityIndex
-from callsheet.retrievers.index.protocols import Span
+from callsheet.retrievers.index.node_texts import Span
 from scripted import Scripted
 
 Written = Mapping[str, Mapping[str, float]]

@@ -16,7 +16,7 @@ from callsheet.agents.servers.catalogs.server_catalog import read_listings, reme
 from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
-from callsheet.graphs.catalog.loaded import Part, joined
+from callsheet.graphs.catalog.loaded import SourceCatalog, joined
 from callsheet.graphs.trust.pin_book import PinBook
 
 
@@ -27,7 +27,7 @@ def load_servers(
     pins: PinBook | None = None,
     agreed: Collection[str] = (),
     anew: bool = False,
-) -> Part:
+) -> SourceCatalog:
     """Reads API specifications, and starts and lists MCP servers in parallel.
 
     Servers that answered recently (``Limits.fresh``) are not started.
@@ -73,7 +73,7 @@ def load_servers(
     return read_listings(config, answers, pins=pins, agreed=agreed, listings=listings, remembered=remembered)
 
 
-def load_reference(reference: str) -> Part:
+def load_reference(reference: str) -> SourceCatalog:
     """Imports ``module:object`` and reads the object as a catalog, in any form that ``load_objects`` accepts.
 
     An agent without a name gets the object's name.

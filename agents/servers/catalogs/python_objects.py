@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.mcp_format import Problem, agent_from_listing
-from callsheet.graphs.catalog.loaded import Loaded, Part, joined
+from callsheet.graphs.catalog.loaded import Loaded, SourceCatalog, joined
 from callsheet.graphs.catalog.model import Catalog
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ TOOLS = "tools"
 """Id of the agent for tools without one."""
 
 
-def load_objects(found: object) -> Part:
+def load_objects(found: object) -> SourceCatalog:
     """Reads Python objects as a catalog.
 
     Args:
@@ -49,7 +49,7 @@ def load_objects(found: object) -> Part:
     return read_objects(found, _own_name(found), "the catalog")
 
 
-def read_objects(found: object, name: str, where: str) -> Part:
+def read_objects(found: object, name: str, where: str) -> SourceCatalog:
     """As ``load_objects``.
 
     Args:
@@ -60,16 +60,16 @@ def read_objects(found: object, name: str, where: str) -> Part:
     return _part(name, found, where)
 
 
-def _part(name: str, found: Any, where: str, depth: int = 0) -> Part:
+def _part(name: str, found: Any, where: str, depth: int = 0) -> SourceCatalog:
     if depth > _DEEPEST:
         raise CatalogError(f"{where}: functions and dicts are nested too deeply")
     match found:
-        case Part():
+        case SourceCatalog():
             return found
         case Loaded():
             return found.part
         case Catalog():
-            return Part(found.agents, skills=found.skills)
+            return SourceCatalog(found.agents, skills=found.skills)
         case {"tools": tools, "description": str() as description, **rest} if not rest:
             return _described(name, tools, description, where, depth)
         case Mapping():
@@ -80,7 +80,7 @@ def _part(name: str, found: Any, where: str, depth: int = 0) -> Part:
             return _live(name, found, where, depth)
 
 
-def _described(name: str, found: Any, description: str, where: str, depth: int) -> Part:
+def _described(name: str, found: Any, description: str, where: str, depth: int) -> SourceCatalog:
     if _is_app(found):
         return _app(name, found, where, description)
     part = _part(name, found, where, depth + 1)
@@ -88,13 +88,13 @@ def _described(name: str, found: Any, description: str, where: str, depth: int) 
     return replace(part, agents=agents)
 
 
-def _joined(parts: Sequence[Part], where: str) -> Part:
+def _joined(parts: Sequence[SourceCatalog], where: str) -> SourceCatalog:
     if not parts:
         raise CatalogError(f"{where}: the dict is empty: name at least one agent")
     return joined(list(parts))
 
 
-def _of_list(name: str, found: Sequence[Any], where: str, depth: int) -> Part:
+def _of_list(name: str, found: Sequence[Any], where: str, depth: int) -> SourceCatalog:
     """The tools of a list as one agent, and each other member as an agent with its own name."""
     tools = [item for item in found if _is_tool(item)]
     parts = [part_of_tools(name or TOOLS, tools, where)] if tools or not found else []
@@ -115,7 +115,7 @@ def _own_name(found: object) -> str:
     return name if isinstance(name, str) and name not in _NAMELESS else ""
 
 
-def _live(name: str, found: Any, where: str, depth: int) -> Part:
+def _live(name: str, found: Any, where: str, depth: int) -> SourceCatalog:
     from langchain_core.tools import BaseTool
 
     from callsheet.agents.servers.a2a import A2AAgent
@@ -160,7 +160,7 @@ def _is_app(found: object) -> bool:
     return isinstance(found, Runnable) and not isinstance(found, BaseTool)
 
 
-def _endpoint(name: str, agent: A2AAgent, where: str) -> Part:
+def _endpoint(name: str, agent: A2AAgent, where: str) -> SourceCatalog:
     """An A2A agent in the caller's program: its card is accepted without pins."""
     from callsheet.agents.servers.a2a.agent import connection, id_of
     from callsheet.agents.servers.catalogs.server_catalog import read_listings
@@ -175,7 +175,7 @@ def _endpoint(name: str, agent: A2AAgent, where: str) -> Part:
     return replace(part, connections={agent.id: connection(agent.id, server, None) for agent in part.agents})
 
 
-def _app(name: str, app: Any, where: str, description: str = "") -> Part:
+def _app(name: str, app: Any, where: str, description: str = "") -> SourceCatalog:
     from callsheet.agents.servers.app_tool import description_of, tool_of_app
 
     if not name:
@@ -186,7 +186,7 @@ def _app(name: str, app: Any, where: str, description: str = "") -> Part:
     return part_of_tools(name, [tool_of_app(name, app, about)], where, about)
 
 
-def part_of_tools(name: str, tools: Sequence[Any], where: str, description: str = "") -> Part:
+def part_of_tools(name: str, tools: Sequence[Any], where: str, description: str = "") -> SourceCatalog:
     """One agent with tools, or functions with docstrings, of this process; ``where`` is their origin, for messages.
 
     Raises:
@@ -206,7 +206,7 @@ def part_of_tools(name: str, tools: Sequence[Any], where: str, description: str 
         raise CatalogError(f"{where}: {name!r}: {left_out[0].message}")
     agent, problems = agent_from_listing(name, [_entry(tool) for tool in usable], description=description)
     connections = {name: InProcess({tool.name: tool for tool in usable})}
-    return Part((agent,), connections=connections, problems=(*left_out, *problems))
+    return SourceCatalog((agent,), connections=connections, problems=(*left_out, *problems))
 
 
 def _injected(tool: BaseTool) -> str:

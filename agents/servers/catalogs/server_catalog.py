@@ -9,7 +9,7 @@ from callsheet.agents.servers.catalogs.listings import LastKnown, LastListings, 
 from callsheet.agents.servers.catalogs.server_resources import resources_of
 from callsheet.graphs.catalog.formats.mcp_format import Difference, Problem, agent_from_listing
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
-from callsheet.graphs.catalog.loaded import Loaded, Part, joined
+from callsheet.graphs.catalog.loaded import Loaded, SourceCatalog, joined
 from callsheet.graphs.catalog.loading import load
 from callsheet.graphs.catalog.model import Provenance
 from callsheet.graphs.trust.changes import problems_of
@@ -36,7 +36,7 @@ class LiveServer:
         self._said = said and _said(said)
         self.difference = difference
 
-    def heard(self, answer: Listing) -> Part | None:
+    def heard(self, answer: Listing) -> SourceCatalog | None:
         """As in ``graphs.loaded.Live``.
 
         Raises:
@@ -61,7 +61,7 @@ def read_listings(
     agreed: Collection[str] = (),
     listings: LastListings | None = None,
     remembered: Mapping[str, str] | None = None,
-) -> Part:
+) -> SourceCatalog:
     """The agents of servers from their answers; for a server without an answer, from its last known one.
 
     Args:
@@ -86,7 +86,7 @@ def read_listings(
     listed = {name: _listed(config[name], answer) for name, answer in answers.items() if not answer.error}
     listed |= {name: _listed(config[name], known.listing) for name, known in down.items() if known}
     admitted = pins.admit(listed, agreed=agreed) if pins else {name: everything(said) for name, said in listed.items()}
-    parts = [Part(problems=tuple(_lost(name, answers[name], known) for name, known in down.items()))]
+    parts = [SourceCatalog(problems=tuple(_lost(name, answers[name], known) for name, known in down.items()))]
     for name, said in admitted.items():
         answer, known = answers[name], down.get(name)
         live = LiveServer(
@@ -120,7 +120,7 @@ def remembered_answers(
     return {name: last[name] for name, said in admitted.items() if not any(c.quarantines for c in said.changes)}
 
 
-def with_agent(loaded: Loaded, agent_id: str, part: Part) -> Loaded:
+def with_agent(loaded: Loaded, agent_id: str, part: SourceCatalog) -> Loaded:
     """A catalog with a new state of one agent.
 
     Raises:
@@ -170,7 +170,7 @@ def _listed(server: ServerConfig, listing: Listing) -> Listed:
     return Listed(server, about, listing.tools)
 
 
-def _of_server(agent_id: str, server: ServerConfig, said: Admitted, listing: Listing) -> Part:
+def _of_server(agent_id: str, server: ServerConfig, said: Admitted, listing: Listing) -> SourceCatalog:
     about = {**said.about, "description": server.description} if server.description else said.about
     agent, malformed = agent_from_listing(agent_id, said.entries, **about)
     if server.tag:
@@ -180,7 +180,7 @@ def _of_server(agent_id: str, server: ServerConfig, said: Admitted, listing: Lis
     resources, left_out = resources_of(agent_id, listing.resources if accepted else ())
     missing = (Problem(agent_id, "resources", listing.missing),) if listing.missing else ()
     sent = {**digests(listing.resources), **said.digests}
-    return Part(
+    return SourceCatalog(
         agents=(agent,),
         connections={agent.id: _connection(agent.id, server, said)},
         problems=(*malformed, *left_out, *missing, *problems_of(said.changes)),

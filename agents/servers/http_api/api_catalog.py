@@ -25,7 +25,7 @@ from callsheet.graphs.catalog.formats.mcp_format import NOT_CALLABLE, Problem
 from callsheet.graphs.catalog.formats.openapi_documents import LARGEST, parsed
 from callsheet.graphs.catalog.formats.openapi_operations import Api, api_of, id_of
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address
-from callsheet.graphs.catalog.loaded import Part, joined
+from callsheet.graphs.catalog.loaded import SourceCatalog, joined
 from callsheet.graphs.storage import cache_folder, private_folder, replace_bytes
 from callsheet.graphs.trust.pin_book import PinBook
 from callsheet.graphs.trust.pins import Listed
@@ -204,7 +204,7 @@ def load_apis(
     pins: PinBook | None = None,
     agreed: Collection[str] = (),
     anew: bool = False,
-) -> Part:
+) -> SourceCatalog:
     """Reads specifications, and fetches those at addresses that were not fetched lately (``Limits.fresh``).
 
     Args:
@@ -222,7 +222,7 @@ def load_apis(
         TrustError: The pins are not reliable.
         SettingsError: A limit of an entry cannot work.
     """
-    parts: list[Part] = []
+    parts: list[SourceCatalog] = []
     for name, server in config.items():
         own = (limits or Limits()).own(server.callsheet.limits)
         for limit in server.callsheet.tools.values():
@@ -231,13 +231,15 @@ def load_apis(
     return joined(parts)
 
 
-def _part(name: str, server: ServerConfig, limits: Limits, *, pins: PinBook | None, agreed: bool, anew: bool) -> Part:
+def _part(
+    name: str, server: ServerConfig, limits: Limits, *, pins: PinBook | None, agreed: bool, anew: bool
+) -> SourceCatalog:
     label = name or server.openapi
     try:
         copy = copied(server, limits, os.environ, anew=anew)
         found = api(server)
     except UnreachableError as error:
-        return Part(problems=(Problem(label, "start", str(error)),))
+        return SourceCatalog(problems=(Problem(label, "start", str(error)),))
     name = name or id_of(found.title) or _NAMELESS
     if found.size > limits.tools:
         many = f"it has {found.size:,} operations, and no more than {limits.tools:,} are taken"
@@ -263,7 +265,7 @@ def _part(name: str, server: ServerConfig, limits: Limits, *, pins: PinBook | No
 
 def _read(
     name: str, server: ServerConfig, found: Api, *, pins: PinBook | None, agreed: bool, listings: LastListings
-) -> Part:
+) -> SourceCatalog:
     config = {f"{name}-{tag}" if tag else name: server.model_copy(update={"tag": tag}) for tag in found.agents}
     answers = {agent: listing_of(found, config[agent].tag) for agent in config}
     if pins:

@@ -10,6 +10,7 @@ from rich.segment import Segment
 from callsheet.graphs.text.sanitizing import shown
 
 WIDEST = 100
+GREY = "bright_black"
 
 
 class SafeConsole(Console):

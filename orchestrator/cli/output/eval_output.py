@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from callsheet.graphs import Catalog
 from callsheet.graphs.text.sanitizing import counted
-from callsheet.orchestrator.cli.output.console import WIDEST, SafeConsole, one_line
+from callsheet.orchestrator.cli.output.console import GREY, WIDEST, SafeConsole, one_line
 from callsheet.retrievers import Evaluation
-from callsheet.retrievers.evaluation.evaluator import Lacking, Missed
+from callsheet.retrievers.evaluation.evaluator import Lacking
 
 _LONGEST, _PAIRS, _GOT = 90, 10, 3
-_GREY = "bright_black"
 _TITLES = {"recall": "recall", "map": "mAP", "ndcg": "nDCG"}
 
 
@@ -28,8 +27,13 @@ def show_evaluation(evaluation: Evaluation, *, catalog: Catalog, misses: int) ->
     )
     console.print(_figures(evaluation))
     for note in _notes(evaluation):
-        console.print(note, style=_GREY, soft_wrap=True)
-    _tokens(console, evaluation)
+        console.print(note, style=GREY, soft_wrap=True)
+    tokens = evaluation.tokens
+    console.print(
+        f"\nA selection costs a model about {tokens.selected:,.0f} tokens, all tools {tokens.all:,} "
+        f"({tokens.share:.1%}), counted with the embedder's tokenizer.",
+        soft_wrap=True,
+    )
     _confused(console, evaluation)
     _missed(console, evaluation, misses)
 
@@ -37,19 +41,15 @@ def show_evaluation(evaluation: Evaluation, *, catalog: Catalog, misses: int) ->
 def _figures(evaluation: Evaluation) -> Table:
     levels = {"agent": evaluation.agent, "tool": evaluation.tool, "skill": evaluation.skill}
     cuts = sorted({_cut(name) for of in levels.values() for name in of})
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("")
-    table.add_column("")
-    for cut in cuts:
-        table.add_column(f"@{cut}", justify="right")
-    table.add_column("95 % interval of the last", style=_GREY)
+    columns = [Column(f"@{cut}", justify="right") for cut in cuts]
+    last_column = Column("95 % interval of the last", style=GREY)
+    table = Table("", "", *columns, last_column, box=None, pad_edge=False, header_style="bold")
     for level, of in levels.items():
         last = max(map(_cut, of), default=0)
-        measured = [name for name in _TITLES if f"{name}@{last}" in of]
-        for position, name in enumerate(measured):
+        names = {f"{level}.{name}@{last}": (name, title) for name, title in _TITLES.items() if f"{name}@{last}" in of}
+        for position, (full, (name, title)) in enumerate(names.items()):
             row = [_number(of.get(f"{name}@{cut}")) for cut in cuts]
-            interval = _interval(evaluation, f"{level}.{name}@{last}")
-            table.add_row(f"[bold]{level}[/]" if position == 0 else "", _TITLES[name], *row, interval)
+            table.add_row(f"[bold]{level}[/]" if position == 0 else "", title, *row, _interval(evaluation, full))
         if level == "tool" and evaluation.complete:
             row = [_number(evaluation.complete.get(f"complete@{cut}")) for cut in cuts]
             table.add_row("", "complete", *row, _interval(evaluation, list(evaluation.complete)[-1]))
@@ -72,23 +72,12 @@ def _notes(evaluation: Evaluation) -> list[str]:
     return notes
 
 
-def _tokens(console: Console, evaluation: Evaluation) -> None:
-    tokens = evaluation.tokens
-    console.print(
-        f"\nA selection costs a model about {tokens.selected:,.0f} tokens, all tools {tokens.all:,} "
-        f"({tokens.share:.1%}), counted with the embedder's tokenizer.",
-        soft_wrap=True,
-    )
-
-
 def _confused(console: Console, evaluation: Evaluation) -> None:
     if not evaluation.confused:
         return
     console.print("\n[bold]Most often confused[/]")
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("queries", justify="right")
-    table.add_column("wanted", style="cyan", overflow="fold")
-    table.add_column("ranked above it", style="cyan", overflow="fold")
+    ids = [Column(name, style="cyan", overflow="fold") for name in ("wanted", "ranked above it")]
+    table = Table(Column("queries", justify="right"), *ids, box=None, pad_edge=False, header_style="bold")
     for pair in evaluation.confused[:_PAIRS]:
         table.add_row(str(pair.count), escape(pair.wanted), escape(pair.instead))
     console.print(table)
@@ -96,24 +85,16 @@ def _confused(console: Console, evaluation: Evaluation) -> None:
 
 def _missed(console: Console, evaluation: Evaluation, most: int) -> None:
     shown = evaluation.missed[:most]
-    rest = f", the first {len(shown)}" if len(shown) < len(evaluation.missed) else ""
-    console.print(
-        f"\n[bold]{len(evaluation.missed)} of {_queries(evaluation.n)} lack something{rest if shown else ''}[/]"
-    )
+    rest = f", the first {len(shown)}" if 0 < len(shown) < len(evaluation.missed) else ""
+    console.print(f"\n[bold]{len(evaluation.missed)} of {_queries(evaluation.n)} lack something{rest}[/]")
     for miss in shown:
-        _miss(console, miss)
-
-
-def _miss(console: Console, miss: Missed) -> None:
-    console.print(f"{escape(miss.id)}  {escape(one_line(miss.query, _LONGEST))}", soft_wrap=True)
-    for lacking in miss.lacking:
-        console.print(
-            f"   wanted {lacking.kind} [cyan]{escape(' or '.join(lacking.ids))}[/]: {escape(lacking.why)}",
-            soft_wrap=True,
-        )
-        if evidence := _evidence(lacking):
-            console.print(f"          {evidence}", style=_GREY, soft_wrap=True)
-    console.print(f"   got    {escape(', '.join(miss.got[:_GOT]))}", style=_GREY, soft_wrap=True)
+        console.print(f"{escape(miss.id)}  {escape(one_line(miss.query, _LONGEST))}", soft_wrap=True)
+        for lacking in miss.lacking:
+            ids = f"[cyan]{escape(' or '.join(lacking.ids))}[/]"
+            console.print(f"   wanted {lacking.kind} {ids}: {escape(lacking.why)}", soft_wrap=True)
+            if evidence := _evidence(lacking):
+                console.print(f"          {evidence}", style=GREY, soft_wrap=True)
+        console.print(f"   got    {escape(', '.join(miss.got[:_GOT]))}", style=GREY, soft_wrap=True)
 
 
 def _evidence(lacking: Lacking) -> str:

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BeforeValidator, Field
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 STUDIO = "https://smith.langchain.com"
 """Origin of the pages of LangGraph Studio."""
+
+
+def _listed(several: str) -> tuple[str, ...]:
+    return tuple(filter(None, map(str.strip, several.split(","))))
+
+
+def _named(several: str) -> tuple[str, ...]:
+    """The files in a variable: one, whose name may contain a comma, or several."""
+    return (several,) if several and Path(several).exists() else _listed(several)
+
+
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
+Files = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_named)]
 
 
 class Environment(BaseSettings):
@@ -29,52 +43,17 @@ class Environment(BaseSettings):
         sync_seconds: Interval at which a server reloads its catalogs; 0 relies on the servers' own announcements.
     """
 
-    model_config = SettingsConfigDict(env_prefix="CALLSHEET_", extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(env_prefix="CALLSHEET_", extra="ignore", frozen=True, validate_default=False)
 
-    catalog: str = ""
+    catalog: Files = ()
     model: str | None = None
     index: str | None = None
     embeddings: str = "minilm"
     documents: str | None = None
     approval: str = "risky"
-    allow: str = ""
-    prices: str = ""
-    reports: str = ""
-    hosts: str = ""
-    origins: str = STUDIO
+    allow: Names = ()
+    prices: Annotated[Path | None, BeforeValidator(lambda path: path or None)] = None
+    reports: Files = ()
+    hosts: Names = ()
+    origins: Names = (STUDIO,)
     sync_seconds: float = Field(default=0.0, ge=0)
-
-    def catalogs(self) -> tuple[str, ...]:
-        """The catalogs."""
-        return _named(self.catalog)
-
-    def allowed_tools(self) -> tuple[str, ...]:
-        """The tools."""
-        return _listed(self.allow)
-
-    def price_file(self) -> Path | None:
-        """The file of prices."""
-        return Path(self.prices) if self.prices else None
-
-    def report_files(self) -> tuple[str, ...]:
-        """The reports."""
-        return _named(self.reports)
-
-    def host_names(self) -> tuple[str, ...]:
-        """The host names."""
-        return _listed(self.hosts)
-
-    def page_origins(self) -> tuple[str, ...]:
-        """The origins."""
-        return _listed(self.origins)
-
-
-def _named(several: str) -> tuple[str, ...]:
-    """The files in a variable: one, whose name may contain a comma, or several."""
-    if Path(several).exists():
-        return (several,) if several else ()
-    return _listed(several)
-
-
-def _listed(several: str) -> tuple[str, ...]:
-    return tuple(filter(None, map(str.strip, several.split(","))))

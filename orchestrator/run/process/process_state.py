@@ -1,4 +1,4 @@
-"""The state of this process: one catalog with one index and one registry, created on first use."""
+"""The catalog of this process, with one index and one registry, and what keeps them up to date."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from dataclasses import dataclass
 from functools import cache
 
 from callsheet.agents import ToolRegistry
-from callsheet.graphs import Loaded, load, shown
-from callsheet.graphs.storage import shared_store
-from callsheet.orchestrator.run.process.catalog_updates import follow_every, follow_store
+from callsheet.graphs import CallsheetError, Loaded, load, shown
+from callsheet.graphs.storage import SharedStore, shared_store
 from callsheet.orchestrator.run.process.environment import Environment
 from callsheet.retrievers import AgentGraphRetriever
 
 _LOCK = threading.Lock()
 _LOG = logging.getLogger("callsheet")
+_LOOK_SECONDS, _LONGEST_PAUSE, _RETRY = 2.0, 60.0, 5.0
+_CALM = 3
+"""So many changes in a row are followed at once; after each further one, the pause is doubled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ def served() -> Served:
 @cache
 def _opened() -> Served:
     environment = Environment()
-    loaded = load(*environment.catalogs())
+    loaded = load(*environment.catalog)
     for problem in loaded.problems:
         _LOG.warning("left out: %s", shown(str(problem)))
     retriever = AgentGraphRetriever.from_catalog(loaded, embeddings=environment.embeddings, index=environment.index)
@@ -59,9 +61,124 @@ def _opened() -> Served:
         follow_every(
             environment.sync_seconds,
             registry,
-            lambda: load(*environment.catalogs(), anew=True),
+            lambda: load(*environment.catalog, anew=True),
             at_once=bool(loaded.remembered),
         )
     if (store := shared_store()) is not None:
-        follow_store(store, registry, lambda: load(*environment.catalogs()))
-    return Served(loaded, retriever, registry, lambda anew: load(*environment.catalogs(), anew=anew))
+        follow_store(store, registry, lambda: load(*environment.catalog))
+    return Served(loaded, retriever, registry, lambda anew: load(*environment.catalog, anew=anew))
+
+
+class Following:
+    """Keeps a retriever in step with a registry, whose catalog changes with the servers' listings.
+
+    The registry applies a change at once; searches find new tools after these are embedded, in a thread. A retriever
+    over another catalog than the registry's is not changed.
+    """
+
+    def __init__(self, retriever: AgentGraphRetriever, registry: ToolRegistry) -> None:
+        self._retriever = retriever
+        self._lock = threading.Lock()
+        self._waiting: Loaded | None = None
+        self._thread: threading.Thread | None = None
+        if retriever.is_over(registry.catalog):
+            registry.watch(self.follow)
+
+    def follow(self, loaded: Loaded) -> None:
+        """Applies a new state of the catalog in the background; of several pending ones, only the last."""
+        with self._lock:
+            self._waiting = loaded
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._catch_up, name="callsheet-following", daemon=True)
+                self._thread.start()
+
+    def settled(self, seconds: float | None = None) -> None:
+        """Waits until searches use the new state."""
+        if (thread := self._thread) is not None:
+            thread.join(seconds)
+
+    def _catch_up(self) -> None:
+        while True:
+            with self._lock:
+                loaded, self._waiting = self._waiting, None
+                if loaded is None:
+                    self._thread = None
+                    return
+            try:
+                _LOG.info("the catalog has changed: %s", self._retriever.follow(loaded))
+            except Exception:  # noqa: BLE001 an embedder may raise anything; the old state stays in use
+                _LOG.exception("the index could not follow the catalog")
+
+
+def follow_every(
+    seconds: float, registry: ToolRegistry, read: Callable[[], Loaded], *, at_once: bool = False
+) -> threading.Event:
+    """Reloads a catalog periodically in a thread, for servers that do not announce changes.
+
+    Args:
+        seconds: Interval; 0 for no further reload.
+        registry: Gets the catalog; a ``Following`` updates the index.
+        read: Loads the catalog.
+        at_once: Also reloads now, for a catalog that was loaded from stored listings.
+
+    Returns:
+        An event that stops it when set.
+    """
+
+    def again(stop: threading.Event) -> None:
+        if at_once:
+            _reload(registry, read)
+        while seconds and not stop.wait(seconds):
+            _reload(registry, read)
+
+    return _in_background(again)
+
+
+def follow_store(store: SharedStore, registry: ToolRegistry, read: Callable[[], Loaded]) -> threading.Event:
+    """Reloads a catalog, in a thread, when another process has changed pins or listings in the shared store.
+
+    The version of the catalog is looked at every two seconds. While the store does not answer, the last known catalog
+    stays in use. What could not be reloaded is tried again after five seconds at most.
+
+    Returns:
+        An event that stops it when set.
+    """
+
+    def again(stop: threading.Event) -> None:
+        seen, changes, pause, warned = None, 0, 0.0, False
+        while not stop.wait(pause):
+            try:
+                version = store.catalog_version()
+            except CallsheetError as error:
+                if not warned:
+                    _LOG.warning("changes by other processes are not seen: %s", error)
+                warned, pause = True, _LOOK_SECONDS
+                continue
+            warned = False
+            if version == seen:
+                changes, pause = 0, _LOOK_SECONDS
+                continue
+            reloaded = _reload(registry, read)
+            seen = version if reloaded else seen
+            # A server that says something else each time must not keep all machines busy.
+            changes += 1
+            longest = _LONGEST_PAUSE if reloaded else _RETRY
+            pause = min(2 * pause, longest) if changes > _CALM else _LOOK_SECONDS
+
+    return _in_background(again)
+
+
+def _in_background(work: Callable[[threading.Event], None]) -> threading.Event:
+    stop = threading.Event()
+    threading.Thread(target=work, args=[stop], name="callsheet-reading", daemon=True).start()
+    return stop
+
+
+def _reload(registry: ToolRegistry, read: Callable[[], Loaded]) -> bool:
+    """Whether the catalog was reloaded."""
+    try:
+        registry.follow(read())
+    except (CallsheetError, OSError) as error:
+        _LOG.warning("the catalog was not reloaded: %s", error)
+        return False
+    return True

@@ -24,7 +24,7 @@ from starlette.routing import Match, Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from callsheet.graphs import CallsheetError, UnknownNameError, User, shown
-from callsheet.orchestrator.run.current_user import user_of
+from callsheet.orchestrator.run.run_context import user_of
 from callsheet.orchestrator.run.run_metrics import MEDIA_TYPE, exposition
 from callsheet.orchestrator.server import sign_in
 from callsheet.orchestrator.server.explorer import node_details, search_results

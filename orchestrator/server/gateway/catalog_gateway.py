@@ -13,11 +13,16 @@ from langchain_core.messages import ToolMessage
 
 from callsheet.agents import ApprovalPolicy, Supervision, ToolRegistry
 from callsheet.graphs import Catalog, SettingsError, Tool, UnknownNameError, User, shown
-from callsheet.orchestrator.run.process.catalog_updates import Following
+from callsheet.orchestrator.run.process.process_state import Following
 from callsheet.orchestrator.run.run_metrics import count_call, measured
-from callsheet.orchestrator.server.gateway.question_relay import SERVER_QUESTION, Answer, QuestionRelay
-from callsheet.orchestrator.server.gateway.resources.mcp_resources import CatalogResources
-from callsheet.orchestrator.server.gateway.supervised_calls import SupervisedCalls, Waiting
+from callsheet.orchestrator.server.gateway.resources import CatalogResources
+from callsheet.orchestrator.server.gateway.supervised_calls import (
+    SERVER_QUESTION,
+    Answer,
+    QuestionRelay,
+    SupervisedCalls,
+    Waiting,
+)
 from callsheet.retrievers import AgentGraphRetriever, Selection
 from callsheet.retrievers.catalog_tools import one_line, tool_in_full
 

@@ -12,8 +12,7 @@ from mcp.server.context import ServerRequestContext
 
 from callsheet.graphs import SettingsError, shown
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, Gateway
-from callsheet.orchestrator.server.gateway.question_relay import SERVER_QUESTION
-from callsheet.orchestrator.server.gateway.supervised_calls import Waiting
+from callsheet.orchestrator.server.gateway.supervised_calls import SERVER_QUESTION, Waiting
 
 Context = ServerRequestContext[Any, Any]
 _TITLES = {

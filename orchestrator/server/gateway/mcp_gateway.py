@@ -26,11 +26,13 @@ from mcp.server.subscriptions import (
 from pydantic import ValidationError
 
 from callsheet.agents.calls.call_context import reporting_to
+from callsheet.agents.servers.catalogs.server_resources import PROMPT, RESOURCE, TEMPLATE
 from callsheet.graphs import CallsheetError, Catalog, Loaded, Tool
-from callsheet.graphs.text.arguments import error_lines
-from callsheet.graphs.text.sanitizing import counted
+from callsheet.graphs.text.sanitizing import counted, error_lines
+from callsheet.orchestrator.server.gateway import resources as mcp_resources
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, Gateway, found_text
-from callsheet.orchestrator.server.gateway.client_tools.shown_tools import (
+from callsheet.orchestrator.server.gateway.elicitation import Asking, Context, can_ask
+from callsheet.orchestrator.server.gateway.shown_tools import (
     Arguments,
     AskRequest,
     CallTool,
@@ -43,8 +45,6 @@ from callsheet.orchestrator.server.gateway.client_tools.shown_tools import (
     result_of,
     text_result,
 )
-from callsheet.orchestrator.server.gateway.elicitation import Asking, Context, can_ask
-from callsheet.orchestrator.server.gateway.resources import mcp_resources
 from callsheet.orchestrator.server.gateway.supervised_calls import Waiting
 
 Identify = Callable[[Context], Caller]
@@ -111,10 +111,10 @@ class GatewayServer:
             get_tool_input_schema=None if direct else {tool.name: tool.input_schema for tool in self._listed}.get,
             on_list_tools=self._list,
             on_call_tool=self._call,
-            on_list_resources=self._list_resources,
-            on_list_resource_templates=self._list_templates,
+            on_list_resources=self._lister(RESOURCE, types.ListResourcesResult, "resources"),
+            on_list_resource_templates=self._lister(TEMPLATE, types.ListResourceTemplatesResult, "resource_templates"),
             on_read_resource=self._read_resource,
-            on_list_prompts=self._list_prompts,
+            on_list_prompts=self._lister(PROMPT, types.ListPromptsResult, "prompts"),
             on_get_prompt=self._get_prompt,
             on_subscriptions_listen=self._listen,
         )
@@ -208,14 +208,15 @@ class GatewayServer:
     def _resources(self, context: Context) -> Catalog:
         return self._gateway.resources.catalog(self._caller(context).user)
 
-    async def _list_resources(self, context: Context, request: _Page) -> types.ListResourcesResult:
-        return mcp_resources.resource_page(self._resources(context), request.cursor if request else None)
+    def _lister(self, kind: str, form: Callable[..., Any], name: str) -> Callable[[Context, _Page], Awaitable[Any]]:
+        """Lists resources, templates or prompts, a page at a time."""
 
-    async def _list_templates(self, context: Context, request: _Page) -> types.ListResourceTemplatesResult:
-        return mcp_resources.template_page(self._resources(context), request.cursor if request else None)
+        async def list_page(context: Context, request: _Page) -> Any:
+            catalog, cursor = self._resources(context), request.cursor if request else None
+            items, following = mcp_resources.page_of(catalog, kind, cursor)
+            return form(**{name: items}, next_cursor=following)
 
-    async def _list_prompts(self, context: Context, request: _Page) -> types.ListPromptsResult:
-        return mcp_resources.prompt_page(self._resources(context), request.cursor if request else None)
+        return list_page
 
     async def _read_resource(
         self, context: Context, request: types.ReadResourceRequestParams

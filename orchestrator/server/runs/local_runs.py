@@ -16,8 +16,7 @@ from starlette.requests import Request
 
 from callsheet.agents import ToolRegistry
 from callsheet.graphs import CallsheetError, SettingsError, User
-from callsheet.orchestrator.run.thread_files import Threads
-from callsheet.orchestrator.run.thread_stream import stream_in_thread
+from callsheet.orchestrator.run.threads import Threads, stream_in_thread
 from callsheet.orchestrator.server.page_requests import RefusedError
 from callsheet.orchestrator.server.runs.live_run import MODES, LiveRun
 from callsheet.orchestrator.server.runs.run_history import MOST_RUNS, Pending, RunSnapshot, Thread

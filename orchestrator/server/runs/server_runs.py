@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.requests import Request
 
-from callsheet.orchestrator.run.thread_stream import without_failed
+from callsheet.orchestrator.run.threads import without_failed
 from callsheet.orchestrator.server.page_requests import RefusedError
 from callsheet.orchestrator.server.runs.live_run import MODES, LiveRun
 from callsheet.orchestrator.server.runs.run_history import MOST_RUNS, Pending, RunSnapshot, Thread

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from jsonschema.exceptions import ValidationError
 
-from callsheet.agents.safety import schema_validation
+from callsheet.agents.safety import arguments
 from callsheet.agents.safety.arguments import Fit, fit_of, outside
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -116,7 +116,7 @@ def test_a_schema_that_would_take_for_ever_is_given_up_and_said_to_check_nothing
 def test_a_check_that_took_too_long_once_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     schema = of(x={"type": "integer"}, y={"title": "A schema of this test alone."})
     with monkeypatch.context() as slow:
-        slow.setattr(schema_validation, "_SECONDS", -1.0)
+        slow.setattr(arguments, "_SECONDS", -1.0)
         assert fit_of(schema, {"x": "two"}).unchecked
     assert "'two' is not of type 'integer'" in fit_of(schema, {"x": "two"}).misfit
 

@@ -11,7 +11,7 @@ from callsheet.agents.servers.catalogs.server_catalog import with_agent
 from callsheet.agents.servers.in_process import InProcess
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, ServerOptions
-from callsheet.graphs.catalog.loaded import Part
+from callsheet.graphs.catalog.loaded import SourceCatalog
 from callsheet.graphs.catalog.loading import load
 from callsheet.graphs.catalog.model import Agent, Skill, Tool
 from scenario import PATIENT
@@ -170,12 +170,12 @@ def test_references_that_cannot_be_read(module: str, name: str, words: str) -> N
 
 
 def test_a_server_that_changes_its_tools_leaves_the_rest_of_the_catalog_alone() -> None:
-    def part(*names: str) -> Part:
-        return Part((Agent(id="web", tools=tuple(Tool(agent="web", name=name) for name in names)),))
+    def part(*names: str) -> SourceCatalog:
+        return SourceCatalog((Agent(id="web", tools=tuple(Tool(agent="web", name=name) for name in names)),))
 
     skill = Skill(name="read", tools=("get", "find"))
     edge = ("web/get", "web/find", None)
-    loaded = load(Part(part("get", "find").agents, skills=(skill,), rejected=(edge,)))
+    loaded = load(SourceCatalog(part("get", "find").agents, skills=(skill,), rejected=(edge,)))
     without = with_agent(loaded, "web", part("find"))
     assert without.catalog.skills[0].tools == ("web/find",)
     again = with_agent(without, "web", part("get", "find"))

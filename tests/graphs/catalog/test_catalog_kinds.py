@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from callsheet.graphs import Agent, Catalog, DependencyKind, Part, Tool, agent_from_listing, dump, load
+from callsheet.graphs import Agent, Catalog, DependencyKind, SourceCatalog, Tool, agent_from_listing, dump, load
 
 
 def write(path: Path, content: Any) -> Path:
@@ -131,7 +131,7 @@ def test_no_servers_are_an_empty_catalog(tmp_path: Path) -> None:
 
 
 def test_several_sources_are_joined_in_order(tmp_path: Path, catalog: Catalog) -> None:
-    extra = Part((Agent(id="extra"),), connections={"extra": object()})
+    extra = SourceCatalog((Agent(id="extra"),), connections={"extra": object()})
     loaded = load(catalog, write(tmp_path / "m.json", {"name": "file", "tools": []}), extra, load(Catalog()))
     assert [agent.id for agent in loaded.catalog.agents] == ["weather", "units", "maps", "travel", "file", "extra"]
     assert list(loaded.connections) == ["extra"]
@@ -141,7 +141,7 @@ def test_several_sources_are_joined_in_order(tmp_path: Path, catalog: Catalog) -
 def test_dependencies_may_cross_sources() -> None:
     needs = {"callsheet/depends_on": [{"tool": "b/y", "kind": "tool_directly"}]}
     a, _ = agent_from_listing("a", [entry("x", _meta=needs)])
-    loaded = load(Part((a,)), Catalog(agents=(Agent(id="b", tools=(Tool(agent="b", name="y"),)),)))
+    loaded = load(SourceCatalog((a,)), Catalog(agents=(Agent(id="b", tools=(Tool(agent="b", name="y"),)),)))
     assert [edge.tool for edge in loaded.catalog.tool("a/x").depends_on] == ["b/y"]
 
 

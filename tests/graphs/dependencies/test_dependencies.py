@@ -10,7 +10,7 @@ from callsheet.graphs import (
     CatalogError,
     Dependency,
     DependencyKind,
-    Part,
+    SourceCatalog,
     Tool,
     UnknownNameError,
     agent_from_listing,
@@ -249,7 +249,7 @@ def listed(agent: str, *names: str, needs: str = "", by: str = "") -> Agent:
 
 
 def resolved(*agents: Agent) -> str:
-    (edge,) = load(Part(agents)).catalog.tool("a/x").depends_on
+    (edge,) = load(SourceCatalog(agents)).catalog.tool("a/x").depends_on
     return edge.tool
 
 
@@ -276,7 +276,7 @@ def test_a_dangling_name_gives_near_ones() -> None:
 
 
 def test_a_live_server_loses_a_dangling_dependency_and_says_so() -> None:
-    loaded = load(Part((listed("a", "x", needs="b/y", by="x"),), connections={"a": object()}))
+    loaded = load(SourceCatalog((listed("a", "x", needs="b/y", by="x"),), connections={"a": object()}))
     assert loaded.catalog.tool("a/x").depends_on == ()
     assert [(p.agent, p.kind) for p in loaded.problems] == [("a", "dependency")]
     assert "'b/y'" in loaded.problems[0].message

@@ -14,7 +14,7 @@ from langgraph.types import interrupt
 from callsheet import Settings, create_supervisor
 from callsheet.graphs import SettingsError
 from callsheet.orchestrator.apps.ask_graph import create_ask_app
-from callsheet.orchestrator.run.run_store import PREFERENCES, namespace_of
+from callsheet.orchestrator.run.run_context import PREFERENCES, namespace_of
 
 RATE, NOTE = "look up the rate of USD", "write a note"
 

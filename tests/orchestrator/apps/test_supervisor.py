@@ -13,6 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import StateGraph
 
 from callsheet import Settings, create_supervisor
+from callsheet.agents import Call, StepResult
 from callsheet.graphs import SettingsError
 from callsheet.orchestrator.state import by_key, with_earlier
 from scripted_model import ScriptedModel
@@ -127,19 +128,13 @@ def test_replanning_is_bounded(catalog: Any, shop: Any, scripted: Any, say: Any,
 
 
 def test_what_other_agents_lack_is_not_asked_for_where_the_right_one_failed() -> None:
-    start: dict[str, Any] = {
-        "status": "failed",
-        "error": "units did not start",
-        "attempts": 1,
-        "calls": [],
-        "result": "",
-    }
-    needs = {**start, "status": "needs_input", "error": "clock/tell needs city", "attempts": 2}
+    start = StepResult(id="1", text="x", status="failed", error="units did not start")
+    needs = StepResult(id="1", text="x", status="needs_input", error="clock/tell needs city", attempts=2)
     told = with_earlier(needs, start)
-    assert told["error"] == "units did not start; after that, with other agents: clock/tell needs city"
-    assert told["status"] == "failed"
-    made = {"agent": "clock", "error": ""}
-    assert with_earlier({**needs, "status": "done", "error": "", "calls": [made]}, start)["error"] == ""
+    assert told.error == "units did not start; after that, with other agents: clock/tell needs city"
+    assert told.status == "failed"
+    made = Call(agent="clock", tool="clock/tell")
+    assert with_earlier(needs.model_copy(update={"status": "done", "error": "", "calls": (made,)}), start).error == ""
 
 
 def test_rules_try_no_other_tool_if_the_best_one_refuses_a_call() -> None:

@@ -9,7 +9,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, InvalidToolCall, ToolMessage
 
 from callsheet import Settings, create_supervisor
-from callsheet.graphs import Catalog, Part, Skill, load
+from callsheet.graphs import Catalog, Skill, SourceCatalog, load
 from scripted_model import calls, ended
 
 WEAK = Settings(agents=1, tools=1, replans=0, weak_model=True)
@@ -183,7 +183,7 @@ SKILL = Skill(name="rates", description="Look up the rate of a currency.", text=
 
 
 def with_skill(catalog: Any, skill: Skill = SKILL) -> Any:
-    return load(catalog, Part(skills=(skill,)))
+    return load(catalog, SourceCatalog(skills=(skill,)))
 
 
 def test_the_worker_gets_the_text_of_a_skill(catalog: Any, shop: Any, worker: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from callsheet.orchestrator.cli.requests.mcp import mcp as group
+from callsheet.orchestrator.cli.mcp import mcp as group
 from commands import run
 
 Install = Callable[..., tuple[int, str, str]]
@@ -98,7 +98,7 @@ def test_a_person_agrees_or_not(
     answer: str, status: int, install: Install, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(home, "claude")
-    monkeypatch.setattr("callsheet.orchestrator.cli.mcp_install.has_terminal", lambda: True)
+    monkeypatch.setattr("callsheet.orchestrator.cli.mcp.has_terminal", lambda: True)
     monkeypatch.setattr("click.termui.visible_prompt_func", lambda _: answer)
     assert install("claude-code")[0] == status
     assert (home / "ran").exists() is (answer == "y")

@@ -17,7 +17,7 @@ from callsheet.orchestrator.apps import folder_agent
 from callsheet.orchestrator.apps.document_library import Library
 from callsheet.orchestrator.apps.folder_agent import document_tool
 from callsheet.retrievers.documents import DocumentIndex
-from callsheet.retrievers.documents.document_overview import overview_of
+from callsheet.retrievers.documents.document_reading import overview_of
 
 HANDBOOK = {
     "leave.md": "# Leave\n\nEvery employee has 25 days of paid leave a year. Anna Berg signs requests for leave.\n",

@@ -16,7 +16,7 @@ from callsheet.agents.servers.in_process import tool_model
 from callsheet.orchestrator.apps.document_library import Library
 from callsheet.orchestrator.apps.document_reader import READER
 from callsheet.orchestrator.apps.folder_agent import document_tool
-from callsheet.retrievers.documents.document_overview import overview_of
+from callsheet.retrievers.documents.document_reading import overview_of
 
 QUESTION = "How many days of paid leave are there a year?"
 ANSWER = "Read and understood: 25 days. [leave.md#1]"

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage
 
 from callsheet import AgentGraphRetriever
 from callsheet.agents import Call, Usage
-from callsheet.agents.models.prices import Price, price_of
+from callsheet.agents.calls.token_usage import Price, price_of
 from callsheet.graphs import Loaded, SettingsError, load
 from callsheet.orchestrator.apps.evaluation_arms import Arms, Attempt, recorded
 from callsheet.orchestrator.apps.model_evaluation import ModelEvaluation, evaluate_arms, graded, sampled

@@ -12,10 +12,9 @@ from langchain_core.messages import AIMessage
 from starlette.testclient import TestClient
 
 from callsheet.graphs import Catalog, Loaded, Policy, SettingsError, User
-from callsheet.orchestrator.cli.requests.thread_run import run
+from callsheet.orchestrator.cli.thread_run import run
 from callsheet.orchestrator.run.settings import Settings
-from callsheet.orchestrator.run.thread_files import Threads
-from callsheet.orchestrator.run.thread_stream import stream_in_thread
+from callsheet.orchestrator.run.threads import Threads, stream_in_thread
 from callsheet.orchestrator.server import Site
 from callsheet.orchestrator.server.runs.live_run import MODES, LiveRun
 from callsheet.orchestrator.server.runs.local_runs import LocalRuns

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from callsheet.agents import Call, StepResult
 from callsheet.graphs import Catalog, Loaded, Policy, Problem
 from callsheet.graphs.trust.pins import Change
 from callsheet.orchestrator.run.run_metrics import count_result
@@ -111,8 +112,8 @@ def test_a_tool_in_quarantine_is_shown_to_those_who_might_use_it(catalog: Catalo
 
 
 def test_metrics_name_agents_only_to_those_who_see_them(ask: Ask) -> None:
-    call = {"agent": "weather", "tool": "weather/forecast", "error": "", "kind": ""}
-    count_result({"status": "done", "calls": [call, {**call, "agent": "units"}]})
+    calls = tuple(Call(agent=agent, tool="forecast") for agent in ("weather", "units"))
+    count_result(StepResult(id="1", text="x", calls=calls))
     ann, bob = ask("ann", "metrics"), ask("bob", "metrics")
     assert 'callsheet_calls_total{agent="weather"}' in ann
     assert 'callsheet_calls_total{agent="weather"}' not in bob

@@ -34,7 +34,7 @@ from pathlib import Path
 
 sys.path[:0] = {support!r}
 from callsheet.orchestrator.nodes import Nodes
-from callsheet.orchestrator.step.step_nodes import StepNodes
+from callsheet.orchestrator.step import StepNodes
 from desk import Desk
 from remembered_passes import remembered
 from test_killed import killed_at

@@ -185,28 +185,27 @@ def test_an_answer_that_is_none_is_asked_for_again(app: Any, shop: Any, answer: 
     assert shop.called == ["exchange_rate"]
 
 
-def test_nobody_is_asked_by_the_policy_never(asking: Any, shop: Any, scripted: Any, say: Any, worker: Any) -> None:
-    app = compiled(asking, scripted(replies=[say["planned"](*STEPS)]), worker, approval="never")
-    assert [r["status"] for r in ask(app, REQUEST)["results"].values()] == ["done"] * 3
-    assert len(shop.called) == 3
-
-
-def test_everything_is_asked_about_by_the_policy_always(
-    shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any, say: Any, worker: Any
+@pytest.mark.parametrize(
+    ("of_author", "of_run", "asks"), [(None, "never", False), ("never", "always", True), ("always", "never", True)]
+)
+def test_an_always_of_the_author_or_the_run_is_above_a_never(
+    shop: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    scripted: Any,
+    say: Any,
+    worker: Any,
+    of_author: Any,
+    of_run: str,
+    asks: bool,
 ) -> None:
-    shop.approval = "never"
+    shop.approval = of_author
     app = compiled(shop.loaded(monkeypatch), scripted(replies=[say["planned"](*STEPS)]), worker)
-    state = app.invoke({"messages": [HumanMessage(REQUEST)]}, THREAD, context={"approval": "always"})
-    assert set(asked(state)) == {"1", "2"}
-    assert shop.called == []
-
-
-def test_an_authors_always_holds_even_if_the_run_asks_nobody(
-    shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any, say: Any, worker: Any
-) -> None:
-    shop.approval = "always"
-    app = compiled(shop.loaded(monkeypatch), scripted(replies=[say["planned"](*STEPS)]), worker, approval="never")
-    assert set(asked(ask(app, REQUEST))) == {"1", "2"}
+    state = app.invoke({"messages": [HumanMessage(REQUEST)]}, THREAD, context={"approval": of_run})
+    if asks:
+        assert (set(asked(state)), shop.called) == ({"1", "2"}, [])
+    else:
+        assert [r["status"] for r in state["results"].values()] == ["done"] * 3
+        assert len(shop.called) == 3
 
 
 def test_without_a_checkpointer_it_says_so_before_anything_runs(

@@ -20,8 +20,8 @@ from callsheet.graphs import Agent, Catalog, Loaded, ServerConfig, Tool, User, l
 from callsheet.graphs.catalog.formats.mcp_format import Difference
 from callsheet.graphs.storage import cache_folder
 from callsheet.graphs.trust.pin_book import PinBook
-from callsheet.orchestrator.run.process.catalog_updates import Following, follow_every
-from callsheet.retrievers.index.protocols import VectorStoreIndex
+from callsheet.orchestrator.run.process.process_state import Following, follow_every
+from callsheet.retrievers.index.vector_indexes import VectorStoreIndex
 from servers import Servers, until
 
 ANYTHING = {"type": "object", "properties": {}}
@@ -30,6 +30,14 @@ ANYTHING = {"type": "object", "properties": {}}
 @pytest.fixture
 def servers(tmp_path: Path) -> Servers:
     return Servers(tmp_path)
+
+
+@pytest.fixture
+def mode(tmp_path: Path) -> Path:
+    """The file that says how the server ``@mode`` behaves."""
+    file = tmp_path / "mode"
+    file.write_text("ok")
+    return file
 
 
 @pytest.fixture
@@ -79,15 +87,6 @@ async def test_a_tool_that_is_gone_when_its_session_opens_is_refused(
     assert until(lambda: set(retriever.catalog.tools) == {"a/other"})
 
 
-def test_a_search_meets_the_state_before_or_the_one_after(minilm: Any) -> None:
-    meet_whole_states(AgentGraphRetriever.from_catalog(state(0), embeddings=minilm, index=":memory:"))
-
-
-def test_so_it_does_over_an_index_that_is_rewritten_in_its_place(minilm: Any) -> None:
-    store = VectorStoreIndex(InMemoryVectorStore(minilm))
-    meet_whole_states(AgentGraphRetriever.from_catalog(state(0), embeddings=minilm, index=store))
-
-
 def state(number: int) -> Catalog:
     tools = tuple(
         Tool(agent="a", name=f"convert_{number}_{i}", description=f"Converts miles, way {i} of {number}.")
@@ -96,7 +95,10 @@ def state(number: int) -> Catalog:
     return Catalog(agents=(Agent(id="a", tools=tools),))
 
 
-def meet_whole_states(retriever: AgentGraphRetriever) -> None:
+@pytest.mark.parametrize("rewritten", [False, True], ids=["anew", "in its place"])
+def test_a_search_meets_the_state_before_or_the_one_after(minilm: Any, rewritten: bool) -> None:
+    index: Any = VectorStoreIndex(InMemoryVectorStore(minilm)) if rewritten else ":memory:"
+    retriever = AgentGraphRetriever.from_catalog(state(0), embeddings=minilm, index=index)
     stop, met, troubles = threading.Event(), set[str](), list[str]()
 
     def search() -> None:
@@ -120,10 +122,8 @@ def meet_whole_states(retriever: AgentGraphRetriever) -> None:
     assert len(met) > 1
 
 
-def test_a_server_that_is_down_keeps_its_last_tools_and_says_so(servers: Servers, tmp_path: Path) -> None:
-    mode = tmp_path / "mode"
+def test_a_server_that_is_down_keeps_its_last_tools_and_says_so(servers: Servers, mode: Path) -> None:
     config = {"a": servers.stdio(f"@{mode}", log="a.log"), "never": servers.stdio("exit")}
-    mode.write_text("ok")
     assert not load_servers(config).down
     mode.write_text("exit")
     loaded = load(load_servers(config, anew=True))
@@ -165,10 +165,9 @@ def test_a_server_without_a_pin_is_asked(servers: Servers, tmp_path: Path) -> No
     assert not load_servers(config, pins=book).remembered
 
 
-def test_a_server_of_which_something_is_quarantined_is_asked(servers: Servers, tmp_path: Path) -> None:
-    mode, book = tmp_path / "mode", PinBook(tmp_path / "pins.json")
+def test_a_server_of_which_something_is_quarantined_is_asked(servers: Servers, mode: Path, tmp_path: Path) -> None:
+    book = PinBook(tmp_path / "pins.json")
     config = {"a": servers.stdio(f"@{mode}", log="a.log")}
-    mode.write_text("ok")
     load_servers(config, pins=book)
     mode.write_text("hints")
     assert load_servers(config, pins=book, anew=True).changes
@@ -189,8 +188,9 @@ async def test_a_session_makes_a_listing_new(servers: Servers, followed: Any) ->
     assert kept.stat().st_mtime > time.time() - 4_000
 
 
-async def test_a_tool_that_is_gone_since_its_listing_is_not_called(servers: Servers, tmp_path: Path) -> None:
-    mode = tmp_path / "mode"
+async def test_a_tool_that_is_gone_since_its_listing_is_not_called(
+    servers: Servers, mode: Path, tmp_path: Path
+) -> None:
     config = {"a": servers.stdio(f"@{mode}", log="a.log")}
     book = PinBook(tmp_path / "pins.json")
     mode.write_text("hints")
@@ -206,10 +206,8 @@ async def test_a_tool_that_is_gone_since_its_listing_is_not_called(servers: Serv
     assert servers.count("a", "call") == 0
 
 
-def test_an_answer_does_not_stay_fresh_by_being_used(servers: Servers, tmp_path: Path) -> None:
-    mode = tmp_path / "mode"
+def test_an_answer_does_not_stay_fresh_by_being_used(servers: Servers, mode: Path) -> None:
     config = {"a": servers.stdio(f"@{mode}", log="a.log", limits={"fresh": 600})}
-    mode.write_text("ok")
     load_servers(config)
     kept = max((cache_folder() / "listings").iterdir(), key=lambda file: file.stat().st_mtime)
     os.utime(kept, (0, time.time() - 599))
@@ -221,11 +219,9 @@ def test_an_answer_does_not_stay_fresh_by_being_used(servers: Servers, tmp_path:
 
 
 async def test_a_tool_that_is_not_as_it_was_remembered_is_seen_before_it_is_called(
-    servers: Servers, tmp_path: Path, followed: Any
+    servers: Servers, mode: Path, followed: Any
 ) -> None:
-    mode = tmp_path / "mode"
     config = {"a": servers.stdio(f"@{mode}", log="a.log", limits={"fresh": 600})}
-    mode.write_text("ok")
     load_servers(config)
     mode.write_text("structured")
     loaded, registry, _, _ = followed(config)
@@ -235,10 +231,8 @@ async def test_a_tool_that_is_not_as_it_was_remembered_is_seen_before_it_is_call
     assert loaded.catalog.tool("a/work") == before
 
 
-async def test_the_mark_goes_when_the_server_is_back(servers: Servers, tmp_path: Path, followed: Any) -> None:
-    mode = tmp_path / "mode"
+async def test_the_mark_goes_when_the_server_is_back(servers: Servers, mode: Path, followed: Any) -> None:
     config = {"a": servers.stdio(f"@{mode}", log="a.log", limits={"fresh": 0})}
-    mode.write_text("ok")
     load_servers(config)
     mode.write_text("exit")
     loaded, registry, _, _ = followed(config)

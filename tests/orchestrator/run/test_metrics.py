@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from callsheet.agents import Call, StepResult
 from callsheet.graphs import Loaded
 from callsheet.orchestrator.run import run_metrics
 from callsheet.orchestrator.supervisor import create_supervisor
@@ -44,7 +45,7 @@ def test_a_retrieval_is_timed_and_its_agents_are_counted() -> None:
 
 def test_what_cannot_be_named_in_prometheus_is_escaped() -> None:
     odd = 'a"b\\c\nd'
-    run_metrics.count_result({"status": "done", "calls": [{"agent": odd, "error": "x", "kind": ""}]})
+    run_metrics.count_result(StepResult(id="1", text="x", calls=(Call(agent=odd, tool="x", error="x"),)))
     assert told()["callsheet_call_failures_total", (("agent", odd), ("kind", "tool"))] == 1
 
 

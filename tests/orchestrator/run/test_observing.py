@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from callsheet import Settings, create_supervisor
 from callsheet.agents import Call, Plan, Step, StepResult
 from callsheet.graphs.dependencies import ObservationLog, OutcomeLog, Outcomes
-from callsheet.orchestrator.run.run_store import observed_in
+from callsheet.orchestrator.run.run_context import observed_in
 from scripted_model import ended
 
 RATE, NOTE = "look up the rate of USD", "write a note with it"

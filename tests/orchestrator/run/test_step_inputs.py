@@ -11,7 +11,7 @@ from langgraph.types import Command
 from callsheet import Settings, create_supervisor
 from callsheet.agents import StepResult
 from callsheet.orchestrator.apps.ask_graph import create_ask_app
-from callsheet.orchestrator.step.step_inputs import StepInputs
+from callsheet.orchestrator.step import StepNodes
 from scripted_model import planned
 
 LETTER = "Look up the exchange rate"
@@ -109,7 +109,7 @@ def test_the_graph_ask_leaves_it(catalog: Any, scripted: Any) -> None:
 
 
 def test_words_that_nothing_used_are_not_asked_about(app: Any) -> None:
-    inputs = StepInputs(None)  # type: ignore[arg-type]
+    nodes: Any = StepNodes(None, None, None)  # type: ignore[arg-type]
     unused = StepResult(id="1", text="x", status="needs_input", error="nothing would be done with 'please'")
     state: Any = {}
-    assert inputs.wanted(unused.model_dump(mode="json"), state, "risky") == {}
+    assert nodes.question(unused, state, "risky") == {}

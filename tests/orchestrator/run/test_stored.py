@@ -12,7 +12,7 @@ from langgraph.store.memory import InMemoryStore
 from callsheet import Settings, create_supervisor
 from callsheet.graphs.dependencies import ObservationLog
 from callsheet.orchestrator.cli.main import main
-from callsheet.orchestrator.run.run_store import OBSERVED, PREFERENCES, counts_of, namespace_of
+from callsheet.orchestrator.run.run_context import OBSERVED, PREFERENCES, counts_of, namespace_of
 from scripted_model import ended
 
 RATE, NOTE = "look up the rate of USD", "write a note with it"

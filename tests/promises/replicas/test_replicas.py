@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from callsheet.graphs import CatalogError
-from callsheet.orchestrator.run.process import catalog_updates
+from callsheet.orchestrator.run.process import process_state
 from fleet import Fleet, definition
 from forked import Forked, run_forked
 
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.server, pytest.mark.slow]
 # What a LangGraph server does at its start, and then a search for each line of input.
 REPLICA = """
 import json, sys
-from callsheet.orchestrator.run.process.catalog_updates import Following
+from callsheet.orchestrator.run.process.process_state import Following
 from callsheet.orchestrator.run.process.process_state import served
 
 made = served()
@@ -167,10 +167,10 @@ def follow(monkeypatch: pytest.MonkeyPatch, looks: list[str], reads: Callable[[]
                 done.set()
             return done.is_set()
 
-    monkeypatch.setattr(catalog_updates, "threading", SimpleNamespace(Event=Stop, Thread=threading.Thread))
+    monkeypatch.setattr(process_state, "threading", SimpleNamespace(Event=Stop, Thread=threading.Thread))
     store: Any = SimpleNamespace(catalog_version=lambda: next(versions))
     registry: Any = SimpleNamespace(follow=lambda _: None)
-    catalog_updates.follow_store(store, registry, reads)
+    process_state.follow_store(store, registry, reads)
     assert done.wait(10)
     return pauses
 

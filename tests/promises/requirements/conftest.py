@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 
-from callsheet.orchestrator.step.step_nodes import StepNodes
+from callsheet.orchestrator.step import StepNodes
 from fleet import Fleet, definition, empty_fleet
 
 

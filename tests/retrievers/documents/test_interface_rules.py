@@ -84,10 +84,7 @@ def test_the_second_hop_is_found_among_many(made: Made) -> None:
     }
     assert read(played(made({**files, **DISTRACTORS}), "Where is the one who signs requests for leave?", Rules()))[
         :2
-    ] == [
-        "leave.md#1",
-        "anna.md#1",
-    ]
+    ] == ["leave.md#1", "anna.md#1"]
 
 
 def test_nothing_more_is_read_once_the_tokens_are_spent(made: Made) -> None:

@@ -1,18 +1,14 @@
 from __future__ import annotations
 
-import builtins
 import io
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pypdf import PdfWriter
 
-from callsheet.retrievers.documents import LOADERS, DocumentError
-from callsheet.retrievers.documents.reading import loaders
-from callsheet.retrievers.documents.reading.loaders import encoding_of
+from callsheet.retrievers.documents import LOADERS, DocumentError, document_reading as loaders
+from callsheet.retrievers.documents.document_reading import encoding_of
 
 
 def loaded(path: Path) -> list[str]:
@@ -44,8 +40,7 @@ def pdf(*pages: str) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("encoding", "named"),
-    [("utf-8", "utf-8-sig"), ("utf-8-sig", "utf-8-sig"), ("utf-16", "utf-16"), ("cp1252", None)],
+    ("encoding", "named"), [("utf-8", "utf-8-sig"), ("utf-8-sig", "utf-8-sig"), ("utf-16", "utf-16"), ("cp1252", None)]
 )
 def test_text_in_any_encoding(tmp_path: Path, encoding: str, named: str | None) -> None:
     path = tmp_path / "a.txt"
@@ -165,14 +160,8 @@ def test_an_archive_that_unpacks_to_too_much_is_not_opened(tmp_path: Path, monke
 def test_a_missing_extra_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, module: str, package: str
 ) -> None:
-    real: Callable[..., Any] = builtins.__import__
-
-    def without(asked: str, *rest: Any, **more: Any) -> Any:
-        if asked.partition(".")[0] == module:
-            raise ImportError(asked)
-        return real(asked, *rest, **more)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    (tmp_path / f"{module}.py").write_text("raise ImportError")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))  # of the process that reads
     (tmp_path / name).write_bytes(b"x")
     zipfile.ZipFile(tmp_path / "a.docx", "w").close()
     with pytest.raises(ImportError, match=f"need the extra documents, which is not installed: pip install {package}"):

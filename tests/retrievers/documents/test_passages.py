@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from callsheet.retrievers.documents import Block, Passage, estimated_tokens, passages_of, sentences_of
-from callsheet.retrievers.documents.reading.chunking import LONGEST_SENTENCE
+from callsheet.retrievers.documents.document_text import LONGEST_SENTENCE
 
 
 def cut(text: str) -> list[str]:
@@ -13,12 +13,7 @@ def cut(text: str) -> list[str]:
 
 def test_sentences_end_where_a_reader_ends_them() -> None:
     text = "Dr. Smith lives in Washington, D.C. He met J. K. Rowling. It cost $3.50! Really?"
-    assert cut(text) == [
-        "Dr. Smith lives in Washington, D.C.",
-        "He met J. K. Rowling.",
-        "It cost $3.50!",
-        "Really?",
-    ]
+    assert cut(text) == ["Dr. Smith lives in Washington, D.C.", "He met J. K. Rowling.", "It cost $3.50!", "Really?"]
 
 
 def test_sentences_of_other_scripts() -> None:

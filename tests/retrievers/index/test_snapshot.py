@@ -12,7 +12,7 @@ import pytest
 
 from callsheet.graphs.catalog.formats.catalog_files import dump
 from callsheet.retrievers import Changes, ChromaIndex, Node
-from callsheet.retrievers.index.chroma_index import Snapshot
+from callsheet.retrievers.index.vector_indexes import Snapshot
 from small import small_catalog
 
 ROWS = ["a", "b", "c"]

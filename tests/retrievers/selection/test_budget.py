@@ -9,8 +9,8 @@ import pytest
 from callsheet.graphs import Agent, Catalog, Dependency, Tool
 from callsheet.graphs.catalog.model import Provenance
 from callsheet.retrievers import PickedTool, Selection
-from callsheet.retrievers.index.embedding.minilm import shared_tokenizer
-from callsheet.retrievers.selection.budget import Budget, SchemaTokens
+from callsheet.retrievers.index.embedding import shared_tokenizer
+from callsheet.retrievers.selection.selector import Budget, SchemaTokens
 from scripted import DIRECT, catalog_of, selector
 
 NAMES = "uvwxyz"

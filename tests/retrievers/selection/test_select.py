@@ -3,12 +3,8 @@ from __future__ import annotations
 import pytest
 
 from callsheet.graphs import Agent, Catalog, Tool
-from callsheet.retrievers import (
-    Selection,
-    SelectSettings,
-    explain_tool,
-)
-from callsheet.retrievers.selection.query_units import IMPLIED
+from callsheet.retrievers import Selection, SelectSettings, explain_tool
+from callsheet.retrievers.selection.select_settings import IMPLIED
 from scripted import catalog_of, selector
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from callsheet.graphs import Catalog, SettingsError, required
-from callsheet.retrievers.selection.budget import SchemaTokens
-from callsheet.retrievers.selection.query_units import IMPLIED
+from callsheet.retrievers.selection.select_settings import IMPLIED
+from callsheet.retrievers.selection.selector import SchemaTokens
 from fuzzing import fuzzed
 from scripted import catalog_of, selector
 
@@ -45,7 +45,7 @@ def test_a_clause_that_something_fits_is_enough_for_the_verdict_and_an_implied_s
         ({"tool_dependency": 1.5}, "tool_dependency must be between 0 and 1, not 1.5"),
         ({"expansion": "all"}, "expansion must be 'expected_use' or 'graph_rag_tool_fusion', not 'all'"),
         ({"ranking": "best"}, "ranking must be 'scores' or 'agent_as_a_graph', not 'best'"),
-        ({"without": "weather"}, "without must be a sequence of agent ids, not the text 'weather'"),
+        ({"without": "weather"}, "without must be a sequence of ids, not 'weather'"),
     ],
 )
 def test_a_setting_that_cannot_work_is_named(change: dict[str, Any], said: str) -> None:

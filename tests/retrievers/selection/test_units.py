@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from callsheet.graphs.text.clauses import MOST_CLAUSES, clause_spans
 from callsheet.retrievers import units_of
-from callsheet.retrievers.selection.query_units import IMPLIED, implied_steps, spans_of
+from callsheet.retrievers.selection.select_settings import IMPLIED, implied_steps, spans_of
 
 
 def clauses(query: str) -> list[str]:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from callsheet.retrievers.index.embedding import minilm
-from callsheet.retrievers.index.embedding.minilm import MiniLM
+from callsheet.retrievers.index import embedding as minilm
+from callsheet.retrievers.index.embedding import MiniLM
 
 REAL = (MiniLM._run, MiniLM.encode_spans)
 """Nine of ten passes of the tests are over a batch, or a query, that another test had: the catalogs are the same."""

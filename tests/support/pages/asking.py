@@ -19,7 +19,7 @@ from starlette.applications import Starlette
 from callsheet.agents.servers.catalogs.catalog_sources import load_reference
 from callsheet.graphs import Policy, User, load
 from callsheet.orchestrator.run.settings import Settings
-from callsheet.orchestrator.run.thread_files import Threads
+from callsheet.orchestrator.run.threads import Threads
 from callsheet.orchestrator.server import Site, create_explorer
 from callsheet.orchestrator.server.runs.local_runs import LocalRunner, LocalRuns
 from callsheet.orchestrator.supervisor import create_supervisor

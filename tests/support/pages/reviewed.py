@@ -11,10 +11,9 @@ from starlette.testclient import TestClient
 from callsheet.agents import ToolRegistry
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
-from callsheet.graphs import Loaded, Part, PinBook, Policy, ServerConfig, dump, load
+from callsheet.graphs import Loaded, PinBook, Policy, ServerConfig, SourceCatalog, dump, load
 from callsheet.graphs.dependencies import DependencyFile, write_dependencies
-from callsheet.orchestrator.run.process.catalog_updates import Following
-from callsheet.orchestrator.run.process.process_state import Served
+from callsheet.orchestrator.run.process.process_state import Following, Served
 from callsheet.orchestrator.server import Site, create_explorer
 from callsheet.retrievers import AgentGraphRetriever
 from explored import Authenticated, FixedEmbeddings
@@ -64,7 +63,7 @@ class Reviewed:
         """The catalog as a process would load it now."""
         return load(self.listed(), self.catalog, self.decisions, *self.more, policy=self._policy)
 
-    def listed(self) -> Part:
+    def listed(self) -> SourceCatalog:
         """What the server says now, as far as it is accepted."""
         listing = Listing(tools=tuple(self.tools), name="crm")
         return read_listings({"crm": ServerConfig(command="crm")}, {"crm": listing}, pins=self.book)

@@ -28,6 +28,20 @@ def said(result: types.CallToolResult) -> str:
     return first.text
 
 
+APPROVED = types.ElicitResult(action="accept", content={"decision": "approve"})
+
+
+def answering(answer: types.ElicitResult, heard: list[Any] | None = None) -> Elicited:
+    """A person who gives this answer to every question; the questions are noted in ``heard``."""
+
+    async def elicited(context: Any, request: types.ElicitRequestParams) -> types.ElicitResult:
+        if heard is not None:
+            heard.append(request)
+        return answer
+
+    return elicited
+
+
 class Desk:
     """A gateway over one server, or the same one under several names, and what the first of them wrote down.
 
@@ -73,6 +87,13 @@ class Desk:
     def client(self, mode: str = "auto", elicited: Elicited | None = None, server: Any = None, **more: Any) -> Client:
         options: dict[str, Any] = {"mode": mode, "elicitation_callback": elicited, **more}
         return Client(server or self.server, **options)
+
+    async def call(
+        self, tool: str, mode: str = "auto", elicited: Elicited | None = None, **arguments: Any
+    ) -> types.CallToolResult:
+        """The result of one call of a tool, by a client of its own."""
+        async with self.client(mode, elicited) as client:
+            return await client.call_tool("call_tool", {"tool": tool, "arguments": arguments})
 
     @property
     def log(self) -> list[str]:

@@ -40,8 +40,8 @@ from request_judgement import FIXTURE, Judgement, Outcome, Record, Verdict, coun
 if TYPE_CHECKING:
     from callsheet.agents import ToolRegistry
     from callsheet.graphs import Loaded
-    from callsheet.orchestrator.cli.requests.thread_run import Ran
-    from callsheet.orchestrator.run.thread_files import Threads
+    from callsheet.orchestrator.cli.thread_run import Ran
+    from callsheet.orchestrator.run.threads import Threads
 
 ROOT = Path(__file__).parents[3]
 CATALOG = ("examples/demo/mcp.json", "examples.demo.toolkits:agents")
@@ -84,7 +84,7 @@ class Demo:
         from langgraph.types import Command
 
         from callsheet.orchestrator.cli.approval_prompt import approve_all
-        from callsheet.orchestrator.cli.requests.thread_run import run
+        from callsheet.orchestrator.cli.thread_run import run
 
         given: Any = {"messages": [{"role": "user", "content": request}]}
         ran = await run(workflow, self.threads, thread, given, lambda _: None)
@@ -172,7 +172,7 @@ def _threads() -> Threads:
     """Threads of which nothing is written: nobody takes a run up again, and writing is a fifth of its time."""
     from langgraph.checkpoint.memory import InMemorySaver
 
-    from callsheet.orchestrator.run.thread_files import Threads
+    from callsheet.orchestrator.run.threads import Threads
 
     kept: defaultdict[str, InMemorySaver] = defaultdict(InMemorySaver)
 

@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from callsheet import Settings, create_supervisor
 from callsheet.agents.servers.oauth.sign_in import browser_sign_in
-from callsheet.orchestrator.run.thread_stream import take_up
+from callsheet.orchestrator.run.threads import take_up
 from scripted_model import ScriptedModel, calls, ended, planned
 from signed_in_server import SignedInServer, browse, tickets_of
 

@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from callsheet.orchestrator.cli.main import main
-
 FAULTY: dict[str, Any] = {
     "name": "faulty",
     "tools": [
@@ -27,19 +25,14 @@ SOUND: dict[str, Any] = {"name": "sums", "tools": [{"name": "add", "description"
 
 
 @pytest.fixture
-def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("CALLSHEET_CATALOG", raising=False)
-
+def check(tmp_path: Path, cli: Any) -> Any:
     def run(*manifests: dict[str, Any] | str, arguments: tuple[str, ...] = ()) -> tuple[int, str, str]:
         folder = tmp_path / "manifests"
         folder.mkdir(exist_ok=True)
         for i, manifest in enumerate(manifests):
             (folder / f"{i}.json").write_text(manifest if isinstance(manifest, str) else json.dumps(manifest))
-        with pytest.raises(SystemExit) as ended:
-            main(["check", "--catalog", str(folder), *arguments])
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
+        found: tuple[int, str, str] = cli("check", "--catalog", folder, *arguments)
+        return found
 
     return run
 
@@ -136,9 +129,7 @@ def test_rdf_is_checked_where_it_is_wanted(check: Any) -> None:
 
 
 @pytest.mark.parametrize(("text", "status"), [("<http://x.test/a> <http://x.test/b", 2), ("", 0)])
-def test_an_rdf_file_is_checked_as_it_was_written(
-    text: str, status: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_rdf_file_is_checked_as_it_was_written(text: str, status: int, tmp_path: Path, cli: Any) -> None:
     agent = '<a> a cs:Agent ; dcterms:identifier "a" ; dcterms:description "Adds." ; cs:hosts <t> .'
     tool = '<t> a cs:Tool ; dcterms:identifier "a/t" ; cs:name "t" ; dcterms:description "Adds" ; cs:hostedOn <a> .'
     base = "@base <http://x.test/> . @prefix dcterms: <http://purl.org/dc/terms/> ."
@@ -146,10 +137,8 @@ def test_an_rdf_file_is_checked_as_it_was_written(
     lone = "<t> cs:hasDependency <d> . <d> a cs:Dependency ; cs:needs <t> ; cs:kind 'tool_indirectly' ."
     file = tmp_path / "own.ttl"
     file.write_text(f"{prefixes} <c> a cs:Catalog ; cs:lists <a> . {agent} {tool} {lone} {text}")
-    with pytest.raises(SystemExit) as ended:
-        main(["check", "--rdf", "--json", "--catalog", str(file)])
-    out, err = capsys.readouterr()
-    assert ended.value.code == status
+    ended, out, err = cli("check", "--rdf", "--json", "--catalog", file)
+    assert ended == status
     if status:
         assert err.count("\n") == 1
         assert "not valid Turtle" in err

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Skill, Tool, dump, load
-from callsheet.orchestrator.cli.catalog.export import FORMS
 from callsheet.orchestrator.cli.main import callsheet, main
+from callsheet.orchestrator.cli.review_commands import FORMS
 
 
 def tool(agent: str, name: str, *needs: str) -> Tool:

@@ -10,7 +10,6 @@ import pytest
 
 from callsheet.graphs import load
 from callsheet.graphs.dependencies import ObservationLog, Proposal, decide, read_dependencies
-from callsheet.orchestrator.cli.main import main
 from scripted_model import ScriptedModel, calls
 
 RECORDS = {"items": {"type": "array", "items": {"type": "object", "properties": {"id": {"type": "string"}}}}}
@@ -39,18 +38,9 @@ EDGE = ("crm/delete_contact", "crm/search_contacts", "parameter_directly", "cont
 
 
 @pytest.fixture
-def infer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("CALLSHEET_CATALOG", raising=False)
+def infer(tmp_path: Path, cli: Any) -> Any:
     (tmp_path / "crm.json").write_text(json.dumps(CRM), encoding="utf-8")
-
-    def run(*arguments: str, command: str = "infer") -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main([command, *arguments, "--catalog", str(tmp_path / "crm.json")])
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return run
+    return lambda *words, command="infer": cli(command, *words, "--catalog", tmp_path / "crm.json")
 
 
 def test_json_is_one_object_with_the_edges(infer: Any) -> None:

@@ -10,15 +10,14 @@ from typing import Any
 
 import pytest
 
-from callsheet.orchestrator.cli.main import main
+import commands
 from servers import FIXTURES
 
 Sync = Callable[..., tuple[int, Any, str]]
 
 
 @pytest.fixture
-def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
+def config(tmp_path: Path, own_home: Path) -> Path:
     args = [str(FIXTURES / "fault_server.py"), f"@{tmp_path / 'mode'}"]
     file = tmp_path / "mcp.json"
     steady = [str(FIXTURES / "fault_server.py"), "ok"]
@@ -31,10 +30,8 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def sync(config: Path, capfd: pytest.CaptureFixture[str]) -> Sync:
     def run(mode: str, *options: str) -> tuple[int, Any, str]:
         (config.parent / "mode").write_text(mode)
-        with pytest.raises(SystemExit) as ended:
-            main(["sync", "--yes", "--catalog", str(config), *options])
-        out, err = capfd.readouterr()
-        return int(ended.value.code or 0), json.loads(out) if "--json" in options else out, err
+        status, out, err = commands.run(capfd, "sync", "--yes", "--catalog", config, *options)
+        return status, json.loads(out) if "--json" in options else out, err
 
     return run
 

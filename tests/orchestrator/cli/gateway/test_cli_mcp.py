@@ -11,78 +11,53 @@ import sys
 from pathlib import Path
 
 import pytest
-from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.tools import BaseTool, tool
+from langchain_core.tools import BaseTool, ToolException, tool
 from mcp import Client, MCPError, StdioServerParameters
 
-from callsheet.graphs import Agent, Catalog, Tool, agent_from_listing
-from callsheet.orchestrator.server.mcp_serving import listing, mcp_server
-from callsheet.retrievers import AgentGraphRetriever, CatalogTools
-from callsheet.retrievers.selection.budget import SchemaTokens
+from callsheet.graphs import Catalog, agent_from_listing
+from callsheet.orchestrator.cli.documents import tool_server
+from callsheet.retrievers.selection.selector import SchemaTokens
 from commands import run
 from forked import Forked
 
 CATALOG = Path(__file__).parents[4] / "examples" / "eval" / "catalog"
 INSPECTOR = "@modelcontextprotocol/inspector@0.17.2"
 GATEWAY = ["find_tools", "read_tools", "call_tool"]
-TOOLS = ["keyword_search_tools", "semantic_search_tools", "read_tools"]
 
 
-@pytest.fixture(scope="module")
-def many() -> list[BaseTool]:
-    """The three tools over 10,000."""
-    agents = tuple(
-        Agent(
-            id=f"a{i}",
-            tools=tuple(
-                Tool(agent=f"a{i}", name=f"do_{j}", description=f"Does thing {i * 100 + j}.") for j in range(100)
-            ),
-        )
-        for i in range(100)
-    )
-    embedder = DeterministicFakeEmbedding(size=16)
-    retriever = AgentGraphRetriever.from_catalog(Catalog(agents=agents), index=":memory:", embeddings=embedder)
-    return CatalogTools(retriever).as_tools()
+def over(*tools: BaseTool) -> Client:
+    return Client(tool_server("callsheet", tools))
 
 
-def over(tools: list[BaseTool]) -> Client:
-    return Client(mcp_server("callsheet", tools))
-
-
-def test_the_schemas_of_the_three_cost_under_a_thousand_tokens(many: list[BaseTool]) -> None:
-    agent, _ = agent_from_listing("callsheet", listing(many))
-    assert SchemaTokens(Catalog(agents=(agent,))).count(tool.id for tool in agent.tools) < 1000
-
-
-async def test_a_client_lists_searches_and_reads(many: list[BaseTool]) -> None:
-    async with over(many) as client:
-        assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
-        found = await client.call_tool("keyword_search_tools", {"keywords": ["thing 4242."]})
-        read = await client.call_tool("read_tools", {"ids": ["a42/do_42"]})
-    assert found.content[0].text == "a42/do_42: Does thing 4242."  # type: ignore[union-attr]
-    assert json.loads(read.content[0].text)["inputSchema"]["type"] == "object"  # type: ignore[union-attr]
+@tool
+def read(ids: list[str], most: int = 1) -> str:
+    """Reads."""
+    if len(ids) > most:
+        raise ToolException(f"{len(ids)} ids are more than {most}")
+    return ", ".join(ids)
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "said"),
+    ("arguments", "wrong", "said"),
     [
-        ("read_tools", {"ids": ["a42/do_4242"]}, "no tool 'a42/do_4242'"),
-        ("semantic_search_tools", {"query": "x", "top_k": "many"}, "top_k: Input should be a valid integer"),
-        ("semantic_search_tools", {}, "query: Field required"),
+        ({"ids": ["a"]}, False, "a"),
+        ({"ids": ["a", "b"]}, True, "2 ids are more than 1"),
+        ({"ids": ["a"], "most": "many"}, True, "most: Input should be a valid integer"),
+        ({}, True, "ids: Field required"),
     ],
 )
 async def test_an_error_is_a_result_that_a_model_can_act_on(
-    many: list[BaseTool], name: str, arguments: dict[str, object], said: str
+    arguments: dict[str, object], wrong: bool, said: str
 ) -> None:
-    async with over(many) as client:
-        result = await client.call_tool(name, arguments)
-    assert result.is_error
+    async with over(read) as client:
+        result = await client.call_tool("read", arguments)
+    assert result.is_error is wrong
     assert said in result.content[0].text  # type: ignore[union-attr]
 
 
-async def test_an_unknown_tool_is_a_protocol_error(many: list[BaseTool]) -> None:
-    async with over(many) as client:
-        with pytest.raises(MCPError, match="no tool 'nonsense'; there are keyword_search_tools"):
+async def test_an_unknown_tool_is_a_protocol_error() -> None:
+    async with over(read) as client:
+        with pytest.raises(MCPError, match="no tool 'nonsense'; there are read"):
             await client.call_tool("nonsense", {})
 
 
@@ -104,7 +79,7 @@ async def test_a_cancelled_call_ends_and_the_next_one_is_answered() -> None:
         """Takes no time."""
         return "done"
 
-    async with over([slow, quick]) as client:
+    async with over(slow, quick) as client:
         call = asyncio.create_task(client.call_tool("slow", {}))
         await asyncio.wait_for(started.wait(), 30)
         call.cancel()

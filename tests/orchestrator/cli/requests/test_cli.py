@@ -8,13 +8,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from langchain_core.language_models import FakeListChatModel
 
-from commands import run
+from callsheet.orchestrator.cli.main import callsheet
 
 MANIFEST = {
     "name": "units",
@@ -50,31 +52,27 @@ clock = [tell_time]
 
 
 @pytest.fixture
-def manifests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("CALLSHEET_CATALOG", raising=False)
+def manifests(tmp_path: Path, own_home: Path) -> Path:
     folder = tmp_path / "manifests"
     folder.mkdir()
     (folder / "units.json").write_text(json.dumps(MANIFEST))
     return folder
 
 
-def test_index_says_what_changed(manifests: Path, capsys: Any) -> None:
-    status, out, _ = run(capsys, "index", "--catalog", str(manifests), "--json")
+def test_index_says_what_changed(manifests: Path, cli: Any) -> None:
+    status, out, _ = cli("index", "--catalog", str(manifests), "--json")
     first = json.loads(out)
     assert status == 0
     assert {"agents": 1, "tools": 2, "dependencies": 0, "added": 3, "updated": 0, "removed": 0}.items() <= first.items()
     assert Path(first["path"]).is_dir()
     changed = {**MANIFEST, "tools": [{**MANIFEST["tools"][0], "description": "Lengths."}]}  # type: ignore[dict-item]
     (manifests / "units.json").write_text(json.dumps(changed))
-    again = json.loads(run(capsys, "index", "--catalog", str(manifests), "--json")[1])
+    again = json.loads(cli("index", "--catalog", str(manifests), "--json")[1])
     assert (again["added"], again["updated"], again["removed"]) == (0, 2, 1)
 
 
-def test_retrieve_finds_and_explains(manifests: Path, capsys: Any) -> None:
-    status, out, err = run(
-        capsys, "retrieve", "convert 3 miles to km", "--catalog", str(manifests), "--json", "--explain"
-    )
+def test_retrieve_finds_and_explains(manifests: Path, cli: Any) -> None:
+    status, out, err = cli("retrieve", "convert 3 miles to km", "--catalog", str(manifests), "--json", "--explain")
     found = json.loads(out)
     assert (status, found["verdict"]) == (0, "found")
     assert found["agents"][0]["id"] == "units"
@@ -84,41 +82,41 @@ def test_retrieve_finds_and_explains(manifests: Path, capsys: Any) -> None:
     assert err == ""
 
 
-def test_retrieve_that_nothing_fits_ends_with_1(manifests: Path, capsys: Any) -> None:
-    status, out, _ = run(capsys, "retrieve", "bake a chocolate cake", "--catalog", str(manifests), "--json")
+def test_retrieve_that_nothing_fits_ends_with_1(manifests: Path, cli: Any) -> None:
+    status, out, _ = cli("retrieve", "bake a chocolate cake", "--catalog", str(manifests), "--json")
     assert (status, json.loads(out)["verdict"]) == (1, "nothing_fits")
 
 
-def test_retrieve_for_people_is_plain_in_a_pipe(manifests: Path, capsys: Any) -> None:
-    status, out, _ = run(capsys, "retrieve", "convert 3 miles to km", "--catalog", str(manifests), "--explain")
+def test_retrieve_for_people_is_plain_in_a_pipe(manifests: Path, cli: Any) -> None:
+    status, out, _ = cli("retrieve", "convert 3 miles to km", "--catalog", str(manifests), "--explain")
     assert status == 0
     assert "units/convert_length" in out
     assert "meaning" in out
     assert "\x1b" not in out
 
 
-def test_retrieve_says_what_came_of_the_reranker(manifests: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_retrieve_says_what_came_of_the_reranker(manifests: Path, monkeypatch: pytest.MonkeyPatch, cli: Any) -> None:
     monkeypatch.setattr(
         "callsheet.agents.models.chat_models.chat_model", lambda name: FakeListChatModel(responses=["no order"])
     )
     arguments = ("retrieve", "convert 3 miles to km", "--catalog", str(manifests), "--explain")
-    status, out, _ = run(capsys, *arguments, "--rerank", "scripted:model")
+    status, out, _ = cli(*arguments, "--rerank", "scripted:model")
     assert (status, "reranked: not reranked, ChatModelReranker failed" in out) == (0, True)
-    assert "reranked" not in run(capsys, *arguments)[1]
+    assert "reranked" not in cli(*arguments)[1]
 
 
-def test_a_reranker_of_no_known_provider_is_the_caller_s_mistake(manifests: Path, capsys: Any) -> None:
-    status, _, err = run(capsys, "retrieve", "x", "--catalog", str(manifests), "--rerank", "nosuch:model")
+def test_a_reranker_of_no_known_provider_is_the_caller_s_mistake(manifests: Path, cli: Any) -> None:
+    status, _, err = cli("retrieve", "x", "--catalog", str(manifests), "--rerank", "nosuch:model")
     assert (status, "nosuch:model" in err) == (2, True)
 
 
 def test_ask_answers_with_tools_of_a_python_reference(
-    tmp_path: Path, manifests: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    tmp_path: Path, manifests: Path, monkeypatch: pytest.MonkeyPatch, cli: Any
 ) -> None:
     (tmp_path / "clock_of_the_tests.py").write_text(CLOCK)
     monkeypatch.chdir(tmp_path)
     arguments = ["--catalog", "clock_of_the_tests:clock", "--allow", "clock/tell_time"]
-    status, out, _ = run(capsys, "ask", "Tell the time in the city 'Oslo'", *arguments, "--json")
+    status, out, _ = cli("ask", "Tell the time in the city 'Oslo'", *arguments, "--json")
     answer = json.loads(out)
     step = answer["steps"][0]
     assert status == 0
@@ -131,18 +129,18 @@ def test_ask_answers_with_tools_of_a_python_reference(
     assert {"id", "text", "depends_on", "agents", "tools", "status", "calls", "result", "error"} <= set(step)
 
 
-def test_ask_over_manifests_says_that_they_cannot_be_called(manifests: Path, capsys: Any) -> None:
-    status, out, _ = run(
-        capsys, "ask", "Convert 3 miles to kilometers", "--catalog", str(manifests), "--allow", "units/convert_length"
+def test_ask_over_manifests_says_that_they_cannot_be_called(manifests: Path, cli: Any) -> None:
+    status, out, _ = cli(
+        "ask", "Convert 3 miles to kilometers", "--catalog", str(manifests), "--allow", "units/convert_length"
     )
     assert status == 1
     assert "known from a manifest only" in out
     assert "Plan" in out
 
 
-def test_ask_refuses_what_needs_too_many_steps(manifests: Path, capsys: Any) -> None:
+def test_ask_refuses_what_needs_too_many_steps(manifests: Path, cli: Any) -> None:
     request = " and ".join(f"convert {number} miles to kilometers" for number in range(1, 14))
-    status, out, _ = run(capsys, "ask", request, "--catalog", str(manifests), "--json")
+    status, out, _ = cli("ask", request, "--catalog", str(manifests), "--json")
     report = json.loads(out)
     assert (status, report["steps"]) == (1, [])
     assert "the request needs 13 steps, at most 12 are allowed" in report["answer"]
@@ -164,46 +162,52 @@ def test_ask_refuses_what_needs_too_many_steps(manifests: Path, capsys: Any) -> 
     ],
 )
 def test_a_callers_mistake_ends_with_2_and_one_clear_word(
-    arguments: list[str], said: str, manifests: Path, capsys: Any
+    arguments: list[str], said: str, manifests: Path, cli: Any
 ) -> None:
-    status, out, err = run(capsys, *(a.replace("{}", str(manifests)) for a in arguments))
+    status, out, err = cli(*(a.replace("{}", str(manifests)) for a in arguments))
     assert status == 2
     assert said in err
     assert "Traceback" not in err
     assert out == ""
 
 
-def test_a_broken_manifest_is_named_and_the_rest_go_on(manifests: Path, capsys: Any) -> None:
+def test_a_broken_manifest_is_named_and_the_rest_go_on(manifests: Path, cli: Any) -> None:
     (manifests / "broken.json").write_text("{not json")
-    status, out, err = run(capsys, "index", "--catalog", str(manifests), "--json")
+    status, out, err = cli("index", "--catalog", str(manifests), "--json")
     assert status == 0
     assert "broken.json" in err
     assert json.loads(out)["problems"][0]["agent"] == "broken.json"
 
 
 def test_commands_of_a_catalog_are_not_started_before_they_are_agreed_to(
-    tmp_path: Path, manifests: Path, capsys: Any
+    tmp_path: Path, manifests: Path, cli: Any
 ) -> None:
     mark = tmp_path / "started"
     server = {"command": sys.executable, "args": ["-c", f"open({str(mark)!r}, 'w')"]}
     config = tmp_path / "mcp.json"
     config.write_text(json.dumps({"mcpServers": {"sly": server}}))
-    status, _, err = run(capsys, "index", "--catalog", str(config), "--json")
+    status, _, err = cli("index", "--catalog", str(config), "--json")
     assert status == 2
     assert "agree to them with --yes" in err
     assert not mark.exists()
-    status, out, err = run(capsys, "index", "--catalog", str(config), "--json", "--yes")
+    status, out, err = cli("index", "--catalog", str(config), "--json", "--yes")
     assert status == 1
     assert mark.exists()
     assert "sly" in err
     assert json.loads(out)["agents"] == 0
 
 
-@pytest.mark.parametrize("command", ["ask", "index", "retrieve"])
-def test_every_command_helps_with_an_example(command: str, capsys: Any) -> None:
-    status, out, _ = run(capsys, command, "--help")
-    assert status == 0
-    assert "Example:" in out
+def _commands(group: click.Group, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for name, command in group.commands.items():
+        yield (*before, name)
+        if isinstance(command, click.Group):
+            yield from _commands(command, (*before, name))
+
+
+@pytest.mark.parametrize("words", list(_commands(callsheet)), ids=" ".join)
+def test_every_command_helps_with_an_example(words: tuple[str, ...], cli: Any) -> None:
+    status, out, _ = cli(*words, "--help")
+    assert (status, "Example" in out or words == ("store",)) == (0, True)
 
 
 @pytest.mark.server
@@ -245,23 +249,22 @@ MODEL_COMMANDS = (
     ],
 )
 def test_a_wrong_model_is_refused_before_any_server_starts(
-    command: tuple[str, ...], model: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    command: tuple[str, ...], model: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Any
 ) -> None:
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
     started = tmp_path / "started"
     config = tmp_path / "mcp.json"
     server = {"command": sys.executable, "args": ["-c", f"open({str(started)!r}, 'w')"]}
     config.write_text(json.dumps({"mcpServers": {"own": server}}))
-    status, out, err = run(capsys, *command, model, "--yes", "--catalog", str(config))
+    status, out, err = cli(*command, model, "--yes", "--catalog", str(config))
     assert (status, out) == (2, "")
     assert said in err
     assert len(err.splitlines()) == 1
     assert not started.exists()
 
 
-def test_a_wrong_model_is_refused_before_documents_are_indexed(manifests: Path, capsys: Any) -> None:
-    status, _, err = run(capsys, "documents", "ask", str(manifests), "x?", "--model", "bogus:x")
+def test_a_wrong_model_is_refused_before_documents_are_indexed(manifests: Path, cli: Any) -> None:
+    status, _, err = cli("documents", "ask", str(manifests), "x?", "--model", "bogus:x")
     assert status == 2
     assert "the model 'bogus:x' cannot be used" in err
     assert not list((manifests.parent / "home").rglob("*.sqlite*"))

@@ -15,9 +15,9 @@ import pytest
 from langgraph.types import Interrupt
 
 from callsheet.agents.models.chat_models import chat_model
-from callsheet.orchestrator.cli.requests import ask as ask_command
-from callsheet.orchestrator.cli.requests.thread_run import Ran
-from callsheet.orchestrator.run.thread_files import Threads
+from callsheet.orchestrator.cli import ask as ask_command
+from callsheet.orchestrator.cli.thread_run import Ran
+from callsheet.orchestrator.run.threads import Threads
 from commands import run
 from deciding_model import DecidingModel
 

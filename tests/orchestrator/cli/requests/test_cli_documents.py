@@ -11,14 +11,9 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 
-from commands import run
-
 
 @pytest.fixture
-def docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
-    for name in ("CALLSHEET_INDEX", "CALLSHEET_MODEL"):
-        monkeypatch.delenv(name, raising=False)
+def docs(tmp_path: Path, own_home: Path) -> Path:
     folder = tmp_path / "docs"
     folder.mkdir()
     (folder / "leave.md").write_text("# Leave\n\nEvery employee has 25 days of paid leave a year.\n")
@@ -26,30 +21,27 @@ def docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_index_reports_what_it_did(docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, err = run(capsys, "documents", "index", docs)
+def test_index_reports_what_it_did(docs: Path, cli: Any) -> None:
+    status, out, err = cli("documents", "index", docs)
     assert status == 0
     assert out.startswith("1 document, 1 chunk, 2 different sentences: 1 added, 0 updated, 0 removed in ")
     assert err.startswith("left out: broken.pdf: not a readable PDF: ")
-
-
-def test_index_as_json_is_one_object(docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, _ = run(capsys, "documents", "index", docs, "--json")
+    status, out, _ = cli("documents", "index", docs, "--json")
     report = json.loads(out)
     assert status == 0
     assert {"documents", "chunks", "sentences", "added", "updated", "removed", "seconds", "path"} <= set(report)
     assert [(problem["document"], problem["kind"]) for problem in report["problems"]] == [("broken.pdf", "broken")]
 
 
-def test_ask_answers_with_citations(docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, _ = run(capsys, "documents", "ask", docs, "How many days of paid leave are there a year?")
+def test_ask_answers_with_citations(docs: Path, cli: Any) -> None:
+    status, out, _ = cli("documents", "ask", docs, "How many days of paid leave are there a year?")
     assert (status, out.splitlines()[0]) == (0, "Leave: Every employee has 25 days of paid leave a year. [leave.md#1]")
-    status, out, _ = run(capsys, "documents", "ask", docs, "How many days of paid leave are there?", "--json")
+    status, out, _ = cli("documents", "ask", docs, "How many days of paid leave are there?", "--json")
     assert json.loads(out)["citations"] == ["leave.md#1"]
 
 
-def test_an_answer_that_the_documents_do_not_hold_is_negative(docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, _ = run(capsys, "documents", "ask", docs, "Who won the zeppelin race?")
+def test_an_answer_that_the_documents_do_not_hold_is_negative(docs: Path, cli: Any) -> None:
+    status, out, _ = cli("documents", "ask", docs, "Who won the zeppelin race?")
     assert status == 1
     assert out.startswith("The documents do not answer this.")
     assert "[" not in out
@@ -65,26 +57,17 @@ def test_an_answer_that_the_documents_do_not_hold_is_negative(docs: Path, capsys
         (("serve",), "Missing argument 'FOLDER'"),
     ],
 )
-def test_the_callers_mistakes_are_one_line(
-    docs: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
-) -> None:
-    status, out, err = run(capsys, "documents", *(str(docs) if word == "DOCS" else word for word in arguments))
+def test_the_callers_mistakes_are_one_line(docs: Path, cli: Any, arguments: tuple[str, ...], said: str) -> None:
+    status, out, err = cli("documents", *(str(docs) if word == "DOCS" else word for word in arguments))
     assert (status, out) == (2, "")
     assert said in err
 
 
-def test_a_folder_without_documents_is_negative(tmp_path: Path, docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_without_documents_is_negative(tmp_path: Path, docs: Path, cli: Any) -> None:
     (tmp_path / "empty").mkdir()
-    status, _, err = run(capsys, "documents", "index", tmp_path / "empty")
+    status, _, err = cli("documents", "index", tmp_path / "empty")
     assert status == 1
     assert "there is no document in" in err
-
-
-@pytest.mark.parametrize("command", ["index", "ask", "serve"])
-def test_every_command_has_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, _ = run(capsys, "documents", command, "--help")
-    assert status == 0
-    assert "Example" in out
 
 
 @pytest.mark.server

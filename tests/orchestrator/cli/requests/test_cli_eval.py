@@ -8,20 +8,17 @@ from typing import Any
 
 import pytest
 
-from commands import run
-
 EXAMPLE = Path(__file__).parents[4] / "examples" / "eval"
 QUERIES = str(EXAMPLE / "queries.jsonl")
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
+def example(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CALLSHEET_CATALOG", str(EXAMPLE / "catalog"))
 
 
-def test_json_holds_the_figures_and_nothing_else_is_printed(capsys: Any) -> None:
-    status, out, err = run(capsys, "eval", QUERIES, "--json")
+def test_json_holds_the_figures_and_nothing_else_is_printed(cli: Any) -> None:
+    status, out, err = cli("eval", QUERIES, "--json")
     report = json.loads(out)
     assert (status, err, report["n"], report["n_tool"]) == (0, "", 13, 12)
     assert set(report["agent"]) == {f"{m}@{k}" for m in ("recall", "map", "ndcg") for k in (1, 3, 5)}
@@ -33,8 +30,8 @@ def test_json_holds_the_figures_and_nothing_else_is_printed(capsys: Any) -> None
     assert low <= report["agent"]["recall@1"] <= high
 
 
-def test_a_small_selection_shows_misses_and_confusions(capsys: Any) -> None:
-    status, out, _ = run(capsys, "eval", QUERIES, "-k", "2", "--tools", "4", "--json", "--misses", "1")
+def test_a_small_selection_shows_misses_and_confusions(cli: Any) -> None:
+    status, out, _ = cli("eval", QUERIES, "-k", "2", "--tools", "4", "--json", "--misses", "1")
     report = json.loads(out)
     assert status == 0
     assert report["misses"] >= 1
@@ -45,8 +42,8 @@ def test_a_small_selection_shows_misses_and_confusions(capsys: Any) -> None:
     assert "complete@4" in report
 
 
-def test_people_get_tables_of_at_most_100_columns(capsys: Any) -> None:
-    status, out, err = run(capsys, "eval", QUERIES, "-k", "2", "--tools", "4")
+def test_people_get_tables_of_at_most_100_columns(cli: Any) -> None:
+    status, out, err = cli("eval", QUERIES, "-k", "2", "--tools", "4")
     assert (status, err) == (0, "")
     for part in (
         "13 queries, 4 agents, 16 tools",
@@ -65,16 +62,16 @@ def test_people_get_tables_of_at_most_100_columns(capsys: Any) -> None:
     assert max(map(len, tables)) <= 100
 
 
-def test_gates_that_hold_end_with_0(capsys: Any) -> None:
+def test_gates_that_hold_end_with_0(cli: Any) -> None:
     gates = ("--fail-under", "recall@5=.5", "--fail-under", "agent.ndcg@5=0", "--fail-under", "complete@10=0.1")
-    status, out, err = run(capsys, "eval", QUERIES, *gates, "--json")
+    status, out, err = cli("eval", QUERIES, *gates, "--json")
     assert (status, err) == (0, "")
     assert [gate["passed"] for gate in json.loads(out)["gates"]] == [True, True, True]
 
 
-def test_each_gate_that_fails_is_a_line_and_the_status_is_1(capsys: Any) -> None:
+def test_each_gate_that_fails_is_a_line_and_the_status_is_1(cli: Any) -> None:
     gates = [f"--fail-under={metric}=1" for metric in ("recall@1", "tool.map@1", "tool.recall@1")]
-    status, out, err = run(capsys, "eval", QUERIES, *gates, "--json")
+    status, out, err = cli("eval", QUERIES, *gates, "--json")
     assert status == 1
     assert [gate["passed"] for gate in json.loads(out)["gates"]] == [False, False, False]
     lines = err.splitlines()
@@ -96,45 +93,39 @@ def test_each_gate_that_fails_is_a_line_and_the_status_is_1(capsys: Any) -> None
         (["--catalog", "nowhere.json"], "no catalog at nowhere.json"),
     ],
 )
-def test_a_callers_mistake_ends_with_2(arguments: list[str], said: str, capsys: Any) -> None:
-    status, out, err = run(capsys, "eval", QUERIES, *arguments)
+def test_a_callers_mistake_ends_with_2(arguments: list[str], said: str, cli: Any) -> None:
+    status, out, err = cli("eval", QUERIES, *arguments)
     assert (status, out) == (2, "")
     assert said in " ".join(err.split())
     assert "Traceback" not in err
 
 
-def test_a_wrong_file_ends_with_2_and_says_where(tmp_path: Path, capsys: Any) -> None:
+def test_a_wrong_file_ends_with_2_and_says_where(tmp_path: Path, cli: Any) -> None:
     path = tmp_path / "queries.jsonl"
     path.write_text('{"query": "rain?", "tools": ["forcast"]}\n')
-    status, out, err = run(capsys, "eval", str(path))
+    status, out, err = cli("eval", str(path))
     assert (status, out) == (2, "")
     assert "queries.jsonl, line 1: no tool 'forcast' in the catalog (did you mean 'forecast'?)" in err
 
 
 @pytest.mark.parametrize(("metric", "kind"), [("complete@10", "tools"), ("skill.recall@1", "skills")])
-def test_a_gate_does_not_pass_because_nothing_is_labelled(metric: str, kind: str, tmp_path: Path, capsys: Any) -> None:
+def test_a_gate_does_not_pass_because_nothing_is_labelled(metric: str, kind: str, tmp_path: Path, cli: Any) -> None:
     path = tmp_path / "queries.jsonl"
     path.write_text('{"query": "rain?", "agents": ["weather"]}\n')
-    status, _, err = run(capsys, "eval", str(path), "--fail-under", f"{metric}=0")
+    status, _, err = cli("eval", str(path), "--fail-under", f"{metric}=0")
     assert status == 2
     assert f"no query has {kind} labelled" in " ".join(err.split())
 
 
-def test_queries_of_skills_only_have_figures_of_skills_only(tmp_path: Path, capsys: Any) -> None:
+def test_queries_of_skills_only_have_figures_of_skills_only(tmp_path: Path, cli: Any) -> None:
     skill = tmp_path / "skills" / "minutes" / "SKILL.md"
     skill.parent.mkdir(parents=True)
     skill.write_text("---\nname: minutes\ndescription: Write the minutes of a meeting.\n---\n")
     path = tmp_path / "queries.jsonl"
     path.write_text('{"query": "write the minutes of the meeting", "skills": ["minutes"]}\n')
     catalog = ("--catalog", str(skill.parents[1]))
-    status, out, err = run(capsys, "eval", str(path), *catalog, "--fail-under", "skill.recall@1=1")
+    status, out, err = cli("eval", str(path), *catalog, "--fail-under", "skill.recall@1=1")
     assert (status, err) == (0, "")
     assert out.splitlines()[3].split()[:4] == ["skill", "recall", "1.000", "1.000"]
-    status, _, err = run(capsys, "eval", str(path), *catalog, "--fail-under", "recall@5=0")
+    status, _, err = cli("eval", str(path), *catalog, "--fail-under", "recall@5=0")
     assert (status, "no query has agents labelled" in " ".join(err.split())) == (2, True)
-
-
-def test_help_shows_an_example(capsys: Any) -> None:
-    status, out, _ = run(capsys, "eval", "--help")
-    assert status == 0
-    assert "Examples:" in out

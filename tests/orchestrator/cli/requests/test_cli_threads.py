@@ -20,7 +20,7 @@ import pytest
 
 from callsheet.orchestrator.cli.approval_prompt import ask_person
 from callsheet.orchestrator.cli.main import main
-from callsheet.orchestrator.run.thread_files import Threads
+from callsheet.orchestrator.run.threads import Threads
 from forked import Forked
 
 POST = '''

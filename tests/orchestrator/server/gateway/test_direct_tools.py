@@ -11,8 +11,8 @@ from mcp import types
 from callsheet.agents.registry.binding import names_of
 from callsheet.graphs import Agent, Catalog, Tool
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller
-from callsheet.orchestrator.server.gateway.client_tools.shown_tools import DirectTools, definition
 from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
+from callsheet.orchestrator.server.gateway.shown_tools import DirectTools, definition
 from gateway_desk import Desk
 
 OWN = ("find_tools", "read_tools", "call_tool")

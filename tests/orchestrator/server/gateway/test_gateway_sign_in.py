@@ -18,10 +18,9 @@ from mcp.client.streamable_http import streamable_http_client
 
 from callsheet.agents import ToolRegistry
 from callsheet.agents.servers.oauth.addresses import serve_at
-from callsheet.orchestrator.server.gateway.bearer_tokens import TokenFile
 from callsheet.orchestrator.server.gateway.catalog_gateway import Gateway
 from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
-from callsheet.orchestrator.server.gateway.serving import http_app, http_client, one_client
+from callsheet.orchestrator.server.gateway.serving import TokenFile, http_app, http_client, one_client
 from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings
 from chromium import Browser, opened
 from gateway_desk import said

@@ -16,16 +16,15 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
-from mcp import Client, types
+from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.auth.provider import TokenVerifier
 
 from callsheet.graphs import SettingsError, User
-from callsheet.orchestrator.server.gateway.bearer_tokens import IssuedTokens, TokenFile, user_of_token
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller
 from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
-from callsheet.orchestrator.server.gateway.serving import http_app, http_client
-from gateway_desk import Desk, logged
+from callsheet.orchestrator.server.gateway.serving import IssuedTokens, TokenFile, http_app, http_client, user_of_token
+from gateway_desk import APPROVED, Desk, answering, logged
 from signed_in_server import served
 
 pytestmark = pytest.mark.server
@@ -79,11 +78,8 @@ async def test_approval_progress_and_cancellation_over_http(desk: Desk, seen: li
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         heard.append(progress)
 
-    async def approve(context: Any, request: types.ElicitRequestParams) -> types.ElicitResult:
-        return types.ElicitResult(action="accept", content={"decision": "approve"})
-
     with served(gateway(desk, seen)) as url:
-        async with client(url, mode=mode, elicitation_callback=approve) as one:
+        async with client(url, mode=mode, elicitation_callback=answering(APPROVED)) as one:
             await one.call_tool("call_tool", {"tool": "works/write", "arguments": {"text": "hello"}})
             counting = {"tool": "works/count", "arguments": {"steps": 2}}
             await one.call_tool("call_tool", counting, progress_callback=hear)

@@ -16,7 +16,7 @@ from callsheet.graphs import UnknownNameError, User, load
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, Gateway, UnknownCallError
 from callsheet.orchestrator.server.gateway.supervised_calls import MOST_WAITING, Waiting
 from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings
-from gateway_desk import Desk, logged, said
+from gateway_desk import APPROVED, Desk, answering, logged, said
 
 pytestmark = pytest.mark.server
 ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -38,9 +38,7 @@ async def test_a_client_finds_reads_and_calls(desk: Desk, mode: str) -> None:
 
 @ERAS
 async def test_an_image_arrives_as_an_image(desk: Desk, mode: str) -> None:
-    async with desk.client(mode) as client:
-        painted = await client.call_tool("call_tool", {"tool": "works/paint"})
-    (text, image) = painted.content
+    (text, image) = (await desk.call("works/paint", mode)).content
     assert isinstance(text, types.TextContent)
     assert isinstance(image, types.ImageContent)
     assert text.text.startswith("one pixel")
@@ -80,10 +78,9 @@ async def test_a_call_is_sent_after_a_person_approved_it(desk: Desk, mode: str) 
     async def approve(context: Any, request: types.ElicitRequestParams) -> types.ElicitResult:
         asked.append(request.message)
         assert desk.log == []
-        return types.ElicitResult(action="accept", content={"decision": "approve"})
+        return APPROVED
 
-    async with desk.client(mode, approve) as client:
-        written = await client.call_tool("call_tool", {"tool": "works/write", "arguments": {"text": "hello"}})
+    written = await desk.call("works/write", mode, approve, text="hello")
     assert said(written) == "wrote hello"
     assert desk.log == ["wrote hello"]
     (message,) = asked
@@ -101,11 +98,7 @@ async def test_a_call_is_sent_after_a_person_approved_it(desk: Desk, mode: str) 
     ],
 )
 async def test_a_call_that_a_person_refused_is_not_sent(desk: Desk, mode: str, answer: types.ElicitResult) -> None:
-    async def refuse(context: Any, request: types.ElicitRequestParams) -> types.ElicitResult:
-        return answer
-
-    async with desk.client(mode, refuse) as client:
-        written = await client.call_tool("call_tool", {"tool": "works/write", "arguments": {"text": "hello"}})
+    written = await desk.call("works/write", mode, answering(answer), text="hello")
     assert written.is_error
     assert "a person refused this call" in said(written)
     assert ("not today" in said(written)) == bool(answer.content)
@@ -113,19 +106,13 @@ async def test_a_call_that_a_person_refused_is_not_sent(desk: Desk, mode: str, a
 
 
 async def test_the_end_of_long_arguments_is_shown(desk: Desk) -> None:
-    asked: list[str] = []
-
-    async def refuse(context: Any, request: types.ElicitRequestParams) -> types.ElicitResult:
-        asked.append(request.message)
-        return types.ElicitResult(action="decline")
-
-    text = "a" * 50_000 + "; rm -rf /"
-    async with desk.client(elicited=refuse) as client:
-        await client.call_tool("call_tool", {"tool": "works/write", "arguments": {"text": text}})
-    (message,) = asked
-    assert "; rm -rf /" in message
-    assert "characters are not shown" in message
-    assert len(message) < 6_000
+    asked: list[types.ElicitRequestFormParams] = []
+    refuse = answering(types.ElicitResult(action="decline"), asked)
+    await desk.call("works/write", "auto", refuse, text="a" * 50_000 + "; rm -rf /")
+    (question,) = asked
+    assert "; rm -rf /" in question.message
+    assert "characters are not shown" in question.message
+    assert len(question.message) < 6_000
 
 
 async def test_waiting_calls_are_bounded_for_each_user(desk: Desk) -> None:
@@ -150,17 +137,14 @@ async def test_an_answer_that_is_none_asks_again(desk: Desk, mode: str) -> None:
         asked.append(request.message)
         return types.ElicitResult(action="accept", content={"decision": next(answers)})
 
-    async with desk.client(mode, answer) as client:
-        written = await client.call_tool("call_tool", {"tool": "works/write", "arguments": {"text": "hello"}})
-    assert not written.is_error
+    assert not (await desk.call("works/write", mode, answer, text="hello")).is_error
     assert len(asked) == 2
     assert "Note: " in asked[1]
 
 
 @ERAS
 async def test_a_client_that_cannot_ask_gets_the_ways_to_allow_the_call(desk: Desk, mode: str) -> None:
-    async with desk.client(mode) as client:
-        written = await client.call_tool("call_tool", {"tool": "works/write", "arguments": {"text": "hello"}})
+    written = await desk.call("works/write", mode, text="hello")
     assert written.is_error
     assert "--approve never" in said(written)
     assert '"trusted": true' not in said(written)  # its server makes no claim that could be trusted
@@ -182,14 +166,8 @@ async def test_a_skill_is_read_and_not_called(minilm: MiniLMEmbeddings, tmp_path
 
 
 async def test_nobody_is_asked_about_arguments_that_do_not_fit(desk: Desk) -> None:
-    asked: list[str] = []
-
-    async def answer(context: Any, request: types.ElicitRequestParams) -> types.ElicitResult:
-        asked.append(request.message)
-        return types.ElicitResult(action="accept", content={"decision": "approve"})
-
-    async with desk.client(elicited=answer) as client:
-        result = await client.call_tool("call_tool", {"tool": "works/write", "arguments": {"txt": "hello"}})
+    asked: list[Any] = []
+    result = await desk.call("works/write", "auto", answering(APPROVED, asked), txt="hello")
     assert result.is_error
     assert "the arguments do not fit" in said(result)
     assert (asked, desk.log) == ([], [])
@@ -231,9 +209,5 @@ async def test_a_server_that_dies_is_an_error_and_is_started_again(desk: Desk) -
 
 
 async def test_twenty_clients_at_once(desk: Desk) -> None:
-    async def one(number: int) -> Any:
-        async with desk.client() as client:
-            arguments = {"tool": "works/measure", "arguments": {"name": "x" * number}}
-            return (await client.call_tool("call_tool", arguments)).structured_content
-
-    assert await asyncio.gather(*map(one, range(20))) == [{"length": number} for number in range(20)]
+    called = await asyncio.gather(*(desk.call("works/measure", name="x" * number) for number in range(20)))
+    assert [one.structured_content for one in called] == [{"length": number} for number in range(20)]

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from mcp import MCPError, types
 
-from callsheet.agents.servers.catalogs.server_resources import entries_of, resources_of
+from callsheet.agents.servers.catalogs.server_resources import RESOURCE, entries_of, resources_of
 from callsheet.graphs import Catalog, Policy
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller
 from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
-from callsheet.orchestrator.server.gateway.resources.mcp_resources import PAGE, resource_named, resource_page
+from callsheet.orchestrator.server.gateway.resources import PAGE, page_of, resource_named
 from callsheet.retrievers import MiniLMEmbeddings
-from gateway_desk import Desk, said
+from gateway_desk import APPROVED, Desk, answering, said
 
 pytestmark = pytest.mark.server
 ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -87,19 +87,11 @@ async def test_the_protocol_lists_and_reads_them_by_server(two: Desk, mode: str)
 
 @ERAS
 async def test_what_takes_arguments_along_is_approved_like_a_call(two: Desk, mode: str) -> None:
-    asked: list[str] = []
-
-    async def approve(context: Any, request: types.ElicitRequestParams) -> types.ElicitResult:
-        asked.append(request.message)
-        return types.ElicitResult(action="accept", content={"decision": "approve"})
-
-    async def refuse(context: Any, request: types.ElicitRequestParams) -> types.ElicitResult:
-        return types.ElicitResult(action="decline")
-
-    async with two.client(mode, approve) as client:
+    asked: list[types.ElicitRequestFormParams] = []
+    async with two.client(mode, answering(APPROVED, asked)) as client:
         (day,) = (await client.read_resource(f"{NOTES}diary/monday")).contents
         prompt = await client.get_prompt("works/report", {"topic": "owls"})
-    async with two.client(mode, refuse) as client:
+    async with two.client(mode, answering(types.ElicitResult(action="decline"))) as client:
         with pytest.raises(MCPError, match="a person refused this call"):
             await client.read_resource(f"{NOTES}diary/monday")
     async with two.client(mode) as client:
@@ -108,7 +100,8 @@ async def test_what_takes_arguments_along_is_approved_like_a_call(two: Desk, mod
     assert isinstance(day, types.TextResourceContents)
     assert (day.uri, day.text) == (f"{NOTES}diary/monday", "on monday it rained")
     assert isinstance(prompt.messages[0].content, types.TextContent)
-    assert ["works/template" in asked[0], "works/prompt" in asked[1], len(asked)] == [True, True, 2]
+    first, second = (one.message for one in asked)
+    assert ("works/template" in first, "works/prompt" in second) == (True, True)
 
 
 @pytest.mark.parametrize(
@@ -188,10 +181,9 @@ def _many(number: int) -> Catalog:
 def test_long_lists_come_in_pages(number: int) -> None:
     catalog, cursor, found = _many(number), None, list[str]()
     for _ in range(1 + (number - 1) // PAGE if number else 1):
-        page = resource_page(catalog, cursor)
-        assert len(page.resources) <= PAGE
-        found += [one.uri for one in page.resources]
-        cursor = page.next_cursor
+        page, cursor = page_of(catalog, RESOURCE, cursor)
+        assert len(page) <= PAGE
+        found += [one.uri for one in page]
     assert cursor is None
     assert found == [f"callsheet:a%20b/x://{n:05}" for n in range(number)]
 

@@ -18,10 +18,9 @@ from callsheet.agents.safety.secrets import Redaction
 from callsheet.agents.servers.server_questions import ServerQuestions
 from callsheet.graphs import User
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, UnknownCallError
-from callsheet.orchestrator.server.gateway.question_relay import QuestionRelay
-from callsheet.orchestrator.server.gateway.supervised_calls import Waiting
+from callsheet.orchestrator.server.gateway.supervised_calls import QuestionRelay, Waiting
 from callsheet.retrievers import MiniLMEmbeddings
-from gateway_desk import Desk, said
+from gateway_desk import Desk, answering, said
 
 pytestmark = pytest.mark.server
 OLD = Path(__file__).with_name("old_asking_server.py")
@@ -52,14 +51,6 @@ async def no_session(request: Any) -> Any:
         await request.getfixturevalue("asking").registry.close_run("desk")
 
 
-def answering(answer: types.ElicitResult, heard: list[Any]) -> Any:
-    async def elicited(context: Any, request: types.ElicitRequestParams) -> types.ElicitResult:
-        heard.append(request)
-        return answer
-
-    return elicited
-
-
 @ERAS
 async def test_a_question_reaches_the_client_and_its_answer_the_server(asking: Desk, mode: str) -> None:
     heard: list[types.ElicitRequestFormParams] = []
@@ -76,22 +67,19 @@ async def test_a_question_reaches_the_client_and_its_answer_the_server(asking: D
 @ERAS
 async def test_a_person_may_leave_it(asking: Desk, mode: str) -> None:
     for action in ("decline", "cancel"):
-        async with asking.client(mode, answering(types.ElicitResult(action=action), [])) as client:
-            ordered = await client.call_tool("call_tool", {"tool": "asks/order"})
+        ordered = await asking.call("asks/order", mode, answering(types.ElicitResult(action=action)))
         assert action in said(ordered)
 
 
 @ERAS
 async def test_a_client_that_cannot_be_asked_is_an_error_that_says_so(asking: Desk, mode: str) -> None:
-    async with asking.client(mode) as client:
-        ordered = await client.call_tool("call_tool", {"tool": "asks/order"})
+    ordered = await asking.call("asks/order", mode)
     assert "licitation" in said(ordered) or "nobody can be asked" in said(ordered)
 
 
 @ERAS
 async def test_a_model_is_not_lent_to_a_server(asking: Desk, mode: str) -> None:
-    async with asking.client(mode, answering(types.ElicitResult(action="accept"), [])) as client:
-        thought = await client.call_tool("call_tool", {"tool": "asks/think"})
+    thought = await asking.call("asks/think", mode, answering(types.ElicitResult(action="accept")))
     assert "sampling" in said(thought).lower()
 
 
@@ -109,8 +97,7 @@ async def test_questions_have_an_end_and_addresses_are_not_passed_on(old: Desk, 
 
 
 async def test_a_server_is_not_told_of_persons_where_there_are_none(old: Desk) -> None:
-    async with old.client() as client:
-        ordered = said(await client.call_tool("call_tool", {"tool": "asks/order"}))
+    ordered = said(await old.call("asks/order"))
     assert old.log == ["[]", "[]"]
     assert "not supported" in ordered
 
@@ -209,6 +196,11 @@ async def test_the_timeout_waits_for_all_questions_of_a_call() -> None:
     assert await questions.answered(send, {}, 0.2, person) == {"done": True}
 
 
+def _form(schema: dict[str, Any]) -> dict[str, Any]:
+    params = {"message": "x", "requestedSchema": schema}
+    return {"inputRequests": {"a": {"method": "elicitation/create", "params": params}}}
+
+
 @pytest.mark.parametrize(
     "result",
     [
@@ -217,26 +209,12 @@ async def test_the_timeout_waits_for_all_questions_of_a_call() -> None:
         {"inputRequests": {"a": 5}},
         {"inputRequests": {"a": {"method": "roots/list"}}},
         {"inputRequests": {"a": {"method": "elicitation/create", "params": {"mode": "url", "message": "x"}}}},
-        *(
-            {
-                "inputRequests": {
-                    "a": {"method": "elicitation/create", "params": {"message": "x", "requestedSchema": form}}
-                }
-            }
-            for form in ({}, {"type": "string"}, {"type": "object", "properties": "none"}, {"$ref": "#"})
+        *map(
+            _form,
+            ({}, {"type": "string"}, {"type": "object", "properties": "none"}, {"$ref": "#"}),
         ),
         {"inputRequests": {str(n): {"method": "elicitation/create"} for n in range(6)}},
-        {
-            "inputRequests": {
-                "a": {
-                    "method": "elicitation/create",
-                    "params": {
-                        "message": "x",
-                        "requestedSchema": {"type": "object", "properties": {"x": {"title": "y" * 30_000}}},
-                    },
-                }
-            }
-        },
+        _form({"type": "object", "properties": {"x": {"title": "y" * 30_000}}}),
     ],
 )
 async def test_what_cannot_be_given_ends_the_call(result: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from callsheet import create_supervisor
-from callsheet.orchestrator.run.run_store import PREFERENCES, namespace_of
+from callsheet.orchestrator.run.run_context import PREFERENCES, namespace_of
 from notebook import Notebook
 
 ORDER: Any = {"messages": [HumanMessage("Add a note with the text 'hello there'")]}

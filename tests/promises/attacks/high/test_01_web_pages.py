@@ -267,9 +267,9 @@ def test_websockets_are_let_in_by_the_same_rules() -> None:
 
 
 def test_further_origins_are_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Environment().page_origins() == (STUDIO,)
+    assert Environment().origins == (STUDIO,)
     monkeypatch.setenv("CALLSHEET_ORIGINS", "https://chat.example, http://localhost:3000/")
-    client = guarded(origins=Environment().page_origins())
+    client = guarded(origins=Environment().origins)
     for origin, status in (("https://chat.example", 200), ("http://localhost:3000", 200), (STUDIO, 403)):
         answer = client.post("/", headers={"origin": origin})
         assert (answer.status_code, answer.headers.get("access-control-allow-origin") == origin) == (

@@ -22,7 +22,7 @@ from langgraph.types import Command
 
 from callsheet import CallsheetTools, create_supervisor
 from callsheet.agents import ConcurrentRunError
-from callsheet.orchestrator.step.step_nodes import StepNodes
+from callsheet.orchestrator.step import StepNodes
 from forked import Forked
 from notebook import Notebook
 from scripted_model import ScriptedModel, calls

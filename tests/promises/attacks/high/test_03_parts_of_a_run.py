@@ -26,7 +26,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from callsheet import create_supervisor
 from callsheet.agents import NoModel, Plan, Step
-from callsheet.orchestrator.step.step_nodes import StepNodes
+from callsheet.orchestrator.step import StepNodes
 
 FOLDER = Path(sys.argv[1])
 STEPS = [Step(id=text, text=f"Add a note with the text '{text}'") for text in ("one", "two")]

@@ -12,8 +12,8 @@ from callsheet.graphs import Catalog, TrustError, dump, load
 from callsheet.graphs.export import to_cypher
 from callsheet.graphs.rdf import RdfFormat, from_rdf, to_rdf
 from callsheet.graphs.text.sanitizing import hidden_in
-from callsheet.orchestrator.cli.catalog.export import FORMS
 from callsheet.orchestrator.cli.main import main
+from callsheet.orchestrator.cli.review_commands import FORMS
 from callsheet.retrievers.documents import DocumentIndex, best_passages, documents_in
 from commands import run
 from hostile import hostile_catalog
@@ -83,7 +83,7 @@ def test_no_form_sends_a_terminal_what_it_would_obey(
     form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: Any
 ) -> None:
     (tmp_path / "callsheet.json").write_text(dump(with_hidden()))
-    monkeypatch.setattr("callsheet.orchestrator.cli.catalog.export._at_a_terminal", lambda: True)
+    monkeypatch.setattr("callsheet.orchestrator.cli.review_commands._at_a_terminal", lambda: True)
     with pytest.raises(SystemExit):
         main(("export", "--format", form, "--catalog", str(tmp_path / "callsheet.json")))
     assert hidden_in(capsysbinary.readouterr().out.decode()) == {}

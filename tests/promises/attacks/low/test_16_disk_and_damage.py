@@ -17,7 +17,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from callsheet.graphs import SettingsError, TrustError, load
 from callsheet.graphs.storage import is_full
 from callsheet.orchestrator.cli.main import main
-from callsheet.orchestrator.run.thread_files import Threads
+from callsheet.orchestrator.run.threads import Threads
 from callsheet.retrievers.documents import DocumentIndex
 from commands import run
 from fleet import Fleet, definition
@@ -153,7 +153,7 @@ def test_texts_that_find_no_room_are_not_to_be_deleted(tmp_path: Path, monkeypat
     def fails(*_: Any, **__: Any) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr("callsheet.retrievers.documents.indexing.chunk_store.TextStore._connect", fails)
+    monkeypatch.setattr("callsheet.retrievers.documents.chunk_store.TextStore._connect", fails)
     with pytest.raises(SettingsError, match=FREE) as told:
         DocumentIndex(tmp_path / "docs", index=tmp_path / "index")
     assert "delete" not in str(told.value)

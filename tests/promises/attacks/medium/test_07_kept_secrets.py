@@ -22,7 +22,7 @@ from callsheet.agents.safety.secrets import Redaction, of_server
 from callsheet.graphs import Loaded, ServerConfig, load
 from callsheet.graphs.dependencies import ObservationLog
 from callsheet.graphs.text.secret_patterns import masked, secrets_in
-from callsheet.orchestrator.run.thread_files import Threads
+from callsheet.orchestrator.run.threads import Threads
 from callsheet.retrievers.documents import DocumentIndex
 from fleet import SERVER, Fleet, definition
 from scripted_model import ScriptedModel, calls, planned

@@ -18,10 +18,15 @@ from callsheet import TrustError, load
 from callsheet.graphs import Agreements
 from callsheet.graphs.catalog.loading import starts_in
 from callsheet.orchestrator.cli.main import main
-from callsheet.retrievers.documents import LOADERS, Block, DocumentError, documents_in
-from callsheet.retrievers.documents.reading import bounded_reader
-from callsheet.retrievers.documents.reading.bounded_reader import Reader
-from callsheet.retrievers.documents.reading.document_formats import html, without_scripts
+from callsheet.retrievers.documents import (
+    LOADERS,
+    Block,
+    DocumentError,
+    document_reading as bounded_reader,
+    documents_in,
+)
+from callsheet.retrievers.documents.document_formats import html, without_scripts
+from callsheet.retrievers.documents.document_reading import Reader
 
 
 def word(body: str) -> bytes:

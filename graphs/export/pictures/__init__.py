@@ -1,1 +1,0 @@
-"""Colours and words of dependencies, which the explorer shows."""

@@ -1,1 +1,0 @@
-"""Commands about a catalog: one module per command."""

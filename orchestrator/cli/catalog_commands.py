@@ -1,0 +1,385 @@
+"""The index of a catalog, what is found in it, and what is inferred.
+
+The commands ``index``, ``sync``, ``retrieve``, ``discover``, ``infer``, ``capabilities`` and ``forget``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from callsheet.graphs.text.sanitizing import counted, shown
+from callsheet.orchestrator.cli.shared_options import (
+    SERVER_TROUBLE,
+    CatalogOptions,
+    catalog_options,
+    check_model,
+    common,
+    json_option,
+    progress_bar,
+    report,
+    taxonomy_option,
+    visible,
+)
+
+if TYPE_CHECKING:
+    from callsheet.graphs import Catalog, Loaded, Taxonomy
+    from callsheet.graphs.dependencies import Proposal, Seen
+    from callsheet.retrievers import AgentGraphRetriever, Changes
+    from callsheet.retrievers.capabilities import Assignments
+
+_OUTPUT = click.Path(path_type=Path, dir_okay=False)
+_SIGNS = {"added": "+", "changed": "~", "removed": "-"}
+_MOST = 20
+_EMPTY = "the query is empty: say what is to be done"
+
+
+@click.command(short_help="Update the index of a catalog.")
+@common
+def index(options: CatalogOptions) -> int:
+    """Update the index of a catalog: embed new and changed tools, remove deleted ones.
+
+    \b
+    Example:
+      callsheet index --catalog mcp.json
+    """
+    began = time.monotonic()
+    loaded = options.open()
+    opened = options.selector(loaded)
+    edges = [edge for tool in opened.selector.catalog.tools.values() for edge in tool.depends_on]
+    declared = sum(edge.holds for edge in edges)
+    problems = [{"agent": one.agent, "kind": one.kind, "message": one.message} for one in loaded.problems]
+    needs = {"dependencies": declared, "inferred": len(edges) - declared}
+    done = _indexed(loaded, needs, opened.changes, opened.place, began)
+    said = f"{counted(declared, 'dependency', 'dependencies')}, {done['inferred']:,} inferred"
+    text = f"{loaded.catalog.sizes}, {said}: {_changes(done)}\n{done['path']}"
+    report({**done, "down": dict(loaded.down), "problems": problems}, text, as_json=options.as_json)
+    return 0 if loaded.catalog.agents or loaded.catalog.skills else 1
+
+
+@click.command(short_help="Ask the servers for their current tools.")
+@common
+def sync(options: CatalogOptions) -> int:
+    """Ask every server for its current tools, read every API again, and index the changes.
+
+    A server that does not answer keeps its last known tools. Running programs update when they open a session with
+    a server, and when the server announces a change.
+
+    \b
+    Example:
+      callsheet sync --catalog mcp.json
+    """
+    began = time.monotonic()
+    loaded = options.open(tell=False, anew=True)
+    retriever = options.retriever(loaded)
+    down = (problem.agent for problem in loaded.problems if problem.kind in SERVER_TROUBLE)
+    asked = {
+        "servers": [_server(name, loaded) for name in sorted({*loaded.live, *down})],
+        "quarantined": [change.id for change in loaded.changes if change.quarantines],
+    }
+    content = _indexed(loaded, asked, retriever.changes, retriever.place, began)
+    report(content, "\n".join(_lines(content)), as_json=options.as_json)
+    return 0 if loaded.catalog.agents or loaded.catalog.skills else 1
+
+
+def _indexed(
+    loaded: Loaded, more: Mapping[str, Any], changes: Changes, place: str | Path | None, began: float
+) -> dict[str, Any]:
+    return {
+        "agents": len(loaded.catalog.agents),
+        "tools": len(loaded.catalog.tools),
+        "skills": len(loaded.catalog.skills),
+        **more,
+        "added": changes.added,
+        "updated": changes.updated,
+        "removed": changes.removed,
+        "seconds": round(time.monotonic() - began, 3),
+        "path": str(place or ""),
+    }
+
+
+def _changes(done: Mapping[str, Any]) -> str:
+    return "{added} added, {updated} updated, {removed} removed in {seconds} s".format(**done)
+
+
+def _server(name: str, loaded: Loaded) -> dict[str, Any]:
+    problem = next((p for p in loaded.problems if p.agent == name and p.kind in SERVER_TROUBLE), None)
+    if problem:
+        down = {"kind": problem.kind, "error": problem.message, "since": loaded.down.get(name)}
+        return {"agent": name, "status": "down", **down}
+    return {"agent": name, "status": "ok", **asdict(loaded.live[name].difference)}
+
+
+def _lines(content: Mapping[str, Any]) -> Iterable[str]:
+    for server in content["servers"]:
+        if server["status"] == "down":
+            yield shown(f"{server['agent']}: down, {server['error']}")
+        for word, sign in _SIGNS.items():
+            names = server.get(word, ())
+            yield from (shown(f"{sign} {server['agent']}/{name}") for name in names[:_MOST])
+            if len(names) > _MOST:
+                yield f"{sign} {server['agent']}: {len(names) - _MOST} more"
+    if content["quarantined"]:
+        yield f"not used until you review them: {shown(', '.join(content['quarantined'][:_MOST]))} (callsheet approve)"
+    down = sum(server["status"] == "down" for server in content["servers"])
+    sizes = f"{counted(content['agents'], 'agent')}, {counted(content['tools'], 'tool')}, {down} down"
+    yield f"{sizes}: {_changes(content)}"
+
+
+@click.command(short_help="Find agents and tools for a request.")
+@click.argument("query")
+@click.option(
+    "-k", "agents", default=5, show_default=True, type=click.IntRange(1, 1000), help="Maximum number of agents."
+)
+@click.option(
+    "--tools", default=10, show_default=True, type=click.IntRange(1, 10000), help="Maximum number of tools, in total."
+)
+@click.option(
+    "--rerank",
+    "reranker",
+    metavar="PROVIDER:NAME",
+    help="Chat model that reranks the first tools.  [default: none]",
+)
+@click.option(
+    "--proposed",
+    default=0.5,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    help="Weight of inferred dependencies that nobody has reviewed; 0 ignores them.",
+)
+@click.option(
+    "--explain", is_flag=True, help="Explain the selection: ranks and scores by meaning and by words, and what was cut."
+)
+@common
+def retrieve(
+    options: CatalogOptions,
+    query: str,
+    agents: int,
+    tools: int,
+    reranker: str | None,
+    proposed: float,
+    *,
+    explain: bool,
+) -> int:
+    """Find agents and tools for QUERY.
+
+    \b
+    Example:
+      callsheet retrieve "convert 3 miles to km" -k 3 --explain --catalog manifests/
+    """
+    if not query.strip():
+        raise click.UsageError(_EMPTY)
+    more: dict[str, object] = {}
+    if reranker:
+        from callsheet.agents.models.chat_models import chat_model
+        from callsheet.retrievers import ChatModelReranker
+
+        more["reranker"] = ChatModelReranker(chat_model(reranker))
+    selection = options.selector(options.open(), **more).selector.select(
+        query, agents=agents, tools=tools, proposed=proposed
+    )
+
+    def show() -> None:
+        from callsheet.orchestrator.cli.output.run_output import show_selection
+
+        show_selection(selection, explain=explain)
+
+    report(selection.to_dict(trace=explain), show, as_json=options.as_json)
+    return 0 if selection.verdict == "found" else 1
+
+
+@click.command(short_help="Find a few tools for a request by capabilities.")
+@click.argument("query")
+@click.option(
+    "--budget", default=5, show_default=True, type=click.IntRange(1, 1000), help="Maximum number of candidates."
+)
+@taxonomy_option
+@common
+def discover(options: CatalogOptions, query: str, budget: int, taxonomy: Taxonomy | None) -> int:
+    """Find a few tools for QUERY by the capabilities that it needs. Returns fewer than the budget if few fit.
+
+    \b
+    Example:
+      callsheet discover "what is 3 miles in km" --budget 3 --catalog manifests/
+    """
+    from callsheet.orchestrator.cli.output.catalog_output import show_discovery
+
+    if not query.strip():
+        raise click.UsageError(_EMPTY)
+    found = options.retriever(options.open(), taxonomy=taxonomy).discover(query, budget=budget)
+    report(found.to_dict(), lambda: show_discovery(found), as_json=options.as_json)
+    return 0 if found.verdict == "found" else 1
+
+
+@click.command(short_help="Propose dependencies between tools.")
+@click.option(
+    "-o",
+    "--output",
+    "file",
+    type=_OUTPUT,
+    help="Write the proposals to this file for review. Rules and reviewed edges in it stay.",
+)
+@click.option("--least", default=0.5, show_default=True, type=click.FloatRange(0.05, 0.99), help="Minimum confidence.")
+@click.option("--no-observed", is_flag=True, help="Ignore observed calls.")
+@click.option("--server", metavar="URL", help="Add the calls that a LangGraph server observed, from its store.")
+@click.option(
+    "--model",
+    metavar="PROVIDER:NAME",
+    help="Chat model that judges each proposal. It changes the confidence, but does not accept or reject.",
+)
+@catalog_options
+def infer(
+    options: CatalogOptions,
+    file: Path | None,
+    least: float,
+    model: str | None,
+    server: str | None,
+    *,
+    no_observed: bool,
+) -> int:
+    """Propose dependencies between tools, from names, schemas, descriptions and observed calls.
+
+    Review the file (set "accept" to true or false), then load it together with its catalog.
+
+    \b
+    Examples:
+      callsheet infer --catalog mcp.json -o dependencies.json
+      callsheet retrieve "..." --catalog mcp.json --catalog dependencies.json
+    """
+    from callsheet.graphs.dependencies import DependencyFile, merge_proposals, read_dependencies, write_dependencies
+    from callsheet.graphs.storage import locked
+    from callsheet.orchestrator.cli.output.catalog_output import show_proposals
+    from callsheet.retrievers.inference import infer_dependencies
+
+    if no_observed and server:
+        raise click.UsageError("--server adds observed calls, which --no-observed ignores: give only one of them")
+    if file and not file.parent.is_dir():
+        raise click.BadParameter(f"there is no folder {file.parent}: create it first", param_hint="--output")
+    check_model(model)
+    before = read_dependencies(file) if file and file.exists() else DependencyFile()
+    catalog = visible(options.open())
+    found: Sequence[Proposal] = infer_dependencies(catalog, least=least, seen=None if no_observed else _seen(server))
+    if model:
+        found = _judged(found, catalog, model)
+    if file:
+        with locked(file):
+            # Decisions of the meantime count too.
+            merged = merge_proposals(read_dependencies(file) if file.exists() else before, found)
+            write_dependencies(merged, file)
+    else:
+        merged = merge_proposals(before, found)
+    content = {"edges": [edge.model_dump(mode="json") for edge in merged.edges], "path": str(file or "")}
+    report(content, lambda: show_proposals(merged.edges, file), as_json=options.as_json)
+    return 0 if merged.edges else 1
+
+
+def _seen(server: str | None) -> Counter[Seen]:
+    from callsheet.graphs.dependencies import ObservationLog
+
+    seen = ObservationLog().read()
+    if server:
+        from callsheet.orchestrator.run.run_context import observed_on
+
+        seen.update(asyncio.run(observed_on(server)))
+    return seen
+
+
+def _judged(found: Sequence[Proposal], catalog: Catalog, model: str) -> Sequence[Proposal]:
+    from callsheet.agents import chat_model, judge_proposals
+
+    with progress_bar("Asking the model") as progress:
+        judged = asyncio.run(judge_proposals(found, catalog, chat_model(model), progress=progress))
+    if judged.failed:
+        click.echo(f"{judged.judged} of {counted(len(found), 'proposal')} judged: {shown(judged.failed)}", err=True)
+    return judged.proposals
+
+
+@click.command(short_help="List the capabilities of each tool.")
+@click.option(
+    "--model",
+    metavar="PROVIDER:NAME",
+    help="Chat model that assigns capabilities.  [default: none; assigned by the texts]",
+)
+@click.option(
+    "-o",
+    "--output",
+    "file",
+    type=_OUTPUT,
+    help="Write the catalog to this file, and declare all capabilities with a confidence of at least .5.",
+)
+@taxonomy_option
+@common
+def capabilities(options: CatalogOptions, model: str | None, file: Path | None, taxonomy: Taxonomy | None) -> int:
+    """List the capabilities of each tool, from a taxonomy.
+
+    \b
+    Examples:
+      callsheet capabilities --catalog manifests/
+      callsheet capabilities --catalog manifests/ --taxonomy ours.json -o catalog.json
+    """
+    from callsheet.orchestrator.cli.output.catalog_output import show_assignments
+
+    check_model(model)
+    loaded = options.open()
+    retriever = options.retriever(loaded, taxonomy=taxonomy)
+    found = retriever.capabilities()
+    if model:
+        found = _by_model(retriever, found, model)
+    if file:
+        _save_capabilities(visible(loaded), found, file)
+    report({**found.to_dict(), "path": str(file or "")}, lambda: show_assignments(found), as_json=options.as_json)
+    return 0 if any(found.of.values()) else 1
+
+
+def _by_model(retriever: AgentGraphRetriever, otherwise: Assignments, model: str) -> Assignments:
+    from callsheet.agents import chat_model
+    from callsheet.retrievers.capabilities import assign_by_model
+
+    with progress_bar("Asking the model") as progress:
+        return assign_by_model(
+            retriever.catalog, chat_model(model), otherwise.taxonomy, otherwise=otherwise, progress=progress
+        )
+
+
+def _save_capabilities(catalog: Catalog, found: Assignments, file: Path) -> None:
+    from callsheet.graphs import CatalogError, dump
+    from callsheet.retrievers.capabilities import with_capabilities
+
+    try:
+        file.write_text(dump(with_capabilities(catalog, found)) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise CatalogError(f"the catalog cannot be written to {file}: {error.strerror}") from error
+    click.echo(f"the catalog with its capabilities is in {file}", err=True)
+
+
+@click.command(short_help="Delete counts of earlier calls.")
+@click.argument("patterns", nargs=-1, metavar="[TOOL]...")
+@json_option
+def forget(patterns: tuple[str, ...], *, as_json: bool) -> int:
+    """Delete counts of earlier calls: how they ended, and which tool used the result of another one.
+
+    TOOL is the id of a tool or a pattern of ids. Without TOOL, all counts are deleted. The exit status is 1 if nothing
+    matches.
+
+    \b
+    Example:
+      callsheet forget "files/*"
+    """
+    from callsheet.graphs.dependencies import ObservationLog, OutcomeLog
+
+    outcomes, observations = OutcomeLog(), ObservationLog()
+    if patterns:
+        tools, edges = sum(map(outcomes.forget, patterns)), sum(map(observations.forget, patterns))
+    else:
+        tools, edges = outcomes.remove(), observations.remove()
+    learned = counted(edges, "observed dependency", "observed dependencies")
+    text = f"forgot {counted(tools, 'tool')} and {learned}"
+    report({"tools": tools, "dependencies": edges}, text, as_json=as_json)
+    return 0 if tools or edges or not patterns else 1

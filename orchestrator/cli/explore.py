@@ -1,0 +1,137 @@
+"""``callsheet explore``."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import webbrowser
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from callsheet.orchestrator.cli.shared_options import CatalogOptions, check_model, common, run_options
+from callsheet.orchestrator.run.process.environment import Environment
+from callsheet.orchestrator.run.settings import Settings
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from callsheet.agents import ApprovalPolicy
+
+
+@click.command(short_help="Explore the catalog in a browser.")
+@click.option(
+    "--port",
+    default=8765,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="Port of the page; 0 selects a free one.",
+)
+@click.option("--no-browser", is_flag=True, help="Do not open a browser.")
+@click.option("--user", default="", metavar="NAME", help="Show only what the policy grants this user.")
+@click.option(
+    "--report",
+    "reports",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Report of `callsheet eval --json` to show as tables; repeatable.",
+)
+@run_options
+@click.option(
+    "--dependencies",
+    "decisions",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Dependency file for decisions on the page; created if it does not exist, and loaded with the catalog.",
+)
+@common
+def explore(
+    options: CatalogOptions,
+    port: int,
+    user: str,
+    reports: tuple[Path, ...],
+    model: str | None,
+    prices: Path | None,
+    approve: str,
+    decisions: Path | None,
+    *,
+    no_browser: bool,
+) -> int:
+    """Serve a web page for requests and their runs, the graph of the catalog, search and review.
+
+    Only this machine can open the page, until you press Ctrl-C. Its address contains a key, without which the page is
+    read-only. With --json, the command prints the address as one object as soon as the page is ready.
+
+    \b
+    Example:
+      callsheet explore --catalog mcp.json --report report.json
+    """
+    from callsheet.agents import ToolRegistry, read_prices
+    from callsheet.graphs.dependencies import ObservationLog
+    from callsheet.orchestrator.run.process.process_state import Served
+    from callsheet.orchestrator.run.threads import Threads
+    from callsheet.orchestrator.server import Site, create_explorer
+    from callsheet.orchestrator.server.explorer.evaluations import read_reports
+    from callsheet.orchestrator.server.listener import LOOPBACK, listening, serve
+    from callsheet.orchestrator.server.runs.local_runs import LocalRunner, LocalRuns
+    from callsheet.orchestrator.supervisor import create_supervisor
+
+    check_model(model)
+    shown, priced = read_reports(reports), read_prices(prices)
+    options = replace(options, catalogs=_with_decisions(options.catalogs, decisions))
+    with listening(port) as listener:
+        loaded = options.open()
+        whole = options.retriever(loaded)
+        retriever, registry = whole.within(user), ToolRegistry.from_catalog(loaded)
+        served = Served(loaded, whole, registry, options.reader())
+        settings = Settings(model=model, approval=cast("ApprovalPolicy", approve))
+        workflow = create_supervisor(
+            loaded, retriever=whole, registry=registry, settings=settings, observed=ObservationLog()
+        )
+        threads, key = Threads(), secrets.token_urlsafe(24)
+        threads.sweep()
+        app = create_explorer(
+            Site(lambda: served, priced),
+            reports=lambda: shown,
+            runs=LocalRuns(threads),
+            runner=LocalRunner(workflow, threads, registry, retriever.user),
+            key=key,
+            user=retriever.user,
+            hosts=Environment().hosts,
+        )
+        app.add_route("/", _to_page)
+        url = f"http://{LOOPBACK}:{listener.getsockname()[1]}/callsheet/#key={key}"
+        if options.as_json:
+            found = retriever.catalog
+            click.echo(json.dumps({"url": url, "agents": len(found.agents), "tools": len(found.tools)}))
+        else:
+            click.echo(f"{url}  (Ctrl-C stops it)", err=True)
+        if not (no_browser or options.as_json):
+            webbrowser.open(url)
+        try:
+            serve(app, listener)
+        finally:
+            registry.close()
+    return 0
+
+
+def _with_decisions(catalogs: tuple[str, ...], file: Path | None) -> tuple[str, ...]:
+    """The catalogs with the file of dependencies, which is created if it does not exist."""
+    from callsheet.graphs.dependencies import DependencyFile, write_dependencies
+
+    named = catalogs or Environment().catalog
+    if file is None or not named or str(file) in named:
+        return named
+    if not file.exists():
+        write_dependencies(DependencyFile(), file)
+    return (*named, str(file))
+
+
+def _to_page(_: Request) -> Response:
+    from starlette.responses import RedirectResponse
+
+    return RedirectResponse("callsheet/")

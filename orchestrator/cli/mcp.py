@@ -1,0 +1,318 @@
+"""``callsheet mcp``: the gateway, and ``callsheet mcp install``, which adds it to a client by the client's command."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+from click.core import ParameterSource
+from platformdirs import user_config_path
+
+from callsheet.graphs.catalog.errors import SettingsError
+from callsheet.graphs.text.sanitizing import counted, shown
+from callsheet.orchestrator.cli.approval_prompt import has_terminal
+from callsheet.orchestrator.cli.shared_options import (
+    INTERRUPTED,
+    CatalogOptions,
+    approve_option,
+    catalogs_of,
+    check_model,
+    common,
+    json_option,
+    report,
+)
+from callsheet.orchestrator.run.process.environment import Environment
+
+if TYPE_CHECKING:
+    from mcp.server import Server
+    from mcp.server.auth.provider import TokenVerifier
+
+    from callsheet.agents import ApprovalPolicy, ToolRegistry
+    from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
+
+
+@click.group(
+    "mcp", short_help="Serve a catalog to MCP clients: find, read and call its tools.", invoke_without_command=True
+)
+@click.option("--http", is_flag=True, help="Serve over HTTP instead of standard input and output.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to bind to, with --http."
+)
+@click.option(
+    "--port",
+    default=8766,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="Port, with --http; 0 selects a free one.",
+)
+@click.option("--url", metavar="URL", help="Public address of the gateway, for --issuer.")
+@click.option(
+    "--tokens",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Who may use it over HTTP: a JSON file of token hashes with users and groups.",
+)
+@click.option("--issuer", metavar="URL", help="Authorization server whose tokens are accepted over HTTP.")
+@approve_option
+@click.option(
+    "--direct",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0, 50),
+    help="Also show this many tools of the last searches as tools of their own.",
+)
+@click.option("--ask", is_flag=True, help="Also serve `ask`: a whole request to the supervisor.")
+@click.option(
+    "--model",
+    default=Environment().model,
+    metavar="PROVIDER:NAME",
+    help="Chat model for --ask.  [default: CALLSHEET_MODEL]",
+)
+@common
+@click.pass_context
+def mcp(
+    context: click.Context,
+    options: CatalogOptions,
+    host: str,
+    port: int,
+    url: str | None,
+    tokens: Path | None,
+    issuer: str | None,
+    approve: str,
+    direct: int,
+    model: str | None,
+    *,
+    http: bool,
+    ask: bool,
+) -> int:
+    """Let an MCP client find, read and call the tools of a catalog.
+
+    find_tools returns ids with one line per tool, read_tools returns schemas, call_tool calls a tool on its own server.
+    Before a call of a tool that is not known to be harmless, the client asks a person. With --json, the command prints
+    what it would serve.
+
+    \b
+    Example, in a client's mcp.json:
+      {"mcpServers": {"callsheet": {"command": "callsheet", "args": ["mcp", "--catalog", "servers.json", "--yes"]}}}
+    """
+    if command := context.invoked_subcommand:
+        for option in context.command.params:
+            if context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
+                raise click.UsageError(f"{option.opts[0]} is before {command!r}: put it after, or leave it out")
+        return 0
+    if not http and (tokens or issuer or url):
+        raise click.UsageError("--tokens, --issuer and --url are for --http")
+    check_model(model if ask else None)
+    verifier = _verifier(tokens, issuer, url) if http else None
+    with redirect_stdout(sys.stderr):  # a module of the catalog may print; standard output is the protocol's
+        loaded = options.open()
+    retriever = options.retriever(loaded)
+
+    from callsheet.agents import ToolRegistry
+    from callsheet.orchestrator.server.gateway import serving
+    from callsheet.orchestrator.server.gateway.catalog_gateway import Gateway
+    from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
+
+    registry = ToolRegistry.from_catalog(loaded)
+    policy = cast("ApprovalPolicy", approve)
+    gateway = Gateway(retriever, registry, approval=policy)
+    options.follow_shared_store(registry)
+    asked = serving.supervisor_tool(loaded, retriever, registry, model, policy) if ask else None
+    identify = serving.http_client if http else serving.one_client()
+    served = GatewayServer(gateway, identify, direct=direct, ask=asked)
+    try:
+        if options.as_json:
+            click.echo(listing_of(served.server.instructions, served.tools()))
+        elif http:
+            _serve_http(served, verifier, host, port, url, issuer)
+        else:
+            many = counted(len(retriever.catalog.tools), "tool")
+            click.echo(f"serving {many} over standard input and output", err=True)
+            _serve_stdio(served, registry)
+    finally:
+        registry.close()
+    return 0
+
+
+def listing_of(instructions: str | None, tools: Sequence[Any]) -> str:
+    """What an MCP server would serve, as JSON."""
+    plain = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
+    return json.dumps({"instructions": instructions, "tools": plain}, ensure_ascii=False)
+
+
+async def serve_stdio(server: Server[Any]) -> None:
+    """Serves one client over standard input and output until it disconnects."""
+    from mcp.server.stdio import stdio_server
+
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+
+
+def _serve_stdio(served: GatewayServer, registry: ToolRegistry) -> None:
+    """Serves until the client disconnects, or the process is interrupted."""
+    from callsheet.agents.servers.session_pool import beside_sessions
+
+    def interrupted(*_: object) -> None:
+        # The library reads standard input in a thread that nothing ends but its end.
+        registry.close()
+        click.echo("interrupted", err=True)
+        os._exit(INTERRUPTED)
+
+    signal.signal(signal.SIGINT, interrupted)
+    beside_sessions(serve_stdio(served.server))
+
+
+def _verifier(tokens: Path | None, issuer: str | None, url: str | None) -> TokenVerifier | None:
+    from callsheet.orchestrator.server.gateway.serving import IssuedTokens, TokenFile
+
+    if tokens and issuer:
+        raise click.UsageError("give --tokens or --issuer, not both")
+    if issuer:
+        if not url:
+            raise click.UsageError("--issuer needs --url: tokens must be issued for the address of this gateway")
+        return IssuedTokens(issuer, url)
+    return TokenFile(tokens) if tokens else None
+
+
+def _serve_http(
+    served: GatewayServer, tokens: TokenVerifier | None, host: str, port: int, url: str | None, issuer: str | None
+) -> None:
+    from callsheet.orchestrator.server.gateway.serving import PATH, check_reach, http_app
+    from callsheet.orchestrator.server.listener import listening, serve
+
+    check_reach(host, tokens)
+    environment = Environment()
+    with listening(port, host) as listener:
+        own = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}{PATH}"
+        app = http_app(
+            served,
+            url=url or own,
+            tokens=tokens,
+            issuer=issuer,
+            hosts=environment.hosts,
+            origins=environment.origins,
+        )
+        click.echo(f"{own}  (Ctrl-C stops it)", err=True)
+        serve(app, listener)
+
+
+_FILES = {
+    "claude-code": Path(os.environ.get("CLAUDE_CONFIG_DIR", "~"), ".claude.json"),
+    "codex": Path(os.environ.get("CODEX_HOME", "~/.codex"), "config.toml"),
+    "cursor": Path("~/.cursor/mcp.json"),
+    "gemini": Path("~/.gemini/settings.json"),
+    "vscode": user_config_path("Code", appauthor=False, roaming=True) / "User" / "mcp.json",
+}
+"""The user's own configuration of each client."""
+
+
+@mcp.command(short_help="Add Callsheet to an MCP client.")
+@click.option("--client", required=True, type=click.Choice(list(_FILES)), help="The client.")
+@click.option(
+    "--catalog",
+    "catalogs",
+    multiple=True,
+    metavar="PATH",
+    help="Catalog that Callsheet serves to the client; repeatable.  [default: CALLSHEET_CATALOG]",
+)
+@click.option("--dry-run", is_flag=True, help="Only print the client's command, or the entry for its file.")
+@click.option("--yes", is_flag=True, help="Run the client's command without asking.")
+@json_option
+def install(client: str, catalogs: tuple[str, ...], *, dry_run: bool, yes: bool, as_json: bool) -> int:
+    """Add Callsheet to an MCP client with the client's own command.
+
+    If the client has no such command, or is not installed, this prints the entry for the client's file. The entry has
+    --yes, so the client starts the commands of the catalog without asking; they are shown before.
+
+    \b
+    Example:
+      callsheet mcp install --client claude-code --catalog servers.json
+    """
+    from callsheet.graphs.catalog.loading import starts_in
+
+    named = [_absolute(catalog, _FILES[client].expanduser()) for catalog in catalogs_of(catalogs)]
+    starts = [f"\n  {start}" for catalog in named for start in starts_in(catalog)]
+    entry = _entry(named, consent=bool(starts))
+    words = _command(client, entry)
+    program = shutil.which(words[0]) if words else None
+    if starts and not as_json:
+        click.echo(f"Callsheet will start:{''.join(starts)}", err=True)
+    if program and not dry_run:
+        _run([program, *words[1:]], yes=yes)
+    if program:
+        text = shlex.join(words) if dry_run else f"{client} has Callsheet: restart it"
+    else:
+        text = _snippet(client, entry)
+        click.echo(f"{f'no command {words[0]!r} here: ' if words else ''}put this into {_FILES[client]}", err=True)
+    done = bool(program) and not dry_run
+    content = {"client": client, "command": words, "file": str(_FILES[client]), "entry": entry, "done": done}
+    report(content, text, as_json=as_json)
+    return 0
+
+
+def _run(words: list[str], *, yes: bool) -> None:
+    line = shlex.join(words)
+    if not yes:
+        if not has_terminal():
+            raise click.UsageError(f"nobody can be asked: --yes runs {line}, --dry-run only shows it")
+        click.confirm(f"Run {line}?", abort=True, err=True)
+    ended = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)  # noqa: S603
+    if ended.returncode:
+        said = shown(ended.stderr or ended.stdout).strip()
+        raise SettingsError(f"{line} ended with status {ended.returncode}: {said}")
+
+
+def _absolute(catalog: str, config: Path) -> str:
+    """A catalog as a client in any folder can name it."""
+    path = Path(catalog).expanduser().resolve()
+    if path == config.resolve():
+        raise SettingsError(f"{path} gets the entry, so Callsheet would start itself: copy the servers to another file")
+    if not path.exists() and ":" not in catalog:  # neither module:object nor an address
+        raise SettingsError(f"no catalog at {catalog}: it is not a file, a folder or module:object")
+    return str(path) if path.exists() else catalog
+
+
+def _entry(catalogs: list[str], *, consent: bool) -> dict[str, Any]:
+    """How a client starts Callsheet."""
+    beside = Path(sys.executable).with_name("callsheet")
+    command = str(beside) if beside.exists() else shutil.which("callsheet") or "callsheet"
+    args = ["mcp", *(f"--catalog={catalog}" for catalog in catalogs), *(["--yes"] if consent else [])]
+    home = os.environ.get("CALLSHEET_HOME")
+    env = {"env": {"CALLSHEET_HOME": str(Path(home).expanduser().absolute())}} if home else {}
+    return {"command": command, "args": args, **env}
+
+
+def _command(client: str, entry: dict[str, Any]) -> list[str]:
+    """The client's own command that adds a server for the user; empty if it has none."""
+    command, args = entry["command"], entry["args"]
+    env = [word for name, value in entry.get("env", {}).items() for word in ("--env", f"{name}={value}")]
+    match client:
+        case "claude-code":
+            return ["claude", "mcp", "add", "callsheet", "--scope", "user", *env, "--", command, *args]
+        case "codex":
+            return ["codex", "mcp", "add", "callsheet", *env, "--", command, *args]
+        case "gemini":
+            return ["gemini", "mcp", "add", "--scope", "user", *env, "callsheet", command, "--", *args]
+        case "vscode":
+            return ["code", "--add-mcp", json.dumps({"name": "callsheet", **entry}, ensure_ascii=False)]
+    return []
+
+
+def _snippet(client: str, entry: dict[str, Any]) -> str:
+    """The entry in the form of the client's file."""
+    if client == "codex":  # strings and lists of strings are the same in TOML as in JSON
+        env = {f"env.{name}": value for name, value in entry.get("env", {}).items()}
+        fields = {"command": entry["command"], "args": entry["args"], **env}
+        lines = (f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in fields.items())
+        return "\n".join(["[mcp_servers.callsheet]", *lines])
+    return json.dumps({"servers" if client == "vscode" else "mcpServers": {"callsheet": entry}}, indent=2)

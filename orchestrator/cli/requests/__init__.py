@@ -1,1 +1,0 @@
-"""Commands that take a request or serve one: one module per command."""

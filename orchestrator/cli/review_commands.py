@@ -1,0 +1,267 @@
+"""``check``, ``approve`` and ``export``: what is wrong with a catalog, what servers changed in it, and all of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from callsheet.graphs.catalog.errors import Finding, Severity, UnknownNameError, near_names
+from callsheet.graphs.text.sanitizing import counted, shown
+from callsheet.graphs.trust.changes import diff_of, findings_of, told
+from callsheet.graphs.trust.pin_book import PinBook
+from callsheet.graphs.trust.pins import Change
+from callsheet.orchestrator.cli.approval_prompt import has_terminal
+from callsheet.orchestrator.cli.shared_options import (
+    CatalogOptions,
+    catalog_options,
+    report,
+    say_age,
+    status,
+    taxonomy_option,
+    visible,
+)
+
+if TYPE_CHECKING:
+    from callsheet.graphs import Capability, Catalog, Loaded, Taxonomy
+
+_ORDER = tuple(Severity)
+_RDF = frozenset({".ttl", ".jsonld", ".nt"})
+
+
+@click.command(short_help="Find errors in a catalog.")
+@click.option(
+    "--fail-on",
+    type=click.Choice([str(severity) for severity in Severity]),
+    default=str(Severity.ERROR),
+    show_default=True,
+    help="Exit with status 1 if there is a finding at this severity or above.",
+)
+@click.option("--ignore", "ignored", multiple=True, metavar="RULE", help="Rule to ignore; repeatable.")
+@taxonomy_option
+@click.option("--rdf", is_flag=True, help="Check the RDF form too, with SHACL and SPARQL (extra rdf).")
+@click.option("--all", "everything", is_flag=True, help="Show every finding, not only the first of each rule.")
+@catalog_options
+def check(
+    options: CatalogOptions,
+    fail_on: str,
+    ignored: tuple[str, ...],
+    taxonomy: Taxonomy | None,
+    *,
+    rdf: bool,
+    everything: bool,
+) -> int:
+    """Check a catalog: schemas, descriptions, dependencies, and texts that could manipulate a model.
+
+    \b
+    Example:
+      callsheet check --catalog manifests/ --fail-on warning --ignore near-identical-tools
+    """
+    from callsheet.graphs.lint import RULES, lint
+    from callsheet.orchestrator.cli.output.catalog_output import show_findings
+
+    if unknown := sorted(set(ignored) - {rule.name for rule in RULES}):
+        names = ", ".join(rule.name for rule in RULES)
+        raise click.BadParameter(f"there is no rule {unknown[0]!r}; there are {names}", param_hint="--ignore")
+    loaded = options.open(tell=False)
+    say_age(loaded)
+    with status("Checking"):
+        known = replace(loaded, problems=tuple(p for p in loaded.problems if p.kind != "quarantined"))
+        findings = list(lint(known, rules=[rule for rule in RULES if rule.name not in ignored], taxonomy=taxonomy))
+        findings.extend(findings_of(loaded.changes))
+        if loaded.policy:
+            findings.extend(loaded.policy.findings(loaded.catalog, loaded.of_resources.catalog))
+        if rdf:
+            findings.extend(_rdf_findings(loaded, taxonomy))
+    failed = any(_ORDER.index(finding.severity) <= _ORDER.index(Severity(fail_on)) for finding in findings)
+    counts = {str(severity): sum(finding.severity == severity for finding in findings) for severity in Severity}
+    content = {"findings": [finding.to_dict() for finding in findings], "counts": counts, "passed": not failed}
+    report(content, lambda: show_findings(findings, loaded.catalog, everything=everything), as_json=options.as_json)
+    return 1 if failed else 0
+
+
+def _rdf_findings(loaded: Loaded, taxonomy: Taxonomy | None) -> Sequence[Finding]:
+    """Findings in the catalog as RDF, and in each RDF file as written."""
+    from callsheet.graphs.rdf import rdf_file_findings, rdf_findings
+
+    sources = [Path(line) for line in loaded.label.splitlines()]
+    written = [finding for file in sources if file.suffix.lower() in _RDF for finding in rdf_file_findings(file)]
+    whole = rdf_findings(loaded.catalog, taxonomy.capabilities if taxonomy else None)
+    return list(dict.fromkeys((*written, *whole)))
+
+
+@click.command(short_help="Show and accept changes of servers.")
+@click.argument("ids", nargs=-1, metavar="[AGENT|AGENT/TOOL]...")
+@click.option("--all", "everything", is_flag=True, help="With --yes: accept all changes.")
+@catalog_options
+def approve(options: CatalogOptions, ids: tuple[str, ...], *, everything: bool) -> int:
+    """Show what servers changed since you accepted them, and accept the changes.
+
+    A tool that is new, changed or suspect is neither found nor called until you accept it. In a terminal, you are
+    asked about each one. With --yes, the named ones are accepted without asking; with --yes --all, everything is.
+
+    \b
+    Example:
+      callsheet approve files/read_file --catalog mcp.json
+    """
+    loaded = options.open(tell=False, anew=True)
+    yes = options.yes and (everything or bool(ids))
+    changes = list(_wanted(loaded, ids))
+    accepted = [change for change in changes if _accepted(change, yes=yes, quiet=options.as_json)]
+    for book in {change.book for change in accepted}:
+        PinBook(book).accept([change for change in accepted if change.book == book])
+    waiting = [change for change in changes if change not in accepted]
+    content = {
+        "changes": list(map(_plain, changes)),
+        "accepted": [change.id for change in accepted],
+        "waiting": [change.id for change in waiting],
+    }
+    text = f"{len(accepted)} accepted, {len(waiting)} waiting" if changes else "nothing waits for approval"
+    report(content, text, as_json=options.as_json)
+    if waiting and not options.as_json and not sys.stdin.isatty():
+        click.echo("to accept changes without a terminal, use --yes with their names or with --all", err=True)
+    return 1 if waiting else 0
+
+
+def _wanted(loaded: Loaded, ids: Sequence[str]) -> Iterator[Change]:
+    known = {*loaded.catalog.by_id, *loaded.catalog.tools}
+    known |= {name for change in loaded.changes for name in (change.id, change.agent)}
+    for name in ids:
+        if name not in known:
+            raise UnknownNameError(f"no agent or tool {name!r} in the catalog{near_names(name, known)}")
+    for change in loaded.changes:
+        if not ids or change.id in ids or change.agent in ids:
+            yield change
+
+
+def _accepted(change: Change, *, yes: bool, quiet: bool) -> bool:
+    if quiet:
+        return yes
+    click.secho(told(change), bold=True)
+    for line in diff_of(change).splitlines():
+        click.secho(f"  {line}", fg={"+": "green", "-": "red", "@": "cyan"}.get(line[:1]))
+    return click.confirm("Accept it?", err=True) if has_terminal() and not yes else yes
+
+
+def _plain(change: Change) -> dict[str, Any]:
+    fields = {name: getattr(change, name) for name in ("id", "agent", "tool", "kind", "sha256")}
+    return {**fields, "message": told(change), "diff": diff_of(change)}
+
+
+FORMS: Mapping[str, tuple[str, ...]] = {
+    "turtle": ("base",),
+    "jsonld": ("base",),
+    "ntriples": ("base",),
+    "graphml": (),
+    "cypher": (),
+    "cypher-schema": (),
+    "mermaid": ("around", "depth"),
+    "json": (),
+}
+"""The options of each format, by the name for ``--format``; other options are a usage error."""
+
+
+@click.command()
+@click.option("--format", "name", type=click.Choice(list(FORMS)), help="Output format.  [required unless --json]")
+@click.option("-o", "--output", "file", type=click.Path(path_type=Path, dir_okay=False), help="Output file.")
+@click.option("--around", metavar="ID", help="mermaid: draw the neighbourhood of this tool or agent.")
+@click.option("--depth", type=click.IntRange(min=1), help="mermaid: maximum distance, in dependencies.  [default: 2]")
+@click.option("--base", metavar="IRI", help="RDF: prefix of the IRIs of agents and tools.")
+@taxonomy_option
+@catalog_options
+def export(
+    options: CatalogOptions, name: str | None, file: Path | None, taxonomy: Taxonomy | None, **of_form: Any
+) -> int:
+    """Export the catalog to another format.
+
+    The export includes inferred dependencies, with their provenance.
+
+    turtle, jsonld, ntriples and json can be loaded again as a catalog. cypher is a script for Neo4j and similar
+    databases; cypher-schema makes the tables that Ladybug needs first.
+
+    \b
+    Examples:
+      callsheet export --format turtle --catalog manifests/ -o catalog.ttl
+      callsheet export --format mermaid --around weather/forecast --depth 2 --catalog manifests/
+    """
+    from callsheet.graphs import Catalog
+    from callsheet.retrievers.inference import with_inferred
+
+    form = name or ("json" if options.as_json else "")
+    _check_form(form, of_form, as_json=options.as_json and file is None)
+    loaded = options.open()
+    with status("Writing"):
+        catalog = with_inferred(visible(loaded), rejected=loaded.rejected)
+        document = _document(form, catalog, taxonomy.capabilities if taxonomy else None, **of_form)
+    if catalog.skills and form == "mermaid":
+        click.echo(f"{counted(len(catalog.skills), 'skill')} left out: {form} shows agents and tools", err=True)
+        catalog = Catalog(agents=catalog.agents)
+    if file is None:
+        text = shown(document, most=None) if _at_a_terminal() else document
+        click.echo(text.encode("utf-8", "replace"), nl=False)
+        return 0
+    _save(file, document)
+    if options.as_json:
+        counts = {"agents": len(catalog.agents), "tools": len(catalog.tools), "skills": len(catalog.skills)}
+        click.echo(json.dumps({"path": str(file), "format": form, **counts}, ensure_ascii=False))
+    else:
+        click.echo(f"{catalog.sizes} in {file}", err=True)
+    return 0
+
+
+def _at_a_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+def _document(
+    form: str,
+    catalog: Catalog,
+    taxonomy: Sequence[Capability] | None,
+    *,
+    around: str | None,
+    depth: int | None,
+    base: str | None,
+) -> str:
+    from callsheet.graphs import dump, export
+
+    match form:
+        case "graphml":
+            return export.to_graphml(catalog, taxonomy)
+        case "cypher":
+            return export.to_cypher(catalog, taxonomy)
+        case "cypher-schema":
+            return export.cypher_schema()
+        case "mermaid":
+            return export.to_mermaid(catalog, around=around, depth=depth or 2)
+        case "json":
+            return dump(catalog) + "\n"
+    from callsheet.graphs.rdf import BASE, RdfFormat, to_rdf
+
+    return to_rdf(catalog, taxonomy, form=RdfFormat(form), base=base or BASE)
+
+
+def _check_form(name: str, options: Mapping[str, object], *, as_json: bool) -> None:
+    if not name:
+        raise click.MissingParameter(f"Choose from {', '.join(FORMS)}.", param_hint="--format", param_type="option")
+    if as_json and name not in ("json", "jsonld"):
+        raise click.BadParameter(
+            f"{name} is not JSON: leave --json out, or write to a file with -o", param_hint="--json"
+        )
+    for option, value in options.items():
+        if value is not None and option not in FORMS[name]:
+            fit = " and ".join(form for form in FORMS if option in FORMS[form])
+            raise click.BadParameter(f"the format {name} does not use it; it is for {fit}", param_hint=f"--{option}")
+
+
+def _save(file: Path, document: str) -> None:
+    from callsheet.graphs.storage import replace_text
+
+    try:
+        replace_text(file, document.encode("utf-8", "replace").decode("utf-8"), mode=0o666)
+    except OSError as error:
+        raise click.BadParameter(f"{file} cannot be written: {error.strerror}", param_hint="--output") from error

@@ -1,0 +1,326 @@
+"""The current run: its user, its settings, and its store, as on LangGraph's server."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from langchain_core.language_models import BaseChatModel
+from langgraph.config import get_config
+from langgraph.runtime import Runtime, get_runtime
+from langgraph.store.base import BaseStore
+
+from callsheet.agents import (
+    Call,
+    ModelReasoner,
+    NoModel,
+    Plan,
+    Prompts,
+    Reasoner,
+    StepResult,
+    chat_model,
+    checkpointer,
+)
+from callsheet.agents.models.chat_models import limit_model_calls
+from callsheet.agents.models.prompts import WEAK_WORKER, WORKER
+from callsheet.agents.programs.sandbox import check_installed
+from callsheet.graphs import Catalog, SettingsError, User
+from callsheet.graphs.dependencies import ObservationLog, OutcomeLog, Seen, observed, outcomes_of
+from callsheet.orchestrator.run.settings import Settings
+
+Role = Literal["planner", "worker", "answer"]
+_STRICTEST = ("always", "risky", "never")
+_ANONYMOUS = (
+    "{} was requested by a client that is not authenticated, so it stays {}: set CALLSHEET_APPROVAL on "
+    "the server, or authenticate its clients"
+)
+_STORED = "{} is a preference in the store, which others may have written, so it stays {}: set it in the run's context"
+_USER, _PERMISSIONS = "langgraph_auth_user", "langgraph_auth_permissions"
+PREFERENCES = "preferences"
+"""Key of a user's preferences in the user's namespace; the value has fields of ``Settings``."""
+OBSERVED = ("callsheet", "observed")
+"""Namespace of observed dependencies: one item per edge."""
+_PAGE = 100
+_LOG = logging.getLogger(__name__)
+
+
+def caller() -> User:
+    """The user of the current run; an anonymous ``User`` without authentication.
+
+    The server sets ``configurable["langgraph_auth_user"]``, which clients cannot.
+    """
+    configurable = _configurable()
+    return user_of(configurable.get(_USER), configurable.get(_PERMISSIONS))
+
+
+def anonymous_client() -> bool:
+    """Whether an unauthenticated client of a LangGraph server started the current run.
+
+    False in a program that uses the library: only the server sets a user, possibly an anonymous one, and a client
+    cannot remove it. With ``langgraph dev`` anybody can pose as Studio, so Studio's user is anonymous.
+    """
+    configurable = _configurable()
+    if _USER not in configurable:
+        return False
+    user = configurable[_USER]
+    return not user_of(user).id or _field(user, "is_authenticated") is False
+
+
+def _configurable() -> Mapping[str, Any]:
+    try:
+        return get_config().get("configurable") or {}
+    except RuntimeError:  # outside of a run
+        return {}
+
+
+def user_of(user: object, permissions: object = ()) -> User:
+    """The user that an authentication returned; an anonymous ``User`` without an identity.
+
+    Args:
+        user: An object or a mapping with ``identity``, and optionally ``groups`` and ``permissions``; both are groups.
+        permissions: More groups.
+    """
+    identity = _field(user, "identity")
+    if not isinstance(identity, str) or not identity:
+        return User()
+    groups = {*_names(_field(user, "groups")), *_names(_field(user, "permissions"))}
+    return User(identity, frozenset(groups | _names(permissions)))
+
+
+def _field(user: object, name: str) -> object:
+    return user.get(name) if isinstance(user, Mapping) else getattr(user, name, None)
+
+
+def _names(value: object) -> set[str]:
+    several = value if isinstance(value, list | tuple | set | frozenset) else ()
+    return {item for item in several if isinstance(item, str)}
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """Settings, models and prompts of a supervisor; users and runs can override them.
+
+    Attributes:
+        defaults: Settings of the supervisor.
+        models: Chat models given as objects, by role.
+        preferences: Preferences of the user of the current run (fields of ``Settings``).
+    """
+
+    defaults: Settings
+    models: Mapping[str, BaseChatModel]
+    prompts: Prompts
+    preferences: Settings | None = None
+
+    def of(self, preferences: Mapping[str, Any]) -> Choices:
+        """The same with a user's preferences, which must fit ``Settings``."""
+        return Choices(self.defaults, self.models, self.prompts, Settings(**preferences)) if preferences else self
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the current run.
+
+        Neither stored preferences nor a client without authentication can reduce the calls that need approval.
+        """
+        found = self._said()
+        if self._refused(found):
+            return found.model_copy(update={"approval": self.defaults.approval, "allow": self.defaults.allow})
+        return found
+
+    def check_code_mode(self) -> None:
+        """Checks that programs can be run, if the run wants any.
+
+        Raises:
+            SettingsError: There is no model to write them, or the extra ``code`` is not installed.
+        """
+        if not self.settings.code_mode:
+            return
+        if self.model("worker") is None:
+            raise SettingsError("code mode needs a model for the workers: it writes the programs")
+        check_installed()
+
+    def noted(self, note: str) -> str:
+        """The note of a plan, with the settings of the current run that were rejected."""
+        return "; ".join(filter(None, (note, self._refused(self._said()))))
+
+    def _said(self) -> Settings:
+        found = self.defaults
+        for one in (self.preferences, context()):
+            found = one.over(found) if one else found
+        return found
+
+    def _refused(self, said: Settings) -> str:
+        """Why less strict approval, or an allowed tool, is rejected; empty if it is not, or if there is none."""
+        before, given = self.defaults, context()
+        looser = {
+            "approval": _STRICTEST.index(said.approval) > _STRICTEST.index(before.approval),
+            "allow": not set(said.allow) <= set(before.allow),
+        }
+        names = [name for name, is_looser in looser.items() if is_looser]
+        if not names:
+            return ""
+        stored = given is None or not given.model_fields_set.issuperset(names)
+        why = _STORED if stored else _ANONYMOUS if anonymous_client() else ""
+        asked = ", ".join(f"{name} {getattr(said, name)!r}" for name in names)
+        return why.format(asked, ", ".join(repr(getattr(before, name)) for name in names))
+
+    def model(self, role: Role) -> BaseChatModel | None:
+        """The chat model for a role in the current run: from its context, the user, the supervisor, or none.
+
+        Its calls in the current node get the timeout of the settings.
+        """
+        limit_model_calls(self.settings.model_seconds)
+        field = f"{role}_model"
+        said = [getattr(one, name) for one in (context(), self.preferences) if one for name in (field, "model")]
+        chosen = next(filter(None, said), None)
+        if chosen is None and role in self.models:
+            return self.models[role]
+        name = chosen or getattr(self.defaults, field) or self.defaults.model
+        return chat_model(name) if name else None
+
+    def reasoner(self, role: Role) -> Reasoner:
+        """What does the work of a role in the current run: its chat model, or what works without one."""
+        model, settings = self.model(role), self.settings
+        if model is not None:
+            return ModelReasoner(model)
+        present = checkpointer() is not None and settings.attended
+        return NoModel(present, frozenset(settings.allow), works=self.model("worker") is None)
+
+    @property
+    def someone_present(self) -> bool:
+        """Whether a person can be asked in the current run."""
+        return checkpointer() is not None and self.settings.approval != "never" and self.settings.attended
+
+    @property
+    def read_skills(self) -> bool:
+        """Whether the workers of the current run have a model to follow the texts of skills."""
+        return self.settings.skill_tokens > 0 and self.model("worker") is not None
+
+    def prompt(self, name: str) -> str:
+        """The system prompt with this name (a field of ``Prompts``) in the current run."""
+        found = getattr(self.settings, f"{name}_prompt", None) or str(getattr(self.prompts, name))
+        return WEAK_WORKER if found == WORKER and self.settings.weak_model else found
+
+
+def context() -> Settings | None:
+    """The context of the current run; None if the state is changed without a run."""
+    runtime: Runtime[Settings] | None = get_runtime(Settings)
+    given = runtime.context if runtime is not None else None
+    return given if isinstance(given, Settings) else None
+
+
+def namespace_of(user: str) -> tuple[str, str]:
+    """A user's namespace: by convention it begins with the id, with escaped full stops, which are not allowed."""
+    return (user.replace("%", "%25").replace(".", "%2E"), "callsheet")
+
+
+def store() -> BaseStore | None:
+    """The store of the current run; None if the workflow was compiled without one."""
+    return get_runtime().store
+
+
+async def preferences() -> dict[str, Any]:
+    """The preferences of the current user: fields of ``Settings``; empty for an anonymous user.
+
+    Raises:
+        SettingsError: The stored value is invalid; the message names its place.
+    """
+    kept, user = store(), caller().id
+    item = await kept.aget(namespace_of(user), PREFERENCES) if kept is not None and user else None
+    if item is None:
+        return {}
+    try:
+        return Settings(**item.value).model_dump(mode="json", exclude_unset=True)
+    except (SettingsError, TypeError) as error:
+        raise SettingsError(f"the preferences of {user!r} in the store ({namespace_of(user)}): {error}") from error
+
+
+async def count_observed(kept: BaseStore, seen: Mapping[Seen, int]) -> None:
+    """Adds to the counts in a store. If two runs end at the same moment, one may not be counted."""
+    for edge, count in seen.items():
+        key = hashlib.sha256(json.dumps(edge).encode()).hexdigest()[:32]
+        before = await kept.aget(OBSERVED, key)
+        times = count + (before.value.get("count", 0) if before else 0)
+        await kept.aput(OBSERVED, key, {"edge": list(edge), "count": times}, index=False)
+
+
+async def observed_on(url: str) -> Counter[Seen]:
+    """The counts in the store of a LangGraph server; its key is ``LANGGRAPH_API_KEY``, if it needs one.
+
+    Raises:
+        SettingsError: It does not answer, or refuses.
+    """
+    import httpx
+    from langgraph_sdk import get_client
+    from langgraph_sdk.errors import LangGraphError
+
+    values: list[Mapping[str, Any]] = []
+    try:
+        client = get_client(url=url)
+        while len(values) % _PAGE == 0:
+            found = await client.store.search_items(OBSERVED, limit=_PAGE, offset=len(values))
+            values += [item["value"] for item in found["items"]]
+            if not found["items"]:
+                break
+    except (httpx.HTTPError, httpx.InvalidURL, LangGraphError) as error:
+        raise SettingsError(f"the store of {url} cannot be read: {error or type(error).__name__}") from error
+    return counts_of(values)
+
+
+def counts_of(values: Iterable[Mapping[str, Any]]) -> Counter[Seen]:
+    """The counts in items of a store; invalid items are skipped and logged."""
+    counts: Counter[Seen] = Counter()
+    for value in values:
+        match value:
+            case {"edge": [str() as source, str() as target, str() as parameter], "count": int() as count}:
+                counts[source, target, parameter] += count
+            case _:
+                _LOG.warning("an item of %s is not a count: %s", "/".join(OBSERVED), str(value)[:200])
+    return counts
+
+
+def observed_in(plan: Plan, results: Mapping[str, StepResult], request: str) -> Counter[Seen]:
+    """Arguments that calls of a run took from results of earlier calls.
+
+    Only calls of agents count: what a worker does itself (reads a result, runs a program) passes on values of others.
+
+    Args:
+        plan: The steps; a call can only use results of steps that its own depends on.
+        results: The results by step id.
+        request: The user's text: a value in it need not come from a tool.
+    """
+    seen: Counter[Seen] = Counter()
+    for step in plan.steps:
+        before = [call for name in plan.ancestors(step.id) for call in _of_agents(results[name])]
+        before.sort(key=lambda call: call.began)  # steps run side by side, or again
+        seen.update(observed(_of_agents(results[step.id]), before=before, said=request))
+    return seen
+
+
+def _of_agents(result: StepResult) -> list[Call]:
+    return [call for call in result.calls if call.agent]
+
+
+async def keep_observed(
+    log: ObservationLog, plan: Plan, results: Mapping[str, StepResult], request: str, catalog: Catalog
+) -> None:
+    """Counts the observed dependencies of a run, and the outcomes of its calls; errors are logged.
+
+    Dependencies go to the store of the run, or to the log if there is no store; outcomes to a file beside the log.
+    """
+    kept, outcomes = store(), OutcomeLog(log.file.sibling(OutcomeLog.name))
+    ended = outcomes_of(call for result in results.values() for call in result.calls)
+    try:
+        await asyncio.to_thread(outcomes.add, ended, catalog)
+    except Exception as error:  # noqa: BLE001 a file may be damaged, a disk full
+        _LOG.warning("the outcomes of calls were not stored: %s", error)
+    try:
+        if seen := observed_in(plan, results, request):
+            await (count_observed(kept, seen) if kept is not None else asyncio.to_thread(log.add, seen))
+    except Exception as error:  # noqa: BLE001 a store may raise anything
+        _LOG.warning("observed dependencies were not stored: %s", error)

@@ -1,0 +1,247 @@
+"""Threads of the command line: one file each, so that a killed run can be resumed, and the stream of a run in one."""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from callsheet.graphs import SettingsError
+from callsheet.graphs.storage import cure_of, is_full, private_file, state_folder
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+    from langgraph.graph import StateGraph
+    from langgraph.pregel.protocol import PregelProtocol
+    from langgraph.types import StateSnapshot
+
+Take = Callable[[Sequence[str], str, Any], None]
+"""Takes a part of a stream: its namespace, empty for the supervisor's own, its mode, and the data."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+_UNNAMED, _DAY = "run-", 86_400.0
+_STORED = (".sqlite", ".sqlite-wal", ".sqlite-shm")
+_ENDED = "ended"
+_MOST_ENDED = 200
+_OVER = ("failed", "skipped")
+
+
+class Threads:
+    """Checkpoints in one SQLite file per thread, which only the owner can read.
+
+    Args:
+        folder: By default ``threads`` in ``CALLSHEET_HOME``, otherwise in the user's data folder.
+        days: Days after which an unnamed thread is removed, finished or not.
+    """
+
+    def __init__(self, folder: Path | None = None, *, days: float = 30) -> None:
+        self._folder, self._days = folder or state_folder() / "threads", days
+
+    @staticmethod
+    def new() -> str:
+        """A name for a thread that nobody named."""
+        return f"{_UNNAMED}{uuid.uuid4().hex[:8]}"
+
+    @staticmethod
+    def named(thread: str) -> bool:
+        """Whether the user chose the name, so that the thread is kept for good."""
+        return not thread.startswith(_UNNAMED)
+
+    def latest(self) -> str:
+        """The most recently used thread.
+
+        Raises:
+            SettingsError: There is none.
+        """
+        if not (found := _latest_first(self._folder)):
+            raise SettingsError("there is no thread to resume: every run so far has ended")
+        return found[0].stem
+
+    def names(self) -> list[str]:
+        """All threads, those that ended included, the most recently used first."""
+        return [file.stem for file in _latest_first(self._folder, self._folder / _ENDED)]
+
+    def check(self, thread: str) -> None:
+        """Checks that a thread exists.
+
+        Raises:
+            SettingsError: It does not, or its name is invalid.
+        """
+        if self._file(thread) not in set(self._folder.glob("*.sqlite")):
+            known = ", ".join(sorted(file.stem for file in self._folder.glob("*.sqlite"))[:10]) or "none"
+            raise SettingsError(f"there is no thread {thread!r} to resume; there are: {known}")
+
+    @contextmanager
+    def locked(self, thread: str) -> Iterator[None]:
+        """Locks the thread against other processes.
+
+        Raises:
+            SettingsError: Another process uses it, or the folder is not writable.
+        """
+        from filelock import FileLock, Timeout
+
+        file = self._file(thread)
+        lock = FileLock(file.with_suffix(".lock"), timeout=0, mode=0o600)
+        try:
+            private_file(file).touch()
+            lock.acquire()
+        except Timeout as error:
+            raise SettingsError(f"another process is working on the thread {thread!r}: wait for it") from error
+        except OSError as error:
+            raise SettingsError(f"{file} cannot be written: {error.strerror or error}: {cure_of(error)}") from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+    @asynccontextmanager
+    async def saver(self, thread: str) -> AsyncIterator[BaseCheckpointSaver[str]]:
+        """The thread's checkpoints.
+
+        Raises:
+            SettingsError: The file is damaged or in use by another program, or the disk is full.
+        """
+        import sqlite3
+
+        from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+        async with AsyncSqliteSaver.from_conn_string(str(self._file(thread))) as saver:
+            try:
+                await saver.setup()
+                await _check(saver, thread)
+            except Exception as error:  # a damaged file may raise anything
+                raise self._unusable(thread, error) from error
+            try:
+                yield saver
+            except sqlite3.Error as error:
+                raise self._unusable(thread, error) from error
+            finally:
+                # First what a cancelled run still writes: its cursor would outlive the connection, with the lock.
+                async with saver.lock:
+                    await saver.conn.close()
+
+    def _unusable(self, thread: str, error: Exception) -> SettingsError:
+        file = self._file(thread)
+        if is_full(error):
+            return SettingsError(f"{file} cannot be written: {error}: {cure_of(error)}")
+        if "locked" in str(error):
+            return SettingsError(f"{file} is in use by another program: {error}: wait for it")
+        return SettingsError(
+            f"{file} cannot be read, it is damaged: {error}: the run cannot continue; check what its calls have done, "
+            "then move the file away and ask again"
+        )
+
+    def settle(self, thread: str, *, ended: bool) -> None:
+        """Files an unnamed thread after a run: one that ended is shown, and not resumed; named ones stay."""
+        before = self._file(thread)
+        after = self._folder / (_ENDED if ended else "") / before.name
+        if self.named(thread) or before == after:
+            return
+        private_file(after)
+        for ending in _STORED:
+            with suppress(FileNotFoundError):
+                before.with_suffix(ending).rename(after.with_suffix(ending))
+        before.with_suffix(".lock").unlink(missing_ok=True)
+
+    def sweep(self) -> None:
+        """Removes unnamed threads that have not been used for a long time, and the oldest of very many that ended."""
+        ended = _latest_first(self._folder / _ENDED)
+        for file in (*self._folder.glob(f"{_UNNAMED}*.sqlite"), *ended):
+            with suppress(OSError):
+                if file.stat().st_mtime < time.time() - self._days * _DAY or file in ended[_MOST_ENDED:]:
+                    for ending in (*_STORED, ".lock"):
+                        file.with_suffix(ending).unlink(missing_ok=True)
+
+    def _file(self, thread: str) -> Path:
+        if not _NAME.fullmatch(thread):
+            raise SettingsError(f"{thread!r} cannot be the name of a thread: use letters, digits, '.', '_' and '-'")
+        file, ended = self._folder / f"{thread}.sqlite", self._folder / _ENDED / f"{thread}.sqlite"
+        return ended if ended.is_file() and not file.is_file() else file
+
+
+def _latest_first(*folders: Path) -> list[Path]:
+    files = [file for folder in folders for file in folder.glob("*.sqlite")]
+    return sorted(files, key=lambda file: file.stat().st_mtime, reverse=True)
+
+
+async def _check(saver: AsyncSqliteSaver, thread: str) -> None:
+    """Reads a file once, to find damage before anything is done.
+
+    Raises:
+        Exception: The file is damaged.
+    """
+    async with saver.conn.execute("PRAGMA quick_check(1)") as found:
+        row = await found.fetchone()
+    if row is None or row[0] != "ok":
+        raise ValueError(row[0] if row else "nothing is in it")
+    await saver.aget_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ""}})
+
+
+async def stream_in_thread(
+    workflow: StateGraph[Any, Any, Any, Any],
+    threads: Threads,
+    thread: str,
+    given: Any,
+    *,
+    modes: Sequence[Any],
+    take: Take,
+    user: Mapping[str, Any] | None = None,
+) -> StateSnapshot:
+    """Runs a workflow until it ends or waits for a person; no input continues. The caller has locked the thread.
+
+    Returns:
+        The state of the thread, with those of its unfinished steps.
+
+    Raises:
+        SettingsError: There is nothing to continue, or a new request would replace an unfinished one.
+    """
+    config: Any = {"configurable": {"thread_id": thread, **({"langgraph_auth_user": user} if user else {})}}
+    async with threads.saver(thread) as saver:
+        app = workflow.compile(checkpointer=saver, name="supervisor")
+        if isinstance(given, dict) and (await app.aget_state(config)).tasks:
+            raise SettingsError(
+                f"the last request of {thread!r} is not finished: continue with --resume, or name another"
+            )
+        if given is not None or await take_up(app, config):
+            stream: Any = app.astream(given, config, stream_mode=[*modes], subgraphs=True, durability="sync")
+            async for namespace, mode, data in stream:
+                take(namespace, mode, data)
+        return await app.aget_state(config, subgraphs=True)
+
+
+def without_failed(results: Mapping[str, Any]) -> dict[str, Any]:
+    """The results of a run without those of the steps that are to be repeated: failed, or skipped because of that."""
+    return {step: result for step, result in results.items() if result["status"] not in _OVER}
+
+
+async def take_up(app: PregelProtocol[Any, Any, Any, Any], config: RunnableConfig) -> bool:
+    """Prepares a thread to continue its last run; the next run gets no input.
+
+    An interrupted run continues where it was. A run that ended continues with the steps that failed, and with those
+    that were skipped because of them; for example when a server is back.
+
+    Returns:
+        Whether anything is left to do.
+
+    Raises:
+        SettingsError: The thread is unknown.
+    """
+    from langgraph.types import Overwrite
+
+    before = await app.aget_state(config)
+    if not before.values:
+        raise SettingsError(f"there is nothing to resume in thread {config.get('configurable', {}).get('thread_id')!r}")
+    # A thread that died between two writes has finished tasks, and no next node.
+    if before.tasks:
+        return True
+    results: dict[str, Any] = before.values.get("results", {})
+    kept = without_failed(results)
+    if kept == results:
+        return False
+    await app.aupdate_state(config, {"results": Overwrite(kept)}, as_node="plan")
+    return True

@@ -1,1 +1,0 @@
-"""Resources, resource templates and prompts of the servers behind the gateway."""

@@ -1,0 +1,324 @@
+"""The nodes of one step: select agents and tools, let a worker do the step, ask a person for missing values."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.runnables import Runnable, RunnableLambda
+from langgraph.config import get_stream_writer
+from langgraph.errors import GraphBubbleUp
+from langgraph.graph import END
+from langgraph.types import interrupt
+from langsmith.run_helpers import get_current_run_tree
+from pydantic import TypeAdapter
+
+from callsheet.agents import (
+    ApprovalPolicy,
+    BoundTool,
+    Brief,
+    Equipment,
+    Step,
+    StepResult,
+    Supervision,
+    ToolRegistry,
+    ToolRequests,
+    checkpointer,
+    unsettled,
+)
+from callsheet.agents.approval.questions import given_values, input_answers, input_question, wanted_schema, wrong_values
+from callsheet.agents.calls.token_usage import usage_of
+from callsheet.agents.servers.in_process import tool_model
+from callsheet.agents.work.context import surroundings
+from callsheet.graphs import CallsheetError, Catalog, SettingsError, shown
+from callsheet.orchestrator.run.run_context import Choices, caller
+from callsheet.orchestrator.run.run_metrics import count_result, measured
+from callsheet.orchestrator.state import StepState, continued, step_result, with_earlier
+from callsheet.retrievers import AgentGraphRetriever, Selection, explain_tool
+from callsheet.retrievers.catalog_tools import agent_line
+from callsheet.retrievers.index.embedding import first_tokens
+
+Worker = Runnable[Any, Any]
+_BEST = 6
+"""Number of tools of an agent that the planner has named without a tool."""
+_EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
+_SELECTION = TypeAdapter(Selection)
+
+
+class StepTimeoutError(CallsheetError, TimeoutError):
+    """A step took longer than ``Settings.step_seconds``."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepNodes:
+    """The nodes of a step, with the objects that must stay out of the state."""
+
+    retriever: AgentGraphRetriever
+    registry: ToolRegistry
+    choices: Choices
+
+    def _visible(self) -> AgentGraphRetriever:
+        """The retriever over the tools that the current user may see."""
+        return self.retriever.within(caller())
+
+    def _choices(self, state: StepState) -> Choices:
+        return self.choices.of(state.get("preferences", {}))
+
+    def retrieve(self, state: StepState) -> dict[str, Any]:
+        """Selects agents and tools for the step, without agents that failed at it or fail repeatedly."""
+        step = Step(**state["step"])
+        try:
+            with self.registry.held(state["run_id"]):
+                selection, left_out = self._selected(step, state)
+        except Exception as error:  # noqa: BLE001 an embedder may raise anything; the step's result names it
+            return {"selection": {"error": f"nothing could be retrieved: {_words(error)}"}}
+        down = {agent.id: self.registry.down.get(agent.id) for agent in selection.agents}
+        remarks = {"left_out": left_out, "down": {agent: since for agent, since in down.items() if since}}
+        picked = {**selection.to_dict(), **{name: dict(remark) for name, remark in remarks.items() if remark}}
+        budget = {
+            "tools": len(selection.tools),
+            "schema_tokens": self.retriever.selector.tokens.count(tool.id for tool in selection.tools),
+            "schema_tokens_allowed": self._choices(state).settings.schema_tokens,
+        }
+        why = {tool.id: explain_tool(tool.id, selection) for tool in selection.tools}
+        event = {"event": "picked", "step_id": step.id, "attempt": state["attempts"]}
+        get_stream_writer()({**event, "selection": picked, "why": why, "budget": budget})
+        return {"selection": picked, "selections": {step.id: picked}}
+
+    def _selected(self, step: Step, state: StepState) -> tuple[Selection, Mapping[str, str]]:
+        """A selection without unavailable agents, and these agents; they are included if nothing else fits."""
+        tried, choices = tuple(state["tried"]), self._choices(state)
+        left_out = {agent: why for agent, why in self.registry.unavailable().items() if agent not in tried}
+        reach = {**choices.settings.reach(), "step_id": step.id, **({} if choices.read_skills else {"skills": 0})}
+        if wanted := self._wanted(step, reach["tools"]):  # the planner has read what they do
+            reach |= {"wanted": wanted, "tools": len(wanted)}
+        selection = selected(self._visible(), step.text, **reach, without=(*tried, *left_out))
+        if left_out and selection.verdict == "nothing_fits":
+            return selected(self._visible(), step.text, **reach, without=tried), {}
+        return selection, left_out
+
+    def _wanted(self, step: Step, most: int) -> tuple[str, ...]:
+        """The tools that the planner has named, and of agents that it has named, the best ones for the step."""
+        visible = self._visible()
+        known = visible.catalog.by_id
+        wanted = [name for name in step.tools if name in visible.catalog.tools][:most]
+        agents = [name for name in step.tools if name in known]
+        for name in agents:
+            best = min(_BEST, (most - len(wanted)) // len(agents))
+            others = [agent for agent in known if agent != name]
+            tools = visible.select(step.text, tools=best, without=others, skills=0).tools if best else ()
+            wanted += [tool.id for tool in tools]
+        return tuple(dict.fromkeys(wanted))
+
+    async def work(self, state: StepState, worker: Worker) -> dict[str, Any]:
+        """Lets a worker do the step with the selected tools; an error becomes a result, not an exception."""
+        step = Step(**state["step"])
+        try:
+            with self.registry.held(state["run_id"]):
+                result = await self._worked(step, state, worker)
+        except GraphBubbleUp:
+            raise
+        except Exception as error:  # noqa: BLE001 an error of one step must not stop the others
+            result = step_result(step, status="failed", error=_words(error), exhausted=True)
+        known = {"attempts": state["attempts"], "id": step.id, "depends_on": step.depends_on}
+        result = result.model_copy(update=known)
+        if state.get("given") and (asked := state.get("before")):
+            result = continued(result, StepResult(**asked))
+        before = state["results"].get(step.id)
+        whole = with_earlier(result, StepResult(**before)) if before else result
+        if asking := self.question(whole, state, self._choices(state).settings.approval):
+            return {"asking": asking}
+        count_result(result)
+        return _finished(whole)
+
+    async def _worked(self, step: Step, state: StepState, worker: Worker) -> StepResult:
+        if why := state["selection"].get("error"):
+            return step_result(step, status="failed", error=why, exhausted=True)
+        selection = _SELECTION.validate_python(state["selection"])
+        agents = tuple(agent.id for agent in selection.agents)
+        scores = {tool.id: tool.score for agent in selection.agents for tool in agent.tools}
+        await self.registry.settled(state["run_id"], agents)
+        refused = self.registry.refused(tuple(scores), caller())
+        if scores and len(refused) == len(scores):
+            told = "; ".join(f"{tool}: {why}" for tool, why in refused.items())
+            why = f"none of the tools that were picked for it may be called any more: {told}"
+            return step_result(step, status="failed", error=why, agents=agents)
+        choices, begun = self._choices(state), state.get("run_begun", time.time())
+        settings, reasoner = choices.settings, choices.reasoner("worker")
+        ranked = sorted((tool for tool in scores if tool not in refused), key=lambda tool: -scores[tool])
+        catalog, present = self._visible().catalog, choices.someone_present
+        places = [*agents, *catalog.by_id]
+        before = state.get("before")
+        brief = Brief(
+            text=step.text,
+            request=state["run_request"],
+            skills=skill_texts(catalog, [skill.id for skill in selection.skills], most=settings.skill_tokens),
+            inputs=tuple(StepResult(**result) for result in state["inputs"]),
+            before=StepResult(**before) if before else None,
+            place=state.get("place", ""),
+            about=await asyncio.to_thread(surroundings, self.registry, places, begun, present=present),
+            item=step.item,
+            given=state.get("given", {}),
+        )
+        secrets = self.registry.secrets.of(state["run_id"])
+        equipment = Equipment(
+            tools=self.registry.bind(ranked, state["run_id"], user=caller(), held_only=True),
+            prompt=choices.prompt("worker"),
+            max_turns=settings.max_turns,
+            max_calls=settings.max_calls,
+            max_tokens=state.get("tokens_left"),
+            requests=self._requests(step, state),
+            refused=refused,
+            code=settings.code_mode,
+            replans=settings.planning in ("auto", "adaptive"),
+            weak=settings.weak_model,
+            supervision=Supervision(
+                step.id, settings.approval, self.registry, secrets, allow=frozenset(settings.allow)
+            ),
+        )
+        seconds = settings.step_seconds
+        with unsettled() as calls, tool_model(choices.model("worker")) as tools:
+            try:
+                async with asyncio.timeout(seconds):
+                    done = await reasoner.work(brief, equipment, worker)
+                    return done.model_copy(update={"agents": agents, "usage": done.usage + tools.usage})
+            except TimeoutError:
+                late = f"the worker was not done after {seconds:g} s and was stopped"
+                if not calls:
+                    raise StepTimeoutError(late) from None
+        late += f" during a call of {', '.join(calls)}; whether that took effect is unknown"
+        spent = usage_of(equipment.replies, seconds)
+        fields = {"agents": agents, "tools": tuple(ranked), "error": late, "usage": spent}
+        return step_result(step, status="outcome_unknown", **fields)
+
+    def _requests(self, step: Step, state: StepState) -> ToolRequests:
+        """Answers a worker's requests for tools by another selection, without the tools that it has."""
+        settings, write = self._choices(state).settings, get_stream_writer()
+        user, visible = caller(), self._visible()
+
+        async def find(what: str, has: Collection[str]) -> Sequence[str]:
+            without = (*state["tried"], *self.registry.unavailable())
+            reach = {**settings.reach(most=False), "without": without}
+            added = await asyncio.to_thread(visible.more, what, has, **reach)
+            write({"event": "added", "step_id": step.id, "what": what, "tools": list(added)})
+            return added
+
+        def bind(ids: Sequence[str], taken: Collection[str]) -> Mapping[str, BoundTool]:
+            return self.registry.bind(ids, state["run_id"], beside=taken, user=user, held_only=True)
+
+        def about(agent: str) -> str:
+            return agent_line(visible.catalog.agent(agent)).partition(": ")[2] if agent in visible.catalog.by_id else ""
+
+        return ToolRequests(find=find, bind=bind, about=about)
+
+    def question(self, result: StepResult, state: StepState, policy: ApprovalPolicy) -> dict[str, Any]:
+        """The question to a person for missing values; empty if nothing is missing, or if nobody can be asked.
+
+        Values that were entered for the step before are not asked for again.
+        """
+        if result.status != "needs_input" or policy == "never" or checkpointer() is None:
+            return {}
+        given = state.get("given", {})
+        for tool, parameters in result.missing.items():
+            left = [name for name in parameters if name not in given.get(tool, {})]
+            known = self.registry.catalog.tools.get(tool)
+            if left and (known or not tool):
+                texts = {"properties": {name: {"type": "string", "minLength": 1} for name in left}}
+                schema = wanted_schema(known.input_schema if known else texts, left)
+                return {"result": result.model_dump(mode="json"), "tool": tool, "schema": schema, "problem": ""}
+        return {}
+
+    def ask(self, state: StepState) -> dict[str, Any]:
+        """Asks a person for missing values, again if the answer does not fit; without any the step does not change."""
+        asking = state.get("asking", {})
+        result, tool, schema = StepResult(**asking["result"]), asking["tool"], asking["schema"]
+        form = input_question(result.id, tool, schema, result.error, asking["problem"])
+        values = given_values(interrupt(form, response_schema=input_answers(schema)))
+        if values is None:
+            count_result(result)
+            return {"asking": {}, **_finished(result)}
+        secrets = self.registry.secrets.of(state["run_id"])
+        masked = secrets.masked(schema, values)
+        if problem := wrong_values(schema, values):
+            return {"asking": {**asking, "problem": secrets.hidden(problem)}}
+        before = state.get("given", {})
+        return {"asking": {}, "before": asking["result"], "given": {**before, tool: {**before.get(tool, {}), **masked}}}
+
+
+def after_work(state: StepState) -> str:
+    """To the question, if there is one."""
+    return "ask" if state.get("asking") else END
+
+
+def after_input(state: StepState) -> str:
+    """To the next question, to the worker with the new values, or to the end."""
+    if state.get("asking"):
+        return "ask"
+    return END if state["step"]["id"] in state["results"] else "work"
+
+
+def _finished(result: StepResult) -> dict[str, Any]:
+    """Streams the result of a step, and returns it to the supervisor."""
+    plain = result.model_dump(mode="json")
+    get_stream_writer()({"event": "step", "step_id": result.id, "result": plain})
+    return {"results": {result.id: plain}}
+
+
+def _words(error: Exception) -> str:
+    return str(error) if isinstance(error, CallsheetError) else f"{type(error).__name__}: {error}"
+
+
+def skill_texts(catalog: Catalog, ids: Sequence[str], *, most: int) -> dict[str, str]:
+    """The texts of skills by name, without hidden characters."""
+    texts: dict[str, str] = {}
+    for skill in (catalog.skills_by_id[skill_id] for skill_id in ids if skill_id in catalog.skills_by_id):
+        whole = shown(skill.text, most=None)
+        text, spent = first_tokens(whole, most)
+        most -= spent
+        if whole and not text:
+            continue
+        if len(text) < len(whole):
+            text = f"{text}\n[cut: {len(text):,} of {len(whole):,} characters are shown]".lstrip()
+        texts[skill.name] = text
+    return texts
+
+
+def check_tracing() -> None:
+    """Refuses OpenTelemetry without its packages: LangSmith's client would send all runs to LangSmith instead.
+
+    Raises:
+        SettingsError: ``LANGSMITH_TRACING_MODE`` needs the extra ``otel``.
+    """
+    if os.environ.get("LANGSMITH_TRACING_MODE", "").lower() not in {"otel", "hybrid"}:
+        return
+    try:
+        importlib.import_module(_EXPORTER)
+    except ImportError as error:
+        needed = "LANGSMITH_TRACING_MODE=otel needs an extra: pip install 'callsheet[otel]'"
+        raise SettingsError(needed) from error
+
+
+def selected(retriever: AgentGraphRetriever, query: str, *, step_id: str = "", **changes: Any) -> Selection:
+    """Selects in a run named ``select``, whose output is the selection with its trace.
+
+    LangSmith, OpenTelemetry and other tracers of LangChain show it inside the current run, with ``step_id`` in its
+    metadata. The first two also show the verdict and the ids of agents and tools there.
+    """
+    found: list[Selection] = []
+
+    def select(text: str) -> dict[str, Any]:
+        found.append(measured(retriever, text, **changes))
+        if (traced := get_current_run_tree()) is not None:
+            # Also where inputs and outputs are hidden.
+            ids = {"agents": [agent.id for agent in found[0].agents], "tools": [tool.id for tool in found[0].tools]}
+            named = {"verdict": found[0].verdict, **ids}
+            traced.metadata.update({f"callsheet.{name}": value for name, value in named.items()})
+        return found[0].to_dict(trace=True)
+
+    RunnableLambda(select, name="select").invoke(query, {"metadata": {"step_id": step_id} if step_id else {}})
+    return found[0]

@@ -1,1 +1,0 @@
-"""The nodes around one step: selection, offers to the worker, missing values, observation."""

@@ -1,1 +1,0 @@
-"""The index of a folder of documents: exact text, keywords and vectors."""

