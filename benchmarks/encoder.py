@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks import report
 from benchmarks.sets.publications import TRAINING, VALIDATION, Example, Source
 from callsheet.graphs import Agent, Tool, split_name
-from callsheet.retrievers.index.embedding import minilm
+from callsheet.retrievers.index import embedding as minilm
 from callsheet.retrievers.index.node_texts import agent_text, tool_text
 
 try:

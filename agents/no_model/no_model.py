@@ -170,7 +170,8 @@ class _StepModel(BaseChatModel):
         tool, filled, given = reading.tool, reading.filled, self.given.get(reading.tool.id, {})
         if answers:
             text = in_words(answers[-1].text) or f"{tool.id} returned an empty answer."
-            if answers[-1].status == "error":
+            # Many tools return their errors as text, and here no model reads them.
+            if answers[-1].status == "error" or text.casefold().startswith("error"):
                 return _ended("failed", text)
             lacking = unanswered(filled, text)
             return _ended("needs_input", no_answer(reading, lacking, text)) if lacking else AIMessage(text)

@@ -58,7 +58,7 @@ async def test_a_file_is_agents_by_tag_and_tools_by_operation(
 ) -> None:
     loaded = load(written(tmp_path, shop_spec(served.url, openapi=version), name))
     agent, rest = loaded.catalog.agent("shop-orders"), loaded.catalog.agent("shop")
-    assert (agent.name, agent.description) == ("orders", "Orders of customers. SourceCatalog of Shop.")
+    assert (agent.name, agent.description) == ("orders", "Orders of customers. Part of Shop.")
     assert (rest.name, rest.description) == ("Shop", "Sells things.")
     tool = loaded.catalog.tool("shop-orders/tellOrder")
     assert tool.description == "Tell the state of an order."

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from callsheet.orchestrator.cli.main import main
+from callsheet.__main__ import main
 
 
 def test_interrupted_while_it_is_loaded_it_ends_without_a_traceback(
