@@ -37,7 +37,7 @@ from callsheet.graphs.dependencies import ObservationLog
 from callsheet.orchestrator.plans.plan_revision import expand_mapped, plan_update, retriable, revision_update
 from callsheet.orchestrator.plans.request_planner import archived, earlier_results, plan_request, understood, unfinished
 from callsheet.orchestrator.plans.run_limits import limit_reached, tokens_left, usage_report
-from callsheet.orchestrator.run.run_context import Choices, caller, keep_observed, preferences
+from callsheet.orchestrator.run.run_context import RunConfiguration, caller, keep_observed, preferences
 from callsheet.orchestrator.state import (
     State,
     StepState,
@@ -62,11 +62,11 @@ class Nodes:
 
     retriever: AgentGraphRetriever
     registry: ToolRegistry
-    choices: Choices
+    configuration: RunConfiguration
     observed: ObservationLog | None = None
 
-    def _choices(self, state: State) -> Choices:
-        return self.choices.of(state.get("preferences", {}))
+    def _configuration(self, state: State) -> RunConfiguration:
+        return self.configuration.of(state.get("preferences", {}))
 
     async def request(self, state: State) -> dict[str, Any]:
         """Starts a request: archives the last one, and makes it understandable without the conversation."""
@@ -74,10 +74,10 @@ class Nodes:
         update = _fresh(turns)
         try:
             update["preferences"] = await preferences()
-            choices = self.choices.of(update["preferences"])
-            check_answerable(self.registry, choices.settings.approval, choices.settings.allow)
-            await asyncio.to_thread(choices.check_code_mode)
-            meant = await understood(state, choices)
+            configuration = self.configuration.of(update["preferences"])
+            check_answerable(self.registry, configuration.settings.approval, configuration.settings.allow)
+            await asyncio.to_thread(configuration.check_code_mode)
+            meant = await understood(state, configuration)
         except (CallsheetError, ImportError) as error:
             said = state["messages"][-1].text if state["messages"] else ""
             return {**update, "request": said, **_unplanned(str(error))}
@@ -90,16 +90,16 @@ class Nodes:
         state = completed(state)
         if state["plan"]:  # there is an error, and the plan's note says which
             return {}
-        choices = self._choices(state)
+        configuration = self._configuration(state)
         try:
-            plan = await plan_request(state, choices, self.retriever.within(caller()), self.registry)
+            plan = await plan_request(state, configuration, self.retriever.within(caller()), self.registry)
         except (CallsheetError, ImportError) as error:
             return _unplanned(str(error))
         spent = {f"plan {len(state['answers'])}": plan.usage.model_dump()}
         if plan.ask and checkpointer() is not None and not state["answers"]:
             return {"question": plan.ask.model_dump(), "spent": spent}
         asked = f"a question must be answered first: {question_text(plan.ask)}" if plan.ask else ""
-        note = "; ".join(filter(None, (choices.noted(plan.note), state["note"], asked)))
+        note = "; ".join(filter(None, (configuration.noted(plan.note), state["note"], asked)))
         shown = plan.model_copy(update={"note": note, "request": state["request"]}).model_dump(mode="json")
         get_stream_writer()({"event": "plan", "said": state["messages"][-1].text, **shown})
         return {"plan": shown, "spent": spent}
@@ -123,7 +123,7 @@ class Nodes:
         state = completed(state)
         if not planned(state):
             return {}
-        settings = self._choices(state).settings
+        settings = self._configuration(state).settings
         mapped = expand_mapped(state, settings)
         plan, results = mapped.plan, results_of(state)
         marked = {step.id: step_result(step, result=NO_ITEMS) for step in mapped.empty}
@@ -141,7 +141,7 @@ class Nodes:
         state = completed(state)
         if not planned(state):
             return "answer"
-        settings, results = self._choices(state).settings, results_of(state)
+        settings, results = self._configuration(state).settings, results_of(state)
         ready = _ready(plan_of(state), results, settings.replans)
         left = tokens_left(state, settings)
         return [Send("step", _step_state(state, step, results, left)) for step in ready] or "answer"
@@ -151,7 +151,7 @@ class Nodes:
         state = completed(state)
         if not planned(state):
             return {}
-        return await revision_update(state, self._choices(state), self.retriever.within(caller()), self.registry)
+        return await revision_update(state, self._configuration(state), self.retriever.within(caller()), self.registry)
 
     async def answer(self, state: State) -> dict[str, Any]:
         """Answers from the results, and ends the run's sessions."""
@@ -169,24 +169,24 @@ class Nodes:
         if not planned(state):
             told = state["plan"]
             return AIMessage(told.get("answer") or f"Nothing was done: {told['note']}.", name="supervisor"), False
-        plan, results, choices = plan_of(state), results_of(state), self._choices(state)
+        plan, results, configuration = plan_of(state), results_of(state), self._configuration(state)
         ordered = [results[step.id] for step in plan.steps]
         said = "\n".join(message.text for message in state["messages"])
-        if self.observed is not None and choices.settings.learn:
+        if self.observed is not None and configuration.settings.learn:
             await keep_observed(self.observed, plan, results, said, self.registry.catalog)
         note = f"\n\n(Not finished: {plan.incomplete}.)" if plan.incomplete else ""
-        before = recent(state["messages"][:-1], choices.settings.conversation_tokens)
-        task = AnswerTask(state["request"], ordered, choices.prompt("answer"), before)
+        before = recent(state["messages"][:-1], configuration.settings.conversation_tokens)
+        task = AnswerTask(state["request"], ordered, configuration.prompt("answer"), before)
         try:
             alone = len(ordered) == 1 and not state["revisions"]
-            if alone and choices.reasoner("worker").prose and task.prompt == ANSWER:
+            if alone and configuration.reasoner("worker").prose and task.prompt == ANSWER:
                 said = ordered[0].result if ordered[0].status == "done" else f"Not done: {ordered[0].error}"
                 return AIMessage(said + note, name="supervisor"), False
-            message = await choices.reasoner("answer").answer(task)
+            message = await configuration.reasoner("answer").answer(task)
         except (CallsheetError, ImportError) as error:
             text = f"{listed(task.request, ordered)}\n\n{LISTED.format(error)}{note}"
             return AIMessage(text, name="supervisor"), False
-        return message.model_copy(update={"content": message.text + note}), choices.model("answer") is not None
+        return message.model_copy(update={"content": message.text + note}), configuration.model("answer") is not None
 
 
 def after_plan(state: State) -> str:

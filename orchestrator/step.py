@@ -36,7 +36,7 @@ from callsheet.agents.calls.token_usage import usage_of
 from callsheet.agents.servers.in_process import tool_model
 from callsheet.agents.work.context import surroundings
 from callsheet.graphs import CallsheetError, Catalog, SettingsError, shown
-from callsheet.orchestrator.run.run_context import Choices, caller
+from callsheet.orchestrator.run.run_context import RunConfiguration, caller
 from callsheet.orchestrator.run.run_metrics import count_result, measured
 from callsheet.orchestrator.state import StepState, continued, step_result, with_earlier
 from callsheet.retrievers import AgentGraphRetriever, Selection, explain_tool
@@ -60,14 +60,14 @@ class StepNodes:
 
     retriever: AgentGraphRetriever
     registry: ToolRegistry
-    choices: Choices
+    configuration: RunConfiguration
 
     def _visible(self) -> AgentGraphRetriever:
         """The retriever over the tools that the current user may see."""
         return self.retriever.within(caller())
 
-    def _choices(self, state: StepState) -> Choices:
-        return self.choices.of(state.get("preferences", {}))
+    def _configuration(self, state: StepState) -> RunConfiguration:
+        return self.configuration.of(state.get("preferences", {}))
 
     def retrieve(self, state: StepState) -> dict[str, Any]:
         """Selects agents and tools for the step, without agents that failed at it or fail repeatedly."""
@@ -83,7 +83,7 @@ class StepNodes:
         budget = {
             "tools": len(selection.tools),
             "schema_tokens": self.retriever.selector.tokens.count(tool.id for tool in selection.tools),
-            "schema_tokens_allowed": self._choices(state).settings.schema_tokens,
+            "schema_tokens_allowed": self._configuration(state).settings.schema_tokens,
         }
         why = {tool.id: explain_tool(tool.id, selection) for tool in selection.tools}
         event = {"event": "picked", "step_id": step.id, "attempt": state["attempts"]}
@@ -92,9 +92,13 @@ class StepNodes:
 
     def _selected(self, step: Step, state: StepState) -> tuple[Selection, Mapping[str, str]]:
         """A selection without unavailable agents, and these agents; they are included if nothing else fits."""
-        tried, choices = tuple(state["tried"]), self._choices(state)
+        tried, configuration = tuple(state["tried"]), self._configuration(state)
         left_out = {agent: why for agent, why in self.registry.unavailable().items() if agent not in tried}
-        reach = {**choices.settings.reach(), "step_id": step.id, **({} if choices.read_skills else {"skills": 0})}
+        reach = {
+            **configuration.settings.reach(),
+            "step_id": step.id,
+            **({} if configuration.read_skills else {"skills": 0}),
+        }
         if wanted := self._wanted(step, reach["tools"]):  # the planner has read what they do
             reach |= {"wanted": wanted, "tools": len(wanted)}
         selection = selected(self._visible(), step.text, **reach, without=(*tried, *left_out))
@@ -131,7 +135,7 @@ class StepNodes:
             result = continued(result, StepResult(**asked))
         before = state["results"].get(step.id)
         whole = with_earlier(result, StepResult(**before)) if before else result
-        if asking := self.question(whole, state, self._choices(state).settings.approval):
+        if asking := self.question(whole, state, self._configuration(state).settings.approval):
             return {"asking": asking}
         count_result(result)
         return _finished(whole)
@@ -148,10 +152,10 @@ class StepNodes:
             told = "; ".join(f"{tool}: {why}" for tool, why in refused.items())
             why = f"none of the tools that were picked for it may be called any more: {told}"
             return step_result(step, status="failed", error=why, agents=agents)
-        choices, begun = self._choices(state), state.get("run_begun", time.time())
-        settings, reasoner = choices.settings, choices.reasoner("worker")
+        configuration, begun = self._configuration(state), state.get("run_begun", time.time())
+        settings, reasoner = configuration.settings, configuration.reasoner("worker")
         ranked = sorted((tool for tool in scores if tool not in refused), key=lambda tool: -scores[tool])
-        catalog, present = self._visible().catalog, choices.someone_present
+        catalog, present = self._visible().catalog, configuration.someone_present
         places = [*agents, *catalog.by_id]
         before = state.get("before")
         brief = Brief(
@@ -168,7 +172,7 @@ class StepNodes:
         secrets = self.registry.secrets.of(state["run_id"])
         equipment = Equipment(
             tools=self.registry.bind(ranked, state["run_id"], user=caller(), held_only=True),
-            prompt=choices.prompt("worker"),
+            prompt=configuration.prompt("worker"),
             max_turns=settings.max_turns,
             max_calls=settings.max_calls,
             max_tokens=state.get("tokens_left"),
@@ -182,7 +186,7 @@ class StepNodes:
             ),
         )
         seconds = settings.step_seconds
-        with unsettled() as calls, tool_model(choices.model("worker")) as tools:
+        with unsettled() as calls, tool_model(configuration.model("worker")) as tools:
             try:
                 async with asyncio.timeout(seconds):
                     done = await reasoner.work(brief, equipment, worker)
@@ -198,7 +202,7 @@ class StepNodes:
 
     def _requests(self, step: Step, state: StepState) -> ToolRequests:
         """Answers a worker's requests for tools by another selection, without the tools that it has."""
-        settings, write = self._choices(state).settings, get_stream_writer()
+        settings, write = self._configuration(state).settings, get_stream_writer()
         user, visible = caller(), self._visible()
 
         async def find(what: str, has: Collection[str]) -> Sequence[str]:

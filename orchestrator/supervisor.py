@@ -14,10 +14,10 @@ from callsheet.graphs import CatalogSource, Policy, SettingsError, load
 from callsheet.graphs.dependencies import ObservationLog
 from callsheet.graphs.text.arguments import check_type
 from callsheet.orchestrator.nodes import Nodes, after_ask, after_plan
-from callsheet.orchestrator.run.process.process_state import Following
-from callsheet.orchestrator.run.run_context import Choices, caller, context
+from callsheet.orchestrator.run.process.process_state import CatalogSync
+from callsheet.orchestrator.run.run_context import RunConfiguration, caller, context
 from callsheet.orchestrator.run.settings import Settings
-from callsheet.orchestrator.run.sync_bridge import both_ways
+from callsheet.orchestrator.run.sync_bridge import sync_and_async
 from callsheet.orchestrator.state import (
     ChatInput,
     ChatOutput,
@@ -91,7 +91,7 @@ def create_supervisor(
     nodes = Nodes(
         retriever=retriever or AgentGraphRetriever.from_catalog(loaded),
         registry=registry or ToolRegistry.from_catalog(loaded),
-        choices=Choices(
+        configuration=RunConfiguration(
             defaults=(settings or Settings()).model_copy(
                 update={role: name for role, name in given.items() if isinstance(name, str)}
             ),
@@ -101,12 +101,12 @@ def create_supervisor(
         observed=observed,
     )
 
-    Following(nodes.retriever, nodes.registry)
+    CatalogSync(nodes.retriever, nodes.registry)
 
-    inside = StepNodes(nodes.retriever, nodes.registry, nodes.choices)
+    inside = StepNodes(nodes.retriever, nodes.registry, nodes.configuration)
     step = StateGraph(StepState, context_schema=Settings, output_schema=StepOutput)
     step.add_node("retrieve", inside.retrieve)
-    step.add_node("work", both_ways(inside.work, "work", worker))
+    step.add_node("work", sync_and_async(inside.work, "work", worker))
     step.add_node("ask", inside.ask)
     step.add_edge(START, "retrieve")
     step.add_edge("retrieve", "work")
@@ -114,13 +114,13 @@ def create_supervisor(
     step.add_conditional_edges("ask", after_input, ["ask", "work", END])
 
     supervisor = StateGraph(State, context_schema=Settings, input_schema=ChatInput, output_schema=ChatOutput)
-    supervisor.add_node("request", both_ways(nodes.request, "request"))
-    supervisor.add_node("plan", both_ways(nodes.plan, "plan"))
+    supervisor.add_node("request", sync_and_async(nodes.request, "request"))
+    supervisor.add_node("plan", sync_and_async(nodes.plan, "plan"))
     supervisor.add_node("question", nodes.ask)
     supervisor.add_node("dispatch", nodes.dispatch)
     supervisor.add_node("step", step.compile(name="step"))
-    supervisor.add_node("revise", both_ways(nodes.revise, "revise"))
-    supervisor.add_node("answer", both_ways(nodes.answer, "answer"))
+    supervisor.add_node("revise", sync_and_async(nodes.revise, "revise"))
+    supervisor.add_node("answer", sync_and_async(nodes.answer, "answer"))
     supervisor.add_edge(START, "request")
     supervisor.add_edge("request", "plan")
     supervisor.add_conditional_edges("plan", after_plan, ["question", "dispatch"])

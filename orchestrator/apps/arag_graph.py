@@ -23,7 +23,7 @@ from callsheet.orchestrator.apps.document_library import Library
 from callsheet.orchestrator.apps.document_reader import NAIVE_READER, READER, asked, checked, ran, spent
 from callsheet.orchestrator.run.run_context import context
 from callsheet.orchestrator.run.settings import Settings
-from callsheet.orchestrator.run.sync_bridge import both_ways
+from callsheet.orchestrator.run.sync_bridge import sync_and_async
 from callsheet.orchestrator.state import ReaderInput, ReaderOutput, ReaderState
 from callsheet.retrievers.documents import (
     NOT_FOUND,
@@ -78,7 +78,7 @@ def create_arag(
     )
     arag = StateGraph(ReaderState, context_schema=Settings, input_schema=ReaderInput, output_schema=ReaderOutput)
     arag.add_node("prepare", nodes.prepare)
-    arag.add_node("think", both_ways(nodes.think, "think"))
+    arag.add_node("think", sync_and_async(nodes.think, "think"))
     arag.add_node("act", nodes.act)
     arag.add_node("answer", nodes.answer)
     arag.add_edge(START, "prepare")

@@ -21,7 +21,7 @@ from callsheet.agents.approval.questions import NEEDS_INPUT
 from callsheet.agents.approval.supervised_call import NOBODY
 from callsheet.agents.calls.questions import KIND as QUESTION
 from callsheet.orchestrator.run.settings import Settings
-from callsheet.orchestrator.run.sync_bridge import both_ways
+from callsheet.orchestrator.run.sync_bridge import sync_and_async
 from callsheet.orchestrator.state import text_of
 
 _AUTH = "langgraph_auth"
@@ -64,7 +64,7 @@ def create_ask_app(supervisor: Supervisor) -> StateGraph[AskState, Settings, Que
         return await _answered(text_of(state, "question"), app)
 
     workflow = StateGraph(AskState, context_schema=Settings, input_schema=Question, output_schema=Answer)
-    workflow.add_node("supervisor", both_ways(answer, "supervisor", supervisor))
+    workflow.add_node("supervisor", sync_and_async(answer, "supervisor", supervisor))
     workflow.add_edge(START, "supervisor")
     workflow.add_edge("supervisor", END)
     return workflow

@@ -40,7 +40,7 @@ from callsheet.agents.work.need_tool import DEFINITION, answer_request
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
 from callsheet.graphs.text.arguments import check_type
 from callsheet.orchestrator.apps.agent_requests import picked, requests_of
-from callsheet.orchestrator.run.process.process_state import Following
+from callsheet.orchestrator.run.process.process_state import CatalogSync
 from callsheet.orchestrator.run.run_context import caller
 from callsheet.orchestrator.run.settings import TOOL_FLOOR, Settings
 from callsheet.orchestrator.run.sync_bridge import waited_for
@@ -132,7 +132,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         loaded = load(source, yes=yes, policy=policy)
         self._retriever = retriever or AgentGraphRetriever.from_catalog(loaded)
         self._registry = registry or ToolRegistry.from_catalog(loaded)
-        Following(self._retriever, self._registry)
+        CatalogSync(self._retriever, self._registry)
         self._reach, self._tools, self._most = told.reach(most=False), tools, most
         self._approval: ApprovalPolicy = approval
         self._weak_model = weak_model

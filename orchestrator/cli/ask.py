@@ -23,7 +23,7 @@ from callsheet.orchestrator.cli.approval_prompt import (
     leave_inputs,
 )
 from callsheet.orchestrator.cli.shared_options import CatalogOptions, check_model, common, kept_options, run_options
-from callsheet.orchestrator.cli.thread_run import Ran, run
+from callsheet.orchestrator.cli.thread_run import RunResult, run
 from callsheet.orchestrator.run.settings import Planning, Settings
 from callsheet.orchestrator.run.threads import Threads
 
@@ -167,10 +167,10 @@ def _thread(threads: Threads, query: str | None, thread: str | None, *, resume: 
     return threads.new() if thread is None else thread
 
 
-def _run(workflow: Any, threads: Threads, thread: str, given: Any, show: Show | None, approve: str) -> Ran:
+def _run(workflow: Any, threads: Threads, thread: str, given: Any, show: Show | None, approve: str) -> RunResult:
     """Runs until the end, or until nobody answers the pending questions."""
 
-    def once(given: Any) -> Ran:
+    def once(given: Any) -> RunResult:
         with show.working() if show else nullcontext():
             return runner.run(run(workflow, threads, thread, given, show.event if show else lambda _: None))
 
@@ -179,7 +179,7 @@ def _run(workflow: Any, threads: Threads, thread: str, given: Any, show: Show | 
         return _rounds(once, given, show, approve)
 
 
-def _rounds(once: Callable[[Any], Ran], given: Any, show: Show | None, approve: str) -> Ran:
+def _rounds(once: Callable[[Any], RunResult], given: Any, show: Show | None, approve: str) -> RunResult:
     from langgraph.types import Command
 
     while True:
@@ -202,7 +202,7 @@ def _again(thread: str) -> str:
     return shlex.join(["callsheet", "ask", "--resume", "--thread", thread, *kept])
 
 
-def _report(ran: Ran, thread: str, again: str, seconds: float, prices: Prices) -> dict[str, Any]:
+def _report(ran: RunResult, thread: str, again: str, seconds: float, prices: Prices) -> dict[str, Any]:
     waits = f"Stopped to ask: waiting for a person with {counted(len(ran.waiting), 'question')}. Continue with: {again}"
     from callsheet.agents import Usage
 

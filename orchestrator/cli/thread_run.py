@@ -22,7 +22,7 @@ _NO_PLAN: Mapping[str, Any] = {"steps": [], "note": ""}
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class RunResult:
     """The state of a run.
 
     Attributes:
@@ -88,7 +88,7 @@ async def run(
     thread: str,
     given: Any,
     show: Callable[[Mapping[str, Any]], None],
-) -> Ran:
+) -> RunResult:
     """Runs a workflow until it ends or waits for a person.
 
     Args:
@@ -110,7 +110,7 @@ async def run(
     )
 
 
-def _ran(now: StateSnapshot) -> Ran:
+def _ran(now: StateSnapshot) -> RunResult:
     """Collects results from the state; those of an unfinished wave are in its tasks."""
     results: dict[str, Any] = dict(now.values.get("results", {}))
     picked: dict[str, Any] = {}
@@ -120,7 +120,7 @@ def _ran(now: StateSnapshot) -> Ran:
             results.update(task.result.get("results", {}))
         elif "step" in within:
             picked[within["step"]["id"]] = within.get("selection", {})
-    return Ran(now.values, now.interrupts, results, picked)
+    return RunResult(now.values, now.interrupts, results, picked)
 
 
 def _of_step(value: Any, step_id: str) -> bool:

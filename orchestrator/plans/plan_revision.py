@@ -17,7 +17,7 @@ from callsheet.agents.planning.reviser import Revised, reason_to_revise
 from callsheet.agents.planning.revision import ItemsError, expanded, items_of
 from callsheet.orchestrator.plans.request_planner import earlier_results, planning_context
 from callsheet.orchestrator.plans.run_limits import limit_reached
-from callsheet.orchestrator.run.run_context import Choices
+from callsheet.orchestrator.run.run_context import RunConfiguration
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.state import State, plan_of, read_results, results_of
 from callsheet.retrievers import AgentGraphRetriever
@@ -41,14 +41,14 @@ def plan_update(state: State, plan: Plan, revisions: Sequence[Revision]) -> dict
 
 
 async def revision_update(
-    state: State, choices: Choices, retriever: AgentGraphRetriever, registry: ToolRegistry
+    state: State, configuration: RunConfiguration, retriever: AgentGraphRetriever, registry: ToolRegistry
 ) -> dict[str, Any]:
     """The state's update after a wave; a plan that runs as expected is not sent to a model."""
-    settings, results = choices.settings, results_of(state)
+    settings, results = configuration.settings, results_of(state)
     mapped = expand_mapped(state, settings)
     plan = mapped.plan
     update = plan_update(state, plan, mapped.revisions)
-    model = choices.model("planner") if plan.mode == "adaptive" else None
+    model = configuration.model("planner") if plan.mode == "adaptive" else None
     if model is None or any(retriable(result, settings.replans) for result in results.values()):
         return update
     answered = "the user answered a question" if state["question"].get("answered") else ""
@@ -67,8 +67,8 @@ async def revision_update(
         model,
         why=why,
         wave=len(state["waves"]),
-        prompt=choices.prompt("reviser"),
-        context=await asyncio.to_thread(planning_context, state, choices, retriever, registry),
+        prompt=configuration.prompt("reviser"),
+        context=await asyncio.to_thread(planning_context, state, configuration, retriever, registry),
         replaced=tuple(read_results(state["replaced"]).values()),
         answers=state["answers"],
         earlier=tuple(earlier_results(state["turns"])),

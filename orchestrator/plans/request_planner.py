@@ -14,7 +14,7 @@ from callsheet.agents.planning.planner import checked_request
 from callsheet.agents.work.context import reports, surroundings
 from callsheet.graphs import PlanError
 from callsheet.graphs.text.arguments import bounded
-from callsheet.orchestrator.run.run_context import Choices
+from callsheet.orchestrator.run.run_context import RunConfiguration
 from callsheet.orchestrator.state import ChatInput, State
 from callsheet.retrievers import AgentGraphRetriever, catalog_outline
 
@@ -27,7 +27,7 @@ _ATTACHED = (
 _NO_REQUEST = "the last message is of type {!r}, and no request: append the user's message (HumanMessage)"
 
 
-async def understood(state: ChatInput, choices: Choices) -> Contextual:
+async def understood(state: ChatInput, configuration: RunConfiguration) -> Contextual:
     """The last message as a request that is understandable without the conversation.
 
     Raises:
@@ -42,24 +42,26 @@ async def understood(state: ChatInput, choices: Choices) -> Contextual:
     blocks = (block for block in last.content if isinstance(block, dict) and "text" not in block)
     if attached := [str(block.get("type")) for block in blocks]:
         raise PlanError(_ATTACHED.format(", ".join(dict.fromkeys(attached))))
-    model, settings = choices.model("planner"), choices.settings
+    model, settings = configuration.model("planner"), configuration.settings
     said = bounded(last.text, settings.max_request, "max_request")
     if model is None:
         return Contextual(request=said)
     messages = [*state["messages"][:-1], HumanMessage(said)]
     return await self_contained(
-        messages, model, prompt=choices.prompt("condenser"), max_tokens=settings.conversation_tokens
+        messages, model, prompt=configuration.prompt("condenser"), max_tokens=settings.conversation_tokens
     )
 
 
-async def plan_request(state: State, choices: Choices, retriever: AgentGraphRetriever, registry: ToolRegistry) -> Plan:
+async def plan_request(
+    state: State, configuration: RunConfiguration, retriever: AgentGraphRetriever, registry: ToolRegistry
+) -> Plan:
     """Plans a request in the mode of the settings.
 
     Raises:
         PlanError: The request is empty, or needs too many steps.
         RequestError: The request is too long.
     """
-    settings, turns = choices.settings, state["turns"]
+    settings, turns = configuration.settings, state["turns"]
     results = earlier_results(turns)
 
     def find(text: str) -> Sequence[str]:
@@ -67,9 +69,9 @@ async def plan_request(state: State, choices: Choices, retriever: AgentGraphRetr
         return [tool.id for tool in sorted(found.tools, key=lambda tool: -tool.score)]
 
     async def context() -> str:
-        return await asyncio.to_thread(planning_context, state, choices, retriever, registry)
+        return await asyncio.to_thread(planning_context, state, configuration, retriever, registry)
 
-    plan = await choices.reasoner("planner").plan(
+    plan = await configuration.reasoner("planner").plan(
         PlanTask(
             request=checked_request(state["request"], settings.max_request),
             mode=settings.planning,
@@ -77,7 +79,7 @@ async def plan_request(state: State, choices: Choices, retriever: AgentGraphRetr
             registry=registry,
             find=find,
             context=context,
-            prompt=choices.prompt("planner"),
+            prompt=configuration.prompt("planner"),
             answers=state["answers"],
             earlier=tuple(results),
             last=tuple(results[name] for name in last_results(turns)),
@@ -91,12 +93,12 @@ async def plan_request(state: State, choices: Choices, retriever: AgentGraphRetr
 
 def planning_context(
     state: State,
-    choices: Choices,
+    configuration: RunConfiguration,
     retriever: AgentGraphRetriever,
     registry: ToolRegistry,
 ) -> str:
     """What planner and reviser know besides the request: earlier results, the agents that fit, the surroundings."""
-    skills = {} if choices.read_skills else {"skills": 0}
+    skills = {} if configuration.read_skills else {"skills": 0}
     found = retriever.select(state["request"], agents=_AGENTS, tools=_TOOLS, **skills)
     outline = catalog_outline(retriever.catalog, found)
     earlier = list(earlier_results(state["turns"]).values())
@@ -104,7 +106,7 @@ def planning_context(
     parts = (
         f"Results of earlier requests of this conversation:\n{reports(earlier)}" if earlier else "",
         f"Agents that may help:\n{outline}" if outline else "",
-        surroundings(registry, agents, state["begun"], present=choices.someone_present),
+        surroundings(registry, agents, state["begun"], present=configuration.someone_present),
     )
     return "\n\n".join(filter(None, parts))
 

@@ -103,7 +103,7 @@ def _names(value: object) -> set[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
+class RunConfiguration:
     """Settings, models and prompts of a supervisor; users and runs can override them.
 
     Attributes:
@@ -117,9 +117,11 @@ class Choices:
     prompts: Prompts
     preferences: Settings | None = None
 
-    def of(self, preferences: Mapping[str, Any]) -> Choices:
+    def of(self, preferences: Mapping[str, Any]) -> RunConfiguration:
         """The same with a user's preferences, which must fit ``Settings``."""
-        return Choices(self.defaults, self.models, self.prompts, Settings(**preferences)) if preferences else self
+        return (
+            RunConfiguration(self.defaults, self.models, self.prompts, Settings(**preferences)) if preferences else self
+        )
 
     @property
     def settings(self) -> Settings:

@@ -21,7 +21,7 @@ def waited_for(work: Coroutine[Any, Any, T]) -> T:
         return context.run(LOOP.blocking, work)
 
 
-def both_ways(
+def sync_and_async(
     node: Callable[..., Coroutine[Any, Any, Any]], name: str, app: Runnable[Any, Any] | None = None
 ) -> RunnableLambda[Any, Any]:
     """An asynchronous node that ``invoke`` can run too, on the background loop.

@@ -69,7 +69,7 @@ def _opened() -> Served:
     return Served(loaded, retriever, registry, lambda anew: load(*environment.catalog, anew=anew))
 
 
-class Following:
+class CatalogSync:
     """Keeps a retriever in step with a registry, whose catalog changes with the servers' listings.
 
     The registry applies a change at once; searches find new tools after these are embedded, in a thread. A retriever
@@ -117,7 +117,7 @@ def follow_every(
 
     Args:
         seconds: Interval; 0 for no further reload.
-        registry: Gets the catalog; a ``Following`` updates the index.
+        registry: Gets the catalog; a ``CatalogSync`` updates the index.
         read: Loads the catalog.
         at_once: Also reloads now, for a catalog that was loaded from stored listings.
 

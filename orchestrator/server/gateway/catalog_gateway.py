@@ -13,7 +13,7 @@ from langchain_core.messages import ToolMessage
 
 from callsheet.agents import ApprovalPolicy, Supervision, ToolRegistry
 from callsheet.graphs import Catalog, SettingsError, Tool, UnknownNameError, User, shown
-from callsheet.orchestrator.run.process.process_state import Following
+from callsheet.orchestrator.run.process.process_state import CatalogSync
 from callsheet.orchestrator.run.run_metrics import count_call, measured
 from callsheet.orchestrator.server.gateway.resources import CatalogResources
 from callsheet.orchestrator.server.gateway.supervised_calls import (
@@ -57,7 +57,7 @@ class Gateway:
         self._approval: ApprovalPolicy = approval
         self._calls, self._questions = SupervisedCalls(), QuestionRelay()
         self.resources = CatalogResources(registry, retriever)
-        Following(retriever, registry)
+        CatalogSync(retriever, registry)
 
     def catalog(self, caller: Caller) -> Catalog:
         """What the caller may see."""

@@ -20,7 +20,7 @@ from callsheet.graphs import Agent, Catalog, Loaded, ServerConfig, Tool, User, l
 from callsheet.graphs.catalog.formats.mcp_format import Difference
 from callsheet.graphs.storage import cache_folder
 from callsheet.graphs.trust.pin_book import PinBook
-from callsheet.orchestrator.run.process.process_state import Following, follow_every
+from callsheet.orchestrator.run.process.process_state import CatalogSync, follow_every
 from callsheet.retrievers.index.vector_indexes import VectorStoreIndex
 from servers import Servers, until
 
@@ -41,15 +41,15 @@ def mode(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def followed(minilm: Any) -> Iterator[Callable[..., tuple[Loaded, ToolRegistry, AgentGraphRetriever, Following]]]:
+def followed(minilm: Any) -> Iterator[Callable[..., tuple[Loaded, ToolRegistry, AgentGraphRetriever, CatalogSync]]]:
     registries: list[ToolRegistry] = []
 
-    def make(config: dict[str, ServerConfig]) -> tuple[Loaded, ToolRegistry, AgentGraphRetriever, Following]:
+    def make(config: dict[str, ServerConfig]) -> tuple[Loaded, ToolRegistry, AgentGraphRetriever, CatalogSync]:
         loaded = load(load_servers(config))
         registry = ToolRegistry.from_catalog(loaded)
         registries.append(registry)
         retriever = AgentGraphRetriever.from_catalog(loaded, embeddings=minilm, index=":memory:")
-        return loaded, registry, retriever, Following(retriever, registry)
+        return loaded, registry, retriever, CatalogSync(retriever, registry)
 
     yield make
     for registry in registries:
@@ -246,7 +246,7 @@ async def test_the_mark_goes_when_the_server_is_back(servers: Servers, mode: Pat
 def test_a_catalog_is_read_anew_in_an_interval(minilm: Any) -> None:
     registry = ToolRegistry.from_catalog(load(state(0)))
     retriever = AgentGraphRetriever.from_catalog(state(0), embeddings=minilm, index=":memory:")
-    Following(retriever, registry)
+    CatalogSync(retriever, registry)
     stop = follow_every(0.05, registry, lambda: load(state(1)))
     assert until(lambda: set(retriever.catalog.tools) == set(state(1).tools))
     stop.set()
@@ -264,7 +264,7 @@ def test_a_catalog_that_was_remembered_is_read_anew_at_once() -> None:
 def test_a_retriever_over_another_catalog_is_left_as_it_is(minilm: Any) -> None:
     registry = ToolRegistry.from_catalog(load(state(0)))
     retriever = AgentGraphRetriever.from_catalog(state(5), embeddings=minilm, index=":memory:")
-    following = Following(retriever, registry)
+    following = CatalogSync(retriever, registry)
     registry.follow(load(state(1)))
     following.settled(10)
     assert set(retriever.catalog.tools) == set(state(5).tools)

@@ -25,11 +25,11 @@ pytestmark = [pytest.mark.server, pytest.mark.slow]
 # What a LangGraph server does at its start, and then a search for each line of input.
 REPLICA = """
 import json, sys
-from callsheet.orchestrator.run.process.process_state import Following
+from callsheet.orchestrator.run.process.process_state import CatalogSync
 from callsheet.orchestrator.run.process.process_state import served
 
 made = served()
-Following(made.retriever, made.registry)
+CatalogSync(made.retriever, made.registry)
 print("ready", flush=True)
 for line in sys.stdin:
     found = made.retriever.select(line.strip())

@@ -13,7 +13,7 @@ from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.graphs import Loaded, PinBook, Policy, ServerConfig, SourceCatalog, dump, load
 from callsheet.graphs.dependencies import DependencyFile, write_dependencies
-from callsheet.orchestrator.run.process.process_state import Following, Served
+from callsheet.orchestrator.run.process.process_state import CatalogSync, Served
 from callsheet.orchestrator.server import Site, create_explorer
 from callsheet.retrievers import AgentGraphRetriever
 from explored import Authenticated, FixedEmbeddings
@@ -56,7 +56,7 @@ class Reviewed:
         loaded = self.read()
         self.retriever = AgentGraphRetriever.from_catalog(loaded, embeddings=FixedEmbeddings(), index=":memory:")
         registry = ToolRegistry.from_catalog(loaded)
-        Following(self.retriever, registry)
+        CatalogSync(self.retriever, registry)
         self.served = Served(loaded, self.retriever, registry, self.read)
 
     def read(self, anew: bool = False) -> Loaded:

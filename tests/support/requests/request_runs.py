@@ -40,7 +40,7 @@ from request_judgement import FIXTURE, Judgement, Outcome, Record, Verdict, coun
 if TYPE_CHECKING:
     from callsheet.agents import ToolRegistry
     from callsheet.graphs import Loaded
-    from callsheet.orchestrator.cli.thread_run import Ran
+    from callsheet.orchestrator.cli.thread_run import RunResult
     from callsheet.orchestrator.run.threads import Threads
 
 ROOT = Path(__file__).parents[3]
@@ -71,7 +71,7 @@ class Demo:
         texts = tuple(step["text"].strip() for step in steps)
         return Outcome(ran.done, ran.answer, {**self._files(), **saved}, texts, tuple(map(_line, steps)))
 
-    def converse(self, turns: Sequence[str], fixture: Mapping[str, str] = FIXTURE, **options: Any) -> list[Ran]:
+    def converse(self, turns: Sequence[str], fixture: Mapping[str, str] = FIXTURE, **options: Any) -> list[RunResult]:
         """What becomes of each request of a conversation; ``options`` are those of ``create_supervisor``."""
         self._furnish(fixture)
         workflow, thread = self.supervisor(**options), self.threads.new()
@@ -80,7 +80,7 @@ class Demo:
             self.threads.settle(thread, ended=True)
         return runs
 
-    async def _ran(self, workflow: Any, thread: str, request: str) -> Ran:
+    async def _ran(self, workflow: Any, thread: str, request: str) -> RunResult:
         from langgraph.types import Command
 
         from callsheet.orchestrator.cli.approval_prompt import approve_all

@@ -16,7 +16,7 @@ from langgraph.types import Interrupt
 
 from callsheet.agents.models.chat_models import chat_model
 from callsheet.orchestrator.cli import ask as ask_command
-from callsheet.orchestrator.cli.thread_run import Ran
+from callsheet.orchestrator.cli.thread_run import RunResult
 from callsheet.orchestrator.run.threads import Threads
 from commands import run
 from deciding_model import DecidingModel
@@ -165,10 +165,10 @@ def test_all_rounds_of_a_request_share_one_loop(monkeypatch: pytest.MonkeyPatch,
     """The connections of a chat model belong to the loop of its first call."""
     loops: list[Any] = []
 
-    async def run(*given: Any) -> Ran:
+    async def run(*given: Any) -> RunResult:
         loops.append(asyncio.get_running_loop())
         waiting = (Interrupt({"type": "question", "question": "Which one?", "choices": []}, id="1"),)
-        return Ran({}, waiting if len(loops) == 1 else (), {}, {})
+        return RunResult({}, waiting if len(loops) == 1 else (), {}, {})
 
     monkeypatch.setattr(ask_command, "run", run)
     monkeypatch.setattr(ask_command, "leave_inputs", lambda waiting: {found.id: "" for found in waiting})
