@@ -7,7 +7,7 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -54,6 +54,8 @@ ELSEWHERE: Mapping[str, str] = {
     "fleet-tasks": "../how-to/servers.md#measured-over-27-real-servers",
 }
 """Where another page of the docs explains a result with a table of its own."""
+FILES_ONLY = ("livemcpbench-direct-single", "livemcpbench-steps-single")
+"""Results without a table on the page: the same queries as another set, judged more strictly."""
 _DETAILS = frozenset((
     "again, ms", "full - this, recall", "recall, tuning half", "recall, other half", "of these snippets",
     "F1 with kind", "F1 with direct or not", "strength with", "strength without",
@@ -132,7 +134,7 @@ def compact(name: str, result: Mapping[str, Any]) -> Iterator[str]:
             f"{level}s of {found['n']} queries in {found['groups']} groups" for level, found in levels.items()
         )
         yield f"{counts.capitalize()}.\n"
-        yield from grid(*_methods(name, levels))
+        yield from grid(*_methods(name, levels, result.get("rivals", ())))
     else:
         shown = [place for place, column in enumerate(result["columns"]) if column not in _DETAILS]
         rows = [[_INTERVAL.sub("", str(row[place])) for place in shown] for row in result["rows"]]
@@ -140,8 +142,10 @@ def compact(name: str, result: Mapping[str, Any]) -> Iterator[str]:
     yield ""
 
 
-def _methods(name: str, levels: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    """Columns and rows for the methods of all levels; a cell is empty where a method has no figure."""
+def _methods(
+    name: str, levels: Mapping[str, Mapping[str, Any]], rivals: Collection[str]
+) -> tuple[list[str], list[list[str]]]:
+    """Columns and rows for the methods of all levels, or for ours and its rivals; a cell is empty without a figure."""
     wanted = [(level, metric) for level in levels for metric in _COMPACT if metric in _columns(name, level)]
     chosen = {level: _best_variants(found["methods"], _chief(_columns(name, level))) for level, found in levels.items()}
     tuning = {title: method["tuning"] for methods in chosen.values() for title, method in methods.items()}
@@ -155,6 +159,7 @@ def _methods(name: str, levels: Mapping[str, Mapping[str, Any]]) -> tuple[list[s
             "" if tuned == NOTHING else tuned,
         ]
         for title, tuned in tuning.items()
+        if not rivals or title in rivals or title == OURS
     ]
     return ["", *(f"{level}s, {heading(metric)}" for level, metric in wanted), "tuning"], rows
 

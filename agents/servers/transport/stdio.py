@@ -33,8 +33,6 @@ _CURES = {
     "node": "install Node.js",
     "npx": "install Node.js",
 }
-    ("node", "npx"), "install Node.js"
-)
 _MARK = "CALLSHEET_SESSION"
 _TAIL, _BUFFER, _LARGE = 8_192, 65_536, 65_536  # bytes; larger messages are parsed in a thread
 _MOST_NOISE, _MOST_NOISE_LATER, _MOST_QUOTED, _LONGEST_QUOTE = 100, 1_000, 3, 200
