@@ -65,18 +65,6 @@ def drawn_vectors(texts: Sequence[str]) -> np.ndarray:
     return np.random.default_rng(SEED).standard_normal((len(texts), 384), np.float32)
 
 
-def mixed_vectors(base: np.ndarray, texts: Sequence[str]) -> np.ndarray:
-    """Mixtures of two embedded texts, with noise, which the texts determine.
-
-    Unlike random directions, these are as near to each other as texts are; on random ones, no approximate index works.
-    """
-    draw = np.random.default_rng([SEED, *map(len, texts[:8]), *texts[0].encode(), *texts[-1].encode()])
-    first, second = base[draw.integers(len(base), size=(2, len(texts)))]
-    share = draw.uniform(0.5, 1, (len(texts), 1)).astype(np.float32)
-    mixed: np.ndarray = share * first + (1 - share) * second + 0.02 * draw.standard_normal(first.shape, np.float32)
-    return mixed
-
-
 def measure(
     livemcp: tuple[Catalog, Sequence[str]] | None, *, quick: bool, scale: bool, say: Say
 ) -> Mapping[str, object]:

@@ -54,8 +54,6 @@ ELSEWHERE: Mapping[str, str] = {
     "fleet-tasks": "../how-to/servers.md#measured-over-27-real-servers",
 }
 """Where another page of the docs explains a result with a table of its own."""
-FILES_ONLY = ("livemcpbench-direct-single", "livemcpbench-steps-single")
-"""Results without a table on the page: the same queries as another set, judged more strictly."""
 _DETAILS = frozenset((
     "again, ms", "full - this, recall", "recall, tuning half", "recall, other half", "of these snippets",
     "F1 with kind", "F1 with direct or not", "strength with", "strength without",

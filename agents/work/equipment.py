@@ -87,9 +87,9 @@ class Equipment:
         """The tools with those that were added during this conversation, in the order of their addition."""
         return equipped(self.tools, self.requests, messages)
 
-    def calls(self, messages: Sequence[AnyMessage]) -> tuple[Call, ...]:
-        """The calls of its conversation, in order."""
-        return calls_of(messages, self.held(messages), before=self.brief.calls_before)
+    def calls(self, messages: Sequence[AnyMessage], held: Mapping[str, BoundTool]) -> tuple[Call, ...]:
+        """The calls of its conversation, in order; ``held`` are the tools that it has by now."""
+        return calls_of(messages, held, before=self.brief.calls_before)
 
     def harmless(self, tool_id: str) -> bool:
         """Whether a tool is known to change nothing."""

@@ -62,7 +62,7 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
         """Calls the step's model with the step's tools."""
         equipment, messages = request.runtime.context, request.messages
         held = equipment.held(messages)
-        calls = equipment.calls(messages)
+        calls = equipment.calls(messages, held)
         if doubt := in_doubt(messages, held):
             return _stopped(doubt, "outcome_unknown")
         turns = sum(isinstance(message, AIMessage) for message in messages)
@@ -104,10 +104,10 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
         if call["name"] == NEED_TOOL and equipment.requests:
             return await answer_request(call, tools, equipment.requests)
         if call["name"] == READ_RESULT:
-            return answer_reading(call, equipment.brief.inputs, equipment.calls(messages))
+            return answer_reading(call, equipment.brief.inputs, equipment.calls(messages, tools))
         if call["name"] == FINISH:
             alone = len(messages[-1].tool_calls) == 1
-            return refused_finish(call, equipment.calls(messages), alone=alone)
+            return refused_finish(call, equipment.calls(messages, tools), alone=alone)
         if call["name"] == RUN_PROGRAM and equipment.code:
             return await self._program(request, equipment, tools, handler)
         return await self._call(request, equipment, tools, handler)
@@ -142,7 +142,7 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
             again = f"You have just made this call, and its result stands above; {AGAIN}"
             return ToolMessage(again, tool_call_id=call["id"] or "", name=call["name"], artifact={"effect": "none"})
         try:
-            arguments = resolved(call["args"], equipment.brief.inputs, equipment.calls(messages))
+            arguments = resolved(call["args"], equipment.brief.inputs, equipment.calls(messages, tools))
         except ResultValueError as error:
             return ToolMessage(str(error), tool_call_id=call["id"] or "", name=call["name"], status="error")
         request = request.override(tool=bound, tool_call={**call, "args": arguments})
@@ -186,7 +186,7 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
         state = await app.ainvoke({"messages": [task]}, named, context=equipment)
     messages: Sequence[AnyMessage] = state["messages"]
     last, held = messages[-1], equipment.held(messages)
-    calls = equipment.calls(messages)
+    calls = equipment.calls(messages, held)
     status, error = outcome_of(last, calls)
     lacks = next((call.error for call in calls if call.kind == "sign_in"), "")
     if status != "done" and lacks not in error:
