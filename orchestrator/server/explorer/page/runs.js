@@ -64,8 +64,8 @@ async function showThread(view, id, overview) {
 
   function show(run) {
     if (last?.status !== run.status) announce({ running: "Running", waiting: `${count(run.questions.length, "question")} wait${run.questions.length === 1 ? "s" : ""} for you`, done: `Done. ${run.answer}`, stopped: "Stopped" }[run.status]);
-    // A new request of the conversation takes the place of the one before.
-    if (last && last.status !== "running" && run.status === "running" && run.id !== last.id) earlier.append(turn(last));
+    // A new request of the conversation takes the place of the one before; until it has begun, it has no ID.
+    if (last?.id && run.id !== last.id) earlier.append(turn(last));
     const first = last === null;
     last = run;
     told = performance.now();
@@ -85,6 +85,7 @@ async function showThread(view, id, overview) {
   async function load() {
     const [newest, ...others] = await ask("run", { id });
     earlier.replaceChildren(...others.reverse().map(turn));
+    if (last) last.id = newest.id;
     show(newest);
   }
 
