@@ -35,6 +35,7 @@ from callsheet.agents.approval.questions import given_values, input_answers, inp
 from callsheet.agents.calls.token_usage import usage_of
 from callsheet.agents.servers.in_process import tool_model
 from callsheet.agents.work.context import surroundings
+from callsheet.agents.work.weak_model import WEAK_TURNS
 from callsheet.graphs import CallsheetError, Catalog, SettingsError, shown
 from callsheet.orchestrator.run.run_context import RunConfiguration, caller
 from callsheet.orchestrator.run.run_metrics import count_result, measured
@@ -173,7 +174,7 @@ class StepNodes:
         equipment = Equipment(
             tools=self.registry.bind(ranked, state["run_id"], user=caller(), held_only=True),
             prompt=configuration.prompt("worker"),
-            max_turns=settings.max_turns,
+            max_turns=min(settings.max_turns, WEAK_TURNS) if settings.weak_model else settings.max_turns,
             max_calls=settings.max_calls,
             max_tokens=state.get("tokens_left"),
             requests=self._requests(step, state),

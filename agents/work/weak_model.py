@@ -25,6 +25,8 @@ If {tools} does it, call that tool now, with everything that it needs. If none d
 _WORDLESS = """\
 The step is: {step}
 Your last message was empty. Call a tool that the step still needs, or say what came of the step."""
+WEAK_TURNS = 8
+"""Maximum number of turns of a weak model in one step: what it has not done by then, it does not do."""
 Handler = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
 
 
