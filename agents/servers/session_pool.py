@@ -413,8 +413,7 @@ class SessionPool:
             result = await session.ask(method, params, limits.call, request.progress, request.ask)
         except Fault as fault:
             effect = fault.effect if sent else "none"
-            lacks = fault.kind == "sign_in" and request.server.callsheet.sign_in is None
-            hint = page_hint(request.agent_id) if lacks else ""
+            hint = page_hint(request.agent_id) if fault.kind == "sign_in" else ""
             outcome = failed(request.agent_id, request.tool, fault.kind, f"{fault}{hint}", effect)
             # A server that crashed, or one that restarted and lost the session.
             return outcome, fault.kind == "crash" and (effect == "none" or request.repeatable)

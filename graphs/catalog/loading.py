@@ -22,7 +22,7 @@ from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, Skill, To
 from callsheet.graphs.dependencies import attach, parse_dependencies
 from callsheet.graphs.text.sanitizing import counted
 from callsheet.graphs.trust.consent import Start, check_agreed, starts_of
-from callsheet.graphs.trust.pin_book import PinBook
+from callsheet.graphs.trust.pins import PinBook
 from callsheet.graphs.trust.policy import Policy, policy_of
 
 _CODE = re.compile(r"`(?=[^`\s]{0,199}(?:[_/-]|[a-z][A-Z]))([^`\s]{1,200})`")  # `fetch` may be any function

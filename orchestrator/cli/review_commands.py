@@ -14,8 +14,7 @@ import click
 from callsheet.graphs.catalog.errors import Finding, Severity, UnknownNameError, near_names
 from callsheet.graphs.text.sanitizing import counted, shown
 from callsheet.graphs.trust.changes import diff_of, findings_of, told
-from callsheet.graphs.trust.pin_book import PinBook
-from callsheet.graphs.trust.pins import Change
+from callsheet.graphs.trust.pins import Change, PinBook
 from callsheet.orchestrator.cli.approval_prompt import has_terminal
 from callsheet.orchestrator.cli.shared_options import (
     CatalogOptions,

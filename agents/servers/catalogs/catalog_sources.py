@@ -17,7 +17,7 @@ from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.loaded import SourceCatalog, joined
-from callsheet.graphs.trust.pin_book import PinBook
+from callsheet.graphs.trust.pins import PinBook
 
 
 def load_servers(
