@@ -18,7 +18,7 @@ from callsheet.agents import ToolRegistry
 from callsheet.agents.safety.secrets import of_server
 from callsheet.agents.servers.faults import named_in
 from callsheet.agents.servers.oauth.addresses import CALLBACK, PAGE, is_loopback, server_address
-from callsheet.agents.servers.oauth.callback import LASTS, callback, cookie_of
+from callsheet.agents.servers.oauth.callback import HEADERS, LASTS, callback, cookie_of
 from callsheet.graphs import SettingsError, UnknownNameError, User
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.orchestrator.server.page_requests import Body, ForbiddenError, PageKey
@@ -30,12 +30,7 @@ _NO_USERS = (
     "command line"
 )
 _POLICY = "default-src 'none'; script-src 'self'; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'"
-_HEADERS = {
-    "content-security-policy": _POLICY,
-    "cache-control": "no-store",
-    "referrer-policy": "no-referrer",
-    "x-content-type-options": "nosniff",
-}
+_HEADERS = {**HEADERS, "content-security-policy": _POLICY}
 _HTML = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Sign in</title>
 <form><h1>Sign in</h1>
@@ -77,11 +72,6 @@ def public_routes() -> list[Route]:
 
 async def begin(registry: ToolRegistry, user: User, request: Request) -> JSONResponse:
     """Begins a sign-in, for the browser that asks: only that one can end it, so nobody gets another user's tokens.
-
-    Args:
-        registry: Knows the servers, and which tools the user may call.
-        user: Who asks.
-        request: ``SignInRequest``, from the page.
 
     Raises:
         RefusedError: The request is not from the page.

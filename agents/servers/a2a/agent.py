@@ -103,7 +103,7 @@ class _Endpoint:
         found, text = data_of(made or said), text_of(made or said)
         data = found[0] if len(found) == 1 else found or None
         text = text or ("" if data is None else json.dumps(data, ensure_ascii=False))
-        if not exchange.done:
+        if exchange.word != "completed":
             told = f"it reports that the task is {exchange.word}{text and f': {text}'}"
             raise Fault("tool", hidden(told), effect="reported")
         return {"answer": hidden([text, data])}

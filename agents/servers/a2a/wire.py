@@ -47,13 +47,7 @@ _LAST_WORD = 2.0  # seconds for cancelling a task
 _LONGEST = 2_000
 _PAUSES = (0.2, 0.5, 1.0, 2.0)
 _UNKNOWN = "; whether the call took effect is unknown"
-_WAITING = (TaskState.TASK_STATE_INPUT_REQUIRED, TaskState.TASK_STATE_AUTH_REQUIRED)
-_OVER = (
-    TaskState.TASK_STATE_COMPLETED,
-    TaskState.TASK_STATE_FAILED,
-    TaskState.TASK_STATE_CANCELED,
-    TaskState.TASK_STATE_REJECTED,
-)
+_WAITING, _OVER = ("input-required", "auth-required"), ("completed", "failed", "canceled", "rejected")
 
 
 @dataclass(slots=True)
@@ -69,24 +63,19 @@ class Exchange:
     size: int = 0
 
     @property
-    def settled(self) -> bool:
-        """Whether the task is over, or waits for input."""
-        return self.task.status.state in (*_WAITING, *_OVER)
+    def word(self) -> str:
+        """The state as the protocol spells it: ``working``, ``input-required``."""
+        return str(TaskState.Name(self.task.status.state)).removeprefix("TASK_STATE_").replace("_", "-").lower()
 
     @property
     def waits(self) -> bool:
         """Whether the agent waits for input."""
-        return self.task.status.state in _WAITING
+        return self.word in _WAITING
 
     @property
-    def done(self) -> bool:
-        """Whether the task is completed."""
-        return self.task.status.state == TaskState.TASK_STATE_COMPLETED
-
-    @property
-    def word(self) -> str:
-        """The state as the protocol spells it: ``working``, ``input-required``."""
-        return str(TaskState.Name(self.task.status.state)).removeprefix("TASK_STATE_").replace("_", "-").lower()
+    def settled(self) -> bool:
+        """Whether the task is over, or waits for input."""
+        return self.word in (*_WAITING, *_OVER)
 
     @property
     def made(self) -> list[Part]:

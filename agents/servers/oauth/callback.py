@@ -28,8 +28,8 @@ LASTS, PAUSE = 600.0, 0.2
 MOST = 20
 """Sign-ins of one user that wait at once."""
 _SECONDS = 40.0
+HEADERS = {"cache-control": "no-store", "referrer-policy": "no-referrer", "x-content-type-options": "nosniff"}
 _LOG = logging.getLogger("callsheet")
-_HEADERS = {"cache-control": "no-store", "referrer-policy": "no-referrer", "x-content-type-options": "nosniff"}
 _NOBODY = "no sign-in waits for this answer: it was already given, or it is too late"
 _ELSEWHERE = "another browser began this sign-in: begin it in the browser in which you end it"
 _ABANDONED = "the process that began this sign-in does not end it: begin again"
@@ -39,7 +39,6 @@ class PendingSignIn(BaseModel):
     """A sign-in that waits for a person.
 
     Attributes:
-        user: Who signs in; empty for whoever runs the program.
         expires: When it is dropped, in seconds since 1970.
         browser: The value of the cookie that its browser must send; empty for none.
         answer: The query of the redirect, after it has come.
@@ -98,12 +97,12 @@ async def callback(request: Request) -> PlainTextResponse:
         state = await run_in_threadpool(take_answer, dict(request.query_params), request.cookies)
         problem = await _outcome(state)
     except SignInError as error:
-        return PlainTextResponse(f"Not signed in: {error}.", 400, _HEADERS)
+        return PlainTextResponse(f"Not signed in: {error}.", 400, HEADERS)
     except (CallsheetError, OSError) as error:
         _LOG.warning("a sign-in was not stored: %s", error)
-        return PlainTextResponse("Not signed in: the answer cannot be stored; see the log.", 500, _HEADERS)
+        return PlainTextResponse("Not signed in: the answer cannot be stored; see the log.", 500, HEADERS)
     told = f"Not signed in: {problem}." if problem else "Signed in: repeat your request."
-    return PlainTextResponse(f"{told} You can close this page.", headers=_HEADERS)
+    return PlainTextResponse(f"{told} You can close this page.", headers=HEADERS)
 
 
 def cookie_of(page: str) -> str:

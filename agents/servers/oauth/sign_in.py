@@ -27,6 +27,7 @@ from mcp.shared.auth import (
     OAuthMetadata,
     OAuthToken,
 )
+from mcp.shared.auth_utils import calculate_token_expiry
 from pydantic import AnyUrl, ValidationError
 from starlette.applications import Starlette
 from starlette.routing import Route
@@ -44,7 +45,7 @@ from callsheet.agents.servers.oauth.callback import (
     pending_sign_in,
 )
 from callsheet.agents.servers.oauth.encryption import SignInError, encrypted
-from callsheet.agents.servers.oauth.stored_tokens import StoredTokens, Tokens, check_scope, expiry
+from callsheet.agents.servers.oauth.stored_tokens import StoredTokens, Tokens, check_scope
 from callsheet.agents.servers.transport.http import BoundedHttpClient
 from callsheet.graphs.catalog.errors import CallsheetError, SettingsError
 from callsheet.graphs.text.sanitizing import shown
@@ -220,7 +221,7 @@ class SignIn:
             server=self.server,
             user=self.user,
             tokens=tokens,
-            expires=expiry(tokens),
+            expires=calculate_token_expiry(tokens.expires_in),
             client=self.client,
             issuer=str(metadata.issuer),
             token_endpoint=str(metadata.token_endpoint),

@@ -12,6 +12,7 @@ from urllib.parse import quote
 import httpx2
 from mcp.client.auth.utils import extract_scope_from_www_auth, union_scopes
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+from mcp.shared.auth_utils import calculate_token_expiry
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from callsheet.agents.calls.tool_result import Fault
@@ -111,7 +112,7 @@ class StoredTokens:
                 return None
             lacks = [name for name in ("refresh_token", "scope") if getattr(answer, name) is None]
             issued = answer.model_copy(update={name: getattr(now.tokens, name) for name in lacks})
-            new = now.model_copy(update={"tokens": issued, "expires": expiry(issued)})
+            new = now.model_copy(update={"tokens": issued, "expires": calculate_token_expiry(issued.expires_in)})
             self.write(new)
             return new
 
@@ -183,11 +184,6 @@ def check_scope(scope: str) -> None:
     """Checks scopes, which a server may have named."""
     if not _SCOPES.fullmatch(scope):
         raise SignInError("the scopes to ask for are malformed, or longer than 1,000 characters")
-
-
-def expiry(tokens: OAuthToken) -> float | None:
-    """When an access token that was issued now expires, in seconds since 1970."""
-    return time.time() + tokens.expires_in if tokens.expires_in is not None else None
 
 
 def _refresh(tokens: Tokens) -> OAuthToken | None:

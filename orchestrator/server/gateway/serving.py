@@ -227,7 +227,8 @@ class IssuedTokens:
 
     def __init__(self, issuer: str, audience: str) -> None:
         try:
-            import jwt.algorithms  # noqa: F401
+            import cryptography  # noqa: F401
+            import jwt  # noqa: F401
         except ImportError as error:
             raise SettingsError("--issuer needs the extra sign-in: pip install 'callsheet[sign-in]'") from error
         self._issuer, self._audience = issuer, audience

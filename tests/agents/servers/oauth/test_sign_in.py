@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import time
 from pathlib import Path
 
@@ -279,6 +280,12 @@ async def test_another_key_does_not_open_them(server: SignedInServer, monkeypatc
     monkeypatch.setenv("CALLSHEET_KEY", "short")
     with pytest.raises(SettingsError, match="needs at least 32"):
         stored.read()
+
+
+def test_what_encrypts_is_an_extra_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography.fernet", None)
+    with pytest.raises(SettingsError, match=r"needs the extra sign-in.*pip install 'callsheet\[sign-in\]'"):
+        encrypted(b"")
 
 
 async def test_a_damaged_file_is_an_error_that_says_what_to_do(server: SignedInServer, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.server
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SignedInServer]:
     monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("CALLSHEET_KEY", "k" * 32)
+    monkeypatch.setattr("callsheet.agents.servers.oauth.addresses._OWN", [])  # of a gateway that another test served
     monkeypatch.setattr("webbrowser.open", lambda page: httpx2.get(page, follow_redirects=True).is_success)
     with signed_in_server() as started:
         servers = {"tickets": {"url": started.url}, "local": {"command": "true"}}
