@@ -126,7 +126,7 @@ class Settings(BaseModel):
     """Maximum tool calls of a worker for one step."""
     weak_model: bool = _option(False, "worker")
     """Help for a model of a few billion parameters: calls that it writes as text are made, it is asked again where it
-    calls nothing, and a step ends when it repeats itself."""
+    calls nothing, a step ends when it repeats itself or after eight turns, and a single step is the whole request."""
     code_mode: bool = _option(False, "worker")
     """Whether a worker's model writes programs that call the tools, in a sandbox. Needs a model and the extra
     ``code``."""
