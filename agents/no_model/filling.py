@@ -11,9 +11,9 @@ from typing import Any
 from callsheet.agents.calls.plan import StepResult
 from callsheet.agents.no_model.units_and_zones import total, unit_in, zone_of
 from callsheet.agents.no_model.values import Kind, Value, values_in
+from callsheet.agents.registry.assurance import asks
 from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.safety.arguments import fit_of
-from callsheet.agents.safety.tool_effects import asks
 from callsheet.graphs.catalog.model import Agent, Tool
 from callsheet.graphs.text.sanitizing import split_name
 from callsheet.graphs.text.words import tokens

@@ -25,8 +25,7 @@ from callsheet.agents.work.brief import Brief
 from callsheet.agents.work.equipment import Equipment
 from callsheet.agents.work.worker_agent import carry_out
 from callsheet.graphs.catalog.errors import PlanError, SettingsError
-from callsheet.graphs.text.clauses import clause_spans, parts_of
-from callsheet.graphs.text.words import tokens
+from callsheet.graphs.text.words import clause_spans, parts_of, tokens
 
 _TURNS = 1_000
 

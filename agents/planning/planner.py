@@ -17,7 +17,7 @@ from callsheet.agents.models.model_output import structured
 from callsheet.agents.models.prompts import PLANNER
 from callsheet.agents.planning.drafts import PlanDraft, PlannedStep
 from callsheet.graphs.catalog.errors import CallsheetError, PlanError
-from callsheet.graphs.text.arguments import bounded
+from callsheet.graphs.text.sanitizing import bounded
 
 S = TypeVar("S", bound=BaseModel)
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from langgraph.graph import END, START, StateGraph
 from callsheet.agents import ModelError, chat_model
 from callsheet.agents.models.chat_models import check_model
 from callsheet.graphs import CallsheetError
-from callsheet.graphs.text.arguments import bounded, check_type
+from callsheet.graphs.text.sanitizing import bounded, check_type
 from callsheet.orchestrator.apps.document_library import Library
 from callsheet.orchestrator.apps.document_reader import NAIVE_READER, READER, asked, checked, ran, spent
 from callsheet.orchestrator.run.run_context import context

@@ -38,7 +38,7 @@ from callsheet.agents.models.model_output import with_written_calls
 from callsheet.agents.registry.binding import NEED_TOOL
 from callsheet.agents.work.need_tool import DEFINITION, answer_request
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
-from callsheet.graphs.text.arguments import check_type
+from callsheet.graphs.text.sanitizing import check_type
 from callsheet.orchestrator.apps.agent_requests import picked, requests_of
 from callsheet.orchestrator.run.process.process_state import CatalogSync
 from callsheet.orchestrator.run.run_context import caller

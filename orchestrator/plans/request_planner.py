@@ -13,7 +13,7 @@ from callsheet.agents.planning.conversation import Contextual
 from callsheet.agents.planning.planner import checked_request
 from callsheet.agents.work.context import reports, surroundings
 from callsheet.graphs import PlanError
-from callsheet.graphs.text.arguments import bounded
+from callsheet.graphs.text.sanitizing import bounded
 from callsheet.orchestrator.run.run_context import RunConfiguration
 from callsheet.orchestrator.state import ChatInput, State
 from callsheet.retrievers import AgentGraphRetriever, catalog_outline

@@ -17,8 +17,7 @@ from a2a.types import Artifact, Message, Part, StreamResponse, Task, TaskState, 
 
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.tool_result import Effect, Fault
-from callsheet.agents.safety.secrets import hide_in_logs, of_server
-from callsheet.agents.servers.faults import named_in
+from callsheet.agents.safety.secrets import hide_in_logs, named_in, of_server
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
 try:

@@ -13,7 +13,7 @@ from mcp.client.auth.utils import extract_scope_from_www_auth
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
 from callsheet.agents.calls.tool_result import Fault
-from callsheet.agents.safety.origins import origin
+from callsheet.agents.safety.secrets import origin
 from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens, Tokens
 from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.graphs.catalog.formats.server_config import MachineSignIn, ServerConfig

@@ -135,11 +135,7 @@ def agent_from_listing(
 
 
 def tool_from_entry(agent_id: str, entry: Any) -> Tool:
-    """A tool from one entry of ``tools/list``.
-
-    Raises:
-        CatalogError: The entry has no name, or a field of the wrong type; the message says which.
-    """
+    """A tool from one entry of ``tools/list``, or ``CatalogError``."""
     if not name_of(entry):
         raise CatalogError(_nameless(1))
     try:

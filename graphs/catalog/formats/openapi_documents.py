@@ -7,11 +7,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from referencing import Registry, Resource
-from referencing.exceptions import Unresolvable
-
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.documents import read_yaml
+from callsheet.graphs.text.json_schema import pointed
 from callsheet.graphs.text.regex import linear
 
 LARGEST = 64_000_000
@@ -33,21 +31,12 @@ def is_specification(path: Path) -> bool:
 
 
 def parsed(text: bytes, where: str) -> dict[str, Any]:
-    """The document of a specification.
-
-    Raises:
-        CatalogError: It is too large, malformed, or of another version.
-    """
+    """The document of a specification; ``CatalogError``: it is too large, malformed, or of another version."""
     if len(text) > LARGEST:
         raise CatalogError(f"{where}: larger than {LARGEST // 1_000_000} MB: leave out what is not needed")
     document = _json(text, where) if text.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") else read_yaml(text, where)
     if not isinstance(document, dict):
         raise CatalogError(f"{where}: not an OpenAPI specification: it should be an object with 'openapi' and 'paths'")
-    _check_version(document, where)
-    return document
-
-
-def _check_version(document: Mapping[str, Any], where: str) -> None:
     if "swagger" in document:
         cure = "convert it to OpenAPI 3, for example with `npx swagger2openapi` or at editor.swagger.io"
         raise CatalogError(f"{where}: Swagger {document['swagger']} is not read: {cure}")
@@ -56,6 +45,7 @@ def _check_version(document: Mapping[str, Any], where: str) -> None:
         raise CatalogError(f"{where}: OpenAPI {version} is not read: give a specification of version 3.0 or 3.1")
     if not isinstance(document.get("paths", {}), dict):
         raise CatalogError(f"{where}: 'paths' must be an object of operations by path")
+    return document
 
 
 def _json(text: bytes, where: str) -> Any:
@@ -67,40 +57,28 @@ def _json(text: bytes, where: str) -> Any:
         raise CatalogError(f"{where}: not valid JSON: {error}") from error
 
 
-_MOST_HOPS = 10
-_LONGEST = 200
+_MOST_HOPS, _LONGEST = 10, 200
 
 
 class References:
     """Looks up the references of a document."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
-        registry: Registry[Any] = Registry().with_resource("", Resource.opaque(document))
-        self._resolver = registry.resolver()
+        self._document = document
 
     def lookup(self, reference: object) -> Any:
-        """What a reference points to.
-
-        Raises:
-            CatalogError: It points to another document, or to nothing.
-        """
+        """What a reference points to; ``CatalogError``: it points to another document, or to nothing."""
         named = str(reference)[:_LONGEST]
         if not isinstance(reference, str) or not reference.startswith("#"):
-            raise CatalogError(
-                f"$ref {named!r} is in another document, which is not read: "
-                "bundle the specification into one file, for example with `npx @redocly/cli bundle`"
-            )
+            cure = "bundle the specification into one file, for example with `npx @redocly/cli bundle`"
+            raise CatalogError(f"$ref {named!r} is in another document, which is not read: {cure}")
         try:
-            return self._resolver.lookup(reference).contents
-        except (Unresolvable, ValueError, TypeError, LookupError) as error:
+            return pointed(reference, self._document)
+        except LookupError as error:
             raise CatalogError(f"$ref {named!r} points to nothing: correct it") from error
 
     def followed(self, found: Any) -> Any:
-        """An object that is not a schema, with its reference resolved.
-
-        Raises:
-            CatalogError: It points to another document or to nothing, or references go in a circle.
-        """
+        """An object that is not a schema, with its reference resolved, or ``CatalogError``."""
         for _ in range(_MOST_HOPS):
             if not (isinstance(found, dict) and "$ref" in found):
                 return found
@@ -138,13 +116,9 @@ class Schemas:
         self._known: dict[tuple[str, int, Direction], _Sized] = {}
 
     def resolved(self, schema: Any, *, without: Direction, most: int) -> dict[str, Any]:
-        """A schema on its own.
+        """A schema on its own, of at most so many subschemas; a hundred characters of texts count as one.
 
-        Args:
-            schema: As the specification has it.
-            without: Which properties are left out.
-            most: Number of subschemas that it may have, a hundred characters of texts counted as one; of a larger one,
-                properties have their types only.
+        Of a larger one, properties have their types only.
 
         Raises:
             CatalogError: A reference points to another document, or to nothing.
@@ -157,14 +131,7 @@ class Schemas:
         return _outline(found, most)
 
     def _sized(self, schema: Any, depth: int, without: Direction, level: int) -> _Sized:
-        """The schema and its size.
-
-        Args:
-            schema: As the specification has it; anything but an object allows any value.
-            depth: References that may still be followed in a row.
-            without: Which properties are left out.
-            level: How deep it is nested in its own text.
-        """
+        """The schema and its size; ``depth`` references may still be followed in a row."""
         if not isinstance(schema, dict) or level > _DEEPEST:
             return {}, 1
         if "$ref" not in schema:

@@ -68,10 +68,9 @@ _NOT_GIVEN = frozenset(
     "upgrade expect proxy-authorization proxy-connection accept-encoding".split()
 )
 """Headers that a specification cannot have a model fill: the catalog and the client do."""
+_READS = {"readOnlyHint": True, "idempotentHint": True}
 _HINTS: Mapping[str, Mapping[str, bool]] = {
-    "get": {"readOnlyHint": True, "idempotentHint": True},
-    "head": {"readOnlyHint": True, "idempotentHint": True},
-    "options": {"readOnlyHint": True, "idempotentHint": True},
+    **dict.fromkeys(("get", "head", "options"), _READS),
     "put": {"readOnlyHint": False, "idempotentHint": True},
     "delete": {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": True},
 }
@@ -85,7 +84,7 @@ class _Read(BaseModel):
 
 class _Parameter(_Read):
     name: str
-    where: Literal["path", "query", "header", "cookie"] = Field(alias="in")
+    where: Where = Field(alias="in")
     required: bool = False
     description: str = ""
     style: str = ""
@@ -109,16 +108,11 @@ class _Operation(_Read):
         return {str(status): answer for status, answer in found.items()} if isinstance(found, dict) else found
 
 
-class OperationTools:
-    """Makes the entries of a specification.
+class _Operations:
+    """Makes the entries of a specification; arguments as ``api_of``."""
 
-    Args:
-        document: The specification.
-        given: Names of headers and of query parameters that the catalog sets, which are no arguments of a tool.
-    """
-
-    def __init__(self, document: Mapping[str, Any], given: Collection[str] = ()) -> None:
-        self._document, self._given = document, {name.lower() for name in given}
+    def __init__(self, document: Mapping[str, Any], given: Collection[str]) -> None:
+        self._document, self._given = document, frozenset(name.lower() for name in given)
         self._references = References(document)
         self._schemas = Schemas(self._references)
         self._names: set[str] = set()
@@ -135,11 +129,7 @@ class OperationTools:
                     yield path, method, found[method], found
 
     def entry(self, path: str, method: str, operation: Any, item: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """The tag of an operation, empty without one, and its entry.
-
-        Raises:
-            CatalogError: It cannot be read, or a reference points to another document or to nothing.
-        """
+        """The tag of an operation, empty without one, and its entry, or ``CatalogError``."""
         if not path.startswith("/") or any(part in (".", "..") for part in re.split(r"[/\\]", path)):
             raise CatalogError("the path must start with '/' and have no '..': correct it")
         read = _read(_Operation, self._references.followed(operation))
@@ -171,9 +161,7 @@ class OperationTools:
         self, path: str, method: str, read: _Operation, item: Mapping[str, Any]
     ) -> tuple[HttpCall, dict[str, Any]]:
         found = self._parameters(path, [*_list(item.get("parameters")), *read.parameters])
-        places: list[Place] = []
-        properties: dict[str, Any] = {}
-        required: list[str] = []
+        places, properties, required = list[Place](), dict[str, Any](), list[str]()
         for parameter in found:
             argument = _plain(parameter.name) or "parameter"
             argument = argument if argument not in properties else f"{argument}_{parameter.where}"
@@ -201,17 +189,14 @@ class OperationTools:
             found[parameter.where, parameter.name] = parameter
         variables = list(dict.fromkeys(_VARIABLE.findall(path)))
         for name in variables:
-            found.setdefault(
-                ("path", name), _Parameter.model_validate({"name": name, "in": "path", "schema": {"type": "string"}})
-            )
+            undeclared = {"name": name, "in": "path", "schema": {"type": "string"}}
+            found.setdefault(("path", name), _Parameter.model_validate(undeclared))
+        given = {"query": self._given, "header": self._given | _NOT_GIVEN, "cookie": frozenset[str]()}
         return [
             parameter
             for (where, name), parameter in found.items()
-            if (name in variables if where == "path" else not self._is_given(where, name))
+            if (name in variables if where == "path" else name.lower() not in given[where])
         ]
-
-    def _is_given(self, where: str, name: str) -> bool:
-        return (where != "cookie" and name.lower() in self._given) or (where == "header" and name.lower() in _NOT_GIVEN)
 
     def _of_parameter(self, parameter: _Parameter) -> dict[str, Any]:
         content = next(iter(parameter.content.values()), None)
@@ -225,11 +210,10 @@ class OperationTools:
         content = body.get("content") if isinstance(body, dict) else None
         if not isinstance(content, dict) or not content:
             return "", "", {}
-        media = min(map(str, content), key=_preference)
+        media = min(map(str, content), key=lambda media: (not is_json(media), not is_form(media)))
         about = content.get(media)
-        schema = self._schemas.resolved(
-            about.get("schema") if isinstance(about, dict) else None, without="readOnly", most=_INPUTS
-        )
+        form = about.get("schema") if isinstance(about, dict) else None
+        schema = self._schemas.resolved(form, without="readOnly", most=_INPUTS)
         must = body.get("required") is True
         properties = schema.get("properties", {})
         fields = is_json(media) or is_form(media)
@@ -265,10 +249,6 @@ def is_form(media: str) -> bool:
     return media.partition(";")[0].strip().lower() in ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
-def _preference(media: str) -> tuple[bool, bool]:
-    return not is_json(media), not is_form(media)
-
-
 def _place(argument: str, parameter: _Parameter) -> Place:
     style = "json" if parameter.content else parameter.style or _STYLES[parameter.where]
     explode = style == "form" if parameter.explode is None else parameter.explode
@@ -281,9 +261,6 @@ def _plain(text: str) -> str:
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-_Form = type[_Read]
 
 
 def _read(form: Any, found: Any) -> Any:
@@ -299,12 +276,7 @@ _LONGEST_ID, _LONGEST_ABOUT, _MOST_NAMED = 64, 2_000, 3
 
 @dataclass(frozen=True, slots=True)
 class ApiAgent:
-    """The operations of one tag.
-
-    Attributes:
-        name: The tag; the title of the specification for operations without one.
-        entries: Its operations as entries of ``tools/list``.
-    """
+    """The operations of one tag, or of none, as entries of ``tools/list``."""
 
     name: str
     description: str
@@ -334,15 +306,13 @@ class Api:
 
 
 def api_of(document: Mapping[str, Any], *, given: Collection[str] = ()) -> Api:
-    """The agents of a specification.
+    """The agents of a parsed specification.
 
-    Args:
-        document: The parsed specification, of a version that is read.
-        given: Names of headers and query parameters that the catalog sets.
+    Names of headers and query parameters that are ``given`` are set by the catalog, and are no arguments of a tool.
     """
     info = _object(document.get("info"))
     title = _text(info.get("title")) or "API"
-    tools, names = OperationTools(document, given), dict[str, str]()
+    tools, names = _Operations(document, given), dict[str, str]()
     entries: dict[str, list[dict[str, Any]]] = defaultdict(list)
     left_out: dict[str, list[str]] = defaultdict(list)
     for path, method, operation, item in tools.operations():
@@ -354,7 +324,8 @@ def api_of(document: Mapping[str, Any], *, given: Collection[str] = ()) -> Api:
         slug = id_of(tag)
         names.setdefault(slug, tag if slug else "")
         entries[slug].append(entry)
-    abouts = _tag_texts(document.get("tags"))
+    tags = map(_object, _list(document.get("tags")))
+    abouts = {_text(tag.get("name")): _text(tag.get("description")) for tag in tags}
     agents = {
         slug: ApiAgent(tag or title, _about(tag, abouts.get(tag, ""), title, info), tuple(entries[slug]))
         for slug, tag in names.items()
@@ -374,11 +345,6 @@ def _problem(why: str, which: list[str]) -> str:
     return f"{', '.join(which[:_MOST_NAMED])}{more}: {why}; {counted(len(which), 'operation')} {verb} left out"
 
 
-def _tag_texts(tags: Any) -> dict[str, str]:
-    listed = tags if isinstance(tags, list) else []
-    return {_text(tag.get("name")): _text(tag.get("description")) for tag in listed if isinstance(tag, dict)}
-
-
 def _about(tag: str, text: str, title: str, info: Mapping[str, Any]) -> str:
     if not tag:
         return (_text(info.get("summary")) or _text(info.get("description")))[:_LONGEST_ABOUT]
@@ -386,7 +352,7 @@ def _about(tag: str, text: str, title: str, info: Mapping[str, Any]) -> str:
 
 
 def _server(servers: Any) -> str:
-    first = _object(servers[0]) if isinstance(servers, list) and servers else {}
+    first = _object(next(iter(_list(servers)), None))
     address = _text(first.get("url"))
     for name, about in _object(first.get("variables")).items():
         address = address.replace(f"{{{name}}}", str(_object(about).get("default", "")))

@@ -26,7 +26,7 @@ from mcp.server.subscriptions import (
 from pydantic import ValidationError
 
 from callsheet.agents.calls.call_context import reporting_to
-from callsheet.agents.servers.catalogs.server_resources import PROMPT, RESOURCE, TEMPLATE
+from callsheet.agents.servers.catalogs.listings import PROMPT, RESOURCE, TEMPLATE
 from callsheet.graphs import CallsheetError, Catalog, Loaded, Tool
 from callsheet.graphs.text.sanitizing import counted, error_lines
 from callsheet.orchestrator.server.gateway import resources as mcp_resources

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from callsheet.agents.registry.tool_registry import ToolRegistry
-from callsheet.agents.servers.catalogs.catalog_sources import load_reference, load_servers
-from callsheet.agents.servers.catalogs.server_catalog import with_agent
+from callsheet.agents.servers.catalogs.catalog_sources import load_reference, load_servers, with_agent
 from callsheet.agents.servers.in_process import InProcess
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, ServerOptions

@@ -85,7 +85,7 @@ def _words(text: str) -> list[str]:
 
 def main() -> None:
     """Cuts a file of requests into clauses and prints the counts."""
-    from callsheet.graphs.text.clauses import clause_spans
+    from callsheet.graphs.text.words import clause_spans
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("file", type=Path)

@@ -207,7 +207,7 @@ async def test_headers_go_to_the_address_of_the_entry_and_to_no_other_host(
     [
         (RedirectResponse("http://localhost:9/spec.json"), "redirects to another host, localhost"),
         (RedirectResponse("/spec.json"), "more than 5 redirects"),
-        (Response(b"x", headers={"content-encoding": "gzip"}), "sent a compressed answer"),
+        (Response(b"x", headers={"content-encoding": "gzip"}), "sent a compressed message"),
         (Response("no", 500), "answers with status 500"),
     ],
 )

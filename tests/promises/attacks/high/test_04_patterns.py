@@ -17,8 +17,7 @@ from callsheet.graphs import Catalog, RequestError, load
 from callsheet.graphs.catalog.errors import near_names
 from callsheet.graphs.catalog.formats.mcp_format import agent_from_listing
 from callsheet.graphs.lint.injection_phrases import orders_in
-from callsheet.graphs.text.arguments import bounded
-from callsheet.graphs.text.sanitizing import normalized
+from callsheet.graphs.text.sanitizing import bounded, normalized
 from callsheet.orchestrator import Settings, create_supervisor
 from callsheet.retrievers import AgentGraphRetriever, units_of
 from fleet import Fleet, definition
