@@ -31,8 +31,8 @@ from callsheet import AgentGraphRetriever, Settings, create_supervisor
 from callsheet.agents import BoundTool, Limits, Plan, PlanDraft, SessionPool, Step, ToolRegistry
 from callsheet.agents.planning.drafts import PlannedStep
 from callsheet.agents.registry.binding import NEED_TOOL
-from callsheet.agents.servers.catalogs.catalog_sources import read_listings
 from callsheet.agents.servers.catalogs.listings import LastListings
+from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.graphs import CatalogError, Loaded, load
 from callsheet.graphs.catalog.loading import servers_in
 from callsheet.graphs.catalog.model import Record

@@ -12,6 +12,7 @@ from callsheet.graphs.catalog.model import Tool
 from callsheet.graphs.text.sanitizing import split_name
 from callsheet.graphs.trust.policy import hints
 
+__all__ = ["ApprovalPolicy", "Assurance", "asks", "assurance_of"]
 _MAY_DESTROY = "This tool may delete or overwrite something"
 Harm = Literal["none", "change", "destroy"]
 """What a call of a tool may do, as far as known: nothing, change something, destroy something."""

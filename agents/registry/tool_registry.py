@@ -22,8 +22,8 @@ from callsheet.agents.registry.binding import BoundTool, bound_tool, model_names
 from callsheet.agents.safety.arguments import Fit, FitTo, fit_of, fit_of_call, outside
 from callsheet.agents.safety.secrets import LostSecretError, Secrets
 from callsheet.agents.servers import in_process
-from callsheet.agents.servers.catalogs.catalog_sources import with_agent
 from callsheet.agents.servers.catalogs.listings import RESOURCE, TEMPLATE, Listing, read_request
+from callsheet.agents.servers.catalogs.server_catalog import with_agent
 from callsheet.agents.servers.in_process import InProcess
 from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.graphs.catalog.errors import CallsheetError
@@ -256,26 +256,25 @@ class ToolRegistry:
         connection, secrets = self.loaded.connections.get(tool.agent), self.secrets.of(run_id)
         repeatable = self._assured(tool).repeatable
 
-        async def send(arguments: dict[str, Any], sync: bool) -> Outcome:
+        async def call(arguments: dict[str, Any], sync: bool) -> Outcome:
+            try:
+                arguments = secrets.opened(tool.input_schema, arguments)
+            except LostSecretError as lost:
+                return failed(tool.agent, tool.name, "refused", str(lost))
             permit = self._permit(tool, arguments, user)
             # Before a server is started, and again after it has listed its tools. In a thread: validation may take a
             # second, however small the server's schema and the arguments are.
             if why := await asyncio.to_thread(permit):
-                return failed(tool.agent, tool.name, "refused", why)
-            if isinstance(connection, ServerConfig):
+                outcome = failed(tool.agent, tool.name, "refused", why)
+            elif isinstance(connection, ServerConfig):
                 how: Any = {"repeatable": repeatable, "permit": permit, "reads": self._reads}
                 with for_user(user.id if user else ""):
-                    return await self.pool.call(run_id, tool.agent, connection, tool.name, arguments, **how)
-            own: Any = connection.tools.get(tool.name) if isinstance(connection, InProcess) else None
-            keep = self.pool.results.of(run_id, tool.agent, tool.name)
-            return await in_process.call(tool.agent, own, arguments, self._limits, keep, sync=sync)
-
-        async def call(arguments: dict[str, Any], sync: bool) -> Outcome:
-            try:
-                opened = secrets.opened(tool.input_schema, arguments)
-            except LostSecretError as lost:
-                return failed(tool.agent, tool.name, "refused", str(lost))
-            return secrets.outcome(await send(opened, sync))
+                    outcome = await self.pool.call(run_id, tool.agent, connection, tool.name, arguments, **how)
+            else:
+                own: Any = connection.tools.get(tool.name) if isinstance(connection, InProcess) else None
+                keep = self.pool.results.of(run_id, tool.agent, tool.name)
+                outcome = await in_process.call(tool.agent, own, arguments, self._limits, keep, sync=sync)
+            return secrets.outcome(outcome)
 
         return bound_tool(name, tool, call, repeatable=repeatable)
 

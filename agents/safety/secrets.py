@@ -9,7 +9,6 @@ import re
 import secrets
 import socket
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -110,14 +109,16 @@ def _of_header(value: str) -> set[str]:
     return found
 
 
-class RunSecrets:
+class RunSecrets(Redaction):
     """The secret arguments of one run: kept in memory, with placeholders in the state."""
 
+    hidden = Redaction.value
+
     def __init__(self) -> None:
+        super().__init__(())
         self._lock = threading.Lock()
         self._placeholders: dict[str, str] = {}
         self._values: dict[str, Any] = {}
-        self._redaction = Redaction(())
 
     def masked(self, schema: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments with a placeholder for each secret, according to their schema."""
@@ -130,14 +131,6 @@ class RunSecrets:
             LostSecretError: A placeholder belongs to another run, or to a program that has ended.
         """
         return {name: _changed(name, value, _property(schema, name), self._show) for name, value in args.items()}
-
-    def text(self, text: str) -> str:
-        """A text without the known secrets."""
-        return self._redaction.text(text)
-
-    def hidden(self, value: Any) -> Any:
-        """A text or JSON value without the known secrets."""
-        return self._redaction.value(value)
 
     def outcome(self, outcome: Outcome) -> Outcome:
         """The outcome of a call without the known secrets."""
@@ -153,7 +146,7 @@ class RunSecrets:
                 hide_in_logs(self)
                 placeholder = f"secret:{secrets.token_hex(8)}"
                 self._placeholders[key], self._values[placeholder] = placeholder, value
-                self._redaction = Redaction(str(known) for known in self._values.values())
+                self.add([str(value)])
             return self._placeholders[key]
 
     def _show(self, value: Any) -> Any:
@@ -169,15 +162,14 @@ class Secrets:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._runs: OrderedDict[str, RunSecrets] = OrderedDict()
+        self._runs: dict[str, RunSecrets] = {}
 
     def of(self, run_id: str) -> RunSecrets:
         """The secrets of one run; only those of the last thousand runs are kept."""
         with self._lock:
-            found = self._runs.setdefault(run_id, RunSecrets())
-            self._runs.move_to_end(run_id)
-            while len(self._runs) > _MOST_RUNS:
-                self._runs.popitem(last=False)
+            found = self._runs[run_id] = self._runs.pop(run_id, RunSecrets())
+            if len(self._runs) > _MOST_RUNS:
+                del self._runs[next(iter(self._runs))]
             return found
 
     def forget(self, run_id: str) -> None:
@@ -247,7 +239,7 @@ class _Hiding(logging.Filter):
 
     def __init__(self) -> None:
         super().__init__()
-        self.known: WeakSet[Redaction | RunSecrets] = WeakSet()
+        self.known: WeakSet[Redaction] = WeakSet()
 
     def filter(self, record: logging.LogRecord) -> bool:
         message = said = record.getMessage()
@@ -268,7 +260,7 @@ _LOGGERS = (
 )
 
 
-def hide_in_logs(hides: Redaction | RunSecrets) -> None:
+def hide_in_logs(hides: Redaction) -> None:
     """Removes secrets from the logs of these libraries, as long as ``hides`` is referenced."""
     _HIDING.known.add(hides)
     for name in _LOGGERS:

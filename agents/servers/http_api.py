@@ -27,8 +27,8 @@ from callsheet.agents.calls.call_context import Progress
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import named_in, of_server, origin
-from callsheet.agents.servers.catalogs.catalog_sources import read_listings
 from callsheet.agents.servers.catalogs.listings import LastListings, Listing
+from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.agents.servers.session import Session
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.mcp_format import NOT_CALLABLE, Problem
@@ -225,7 +225,7 @@ def load_apis(
             raise CatalogError(f"{server.openapi}: {many}: raise its limit 'tools' if it may")
         late = (Problem(name or server.openapi, "start", f"{error}\nThe copy of {when} is used"),) if error else ()
         part = _part(name or id_of(found.title) or _NAMELESS, server, found, pins, name in agreed, listings)
-        times = {"down" if error else "remembered": {agent.id: when for agent in part.agents}} if when else {}
+        times: Any = {"down" if error else "remembered": {agent.id: when for agent in part.agents}} if when else {}
         parts.append(replace(part, problems=(*late, *part.problems), **times))
     return joined(parts)
 

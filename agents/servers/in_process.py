@@ -195,18 +195,21 @@ It returns an update of the conversation: an ``answer``, or what is ``asked`` no
 """
 
 
+class _Partner(TypedDict):
+    send: Any
+
+
 def _conversation() -> Any:
     """Asks the partner's questions to a person; thread and questions are stored in our checkpoints."""
 
     async def send(state: RemoteConversation) -> dict[str, Any]:
         # The partner is in the context, because it cannot be stored in a checkpoint.
-        context: Any = get_runtime().context
-        return {"asked": [], **await context["send"](state)}
+        return {"asked": [], **await get_runtime(_Partner).context["send"](state)}
 
     def ask(state: RemoteConversation) -> dict[str, Any]:
         return {"answers": {one["id"]: interrupt(one["value"]) for one in state["asked"]}}
 
-    app = StateGraph(RemoteConversation, context_schema=dict)
+    app = StateGraph(RemoteConversation, context_schema=_Partner)
     app.add_node("send", send)
     app.add_node("ask", ask)
     app.add_edge(START, "send")

@@ -232,9 +232,7 @@ class Session:
     """A connection that lives in the running loop until it is retired.
 
     Args:
-        server: The server, variables not expanded.
-        environ: Variables for ``${VAR}``.
-        limits: Limits on time and size, unless the server has its own.
+        server: The server, variables (of ``environ``) not expanded; its own limits come before ``limits``.
         changed: Called when the server announces changed tools.
         user: Whose sign-in it uses.
         asks: Whether the server is told that a person can be asked.

@@ -209,8 +209,9 @@ def _forms(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Iterator[Map
     if not isinstance(schema, dict) or depth > 2 * _DEEPEST:
         return
     yield schema
-    with suppress(LookupError):
-        yield from _forms(pointed(schema.get("$ref"), root), root, depth + 1)
+    if isinstance(reference := schema.get("$ref"), str) and reference != "#":
+        with suppress(LookupError):
+            yield from _forms(pointed(reference, root), root, depth + 1)
     for key in _ALTERNATIVES:
         for part in schema[key] if isinstance(schema.get(key), list) else ():
             yield from _forms(part, root, depth + 1)

@@ -35,7 +35,12 @@ Ask = Callable[[str, Mapping[str, Any], float], Awaitable[dict[str, Any]]]
 """Sends a request: method, parameters, and timeout in seconds."""
 MOST_RESOURCES = 1_000
 """Resources, templates or prompts of one server; the rest is left out."""
-_FIELDS = {"resources/list": "resources", "resources/templates/list": "resourceTemplates", "prompts/list": "prompts"}
+# Request -> the field of its answer, the kind of its items, and the field that names each.
+_LISTS = {
+    "resources/list": ("resources", RESOURCE, "uri"),
+    "resources/templates/list": ("resourceTemplates", TEMPLATE, "uriTemplate"),
+    "prompts/list": ("prompts", PROMPT, "name"),
+}
 _READS = {"readOnlyHint": True, "idempotentHint": True}
 _BYTES = ("blob", "data")
 _MOST_NAMED, _LONGEST_MEDIA, _LONGEST = 3, 200, 300
@@ -136,7 +141,9 @@ async def listed_resources(ask: Ask, capabilities: Any, limits: Limits) -> tuple
 
     A server that does not offer them is not asked. One that does not answer loses them, but not its tools.
     """
-    offered = {method: field for method, field in _FIELDS.items() if getattr(capabilities, method.split("/")[0], None)}
+    offered = {
+        method: field for method, (field, *_) in _LISTS.items() if getattr(capabilities, method.split("/")[0], None)
+    }
     seconds = min(_SECONDS, limits.list)
     lists = (_in_time(ask, method, field, limits, seconds) for method, field in offered.items())
     # Each error is a value: the library also cancels a request when the connection breaks.
@@ -185,8 +192,43 @@ async def _pages(
 
 def entries_of(method: str, listed: Sequence[Any]) -> list[dict[str, Any]]:
     """What a server lists, as entries of tools; an entry that is malformed has no name."""
-    form = {"resources/list": _resource, "resources/templates/list": _template, "prompts/list": _prompt}[method]
-    return [form(item) if isinstance(item, dict) else {} for item in listed]
+    _, kind, key = _LISTS[method]
+    return [_entry(kind, item.get(key), item) if isinstance(item, dict) else {} for item in listed]
+
+
+def _entry(kind: str, name: Any, item: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(name, str) or not name.strip():
+        return {}
+    arguments: Any = item.get("arguments") if kind == PROMPT else ()
+    if kind == TEMPLATE:
+        from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
+
+        try:
+            template = UriTemplate.parse(name)
+        except InvalidUriTemplate:
+            return {}
+        optional = template.query_variable_names
+        arguments = [{"name": variable, "required": variable not in optional} for variable in template.variable_names]
+    given = arguments if isinstance(arguments, list) else []
+    named = [one for one in given if isinstance(one, dict) and _text(one, "name")]
+    described = {one["name"]: {"description": text} if (text := _text(one, "description")) else {} for one in named}
+    media = {"mimeType": shown(item["mimeType"], most=_LONGEST_MEDIA)} if _text(item, "mimeType") else {}
+    return {
+        "name": f"{kind}{name}",
+        "title": _text(item, "title") or (_text(item, "name") if kind != PROMPT else ""),
+        "description": _text(item, "description"),
+        "inputSchema": {
+            "type": "object",
+            "properties": {argument: {"type": "string", **about} for argument, about in described.items()},
+            "required": [one["name"] for one in named if one.get("required") is True],
+            "additionalProperties": False,
+        },
+        "annotations": {**_READS, **media},
+    }
+
+
+def _text(item: Mapping[str, Any], field: str) -> str:
+    return value if isinstance(value := item.get(field), str) else ""
 
 
 def resources_of(agent_id: str, entries: Sequence[Any]) -> tuple[Agent, tuple[Problem, ...]]:
@@ -252,52 +294,3 @@ def _sanitized(value: Any) -> Any:
             return [_sanitized(item) for item in value]
         case _:
             return value
-
-
-def _resource(item: Mapping[str, Any]) -> dict[str, Any]:
-    return _entry(RESOURCE, item.get("uri"), item, {})
-
-
-def _template(item: Mapping[str, Any]) -> dict[str, Any]:
-    from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
-
-    try:
-        template = UriTemplate.parse(_text(item, "uriTemplate"))
-    except InvalidUriTemplate:
-        return {}
-    optional = template.query_variable_names
-    arguments = [{"name": name, "required": name not in optional} for name in template.variable_names]
-    return _entry(TEMPLATE, str(template), item, _schema(arguments))
-
-
-def _prompt(item: Mapping[str, Any]) -> dict[str, Any]:
-    arguments = item.get("arguments")
-    given = [one for one in arguments if isinstance(one, dict)] if isinstance(arguments, list) else []
-    return _entry(PROMPT, item.get("name"), item, _schema(given))
-
-
-def _schema(arguments: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    named = [one for one in arguments if isinstance(one.get("name"), str)]
-    properties = {
-        one["name"]: {"type": "string", **({"description": one["description"]} if _text(one, "description") else {})}
-        for one in named
-    }
-    return {"properties": properties, "required": [one["name"] for one in named if one.get("required") is True]}
-
-
-def _entry(kind: str, name: Any, item: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    if not isinstance(name, str) or not name.strip():
-        return {}
-    media = {"mimeType": shown(item["mimeType"], most=_LONGEST_MEDIA)} if _text(item, "mimeType") else {}
-    label = _text(item, "title") or (_text(item, "name") if kind != PROMPT else "")
-    return {
-        "name": f"{kind}{name}",
-        "title": label,
-        "description": _text(item, "description"),
-        "inputSchema": {"type": "object", "properties": {}, **schema, "additionalProperties": False},
-        "annotations": {**_READS, **media},
-    }
-
-
-def _text(item: Mapping[str, Any], field: str) -> str:
-    return value if isinstance(value := item.get(field), str) else ""

@@ -141,7 +141,7 @@ def _is_app(found: object) -> bool:
 def _endpoint(name: str, agent: A2AAgent, where: str) -> SourceCatalog:
     """An A2A agent in the caller's program: its card is accepted without pins."""
     from callsheet.agents.servers.a2a.agent import connection, id_of
-    from callsheet.agents.servers.catalogs.catalog_sources import read_listings
+    from callsheet.agents.servers.catalogs.server_catalog import read_listings
     from callsheet.agents.servers.session_pool import SessionPool
 
     server, pool = agent.server(), SessionPool()

@@ -60,11 +60,34 @@ def _json(text: bytes, where: str) -> Any:
 _MOST_HOPS, _LONGEST = 10, 200
 
 
-class References:
-    """Looks up the references of a document."""
+Direction = Literal["readOnly", "writeOnly"]
+"""Properties with this mark are left out: ``readOnly`` of a request, ``writeOnly`` of a response."""
+_DEPTHS = (3, 2, 1)
+_DEEPEST = 40
+_MOST_NAMES = 12
+_COMPOSED = frozenset("$ref properties items allOf oneOf anyOf additionalProperties".split())
+_SMALL = 100  # characters of texts that weigh as much as a subschema
+_TYPES = ("string", "number", "integer", "boolean", "array", "object", "null")
+_TEXTS = ("title", "description", "format", "pattern")
+_PLAIN = frozenset("default const uniqueItems readOnly writeOnly".split())
+_NUMBERS = frozenset(
+    "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems maxItems "
+    "minProperties maxProperties".split()
+)
+_Sized = tuple[dict[str, Any], int]
+
+
+class Document:
+    """Resolves references and schemas; schemas that several operations use are resolved once and shared.
+
+    References are followed up to a depth, beyond which, and so in every cycle, a schema is ``{}``: any value. Of a
+    response, it still names its properties, as these tell which records it holds. A schema that is too large is
+    resolved less deeply.
+    """
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._document = document
+        self._known: dict[tuple[str, int, Direction], _Sized] = {}
 
     def lookup(self, reference: object) -> Any:
         """What a reference points to; ``CatalogError``: it points to another document, or to nothing."""
@@ -84,36 +107,6 @@ class References:
                 return found
             found = self.lookup(found["$ref"])
         raise CatalogError(f"$ref {str(found)[:_LONGEST]!r} refers to itself: correct it")
-
-
-Direction = Literal["readOnly", "writeOnly"]
-"""Properties with this mark are left out: ``readOnly`` of a request, ``writeOnly`` of a response."""
-_DEPTHS = (3, 2, 1)
-_DEEPEST = 40
-_MOST_NAMES = 12
-_COMPOSED = frozenset("$ref properties items allOf oneOf anyOf additionalProperties".split())
-_SMALL = 100  # characters of texts that weigh as much as a subschema
-_TYPES = ("string", "number", "integer", "boolean", "array", "object", "null")
-_TEXTS = ("title", "description", "format", "pattern")
-_PLAIN = frozenset("default const uniqueItems readOnly writeOnly".split())
-_NUMBERS = frozenset(
-    "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems maxItems "
-    "minProperties maxProperties".split()
-)
-_Sized = tuple[dict[str, Any], int]
-
-
-class Schemas:
-    """Resolves schemas; what several operations use is resolved once and shared.
-
-    References are followed up to a depth, beyond which, and so in every cycle, a schema is ``{}``: any value. Of a
-    response, it still names its properties, as these tell which records it holds. A schema that is too large is
-    resolved less deeply.
-    """
-
-    def __init__(self, references: References) -> None:
-        self._references = references
-        self._known: dict[tuple[str, int, Direction], _Sized] = {}
 
     def resolved(self, schema: Any, *, without: Direction, most: int) -> dict[str, Any]:
         """A schema on its own, of at most so many subschemas; a hundred characters of texts count as one.
@@ -141,16 +134,15 @@ class Schemas:
         return ({**found, **beside} if beside else found), size
 
     def _target(self, reference: Any, depth: int, without: Direction) -> _Sized:
-        target = self._references.lookup(reference)
+        target = self.lookup(reference)
         key = (reference, depth, without)
-        if key not in self._known:
-            self._known[key] = self._sized(target, depth - 1, without, 0) if depth else self._last(target, without)
+        if key not in self._known and depth:
+            self._known[key] = self._sized(target, depth - 1, without, 0)
+        elif key not in self._known:
+            names = self._names(target) if without == "writeOnly" else []
+            found: dict[str, Any] = {"properties": {name: {} for name in names}} if names else {}
+            self._known[key] = found, 1 + sum(map(len, names)) // _SMALL
         return self._known[key]
-
-    def _last(self, target: Any, without: Direction) -> _Sized:
-        """A schema at the end of the depth."""
-        names = self._names(target) if without == "writeOnly" else []
-        return ({"properties": {name: {} for name in names}} if names else {}), 1 + sum(map(len, names)) // _SMALL
 
     def _names(self, schema: Any, depth: int = 3) -> list[str]:
         """The first names of properties that hold single values, also of ``allOf``; a wrong reference has none."""
@@ -158,7 +150,7 @@ class Schemas:
             return []
         if "$ref" in schema:
             try:
-                return self._names(self._references.lookup(schema["$ref"]), depth - 1)
+                return self._names(self.lookup(schema["$ref"]), depth - 1)
             except CatalogError:  # the operation can be called without it
                 return []
         properties, parts = schema.get("properties"), schema.get("allOf")
@@ -203,11 +195,10 @@ def _keywords(schema: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if types := _types(schema):
         found["type"] = types[0] if len(types) == 1 else types
-    found |= {
-        key: value
-        for key, value in schema.items()
-        if key in _PLAIN or (key in _TEXTS and isinstance(value, str)) or (key in _NUMBERS and _is_number(value))
-    }
+    for key, value in schema.items():
+        is_text, is_number = isinstance(value, str), type(value) in (int, float)
+        if key in _PLAIN or (key in _TEXTS and is_text) or (key in _NUMBERS and is_number):
+            found[key] = value
     for key, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
         if schema.get(key) is True and bound in found:  # OpenAPI 3.0
             found[key] = found.pop(bound)
@@ -222,10 +213,6 @@ def _types(schema: Mapping[str, Any]) -> list[str]:
     declared = schema.get("type")
     types = [item for item in (declared if isinstance(declared, list) else [declared]) if item in _TYPES]
     return [*types, "null"] if types and schema.get("nullable") is True and "null" not in types else types
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _merged(parts: Iterable[dict[str, Any]]) -> dict[str, Any]:

@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.documents import wrong_field
-from callsheet.graphs.catalog.formats.openapi_documents import References, Schemas
+from callsheet.graphs.catalog.formats.openapi_documents import Document
 from callsheet.graphs.catalog.model import Record
 from callsheet.graphs.text.sanitizing import counted, encodable
 
@@ -77,7 +77,7 @@ _HINTS: Mapping[str, Mapping[str, bool]] = {
 
 
 class _Read(BaseModel):
-    """What is read of an object of the specification; the rest of it is ignored."""
+    """What is read of an object of the specification."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -102,26 +102,20 @@ class _Operation(_Read):
     body: Any = Field(default=None, alias="requestBody")
     responses: dict[str, Any] = Field(default_factory=dict)
 
-    @field_validator("responses", mode="before")
-    @classmethod
-    def _by_status(cls, found: Any) -> Any:
-        return {str(status): answer for status, answer in found.items()} if isinstance(found, dict) else found
-
 
 class _Operations:
     """Makes the entries of a specification; arguments as ``api_of``."""
 
     def __init__(self, document: Mapping[str, Any], given: Collection[str]) -> None:
         self._document, self._given = document, frozenset(name.lower() for name in given)
-        self._references = References(document)
-        self._schemas = Schemas(self._references)
+        self._read = Document(document)
         self._names: set[str] = set()
 
     def operations(self) -> Iterator[tuple[str, str, Any, Any]]:
         """Path, method, operation and path item of each operation."""
         for path, item in self._document.get("paths", {}).items():
             try:
-                found = self._references.followed(item)
+                found = self._read.followed(item)
             except CatalogError:
                 found = item  # the operation below says so
             for method in METHODS if isinstance(found, dict) else ():
@@ -132,7 +126,7 @@ class _Operations:
         """The tag of an operation, empty without one, and its entry, or ``CatalogError``."""
         if not path.startswith("/") or any(part in (".", "..") for part in re.split(r"[/\\]", path)):
             raise CatalogError("the path must start with '/' and have no '..': correct it")
-        read = _read(_Operation, self._references.followed(operation))
+        read = _read(_Operation, self._read.followed(operation))
         call, schema = self._call(path, method, read, item)
         texts = [text.strip() for text in (read.summary, read.description) if text.strip()]
         output = self._output(read.responses)
@@ -166,7 +160,10 @@ class _Operations:
             argument = _plain(parameter.name) or "parameter"
             argument = argument if argument not in properties else f"{argument}_{parameter.where}"
             properties[argument] = self._of_parameter(parameter)
-            places.append(_place(argument, parameter))
+            style = "json" if parameter.content else parameter.style or _STYLES[parameter.where]
+            explode = style == "form" if parameter.explode is None else parameter.explode
+            place = Place(argument=argument, name=parameter.name, where=parameter.where, style=style, explode=explode)
+            places.append(place)
             if parameter.required or parameter.where == "path":
                 required.append(argument)
         media, body, more = self._body(read.body, properties)
@@ -183,7 +180,7 @@ class _Operations:
         """The parameters that a call gives; one of the operation overrides that of its path."""
         found: dict[tuple[str, str], _Parameter] = {}
         for entry in listed:
-            parameter = _read(_Parameter, self._references.followed(entry))
+            parameter = _read(_Parameter, self._read.followed(entry))
             if parameter.where == "header" and not _HEADER.fullmatch(parameter.name):
                 raise CatalogError(f"no header can be named {parameter.name[:_LONGEST_NAME]!r}: correct it")
             found[parameter.where, parameter.name] = parameter
@@ -199,21 +196,18 @@ class _Operations:
         ]
 
     def _of_parameter(self, parameter: _Parameter) -> dict[str, Any]:
-        content = next(iter(parameter.content.values()), None)
-        form = content.get("schema") if isinstance(content, dict) else parameter.form
-        schema = self._schemas.resolved(form, without="readOnly", most=_INPUTS)
+        form = _object(next(iter(parameter.content.values()), {"schema": parameter.form})).get("schema")
+        schema = self._read.resolved(form, without="readOnly", most=_INPUTS)
         return {**schema, "description": parameter.description} if parameter.description else schema
 
     def _body(self, declared: Any, taken: Collection[str]) -> tuple[str, str, Mapping[str, Any]]:
         """Media type, the argument that is the body, and the schema of the arguments that the body adds."""
-        body = self._references.followed(declared)
-        content = body.get("content") if isinstance(body, dict) else None
-        if not isinstance(content, dict) or not content:
+        body = _object(self._read.followed(declared))
+        if not (content := _object(body.get("content"))):
             return "", "", {}
         media = min(map(str, content), key=lambda media: (not is_json(media), not is_form(media)))
-        about = content.get(media)
-        form = about.get("schema") if isinstance(about, dict) else None
-        schema = self._schemas.resolved(form, without="readOnly", most=_INPUTS)
+        form = _object(content.get(media)).get("schema")
+        schema = self._read.resolved(form, without="readOnly", most=_INPUTS)
         must = body.get("required") is True
         properties = schema.get("properties", {})
         fields = is_json(media) or is_form(media)
@@ -227,12 +221,9 @@ class _Operations:
     def _output(self, responses: Mapping[str, Any]) -> dict[str, Any]:
         """Schema of the structured result of a success; empty if there is none."""
         status = next(iter(sorted(status for status in responses if status.startswith("2"))), "default")
-        answer = self._references.followed(responses.get(status))
-        content = answer.get("content") if isinstance(answer, dict) else None
-        media = next((media for media in content or () if is_json(str(media))), None)
-        if not isinstance(content, dict) or not isinstance(about := content.get(media), dict):
-            return {}
-        schema = self._schemas.resolved(about.get("schema"), without="writeOnly", most=_OUTPUTS)
+        content = _object(_object(self._read.followed(responses.get(status))).get("content"))
+        about = _object(next((content[media] for media in content if is_json(str(media))), None))
+        schema = self._read.resolved(about.get("schema"), without="writeOnly", most=_OUTPUTS)
         if "properties" in schema or schema.get("type") == "object":
             return {**schema, "type": "object"}
         return {"type": "object", "properties": {"result": schema}} if schema else {}
@@ -247,12 +238,6 @@ def is_json(media: str) -> bool:
 def is_form(media: str) -> bool:
     """Whether a media type is that of a form."""
     return media.partition(";")[0].strip().lower() in ("application/x-www-form-urlencoded", "multipart/form-data")
-
-
-def _place(argument: str, parameter: _Parameter) -> Place:
-    style = "json" if parameter.content else parameter.style or _STYLES[parameter.where]
-    explode = style == "form" if parameter.explode is None else parameter.explode
-    return Place(argument=argument, name=parameter.name, where=parameter.where, style=style, explode=explode)
 
 
 def _plain(text: str) -> str:

@@ -36,7 +36,7 @@ FORMS = "expected 'mcpServers' (or 'servers'), 'callsheet' with 'agents', or a m
         ("m.json", "[" * 100_000 + "]" * 100_000, "nested too deeply"),
         ("m.json", f'{{"name": "a", "tools": [{"9" * 5000}]}}', "a number that is too long"),
     ],
-    ids=range(22),
+    ids=range(20),
 )
 def test_a_file_that_cannot_be_read_is_named_with_the_reason(
     tmp_path: Path, name: str, content: str | bytes, words: str

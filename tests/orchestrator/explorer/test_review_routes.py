@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from callsheet.agents.servers.catalogs.catalog_sources import with_agent
+from callsheet.agents.servers.catalogs.server_catalog import with_agent
 from callsheet.graphs import DependencyKind, Policy, TrustError, dump, load
 from callsheet.graphs.dependencies import DependencyFile, Proposal, read_dependencies, write_dependencies
 from callsheet.graphs.trust.changes import sides_of

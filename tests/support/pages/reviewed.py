@@ -9,8 +9,8 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from callsheet.agents import ToolRegistry
-from callsheet.agents.servers.catalogs.catalog_sources import read_listings
 from callsheet.agents.servers.catalogs.listings import Listing
+from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.graphs import Loaded, PinBook, Policy, ServerConfig, SourceCatalog, dump, load
 from callsheet.graphs.dependencies import DependencyFile, write_dependencies
 from callsheet.orchestrator.run.process.process_state import CatalogSync, Served

@@ -156,4 +156,4 @@ def test_a_server_may_name_what_does_not_exist_as_often_as_it_likes(
     assert len(loaded.catalog.tools) == 2
     assert len(loaded.problems) == 1_000
     (problem,) = agent_from_listing("notes", [definition("x", _meta={"callsheet/depends_on": needed})])[1]
-    assert "a list of at most 1,000 objects" in problem.message
+    assert "callsheet/depends_on: Tuple should have at most 1000 items" in problem.message

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from callsheet.agents import SessionPool
-from callsheet.agents.servers.catalogs.catalog_sources import read_listings
+from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.graphs import ServerConfig
 from scenario import PATIENT
 from servers import HANG, Servers, until
