@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -24,10 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import (
-    BaseCheckpointSaver,
-    CheckpointTuple,
-)
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import get_runtime
@@ -77,26 +74,28 @@ class InThreads(BaseCheckpointSaver[Any]):
         """The same over the saver with these types allowed."""
         return InThreads(self._saver.with_allowlist(extra_allowlist))
 
-    async def aget_tuple(self, *args: Any) -> CheckpointTuple | None:
+    async def aget_tuple(self, *args: Any, **more: Any) -> CheckpointTuple | None:
         """``get_tuple`` in a thread."""
-        return await asyncio.to_thread(self._saver.get_tuple, *args)
+        return await asyncio.to_thread(self._saver.get_tuple, *args, **more)
 
     async def alist(self, *args: Any, **more: Any) -> AsyncIterator[CheckpointTuple]:
         """``list`` in a thread."""
         for found in await asyncio.to_thread(lambda: [*self._saver.list(*args, **more)]):
             yield found
 
-    async def aput(self, *args: Any) -> RunnableConfig:
+    async def aput(self, *args: Any, **more: Any) -> RunnableConfig:
         """``put`` in a thread."""
-        return await asyncio.to_thread(self._saver.put, *args)
+        return await asyncio.to_thread(self._saver.put, *args, **more)
 
-    async def aput_writes(self, *args: Any) -> None:
-        """``put_writes`` in a thread."""
-        await asyncio.to_thread(self._saver.put_writes, *args)
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """``put_writes`` in a thread; LangGraph looks whether it takes ``task_path``."""
+        await asyncio.to_thread(self._saver.put_writes, config, writes, task_id, task_path)
 
-    async def adelete_thread(self, *args: Any) -> None:
+    async def adelete_thread(self, *args: Any, **more: Any) -> None:
         """``delete_thread`` in a thread."""
-        await asyncio.to_thread(self._saver.delete_thread, *args)
+        await asyncio.to_thread(self._saver.delete_thread, *args, **more)
 
 
 _CHANNEL = "callsheet:run"
