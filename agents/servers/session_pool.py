@@ -20,8 +20,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from callsheet.agents.calls.background_loop import LOOP
-from callsheet.agents.calls.call_context import CallRequest, Permit, ask_of_caller, progress_of_caller
+from callsheet.agents.calls.call_context import LOOP, CallRequest, Permit, ask_of_caller, progress_of_caller
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.tool_result import Fault, KeptResults, Outcome, failed, outcome_of
 from callsheet.agents.servers.catalogs.listings import Listing, late_ones_named

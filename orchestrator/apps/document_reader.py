@@ -16,8 +16,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.tools import BaseTool, ToolException
 from pydantic import ValidationError
 
-from callsheet.agents.models.chat_models import answered
-from callsheet.agents.models.model_output import written_call
+from callsheet.agents.models.chat_models import answered, written_call
 from callsheet.graphs.catalog.errors import CallsheetError
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.sanitizing import error_lines

@@ -22,11 +22,10 @@ from pydantic import BaseModel, ConfigDict
 from callsheet.agents import Call, ModelError, ToolRegistry, Usage
 from callsheet.agents.calls.token_usage import usage_of
 from callsheet.agents.calls.tool_result import Fault
-from callsheet.agents.models.chat_models import answered
-from callsheet.agents.models.model_output import with_ids, with_written_calls
+from callsheet.agents.models.chat_models import answered, with_ids, with_written_calls
 from callsheet.agents.safety.arguments import fit_of
 from callsheet.agents.servers.in_process import InProcess
-from callsheet.agents.work.worker_conversation import calls_of
+from callsheet.agents.work.equipment import calls_of
 from callsheet.graphs import Loaded, SettingsError, Tool
 from callsheet.orchestrator.run.settings import Planning, Settings
 from callsheet.orchestrator.supervisor import create_supervisor

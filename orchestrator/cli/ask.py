@@ -94,7 +94,7 @@ def ask(
     if code_mode and not model:
         raise click.UsageError("--code-mode needs --model, which writes the programs")
     if code_mode:
-        from callsheet.agents.programs.sandbox import check_installed
+        from callsheet.agents.programs import check_installed
 
         check_installed()
     loaded = options.open()

@@ -229,17 +229,11 @@ def discover(options: CatalogOptions, query: str, budget: int, taxonomy: Taxonom
 @click.option("--least", default=0.5, show_default=True, type=click.FloatRange(0.05, 0.99), help="Minimum confidence.")
 @click.option("--no-observed", is_flag=True, help="Ignore observed calls.")
 @click.option("--server", metavar="URL", help="Add the calls that a LangGraph server observed, from its store.")
-@click.option(
-    "--model",
-    metavar="PROVIDER:NAME",
-    help="Chat model that judges each proposal. It changes the confidence, but does not accept or reject.",
-)
 @catalog_options
 def infer(
     options: CatalogOptions,
     file: Path | None,
     least: float,
-    model: str | None,
     server: str | None,
     *,
     no_observed: bool,
@@ -262,12 +256,9 @@ def infer(
         raise click.UsageError("--server adds observed calls, which --no-observed ignores: give only one of them")
     if file and not file.parent.is_dir():
         raise click.BadParameter(f"there is no folder {file.parent}: create it first", param_hint="--output")
-    check_model(model)
     before = read_dependencies(file) if file and file.exists() else DependencyFile()
     catalog = visible(options.open())
     found: Sequence[Proposal] = infer_dependencies(catalog, least=least, seen=None if no_observed else _seen(server))
-    if model:
-        found = _judged(found, catalog, model)
     if file:
         with locked(file):
             # Decisions of the meantime count too.
@@ -289,16 +280,6 @@ def _seen(server: str | None) -> Counter[Seen]:
 
         seen.update(asyncio.run(observed_on(server)))
     return seen
-
-
-def _judged(found: Sequence[Proposal], catalog: Catalog, model: str) -> Sequence[Proposal]:
-    from callsheet.agents import chat_model, judge_proposals
-
-    with progress_bar("Asking the model") as progress:
-        judged = asyncio.run(judge_proposals(found, catalog, chat_model(model), progress=progress))
-    if judged.failed:
-        click.echo(f"{judged.judged} of {counted(len(found), 'proposal')} judged: {shown(judged.failed)}", err=True)
-    return judged.proposals
 
 
 @click.command(short_help="List the capabilities of each tool.")

@@ -25,7 +25,7 @@ from mcp.server.subscriptions import (
 )
 from pydantic import ValidationError
 
-from callsheet.agents.calls.call_context import reporting_to
+from callsheet.agents.calls.call_context import PROGRESS, within
 from callsheet.agents.servers.catalogs.server_resources import PROMPT, RESOURCE, TEMPLATE
 from callsheet.graphs import CallsheetError, Catalog, Loaded, Tool
 from callsheet.graphs.text.sanitizing import counted, error_lines
@@ -187,13 +187,13 @@ class GatewayServer:
         return await self._sent(given.tool, given.arguments, context, caller)
 
     async def _sent(self, tool_id: str, arguments: Mapping[str, Any], context: Context, caller: Caller) -> Result:
-        with reporting_to(context.session.report_progress):
+        with within(PROGRESS, context.session.report_progress):
             return await self._ended(await self._gateway.call(tool_id, arguments, caller), context, caller)
 
     async def _answered(
         self, request: types.InputResponseRequestParams, context: Context, caller: Caller
     ) -> ToolMessage | Waiting:
-        with reporting_to(context.session.report_progress):
+        with within(PROGRESS, context.session.report_progress):
             return await self._asking.answered(request, caller)
 
     async def _ended(self, answer: ToolMessage | Waiting, context: Context, caller: Caller) -> Result:
@@ -239,7 +239,7 @@ class GatewayServer:
         try:
             if request.request_state:
                 return await self._asking.settled(await self._answered(request, context, caller), context, caller)
-            with reporting_to(context.session.report_progress):
+            with within(PROGRESS, context.session.report_progress):
                 return await self._asking.settled(await self._gateway.call(name, arguments, caller), context, caller)
         except CallsheetError as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from error

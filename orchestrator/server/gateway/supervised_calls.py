@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 
 from callsheet.agents import BoundTool, ConcurrentRunError, Supervision, supervised
 from callsheet.agents.approval.supervised_call import SupervisedCall
-from callsheet.agents.calls.call_context import asked_by
+from callsheet.agents.calls.call_context import ASK, within
 from callsheet.graphs import User
 
 MOST_WAITING = 200
@@ -172,7 +172,7 @@ class QuestionRelay:
             user: The caller, who alone may answer.
         """
         opened = _Asking(agent, user)
-        with asked_by(opened.ask):
+        with within(ASK, opened.ask):
             opened.task = asyncio.create_task(call)
         return await self._next(opened)
 

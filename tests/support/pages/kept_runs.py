@@ -9,7 +9,7 @@ from typing import Any
 from starlette.requests import Request
 
 from callsheet.agents import Price, Prices, Question
-from callsheet.agents.calls.questions import user_question
+from callsheet.agents.calls.plan import user_question
 from callsheet.orchestrator.server.runs.run_history import Pending, RunSnapshot, Thread
 
 CALL = {"agent": "units", "tool": "units/convert_length", "args": {"value": 3}, "output": "4.8 km", "error": ""}
