@@ -133,7 +133,7 @@ async def test_the_answer_of_a_call_that_did_not_wait_for_the_person_is_not_lost
         ended.set()
         return ToolMessage("done without", tool_call_id="1")
 
-    asked = await relay.run(call(), "a", User())
+    asked = await relay.run(lambda ask: call(), "a", User(), asks=True)
     assert isinstance(asked, Waiting)
     await ended.wait()
     assert relay.waiting(asked.id, User()) == asked
