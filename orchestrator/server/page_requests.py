@@ -30,11 +30,11 @@ _MOST_BYTES = 1_000_000
 _Form = TypeVar("_Form", bound=BaseModel)
 
 
-class Parameters(BaseModel, frozen=True, extra="ignore"):
+class Parameters(BaseModel, extra="ignore"):
     """Query parameters; unknown ones are ignored."""
 
 
-class Body(BaseModel, frozen=True, extra="forbid"):
+class Body(BaseModel, extra="forbid"):
     """The body of a request; unknown fields are refused."""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -22,10 +21,6 @@ from callsheet.retrievers import AgentGraphRetriever, Selection
 from callsheet.retrievers.catalog_tools import one_line, tool_in_full
 
 MOST_READ = 10
-
-
-class UnknownCallError(SettingsError):
-    """An answer is about a call that does not wait (any more)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +111,7 @@ class Gateway:
         Raises:
             UnknownCallError: This caller has no such call, or it was dropped.
         """
-        if (waiting := self._relay.waiting(waiting_id, caller.user)) is None:
-            raise UnknownCallError("no such call waits for an answer: make the call again")
-        return waiting
+        return self._relay.waiting(waiting_id, caller.user)
 
     async def answer(self, waiting_id: str, answer: Mapping[str, Any], caller: Caller) -> Answer:
         """Answers the question of a waiting call, in the form of an interrupt's answer (``{"type": "approve"}``).
@@ -128,14 +121,11 @@ class Gateway:
         Raises:
             UnknownCallError: This caller has no such call, or it was dropped.
         """
-        self.waiting(waiting_id, caller)
-        return _counted(await self._relay.answer(waiting_id, answer))
+        return _counted(await self._relay.answer(waiting_id, answer, caller.user))
 
     def drop(self, waiting: Waiting, caller: Caller) -> None:
         """Gives up a waiting call of this caller, if it still waits."""
-        with suppress(UnknownCallError):
-            self.waiting(waiting.id, caller)
-            self._relay.drop(waiting.id)
+        self._relay.drop(waiting.id, caller.user)
 
     async def close(self, session: str) -> None:
         """Ends the sessions with the servers behind one session."""

@@ -333,8 +333,9 @@ def _text_result(text: str, *, is_error: bool = False) -> types.CallToolResult:
 
 
 def _medium(stored: Mapping[str, Any]) -> types.ImageContent | types.AudioContent | None:
-    form = {"image": types.ImageContent, "audio": types.AudioContent}.get(str(stored["media"]).partition("/")[0])
-    if form is None or stored["size"] > _LARGEST:
+    kind = str(stored["media"]).partition("/")[0]
+    if kind not in ("image", "audio") or stored["size"] > _LARGEST:
         return None  # the text says where it is
     data = base64.b64encode(Path(stored["path"]).read_bytes()).decode()
+    form = types.ImageContent if kind == "image" else types.AudioContent
     return form(data=data, mime_type=stored["media"])

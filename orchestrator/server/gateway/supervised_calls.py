@@ -6,7 +6,7 @@ import asyncio
 import json
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any, NotRequired
 
@@ -23,7 +23,7 @@ from typing_extensions import TypedDict
 from callsheet.agents import BoundTool, Supervision, supervised
 from callsheet.agents.approval.supervised_call import SupervisedCall
 from callsheet.agents.calls.call_context import PROGRESS, Progress, asked_by, reporting_to
-from callsheet.graphs import User, shown
+from callsheet.graphs import SettingsError, User, shown
 
 MOST_WAITING = 100
 _SERVER_QUESTION = "server_question"
@@ -56,6 +56,10 @@ class Waiting:
 
     id: str
     question: Mapping[str, Any]
+
+
+class UnknownCallError(SettingsError):
+    """An answer is about a call that does not wait (any more)."""
 
 
 Answer = ToolMessage | Waiting
@@ -173,23 +177,35 @@ class QuestionRelay:
             running.task = asyncio.create_task(call(running.ask))
         return await self._next(running)
 
-    def waiting(self, waiting_id: str, user: User) -> Waiting | None:
-        """A question to this user that is not answered."""
-        running = self._open.get(waiting_id)
-        return running.asked[0] if running and running.asked and running.user == user else None
+    def waiting(self, waiting_id: str, user: User) -> Waiting:
+        """A question to this user that is not answered.
 
-    async def answer(self, waiting_id: str, answer: Mapping[str, Any]) -> Answer:
-        """Answers a question, which is ``waiting``; returns the answer of the call, or the next question."""
+        Raises:
+            UnknownCallError: There is none.
+        """
+        running = self._open.get(waiting_id)
+        if running is None or running.asked is None or running.user != user:
+            raise UnknownCallError("no such call waits for an answer: make the call again")
+        return running.asked[0]
+
+    async def answer(self, waiting_id: str, answer: Mapping[str, Any], user: User) -> Answer:
+        """Answers a question to this user; returns the answer of the call, or the next question.
+
+        Raises:
+            UnknownCallError: There is no such question.
+        """
+        self.waiting(waiting_id, user)
         running = self._open.pop(waiting_id)
         running.progress = PROGRESS.get()
         if running.asked and not running.asked[1].done():
             running.asked[1].set_result(dict(answer))
         return await self._next(running)
 
-    def drop(self, waiting_id: str) -> None:
-        """Gives up a call."""
-        if running := self._open.pop(waiting_id, None):
-            running.task.cancel()
+    def drop(self, waiting_id: str, user: User) -> None:
+        """Gives up a call of this user, if it still waits."""
+        with suppress(UnknownCallError):
+            self.waiting(waiting_id, user)
+            self._open.pop(waiting_id).task.cancel()
 
     async def _next(self, running: _Running) -> Answer:
         question = asyncio.create_task(running.questions.get())
@@ -205,7 +221,7 @@ class QuestionRelay:
             question.cancel()
         mine = [name for name, other in self._open.items() if other.user == running.user]
         if len(mine) >= MOST_WAITING:
-            self.drop(mine[0])
+            self.drop(mine[0], running.user)
         waiting = running.asked[0]
         self._open[waiting.id] = running
         # Nobody may come to fetch what became of it; without this, asyncio complains about its error.

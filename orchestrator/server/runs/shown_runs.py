@@ -59,12 +59,12 @@ def run_of(visible: VisibleCatalog, last: RunSnapshot, begin: RunSnapshot | None
     began = float(state.get("begun") or 0.0)
     return {
         "id": shown_line(str(state.get("run") or "")),
-        "request": shown_text(str(state.get("request", ""))),
+        "request": _text(state.get("request")),
         "status": "running" if last.running else "waiting" if asked else "done" if answer else "stopped",
         "at": first.at,
         "began": began,
         "seconds": round(time.time() - began, 3) if last.running and began else _between(first.at, last.at),
-        "note": shown_text(str(plan.get("note") or "")),
+        "note": _text(plan.get("note")),
         "answer": WITHHELD if withheld else shown_text(answer or last.draft),
         "trouble": WITHHELD if withheld and last.trouble else shown_text(last.trouble),
         "questions": asked,
@@ -106,8 +106,8 @@ def question_view(visible: VisibleCatalog, interrupt: str, value: Any) -> Json:
         "step": shown_line(str(plain.get("step_id") or "")),
         "status": _STATUS.get(kind, "needs_input"),
         "tool": visible.link(str(tool)) if tool and not hidden else None,
-        "text": WITHHELD if hidden else shown_text(str(plain.get("question") or plain.get("description") or plain)),
-        **{name: shown_text(str(given.get(name) or "")) for name in ("why", "problem", "unchecked")},
+        "text": WITHHELD if hidden else _text(plain.get("question") or plain.get("description") or plain),
+        **{name: _text(given.get(name)) for name in ("why", "problem", "unchecked")},
         # Complete and exact: what is approved has to be seen, and what is edited is sent back.
         "args": None if args is None else json.dumps(args, ensure_ascii=True, indent=2, default=str),
         "fields": dict(schema.get("properties") or {}) if isinstance(schema, Mapping) else {},
@@ -135,14 +135,14 @@ def _step(
     tools = [tool for agent in picked.get("agents", ()) for tool in agent["tools"]]
     return {
         "id": shown_line(step["id"]),
-        "text": shown_text(step["text"]),
-        "depends_on": [shown_line(one) for one in step["depends_on"]],
+        "text": _text(step.get("text")),
+        "depends_on": _lines(step.get("depends_on")),
         "status": status,
         "wave": step["wave"],
         "usage": usage,
         "attempts": result.get("attempts", 0),
-        "result": shown_text(result.get("result", "")),
-        "error": shown_text(result.get("error", "")),
+        "result": _text(result.get("result")),
+        "error": _text(result.get("error")),
         "seconds": sum(call["seconds"] for call in calls),
         "calls": calls,
         "picked": [
@@ -150,7 +150,7 @@ def _step(
                 "tool": visible.link(tool["id"]),
                 "why": shown_text(_why(tool, place=n)),
                 "score": tool["score"],
-                "via": [shown_line(one) for one in tool["via"][:-1]],
+                "via": _lines(tool["via"][:-1]),
             }
             for n, tool in enumerate(tools)
         ],
@@ -179,8 +179,8 @@ def _call(visible: VisibleCatalog, call: Mapping[str, Any]) -> Json:
     return {
         "tool": visible.link(call["tool"]),
         "args": shown_text(json.dumps(call["args"], ensure_ascii=False, indent=2, default=str)),
-        "answer": shown_text(call.get("output", "")),
-        "error": shown_text(call.get("error", "")),
+        "answer": _text(call.get("output")),
+        "error": _text(call.get("error")),
         "kind": call.get("kind", ""),
         "effect": call.get("effect", ""),
         "seconds": round(call.get("seconds", 0.0), 3),
@@ -192,8 +192,17 @@ def _call(visible: VisibleCatalog, call: Mapping[str, Any]) -> Json:
 
 def _revision(one: Mapping[str, Any]) -> Json:
     """A change of the plan, or one that was refused."""
-    lists = {name: [shown_line(step) for step in one[name]] for name in ("added", "changed", "dropped")}
-    return {"wave": one["wave"], **lists, "reason": shown_text(one["reason"]), "refused": one.get("refused", False)}
+    changes = {name: _lines(one.get(name)) for name in ("added", "changed", "dropped")}
+    known = {"wave": one.get("wave", 0), "reason": _text(one.get("reason")), "refused": one.get("refused", False)}
+    return {**known, **changes}
+
+
+def _text(value: Any) -> str:
+    return shown_text(str(value or ""))
+
+
+def _lines(values: Any) -> list[str]:
+    return [shown_line(str(one)) for one in values or ()]
 
 
 def _answer(messages: Sequence[Any]) -> str:
