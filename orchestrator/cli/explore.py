@@ -32,14 +32,6 @@ if TYPE_CHECKING:
 )
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
 @click.option("--user", default="", metavar="NAME", help="Show only what the policy grants this user.")
-@click.option(
-    "--report",
-    "reports",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Report of `callsheet eval --json` to show as tables; repeatable.",
-)
 @run_options
 @click.option(
     "--dependencies",
@@ -53,7 +45,6 @@ def explore(
     options: CatalogOptions,
     port: int,
     user: str,
-    reports: tuple[Path, ...],
     model: str | None,
     prices: Path | None,
     approve: str,
@@ -68,20 +59,19 @@ def explore(
 
     \b
     Example:
-      callsheet explore --catalog mcp.json --report report.json
+      callsheet explore --catalog mcp.json
     """
     from callsheet.agents import ToolRegistry, read_prices
     from callsheet.graphs.dependencies import ObservationLog
     from callsheet.orchestrator.run.process.process_state import Served
     from callsheet.orchestrator.run.threads import Threads
     from callsheet.orchestrator.server import Site, create_explorer
-    from callsheet.orchestrator.server.explorer.evaluations import read_reports
     from callsheet.orchestrator.server.listener import LOOPBACK, listening, serve
-    from callsheet.orchestrator.server.runs.local_runs import LocalRunner, LocalRuns
+    from callsheet.orchestrator.server.runs.local_runs import LocalRunner
     from callsheet.orchestrator.supervisor import create_supervisor
 
     check_model(model)
-    shown, priced = read_reports(reports), read_prices(prices)
+    priced = read_prices(prices)
     options = replace(options, catalogs=_with_decisions(options.catalogs, decisions))
     with listening(port) as listener:
         loaded = options.open()
@@ -96,9 +86,7 @@ def explore(
         threads.sweep()
         app = create_explorer(
             Site(lambda: served, priced),
-            reports=lambda: shown,
-            runs=LocalRuns(threads),
-            runner=LocalRunner(workflow, threads, registry, retriever.user),
+            runs=LocalRunner(workflow, threads, registry, retriever.user),
             key=key,
             user=retriever.user,
             hosts=Environment().hosts,

@@ -64,13 +64,6 @@ if TYPE_CHECKING:
 )
 @click.option("--issuer", metavar="URL", help="Authorization server whose tokens are accepted over HTTP.")
 @approve_option
-@click.option(
-    "--direct",
-    default=0,
-    show_default=True,
-    type=click.IntRange(0, 50),
-    help="Also show this many tools of the last searches as tools of their own.",
-)
 @click.option("--ask", is_flag=True, help="Also serve `ask`: a whole request to the supervisor.")
 @click.option(
     "--model",
@@ -89,7 +82,6 @@ def mcp(
     tokens: Path | None,
     issuer: str | None,
     approve: str,
-    direct: int,
     model: str | None,
     *,
     http: bool,
@@ -129,10 +121,10 @@ def mcp(
     options.follow_shared_store(registry)
     asked = serving.supervisor_tool(loaded, retriever, registry, model, policy) if ask else None
     identify = serving.http_client if http else serving.one_client()
-    served = GatewayServer(gateway, identify, direct=direct, ask=asked)
+    served = GatewayServer(gateway, identify, ask=asked)
     try:
         if options.as_json:
-            click.echo(listing_of(served.server.instructions, served.tools()))
+            click.echo(listing_of(served.server.instructions, served.tools))
         elif http:
             _serve_http(served, verifier, host, port, url, issuer)
         else:
