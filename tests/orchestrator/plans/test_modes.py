@@ -57,6 +57,13 @@ def test_what_a_mode_costs(office: Any, planning: str, request_text: str, mode: 
     assert {step: spent["calls"] for step, spent in usage["by_step"].items()} == dict.fromkeys(state["results"], 2)
 
 
+@pytest.mark.parametrize("weak", [False, True])
+def test_the_single_step_of_a_weak_model_is_the_whole_request(office: Any, *, weak: bool) -> None:
+    model = DecidingModel(plan=lambda _: {"steps": [{"id": "1", "text": ONE}]}, work=work)
+    state = office(model, planning="once", weak_model=weak).ask(FOUR)
+    assert [step["text"] for step in state["plan"]["steps"]] == [FOUR if weak else ONE]
+
+
 def test_the_planner_is_shown_what_the_catalog_offers(office: Any) -> None:
     model = DecidingModel(plan=plan, work=work)
     office(model, planning="once").ask(FOUR)

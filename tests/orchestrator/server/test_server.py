@@ -47,7 +47,7 @@ async def test_serves_the_graphs_with_their_schemas(client: Any) -> None:
 async def test_draws_the_graph_down_to_the_workers_model_and_tools(client: Any) -> None:
     drawn = await client.assistants.get_graph("supervisor", xray=True)
     nodes = {node["id"] for node in drawn["nodes"]}
-    assert {"plan", "dispatch", "step:retrieve", "step:work:model", "step:work:tools", "answer"} <= nodes
+    assert {"plan", "dispatch", "retriever", "worker:agent:model", "worker:agent:tools", "answer"} <= nodes
 
 
 async def test_a_thread_is_a_conversation(client: Any) -> None:
@@ -90,7 +90,7 @@ async def test_streams_in_every_mode(client: Any) -> None:
         said = [json.dumps(part.data) for part in parts]
         assert any('"step_id": "1"' in text for text in said), mode
         assert any('"step_id": "2"' in text for text in said), mode
-        assert any("|step:" in part.event for part in parts) or mode in ("messages", "events"), mode
+        assert any("|worker:" in part.event for part in parts) or mode in ("messages", "events"), mode
 
 
 async def test_two_calls_that_wait_for_approval_are_answered_by_id(client: Any, folder: Path) -> None:
