@@ -40,7 +40,7 @@ from request_judgement import FIXTURE, Judgement, Outcome, Record, Verdict, coun
 if TYPE_CHECKING:
     from callsheet.agents import ToolRegistry
     from callsheet.graphs import Loaded
-    from callsheet.orchestrator.cli.thread_run import RunResult
+    from callsheet.orchestrator.cli.ask import RunResult
     from callsheet.orchestrator.run.threads import Threads
 
 ROOT = Path(__file__).parents[3]
@@ -79,7 +79,7 @@ class Demo:
         from langgraph.types import Command
 
         from callsheet.orchestrator.cli.approval_prompt import approve_all
-        from callsheet.orchestrator.cli.thread_run import run
+        from callsheet.orchestrator.cli.ask import run
 
         given: Any = {"messages": [{"role": "user", "content": request}]}
         ran = await run(workflow, self.threads, thread, given, lambda _: None)
