@@ -23,6 +23,7 @@ _DECISIVE = frozenset(
     "UV_INDEX UV_INDEX_URL UV_DEFAULT_INDEX PIP_INDEX_URL NPM_CONFIG_REGISTRY".split()
 )
 _COMMANDS, _FOLDERS, _SPECIFICATIONS = "start these commands", "read these folders", "read these specifications"
+_TOOLKITS = "import these toolkits"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,8 @@ class Start:
 
     Attributes:
         agent: Name of the server.
-        line: The command line, the address, or the folder of documents to read, with variables not expanded.
+        line: The command line, the class of a toolkit with its arguments, the address, or the folder of documents to
+            read, with variables not expanded.
         folder: Working folder of the command; empty for an address.
         names: Names of the environment variables or headers, without values; variables that select the program, such
             as ``PYTHONPATH``, have their values.
@@ -156,10 +158,12 @@ def _start(name: str, server: ServerConfig) -> Start:
         line, folder, values = server.url or "", "", dict(server.headers)
     else:
         line, values = shlex.join((server.command, *server.args)), server.env
+        does = _TOOLKITS if server.transport == "toolkit" else _COMMANDS
         folder = server.cwd if server.cwd and "${" in server.cwd else str(Path(server.cwd or os.curdir).absolute())
     names = tuple(f"{key}={values[key]}" if key.upper() in _DECISIVE else key for key in sorted(values))
     grants = _grants(server)
-    digest = hashlib.sha256(json.dumps([line, folder, names, grants]).encode()).hexdigest()
+    all_of_it = [line, folder, names, grants, *([does] if does == _TOOLKITS else [])]
+    digest = hashlib.sha256(json.dumps(all_of_it).encode()).hexdigest()
     return Start(name, line, folder, names, grants, digest, does)
 
 

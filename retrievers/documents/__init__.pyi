@@ -3,7 +3,6 @@ from .document_index import DocumentIndex as DocumentIndex, Indexed as Indexed
 from .document_reading import (
     LOADERS as LOADERS,
     DocumentError as DocumentError,
-    Loader as Loader,
     documents_in as documents_in,
     overview_of as overview_of,
 )

@@ -21,15 +21,21 @@ from callsheet.graphs.text.sanitizing import clean
 from callsheet.retrievers.documents.chunk_store import Change, Chunk, Lexicon, TextStore
 from callsheet.retrievers.documents.document_reading import (
     LOADERS,
+    READER,
     DocumentError,
     Found,
-    Loader,
-    Reader,
     digest_of,
     documents_in,
     existing_folder,
 )
-from callsheet.retrievers.documents.document_text import CHUNK_TOKENS, Block, Passage, content_words, passages_of
+from callsheet.retrievers.documents.document_text import (
+    CHUNK_TOKENS,
+    HAS_SENTENCEX,
+    Block,
+    Passage,
+    content_words,
+    passages_of,
+)
 from callsheet.retrievers.index.embedding import EMBEDDED, Embedder, embedder_name, embedder_of, encode, encode_spans
 from callsheet.retrievers.index.node_texts import Progress
 from callsheet.retrievers.index.rows import IN_MEMORY, Matrix, default_place, exclusive, is_url, rows_of
@@ -258,7 +264,7 @@ def _digests(chunks: Iterable[Chunk]) -> Iterator[tuple[str, str]]:
             yield row, digest
 
 
-RECIPE = "d3"
+RECIPE = "d3" if HAS_SENTENCEX else "d3-plain"
 
 Stage = Callable[[str, int, int], None]
 """Called with the activity (``reading`` files, ``embedding`` digests), the number finished and the number of all."""
@@ -293,7 +299,8 @@ class DocumentIndex:
         embeddings: An embedder, ``minilm``, or ``provider:model``.
         index: A folder or the address of ``chroma run`` for the vectors, or ``:memory:``; the user's cache by default.
             The texts lie beside the vectors, or in the user's cache where those are on a server.
-        loaders: What reads which ending of a file's name; ``LOADERS`` by default.
+        loaders: Further endings of names, each with the import path of a LangChain document loader, which takes the
+            file's path alone and is run within the same limits.
         chunk_tokens: Estimated tokens of a chunk.
 
     Attributes:
@@ -313,11 +320,11 @@ class DocumentIndex:
         *,
         embeddings: str | Embedder = EMBEDDED,
         index: str | Path | None = None,
-        loaders: Mapping[str, Loader] | None = None,
+        loaders: Mapping[str, str] | None = None,
         chunk_tokens: int = CHUNK_TOKENS,
     ) -> None:
         self.folder = existing_folder(Path(folder))
-        self._loaders = {kind.lower(): loader for kind, loader in (LOADERS if loaders is None else loaders).items()}
+        self._loaders = {**LOADERS, **{kind.lower(): loader for kind, loader in (loaders or {}).items()}}
         if chunk_tokens < 1:
             raise SettingsError(f"chunk_tokens must be at least 1, not {chunk_tokens}")
         self._chunk_tokens = chunk_tokens
@@ -366,12 +373,11 @@ class DocumentIndex:
 
     def _put(self, change: Change, new: list[Found], report: Stage) -> list[Problem]:
         problems = []
-        with Reader() as reader:
-            for done, document in enumerate(new):
-                report("reading", done, len(new))
-                loader = self._loaders[document.path.suffix.lower()]
-                problem = put_document(change, document, loader, tokens=self._chunk_tokens, reader=reader)
-                problems += [problem] if problem else []
+        for done, document in enumerate(new):
+            report("reading", done, len(new))
+            loader = self._loaders[document.path.suffix.lower()]
+            problem = _put_document(change, document, loader, tokens=self._chunk_tokens)
+            problems += [problem] if problem else []
         return problems
 
     def similar(self, query: str, also: Collection[str] = ()) -> Similar:
@@ -407,7 +413,7 @@ class _ChangedError(Exception):
     """A file changed during reading; its argument is the new digest."""
 
 
-def put_document(change: Change, document: Found, loader: Loader, *, tokens: int, reader: Reader) -> Problem | None:
+def _put_document(change: Change, document: Found, loader: str, *, tokens: int) -> Problem | None:
     """Reads a document into the store and returns its problem, if it has one.
 
     An unreadable document is removed from the store. A document that changes during reading is read once more; if it
@@ -415,7 +421,7 @@ def put_document(change: Change, document: Found, loader: Loader, *, tokens: int
     """
     digest = document.digest
     for _ in range(2):
-        passages = _passages(document.path, digest, reader.blocks(loader, document.path), tokens)
+        passages = _passages(document.path, digest, READER.blocks(loader, document.path), tokens)
         try:
             count = change.put(document.name, digest, passages)
         except _ChangedError as changed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from itertools import accumulate
 
 from callsheet.graphs.text.sanitizing import clean, normalized
@@ -17,6 +18,9 @@ _SUSPICIOUS = 400
 _PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*|\n(?=#{1,6}[^\S\n])|(?m:^#{1,6}[^\S\n][^\n]*\n\s*)")
 """Ends of paragraphs: blank lines, and the lines of Markdown's headings."""
 _PAIRED = str.maketrans(dict.fromkeys("\"'()[]{}«»“”„‘’‹›「」『』（）【】•·▪●■◦‣", " "))
+HAS_SENTENCEX = find_spec("sentencex") is not None
+"""Whether the extra ``documents`` tells where sentences end; without it, full stops do."""
+_FULL_STOP = re.compile(r".+?(?:[.!?…]+[\"')\]»”’]*\s+|[。！？।؟]+[」』”’）]*\s*|\Z)", re.DOTALL)
 _BREAKABLE = re.compile(r".*(?:[;,:；，、。]\s*|\s)", re.DOTALL)
 
 
@@ -128,11 +132,14 @@ def _split(text: str) -> list[str]:
 
 
 def _segmented(text: str, model: str) -> Iterator[str]:
-    """A text cut where the library cuts ``model``, a text of the same length; its English supports other scripts."""
-    from sentencex import segment  # pyright: ignore[reportAttributeAccessIssue] (compiled, without stubs)
+    """A text cut where ``model``, a text of the same length, is cut; the library's English supports other scripts."""
+    parts: Iterable[str] = _FULL_STOP.findall(model)
+    if HAS_SENTENCEX:
+        from sentencex import segment  # pyright: ignore[reportAttributeAccessIssue] (compiled, without stubs)
 
+        parts = segment("en", clean(model))
     start = 0
-    for part in segment("en", clean(model)):
+    for part in parts:
         yield text[start : start + len(part)]
         start += len(part)
 
