@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.bootstrap import Bootstrap, cell, short
+from benchmarks.sets.names import first_line, names, titles_of
 from benchmarks.sets.reading import BEARING, Collected, hotpotqa, medical
 from callsheet.retrievers.documents import (
     DocumentIndex,
@@ -25,12 +26,10 @@ from callsheet.retrievers.documents import (
     content_words,
     estimated_tokens,
     keyword_search,
-    names,
     search_and_read,
     semantic_search,
 )
-from callsheet.retrievers.documents.chunk_store import rarity
-from callsheet.retrievers.documents.document_text import first_line, plain
+from callsheet.retrievers.documents.document_text import plain, rarity
 
 Scores = NDArray[np.floating[Any]]
 _COUNTED = 2
@@ -49,10 +48,12 @@ class Words:
         chunks, occurrences = len(index.lexicon.ids), index.lexicon.occurrences(self.keys)
         self.held: Scores = np.zeros((chunks, len(self.keys)), np.float32)
         self.title: Scores = np.zeros((chunks, len(self.keys)), np.float32)
+        titles = titles_of(index)
         for column, key in enumerate(self.keys):
             places = occurrences[key]
             self.held[places.rows, column] = np.minimum(places.counts, _COUNTED) / _COUNTED
-            self.title[places.rows, column] = places.titles
+            for row in places.rows:
+                self.title[row, column] = len(key) / max(len(titles[row]), 1) if key in titles[row] else 0.0
         rarities = [rarity(len(occurrences[key].rows), chunks) for key in self.keys]
         self.rarity = np.array(rarities, np.float32)
 

@@ -59,7 +59,7 @@ def medical(data: Path) -> Iterator[Collected]:
     text = json.loads((folder / "medical.json").read_text(encoding="utf-8"))[0]["context"]
     asked = json.loads((folder / "medical_questions.json").read_text(encoding="utf-8"))
     with _indexed({"medical.txt": text[:_PART]}) as (index, vectors):
-        texts = {chunk.id: chunk.text for chunk in index.lexicon.chunks()}
+        texts = dict(zip(index.lexicon.ids, index.lexicon.texts(), strict=True))
         found = [(one["question"], answer_words(one["question"], one["answer"])) for one in asked]
         questions = [_worded(question, words, texts) for question, words in found if len(words) >= _LEAST_WORDS]
         borne = [question for question in questions if question.complete(texts)]

@@ -1,4 +1,3 @@
-from .chunk_store import Chunk as Chunk
 from .document_index import DocumentIndex as DocumentIndex, Indexed as Indexed
 from .document_reading import (
     LOADERS as LOADERS,
@@ -8,10 +7,10 @@ from .document_reading import (
 )
 from .document_text import (
     Block as Block,
+    Chunk as Chunk,
     Passage as Passage,
     content_words as content_words,
     estimated_tokens as estimated_tokens,
-    names as names,
     passages_of as passages_of,
     sentences_of as sentences_of,
 )

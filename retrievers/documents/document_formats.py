@@ -2,7 +2,7 @@
 
 As a process it is run by path, and imports nothing of ours, so that it starts quickly. It reads a line of JSON for each
 file, ``{"loader", "path", "seconds", "most", "largest"}``, and writes lines: ``{"text", "page"}`` for each part of the
-text, at last ``{"end": null}``, ``{"missing": message}`` or ``{"wrong": message}``.
+text, at last ``{"end": null}``, ``{"missing": loader}`` or ``{"wrong": message}``.
 """
 
 from __future__ import annotations
@@ -152,7 +152,8 @@ def _answers(order: Mapping[str, Any], memory: int) -> Iterator[dict[str, Any]]:
     except FormatError as error:
         yield {"wrong": str(error)}
     except ImportError as error:
-        yield {"missing": str(error)}
+        wrong = {"wrong": f"{loader} needs a package that is not installed: {error}"}
+        yield {"missing": loader} if loader in FORMATS else wrong
     except Exception as error:  # noqa: BLE001 a library that reads files of others may raise anything
         why = error.__cause__ or error  # some loaders wrap it
         yield {"wrong": f"not a readable {loader} file: {type(why).__name__}: {str(why)[:300]}"}

@@ -14,9 +14,8 @@ import threading
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, NamedTuple, cast
 
 from callsheet.graphs import CallsheetError, CatalogError, Problem
 from callsheet.graphs.text.regex import linear
@@ -25,8 +24,7 @@ from callsheet.retrievers.documents import document_formats
 from callsheet.retrievers.documents.document_text import Block, content_words
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """A file that is a document by its name, which is its path relative to the folder, with ``/``."""
 
     name: str
@@ -34,8 +32,7 @@ class Found:
     digest: str
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(NamedTuple):
     """The documents of a folder by name, without duplicates of content, and the files left out, with reasons."""
 
     documents: tuple[Found, ...]
@@ -52,33 +49,32 @@ def documents_in(folder: Path, kinds: Collection[str]) -> Listing:
         CatalogError: There is no such folder.
     """
     root = existing_folder(folder)
-    documents: list[Found] = []
+    documents: dict[str, Found] = {}
     problems: list[Problem] = []
-    holder: dict[str, str] = {}
     others: Counter[str] = Counter()
     for path in _files(root):
         name = clean(path.relative_to(root).as_posix())
         if path.suffix.lower() not in kinds:
             others[one_line(path.suffix.lower()) or "no ending"] += 1
             continue
-        if (why := _unfit(path, root)) is not None:
-            problems.append(Problem(one_line(name), *why))
-            continue
         try:
-            digest = digest_of(path)
+            why = _unfit(path, root)
+            digest = "" if why else digest_of(path)
         except OSError as error:
-            problems.append(Problem(name, "unreadable", f"cannot be read: {error.strerror}"))
-            continue
-        if digest in holder:
-            problems.append(Problem(name, "duplicate", f"has the content of {holder[digest]}, which is indexed"))
-            continue
-        holder[digest] = name
-        documents.append(Found(name, path, digest))
+            why = "unreadable", f"cannot be read: {error.strerror}"
+        except RuntimeError:  # Python 3.11 and 3.12
+            why = "link", "is a link that leads to itself"
+        if why is None and digest in documents:
+            why = "duplicate", f"has the content of {documents[digest].name}, which is indexed"
+        if why is None:
+            documents[digest] = Found(name, path, digest)
+        else:
+            problems.append(Problem(one_line(name), *why))
     if others:
         counts = ", ".join(f"{count} {kind}" for kind, count in sorted(others.items()))
         message = f"not read: {counts}; kinds that are: {' '.join(sorted(kinds))}"
         problems.append(Problem("(other files)", "kind", message))
-    return Listing(tuple(documents), tuple(problems))
+    return Listing(tuple(documents.values()), tuple(problems))
 
 
 def existing_folder(folder: Path) -> Path:
@@ -114,18 +110,11 @@ def _unfit(path: Path, root: Path) -> tuple[str, str] | None:
         return "unreadable", "its name is not UTF-8: rename it"
     if "\n" in (name := path.relative_to(root).as_posix()) or hidden_in(name):
         return "unreadable", "its name holds characters that are not seen, or the end of a line: rename it"
-    try:
-        if path.is_symlink() and not path.resolve().is_relative_to(root):
-            return "link", "is a link that leads out of the folder: copy the file"
-        if not path.is_file():
-            return "unreadable", "is not a regular file"
-        if path.stat().st_size == 0:
-            return "empty", "is empty"
-    except OSError as error:
-        return "unreadable", f"cannot be read: {error.strerror}"
-    except RuntimeError:  # Python 3.11 and 3.12
-        return "link", "is a link that leads to itself"
-    return None
+    if path.is_symlink() and not path.resolve().is_relative_to(root):
+        return "link", "is a link that leads out of the folder: copy the file"
+    if not path.is_file():
+        return "unreadable", "is not a regular file"
+    return ("empty", "is empty") if path.stat().st_size == 0 else None
 
 
 class DocumentError(CallsheetError, ValueError):
@@ -208,14 +197,17 @@ class Reader:
             with suppress(BrokenPipeError):  # the process has ended; so has its output
                 orders.write(json.dumps({**order, "largest": self._largest}) + "\n")
                 orders.flush()
-            for answer in map(json.loads, answers):
+            for line in answers:
+                if not line.endswith("\n"):  # it ended in the middle of an answer
+                    break
+                answer = json.loads(line)
                 if "text" in answer:
                     yield Block(answer["text"], answer["page"])
                     continue
                 ended = True
                 if "missing" in answer:
-                    needed = "needs the extra documents, which is not installed: pip install 'callsheet[documents]'"
-                    raise ImportError(f"to read it {needed} ({answer['missing']})")
+                    cure = "which is not installed: pip install 'callsheet[documents]'"
+                    raise ImportError(f"to read this {loader} file needs the extra documents, {cure}")
                 if "wrong" in answer:
                     raise DocumentError(answer["wrong"])
                 return
@@ -250,8 +242,7 @@ _HEAD, _DOCUMENTS = 20_000, 200  # characters to read of a document, and number 
 _HEADINGS = linear(r"(?m)^#{1,3}\s+(.{2,80}?)\s*#*$")
 
 
-@dataclass(frozen=True, slots=True)
-class Overview:
+class Overview(NamedTuple):
     """The subject of a folder: headings or names of its documents, and the words in most paragraphs of text files."""
 
     topics: str

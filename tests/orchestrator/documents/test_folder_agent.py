@@ -214,7 +214,7 @@ def test_several_may_wait_for_one_indexing(config: Callable[..., Path], tmp_path
     for thread in threads:
         thread.join()
     assert troubles == []
-    assert library.index(folder).lexicon.chunks()
+    assert library.index(folder).lexicon.ids
 
 
 async def test_a_tool_call_outside_of_a_graph_has_no_lower_limit_of_loops(tmp_path: Path) -> None:
