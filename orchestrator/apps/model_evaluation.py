@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from callsheet.agents import Call, Usage
 from callsheet.agents.calls.token_usage import Price
 from callsheet.graphs import SettingsError
-from callsheet.graphs.storage.local_files import cure_of, private_folder, replace_text
+from callsheet.graphs.storage import cure_of, private_folder, replace_bytes
 from callsheet.orchestrator.apps.evaluation_arms import Arm, Attempt
 from callsheet.retrievers import LabelledQuery
 from callsheet.retrievers.evaluation.evaluator import bootstrap_interval
@@ -265,6 +265,6 @@ async def evaluate_arms(
 def _store(file: Path, attempt: Attempt) -> None:
     try:
         private_folder(file.parent)
-        replace_text(file, attempt.model_dump_json())
+        replace_bytes(file, attempt.model_dump_json().encode())
     except OSError as error:
         raise SettingsError(f"the attempt cannot be stored in {file}: {error.strerror}: {cure_of(error)}") from error

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.graphs import SettingsError
-from callsheet.graphs.storage.local_files import cache_folder
+from callsheet.graphs.storage import cache_folder
 from callsheet.orchestrator.cli.shared_options import progress_bar
 
 if TYPE_CHECKING:

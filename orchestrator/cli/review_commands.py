@@ -259,9 +259,9 @@ def _check_form(name: str, options: Mapping[str, object], *, as_json: bool) -> N
 
 
 def _save(file: Path, document: str) -> None:
-    from callsheet.graphs.storage import replace_text
+    from callsheet.graphs.storage import replace_bytes
 
     try:
-        replace_text(file, document.encode("utf-8", "replace").decode("utf-8"), mode=0o666)
+        replace_bytes(file, document.encode("utf-8", "replace"), mode=0o666)
     except OSError as error:
         raise click.BadParameter(f"{file} cannot be written: {error.strerror}", param_hint="--output") from error
