@@ -38,7 +38,7 @@ from callsheet.agents.safety.arguments import fit_of
 from callsheet.agents.servers.in_process import InProcess
 from callsheet.agents.work.equipment import calls_of
 from callsheet.graphs import Loaded, SettingsError, Tool
-from callsheet.graphs.storage.local_files import cure_of, private_folder, replace_text
+from callsheet.graphs.storage import cure_of, private_folder, replace_bytes
 from callsheet.orchestrator.run.settings import Planning, Settings
 from callsheet.orchestrator.supervisor import create_supervisor
 from callsheet.retrievers import AgentGraphRetriever, LabelledQuery
@@ -469,6 +469,6 @@ async def evaluate_arms(
 def _store(file: Path, attempt: Attempt) -> None:
     try:
         private_folder(file.parent)
-        replace_text(file, attempt.model_dump_json())
+        replace_bytes(file, attempt.model_dump_json().encode())
     except OSError as error:
         raise SettingsError(f"the attempt cannot be stored in {file}: {error.strerror}: {cure_of(error)}") from error

@@ -117,7 +117,7 @@ def _of_model(
 ) -> int:
     from callsheet.agents import chat_model
     from callsheet.agents.calls.token_usage import price_of
-    from callsheet.graphs.storage.local_files import cache_folder
+    from callsheet.graphs.storage import cache_folder
     from callsheet.orchestrator.apps.model_evaluation import (
         DEFAULT_ARMS,
         Arms,

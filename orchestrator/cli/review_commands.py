@@ -227,9 +227,9 @@ def _document(form: str, catalog: Catalog, taxonomy: Sequence[Capability] | None
 
 
 def _save(file: Path, document: str) -> None:
-    from callsheet.graphs.storage import replace_text
+    from callsheet.graphs.storage import replace_bytes
 
     try:
-        replace_text(file, document.encode("utf-8", "replace").decode("utf-8"), mode=0o666)
+        replace_bytes(file, document.encode("utf-8", "replace"), mode=0o666)
     except OSError as error:
         raise click.BadParameter(f"{file} cannot be written: {error.strerror}", param_hint="--output") from error
