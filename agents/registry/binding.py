@@ -15,7 +15,7 @@ from typing import Any
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import StructuredTool, ToolException
 
-from callsheet.agents.calls.background_loop import LOOP
+from callsheet.agents.calls.call_context import LOOP
 from callsheet.agents.calls.tool_result import Outcome
 from callsheet.graphs.catalog.model import Tool
 from callsheet.graphs.text.json_schema import inlined, shown_schema

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from typing import Any
 from urllib.parse import unquote
 
-from callsheet.agents.calls.call_context import USER, Permit, for_user
+from callsheet.agents.calls.call_context import USER, Permit, within
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.tool_result import Outcome, failed
 from callsheet.agents.registry.assurance import Assurance, assurance_of
@@ -268,7 +268,7 @@ class ToolRegistry:
                 outcome = failed(tool.agent, tool.name, "refused", why)
             elif isinstance(connection, ServerConfig):
                 how: Any = {"repeatable": repeatable, "permit": permit, "reads": self._reads}
-                with for_user(user.id if user else ""):
+                with within(USER, user.id if user else ""):
                     outcome = await self.pool.call(run_id, tool.agent, connection, tool.name, arguments, **how)
             else:
                 own: Any = connection.tools.get(tool.name) if isinstance(connection, InProcess) else None

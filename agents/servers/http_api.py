@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, urljoin, urlsplit
 
-from callsheet.agents.calls.background_loop import LOOP
-from callsheet.agents.calls.call_context import Progress
+from callsheet.agents.calls.call_context import LOOP, Progress
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import named_in, of_server, origin
@@ -46,8 +45,7 @@ from callsheet.graphs.catalog.formats.openapi_operations import (
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address
 from callsheet.graphs.catalog.loaded import SourceCatalog, joined
 from callsheet.graphs.storage import cache_folder, private_folder, replace_bytes
-from callsheet.graphs.trust.pin_book import PinBook
-from callsheet.graphs.trust.pins import Listed
+from callsheet.graphs.trust.pins import Listed, PinBook
 
 if TYPE_CHECKING:
     import httpx2

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from time import monotonic
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any, NotRequired, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, ToolMessage, convert_to_messages
@@ -32,8 +32,10 @@ from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.token_usage import Usage
 from callsheet.agents.calls.tool_result import Fault, Keep, Outcome, capped, failed, text_of
 from callsheet.graphs.catalog.errors import CatalogError
+from callsheet.graphs.catalog.formats.server_config import ServerOptions
 from callsheet.graphs.text.sanitizing import clean
 
+_T = TypeVar("_T")
 _CALL_ID = "callsheet"
 _COMMAND = "it returned a Command for the workflow that calls it, which Callsheet does not carry out: return a result"
 CALL_LIMITS: ContextVar[Limits | None] = ContextVar("callsheet_limits", default=None)
@@ -65,9 +67,10 @@ def tool_model(model: BaseChatModel | None) -> Iterator[ToolModel]:
 
 @dataclass(frozen=True, slots=True)
 class InProcess:
-    """A connection to tools of this process."""
+    """A connection to tools of this process, with what the user's catalog sets for them."""
 
     tools: Mapping[str, BaseTool]
+    options: ServerOptions = field(default_factory=ServerOptions)
 
 
 async def call(
@@ -96,7 +99,7 @@ async def call(
                 outcome = await asyncio.to_thread(_outcome, agent_id, tool, answer, limits, keep)
             else:
                 outcome = await asyncio.wrap_future(
-                    _in_thread(lambda: _outcome(agent_id, tool, tool.invoke(request), limits, keep))
+                    in_thread(lambda: _outcome(agent_id, tool, tool.invoke(request), limits, keep))
                 )
     except Exception as error:  # noqa: BLE001 (a tool may raise anything; it becomes data)
         outcome = _late(agent_id, tool, limits) if scope.expired() else _raised(agent_id, tool, error)
@@ -105,9 +108,9 @@ async def call(
     return replace(outcome, seconds=monotonic() - began)
 
 
-def _in_thread(work: Callable[[], Outcome]) -> Future[Outcome]:
+def in_thread(work: Callable[[], _T]) -> Future[_T]:
     """Runs work in a daemon thread, so that a hung tool does not block the exit."""
-    future: Future[Outcome] = Future()
+    future: Future[_T] = Future()
     future.set_running_or_notify_cancel()
     context = contextvars.copy_context()
 

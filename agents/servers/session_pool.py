@@ -21,8 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakSet
 
-from callsheet.agents.calls.background_loop import LOOP
-from callsheet.agents.calls.call_context import CallRequest, Permit, ask_of_caller, progress_of_caller
+from callsheet.agents.calls.call_context import LOOP, CallRequest, Permit, ask_of_caller, progress_of_caller
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.tool_result import Fault, KeptResults, Kind, Outcome, failed, outcome_of
 from callsheet.agents.servers.catalogs.listings import Listing, read_outcome, read_request
@@ -393,8 +392,7 @@ class SessionPool:
             result = await session.ask(method, params, limits.call, request.progress, request.ask)
         except Fault as fault:
             effect = fault.effect if sent else "none"
-            lacks = fault.kind == "sign_in" and request.server.callsheet.sign_in is None
-            hint = page_hint(agent_id) if lacks else ""
+            hint = page_hint(agent_id) if fault.kind == "sign_in" else ""
             # A server that crashed, or one that restarted and lost the session.
             again = fault.kind == "crash" and (effect == "none" or request.repeatable)
             return failed(agent_id, tool, fault.kind, f"{fault}{hint}", effect), again

@@ -26,7 +26,7 @@ from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.mcp_format import Entries, Problem, agent_from_listing
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Agent
-from callsheet.graphs.storage import LocalFile, StoredFile, cache_file
+from callsheet.graphs.storage import StoredFile, cache_file, file_named
 from callsheet.graphs.text.sanitizing import clean, one_line, shown
 from callsheet.graphs.trust.pins import suspect
 
@@ -119,7 +119,7 @@ class LastListings:
         """One file per server entry, so that a new command does not inherit the answer of another one."""
         reached = [agent_id, server.transport, server.command, *server.args, server.cwd, server.url, server.openapi]
         name = f"{hashlib.sha256(json.dumps(reached).encode()).hexdigest()[:32]}.json"
-        return cache_file(f"listings/{name}") if self._folder is None else LocalFile(self._folder / name)
+        return cache_file(f"listings/{name}") if self._folder is None else file_named(self._folder / name)
 
 
 def _entry_digest(server: ServerConfig) -> str:

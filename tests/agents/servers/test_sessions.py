@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from callsheet.agents.calls.background_loop import LOOP
+from callsheet.agents.calls.call_context import LOOP
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.tool_result import Outcome
 from callsheet.agents.servers.session_pool import SessionPool, end_all
