@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 
-from callsheet.agents.no_model.wording import examples
+from callsheet.agents.no_model.no_model import examples
 from callsheet.graphs import Provenance
 from callsheet.graphs.text.sanitizing import counted
 from callsheet.orchestrator.server.explorer.node_details import neighbour

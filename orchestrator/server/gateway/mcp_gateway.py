@@ -23,7 +23,7 @@ from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, PromptsListChanged, ResourcesListChanged
 from pydantic import BaseModel, Field, ValidationError
 
-from callsheet.agents.calls.call_context import reporting_to
+from callsheet.agents.calls.call_context import PROGRESS, within
 from callsheet.agents.servers.catalogs.server_resources import PROMPT, RESOURCE, TEMPLATE
 from callsheet.graphs import CallsheetError, Catalog, Loaded, SettingsError
 from callsheet.graphs.text.sanitizing import counted, error_lines
@@ -232,7 +232,7 @@ class GatewayServer:
         Raises:
             SettingsError: The call needs approval, and nobody can be asked.
         """
-        with reporting_to(context.session.report_progress):
+        with within(PROGRESS, context.session.report_progress):
             if request.request_state:
                 given = (request.input_responses or {}).get(_APPROVAL)
                 answer = await self._answered(self._gateway.waiting(request.request_state, caller), given, caller)

@@ -12,10 +12,9 @@ from collections.abc import Collection
 from datetime import UTC, datetime
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx2
-import jwt
 from anyio import CapacityLimiter, to_thread
 from langchain_core.runnables import RunnableConfig
 from mcp.server.auth.middleware.auth_context import get_access_token
@@ -23,7 +22,7 @@ from mcp.server.auth.provider import AccessToken, TokenVerifier
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.context import ServerRequestContext
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import AnyHttpUrl, AwareDatetime, BaseModel, Field, TypeAdapter, ValidationError
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -43,6 +42,9 @@ from callsheet.orchestrator.server.page_requests import RefusedError
 from callsheet.orchestrator.server.request_guard import gate
 from callsheet.orchestrator.supervisor import create_supervisor
 from callsheet.retrievers import AgentGraphRetriever
+
+if TYPE_CHECKING:
+    import jwt
 
 PATH = "/mcp"
 _LOG = logging.getLogger("callsheet")
@@ -211,9 +213,17 @@ class IssuedTokens:
 
     Issuer (exactly as it names itself), audience (the address of this gateway), expiry and signature are checked. The
     user is the ``sub``; ``groups`` and the scopes are groups.
+
+    Raises:
+        SettingsError: The extra ``sign-in`` is not installed.
     """
 
     def __init__(self, issuer: str, audience: str) -> None:
+        try:
+            import cryptography  # noqa: F401
+            import jwt  # noqa: F401
+        except ImportError as error:
+            raise SettingsError("--issuer needs the extra sign-in: pip install 'callsheet[sign-in]'") from error
         self._issuer, self._audience = issuer, audience
         self._keys: jwt.PyJWKClient | None = None
         self._looking, self._failed = threading.Lock(), -_PAUSE
@@ -226,6 +236,8 @@ class IssuedTokens:
         return await to_thread.run_sync(self._verified, token, limiter=self._limiter)
 
     def _verified(self, token: str) -> AccessToken | None:
+        import jwt
+
         try:
             key = self._known_keys().get_signing_key_from_jwt(token)
             claims: dict[str, Any] = jwt.decode(
@@ -253,6 +265,8 @@ class IssuedTokens:
 
     def _known_keys(self) -> jwt.PyJWKClient:
         """The published keys; after a failure, they are not asked for again at once."""
+        import jwt
+
         with self._looking:
             if self._keys is None:
                 if time.monotonic() < self._failed + _PAUSE:

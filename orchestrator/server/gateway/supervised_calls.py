@@ -22,7 +22,7 @@ from typing_extensions import TypedDict
 
 from callsheet.agents import BoundTool, Supervision, supervised
 from callsheet.agents.approval.supervised_call import SupervisedCall
-from callsheet.agents.calls.call_context import PROGRESS, Progress, asked_by, reporting_to
+from callsheet.agents.calls.call_context import ASK, PROGRESS, Progress, within
 from callsheet.graphs import SettingsError, User, shown
 
 MOST_WAITING = 100
@@ -173,7 +173,7 @@ class QuestionRelay:
             asks: Whether the server may ask too.
         """
         running = _Running(agent, user, PROGRESS.get())
-        with reporting_to(running.report), asked_by(running.ask_for_server) if asks else nullcontext():
+        with within(PROGRESS, running.report), within(ASK, running.ask_for_server) if asks else nullcontext():
             running.task = asyncio.create_task(call(running.ask))
         return await self._next(running)
 

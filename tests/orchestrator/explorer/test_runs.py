@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage
 from starlette.testclient import TestClient
 
 from callsheet.graphs import Catalog, Loaded, Policy, SettingsError, User
-from callsheet.orchestrator.cli.thread_run import run
+from callsheet.orchestrator.cli.ask import run
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.threads import Threads, stream_in_thread
 from callsheet.orchestrator.server import Site

@@ -10,7 +10,7 @@ from langgraph.types import Interrupt
 from starlette.requests import Request
 
 from callsheet.agents import Price, Prices, Question
-from callsheet.agents.calls.questions import user_question
+from callsheet.agents.calls.plan import user_question
 from callsheet.orchestrator.server.runs.run_history import RunSnapshot, Thread
 
 CALL = {"agent": "units", "tool": "units/convert_length", "args": {"value": 3}, "output": "4.8 km", "error": ""}

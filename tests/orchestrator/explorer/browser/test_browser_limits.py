@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from benchmarks.sets.generated import generated_catalog, generated_queries
+from benchmarks.latency import generated_catalog, generated_queries
 from callsheet.graphs import Catalog
 from chromium import Browser
 from explored import explorer
