@@ -35,7 +35,7 @@ from callsheet.agents.approval.questions import given_values, input_answers, inp
 from callsheet.agents.calls.token_usage import usage_of
 from callsheet.agents.servers.in_process import tool_model
 from callsheet.agents.work.context import surroundings
-from callsheet.agents.work.weak_model import WEAK_TURNS
+from callsheet.agents.work.worker_agent import WEAK_TURNS
 from callsheet.graphs import CallsheetError, Catalog, SettingsError, shown
 from callsheet.orchestrator.run.run_context import RunConfiguration, caller
 from callsheet.orchestrator.run.run_metrics import count_result, measured

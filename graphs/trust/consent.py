@@ -23,6 +23,7 @@ _DECISIVE = frozenset(
     "UV_INDEX UV_INDEX_URL UV_DEFAULT_INDEX PIP_INDEX_URL NPM_CONFIG_REGISTRY".split()
 )
 _COMMANDS, _FOLDERS, _SPECIFICATIONS = "start these commands", "read these folders", "read these specifications"
+_TOOLKITS = "import these toolkits"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,8 @@ class Start:
 
     Attributes:
         agent: Name of the server.
-        line: The command line, the address, or the folder of documents to read, with variables not expanded.
+        line: The command line, the class of a toolkit with its arguments, the address, or the folder of documents to
+            read, with variables not expanded.
         folder: Working folder of the command; empty for an address.
         names: Names of the environment variables or headers, without values; variables that select the program, such
             as ``PYTHONPATH``, have their values.
@@ -49,7 +51,8 @@ class Start:
     @property
     def digest(self) -> str:
         """SHA-256 of all this but the name, which is stored."""
-        return hashlib.sha256(json.dumps([self.line, self.folder, self.names, self.grants]).encode()).hexdigest()
+        content = [self.line, self.folder, self.names, self.grants, self.does]
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
     def __str__(self) -> str:
         """One line for people, with hidden characters escaped."""
@@ -150,7 +153,8 @@ def _start(name: str, server: ServerConfig) -> Start:
         line, values = shlex.join((server.command, *server.args)), server.env
         folder = server.cwd if server.cwd and "${" in server.cwd else str(Path(server.cwd or os.curdir).absolute())
     names = tuple(f"{key}={values[key]}" if key.upper() in _DECISIVE else key for key in sorted(values))
-    return Start(name, line, folder, names, _grants(server), _SPECIFICATIONS if server.openapi else _COMMANDS)
+    does = _TOOLKITS if server.transport == "toolkit" else _SPECIFICATIONS if server.openapi else _COMMANDS
+    return Start(name, line, folder, names, _grants(server), does)
 
 
 def _grants(server: ServerConfig) -> tuple[str, ...]:

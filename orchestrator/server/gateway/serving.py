@@ -23,7 +23,7 @@ from mcp.server.auth.settings import AuthSettings
 from mcp.server.context import ServerRequestContext
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import AnyHttpUrl, AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AnyHttpUrl, AwareDatetime, BaseModel, Field, TypeAdapter, ValidationError
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -89,8 +89,8 @@ def http_app(
         url: Its address, as clients know it.
         tokens: Knows who a bearer token stands for; without it, nobody is asked for one.
         issuer: The authorization server where clients get tokens, for its discovery (RFC 9728).
-        hosts: Further host names; see ``request_guard.gate``.
-        origins: Origins of web pages that may use it.
+        hosts: As in ``request_guard.gate``.
+        origins: As in ``request_guard.gate``.
     """
     auth = None
     if tokens is not None:
@@ -152,18 +152,14 @@ def check_reach(host: str, tokens: TokenVerifier | None) -> None:
         )
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class _Entry(BaseModel, frozen=True, extra="forbid"):
     sha256: str = Field(pattern="^[0-9a-f]{64}$")
     user: str = Field(min_length=1)
     groups: tuple[str, ...] = ()
     expires: AwareDatetime | None = None
 
 
-class _Entries(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class _Entries(BaseModel, frozen=True, extra="forbid"):
     tokens: tuple[_Entry, ...]
 
 
@@ -215,11 +211,8 @@ class TokenFile:
 class IssuedTokens:
     """Signed tokens (JWT, RFC 9068) of an authorization server, checked with its published keys.
 
-    Issuer, audience, expiry and signature are checked. The user is the ``sub``; ``groups`` and the scopes are groups.
-
-    Args:
-        issuer: Address of the authorization server, exactly as it names itself.
-        audience: Address of this gateway, for which tokens must be issued.
+    Issuer (exactly as it names itself), audience (the address of this gateway), expiry and signature are checked. The
+    user is the ``sub``; ``groups`` and the scopes are groups.
 
     Raises:
         SettingsError: The extra ``sign-in`` is not installed.
@@ -307,10 +300,9 @@ def supervisor_tool(
     model: str | None,
     approval: ApprovalPolicy,
 ) -> Ask:
-    """Answers requests by the supervisor, each by itself; a call that needs approval is not made, and that is said.
+    """Answers each request by the supervisor, with the steps as JSON where not all of them are done.
 
-    Returns:
-        From a request to its answer, with the steps as JSON where not all of them are done.
+    A call that needs approval is not made, and that is said.
     """
     settings = Settings(model=model, approval=approval)
     supervisor = create_supervisor(loaded, retriever=retriever, registry=registry, settings=settings)

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from callsheet.agents import SessionPool, ToolRegistry
-from callsheet.agents.calls.call_context import for_user
+from callsheet.agents.calls.call_context import USER, within
 from callsheet.agents.calls.tool_result import Outcome
 from callsheet.agents.servers.oauth.addresses import check_safe
 from callsheet.agents.servers.oauth.encryption import SignInError, encrypted
@@ -60,9 +60,9 @@ async def test_without_a_sign_in_the_error_says_how_and_nothing_is_called(
 async def test_two_users_of_one_server_hold_two_tokens(server: SignedInServer, pool: SessionPool) -> None:
     await signed_in(server, "bert")
     await signed_in(server, "carla")
-    with for_user("bert"):
+    with within(USER, "bert"):
         bert = await who(pool, server)
-    with for_user("carla"):
+    with within(USER, "carla"):
         carla = await who(pool, server)
     nobody = await who(pool, server)
     assert (bert.text, carla.text, nobody.kind) == ("bert", "carla", "sign_in")
