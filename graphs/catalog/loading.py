@@ -252,7 +252,8 @@ def _configuration(document: Any, path: Path) -> Mapping[str, Any] | None:
     """An ``mcp.json``, or the toolkits of another catalog in its form; None for what starts nothing."""
     match document:
         case {"mcpServers": _} | {"servers": _}:
-            return document
+            configuration: Mapping[str, Any] = document
+            return configuration
         case {"toolkit": _}:
             entries = [document]
         case {"callsheet": _, "agents": list() as agents}:
@@ -385,8 +386,9 @@ def _document(document: Any, path: Path, opening: _Opening) -> SourceCatalog:
             content = parse_dependencies(document, str(path))
             return SourceCatalog(dependencies=((str(path), content),), dependency_files=(str(path),))
         case {"callsheet": _, "agents": list()} | {"callsheet": _, "skills": list()}:
-            agents = [entry for entry in document.get("agents", ()) if not _is_toolkit(entry)]
-            own = from_native({**document, "agents": agents}, str(path))
+            if configuration:
+                document = {**document, "agents": [entry for entry in document["agents"] if not _is_toolkit(entry)]}
+            own = from_native(document, str(path))
             part = SourceCatalog(own.agents, skills=own.skills)
             return joined([part, _configured(configuration, path, opening)]) if configuration else part
         case list() if path.name in _TOOLLINKOS:

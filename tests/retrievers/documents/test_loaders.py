@@ -163,5 +163,5 @@ def test_plain_text_needs_no_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_any_loader_of_langchain_adds_a_format(tmp_path: Path) -> None:
     (tmp_path / "a.tex").write_text("A text.")
     assert pages(tmp_path / "a.tex", "langchain_community.document_loaders.text.TextLoader") == [("A text.", None)]
-    with pytest.raises(DocumentError, match="nothing_here.Loader needs a package that is not installed"):
+    with pytest.raises(DocumentError, match=r"nothing_here\.Loader needs a package that is not installed"):
         pages(tmp_path / "a.tex", "nothing_here.Loader")
