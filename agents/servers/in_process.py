@@ -18,7 +18,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
 
-from callsheet.agents.calls.background_loop import LOOP
+from callsheet.agents.calls.call_context import LOOP
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.token_usage import Usage
 from callsheet.agents.calls.tool_result import Fault, Keep, Outcome, capped, failed, text_of

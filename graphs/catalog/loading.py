@@ -23,7 +23,7 @@ from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, Skill, To
 from callsheet.graphs.dependencies import attach, parse_dependencies
 from callsheet.graphs.text.sanitizing import counted
 from callsheet.graphs.trust.consent import Start, check_agreed, starts_of
-from callsheet.graphs.trust.pin_book import PinBook
+from callsheet.graphs.trust.pins import PinBook
 from callsheet.graphs.trust.policy import Policy, policy_of
 
 _CODE = re.compile(r"`(?=[^`\s]{0,199}(?:[_/-]|[a-z][A-Z]))([^`\s]{1,200})`")  # `fetch` may be any function
@@ -252,8 +252,7 @@ def _configuration(document: Any, path: Path) -> Mapping[str, Any] | None:
     """An ``mcp.json``, or the toolkits of another catalog in its form; None for what starts nothing."""
     match document:
         case {"mcpServers": _} | {"servers": _}:
-            configuration: Mapping[str, Any] = document
-            return configuration
+            return dict(document)
         case {"toolkit": _}:
             entries = [document]
         case {"callsheet": _, "agents": list() as agents}:
@@ -394,8 +393,8 @@ def _document(document: Any, path: Path, opening: _Opening) -> SourceCatalog:
         case list() if path.name in _TOOLLINKOS:
             return _toollinkos(path.parent)
         case list():
-            agents, problems = agents_of_livemcpbench(document, str(path))
-            return SourceCatalog(agents, problems=problems)
+            published, problems = agents_of_livemcpbench(document, str(path))
+            return SourceCatalog(published, problems=problems)
         case _:
             return _manifest(document, path)
 

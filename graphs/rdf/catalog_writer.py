@@ -22,7 +22,7 @@ from callsheet.graphs.export.graph_formats import (
     skill_key,
     tool_key,
 )
-from callsheet.graphs.rdf.vocabulary_terms import BASE, CS, EDGES, HINTS, prefixes
+from callsheet.graphs.rdf.vocabulary_terms import BASE, CS, DOCUMENTS, EDGES, HINTS, TEXTS, prefixes
 from callsheet.graphs.text.sanitizing import encodable
 
 
@@ -41,20 +41,20 @@ def to_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = None, *, 
     Raises:
         SettingsError: The base is not an absolute IRI that ends in a slash or a hash.
     """
+    scheme, bad = base.partition("/")[0], any(c in ' <>"{}|^`\\' or c < " " for c in base)
+    if ":" not in scheme or base[-1] not in "/#" or bad:
+        raise SettingsError(f"the base {base!r} is not an absolute IRI that ends in / or #")
     writing = _Writing(base)
     writing.taxonomy(capabilities_of(catalog, taxonomy))
     writing.catalog(catalog)
     return writing.graph
 
 
+_MAY_BE_EMPTY = {(CS.Field, "name"), (CS.Dependency, "parameter")}
+
+
 class _Writing:
     def __init__(self, base: str) -> None:
-        if (
-            ":" not in base.partition("/")[0]
-            or base[-1] not in "/#"
-            or any(c in ' <>"{}|^`\\' or c < " " for c in base)
-        ):
-            raise SettingsError(f"the base {base!r} is not an absolute IRI that ends in / or #")
         self.graph = Graph(bind_namespaces="none")
         for prefix, namespace in prefixes(base).items():
             self.graph.bind(prefix, namespace)
@@ -68,13 +68,14 @@ class _Writing:
         for position, skill in enumerate(catalog.skills, 1):
             self._say(node, CS.lists, self._skill(skill, position, catalog))
         for tool in catalog.tools.values():
-            self._dependencies(tool, catalog)
+            for position, edge in enumerate(tool.depends_on, 1):
+                self._dependency(tool, edge, position, catalog)
 
     def taxonomy(self, taxonomy: Sequence[Capability]) -> None:
         for capability in taxonomy:
             node = self._capability(capability.id)
             self._say(node, SKOS.prefLabel, _text(capability.name))
-            self._texts(node, {SKOS.definition: capability.definition})
+            self._say(node, SKOS.definition, _text(capability.definition))
             for example in capability.examples:
                 self._say(node, SKOS.example, _text(example))
             if capability.broader:
@@ -83,21 +84,7 @@ class _Writing:
                 self._say(broader, SKOS.narrower, node)
 
     def _agent(self, agent: Agent, position: int) -> URIRef:
-        node = self._iri(agent_key(agent.id))
-        self._say(node, RDF.type, CS.Agent)
-        self._say(node, DCTERMS.identifier, _text(agent.id))
-        self._say(node, RDFS.label, _text(agent.name or agent.id))
-        self._say(node, CS.position, Literal(position))
-        self._texts(
-            node,
-            {
-                CS.name: agent.name,
-                DCTERMS.description: agent.description,
-                CS.instructions: agent.instructions,
-                CS.category: agent.category,
-                CS.system: agent.system,
-            },
-        )
+        node = self._entity(agent_key(agent.id), CS.Agent, agent, position)
         for place, tool in enumerate(agent.tools, 1):
             tool_node = self._tool(tool, place)
             self._say(tool_node, CS.hostedOn, node)
@@ -105,13 +92,7 @@ class _Writing:
         return node
 
     def _skill(self, skill: Skill, position: int, catalog: Catalog) -> URIRef:
-        node = self._iri(skill_key(skill.name))
-        self._say(node, RDF.type, CS.Skill)
-        self._say(node, DCTERMS.identifier, _text(skill.id))
-        self._say(node, RDFS.label, _text(skill.name))
-        self._say(node, CS.name, _text(skill.name))
-        self._say(node, CS.position, Literal(position))
-        self._texts(node, {DCTERMS.description: skill.description, CS.instructions: skill.text})
+        node = self._entity(skill_key(skill.name), CS.Skill, skill, position)
         for tool in skill.tools:
             self._say(node, CS.namesTool, self._node_of(catalog.tools[tool]))
         if len(skill.tools) > 1:
@@ -119,15 +100,15 @@ class _Writing:
         return node
 
     def _tool(self, tool: Tool, position: int) -> URIRef:
-        node = self._node_of(tool)
-        self._say(node, RDF.type, CS.Tool)
-        self._say(node, DCTERMS.identifier, _text(tool.id))
-        self._say(node, RDFS.label, _text(tool.title or tool.name))
-        self._say(node, CS.name, _text(tool.name))
-        self._say(node, CS.position, Literal(position))
+        node = self._entity(tool_key(tool.agent, tool.name), CS.Tool, tool, position)
         self._say(node, CS.core, Literal(tool.core))
-        self._texts(node, {DCTERMS.title: tool.title, DCTERMS.description: tool.description})
-        self._schemas(node, tool)
+        for name, term in DOCUMENTS.items():
+            value = getattr(tool, name)
+            if value is not None and (value or name != "annotations"):
+                self._say(node, term, _json(value))
+        for hint, term in HINTS.items():
+            if isinstance(claim := tool.annotations.get(hint), bool):
+                self._say(node, term, Literal(claim))
         for parameter in tool.parameters:
             field = self._field(tool.agent, parameter, "parameter")
             self._say(node, CS.hasInput, field)
@@ -140,22 +121,21 @@ class _Writing:
             self._say(node, CS.capabilityOrder, _json(tool.capabilities))
         return node
 
-    def _schemas(self, node: URIRef, tool: Tool) -> None:
-        self._say(node, CS.inputSchema, _json(tool.input_schema))
-        if tool.output_schema is not None:
-            self._say(node, CS.outputSchema, _json(tool.output_schema))
-        if tool.annotations:
-            self._say(node, CS.annotations, _json(tool.annotations))
-        for hint, term in HINTS.items():
-            if isinstance(claim := tool.annotations.get(hint), bool):
-                self._say(node, term, Literal(claim))
+    def _entity(self, key: str, kind: URIRef, item: Agent | Tool | Skill, position: int) -> URIRef:
+        """What agents, tools and skills have in common."""
+        node = self._iri(key)
+        self._say(node, RDF.type, kind)
+        self._say(node, DCTERMS.identifier, _text(item.id))
+        self._say(node, RDFS.label, _text((item.title if isinstance(item, Tool) else "") or item.name or item.id))
+        self._say(node, CS.position, Literal(position))
+        self._texts(node, kind, item)
+        return node
 
     def _field(self, agent_id: str, field: Parameter, role: FieldRole) -> URIRef:
         node = self._iri(field_key(agent_id, field, role))
         self._say(node, RDF.type, CS.Parameter if role == "parameter" else CS.OutputField)
-        self._say(node, CS.name, _text(field.name))
         self._say(node, RDFS.label, _text(field.name))
-        self._texts(node, {DCTERMS.description: field.description, CS.valueFormat: field.format})
+        self._texts(node, CS.Field, field)
         for name in field.type.split("|"):
             self._say(node, CS.valueType, _text(name))
         for value in field.enum:
@@ -171,31 +151,23 @@ class _Writing:
         self._say(node, SKOS.notation, _text(capability_id))
         return node
 
-    def _dependencies(self, tool: Tool, catalog: Catalog) -> None:
-        inputs = {parameter.name: parameter for parameter in tool.parameters}
-        for position, edge in enumerate(tool.depends_on, 1):
-            needed = self._node_of(catalog.tools[edge.tool])
-            node = self._dependency(tool, edge, position)
-            self._say(node, CS.needs, needed)
-            self._say(self._node_of(tool), CS.dependsOn, needed)
-            self._say(self._node_of(tool), EDGES[edge.kind], needed)
-            if edge.parameter in inputs:
-                field = field_key(tool.agent, inputs[edge.parameter], "parameter")
-                self._say(node, CS.onParameter, self._iri(field))
-
-    def _dependency(self, tool: Tool, edge: Dependency, position: int) -> URIRef:
+    def _dependency(self, tool: Tool, edge: Dependency, position: int, catalog: Catalog) -> None:
         node = self._iri(dependency_key(tool.agent, tool.name, position))
-        self._say(self._node_of(tool), CS.hasDependency, node)
+        source, needed = self._node_of(tool), self._node_of(catalog.tools[edge.tool])
+        self._say(source, CS.hasDependency, node)
+        self._say(source, CS.dependsOn, needed)
+        self._say(source, EDGES[edge.kind], needed)
         self._say(node, RDF.type, CS.Dependency)
+        self._say(node, CS.needs, needed)
         self._say(node, CS.position, Literal(position))
-        self._say(node, CS.kind, _text(edge.kind.value))
-        self._say(node, CS.provenance, _text(edge.provenance.value))
-        self._say(node, CS.confidence, _decimal(edge.confidence))
-        self._say(node, CS.count, Literal(edge.count))
-        self._texts(node, {CS.reason: edge.reason})
-        if edge.parameter is not None:
-            self._say(node, CS.parameterName, _text(edge.parameter))
-        return node
+        # All digits without an exponent; as a double, rdflib's Turtle would round it.
+        confidence = format(Decimal(repr(edge.confidence)), "f")
+        self._say(node, CS.confidence, Literal(confidence, datatype=XSD.decimal))
+        self._say(node, CS["count"], Literal(edge.count))
+        self._texts(node, CS.Dependency, edge)
+        for parameter in tool.parameters:
+            if parameter.name == edge.parameter:
+                self._say(node, CS.onParameter, self._iri(field_key(tool.agent, parameter, "parameter")))
 
     def _node_of(self, tool: Tool) -> URIRef:
         return self._iri(tool_key(tool.agent, tool.name))
@@ -203,10 +175,12 @@ class _Writing:
     def _iri(self, key: str) -> URIRef:
         return URIRef(self._base + key)
 
-    def _texts(self, node: URIRef, texts: dict[URIRef, str]) -> None:
-        for term, text in texts.items():
-            if text:
-                self._say(node, term, _text(text))
+    def _texts(self, node: URIRef, kind: URIRef, item: object) -> None:
+        """The texts of a record; an empty one says nothing, except as the name of a field."""
+        for name, term in TEXTS[kind].items():
+            value = getattr(item, name)
+            if value or (value is not None and (kind, name) in _MAY_BE_EMPTY):
+                self._say(node, term, _text(value))
 
     def _say(self, subject: URIRef, term: URIRef, value: URIRef | Literal) -> None:
         self.graph.add((subject, term, value))
@@ -222,8 +196,3 @@ def _json(value: Any) -> Literal:
 
 def _value(value: Any) -> Literal:
     return _text(value) if isinstance(value, str) else _json(value)
-
-
-def _decimal(number: float) -> Literal:
-    """All digits without an exponent; as a double, rdflib's Turtle would round it."""
-    return Literal(format(Decimal(repr(number)), "f"), datatype=XSD.decimal)

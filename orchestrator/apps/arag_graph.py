@@ -31,8 +31,7 @@ from pydantic import ValidationError
 
 from callsheet.agents import ModelError, chat_model
 from callsheet.agents.calls.token_usage import with_usage_of
-from callsheet.agents.models.chat_models import answered, check_model
-from callsheet.agents.models.model_output import written_call
+from callsheet.agents.models.chat_models import answered, check_model, written_call
 from callsheet.graphs import CallsheetError
 from callsheet.graphs.text.arguments import bounded, check_type
 from callsheet.graphs.text.regex import linear

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import models
 from callsheet.agents import Call
-from callsheet.orchestrator.apps.evaluation_arms import Attempt
+from callsheet.orchestrator.apps.model_evaluation import Attempt
 from callsheet.retrievers import LabelledQuery
 from choosing_model import ChoosingModel
 

@@ -25,7 +25,7 @@ from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.loaded import SourceCatalog, joined
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.sanitizing import error_lines
-from callsheet.graphs.trust.pin_book import PinBook
+from callsheet.graphs.trust.pins import PinBook
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool

@@ -32,21 +32,6 @@ ApprovalPolicy = Literal["always", "risky", "never"]
 """Which calls need approval: all, those of tools that are not known to be harmless, or none."""
 
 
-class MachineSignIn(Record):
-    """How a machine signs in to a server, without a person (OAuth 2.1, client credentials).
-
-    Attributes:
-        client_secret: Its secret; write ``${VAR}``.
-        issuer: The authorization server that has registered the client; the secret goes nowhere else.
-        scope: Scopes to ask for, separated by spaces; None: those that the server names.
-    """
-
-    client_id: str
-    client_secret: str
-    issuer: str
-    scope: str | None = None
-
-
 class ServerOptions(Record):
     """The object ``callsheet`` of a server's entry in an ``mcp.json``; other programs ignore it.
 
@@ -57,7 +42,6 @@ class ServerOptions(Record):
         roots: Folders that path arguments must stay in; none: no restriction.
         approval: When to ask a person before a call: ``always``, ``risky`` or ``never``; None: the setting of the run.
         allow: Names of tools whose calls need no approval; also without a model, as ``--allow AGENT/TOOL``.
-        sign_in: Credentials of a machine for a remote server; None: a person signs in where the server asks for it.
     """
 
     trusted: bool = False
@@ -66,7 +50,6 @@ class ServerOptions(Record):
     roots: tuple[str, ...] = ()
     approval: ApprovalPolicy | None = None
     allow: tuple[str, ...] = ()
-    sign_in: MachineSignIn | None = None
 
 
 class ServerConfig(BaseModel):
@@ -118,13 +101,8 @@ class ServerConfig(BaseModel):
 
             return _VARIABLE.sub(value, text)
 
-        options, machine = self.callsheet, self.callsheet.sign_in
-        if machine is not None:
-            filled = machine.model_copy(update={"client_secret": fill(machine.client_secret)})
-            options = options.model_copy(update={"sign_in": filled})
         return self.model_copy(
             update={
-                "callsheet": options,
                 "command": None if self.command is None else fill(self.command),
                 "args": tuple(map(fill, self.args)),
                 "env": {key: fill(text) for key, text in self.env.items()},
