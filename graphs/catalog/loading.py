@@ -385,8 +385,9 @@ def _document(document: Any, path: Path, opening: _Opening) -> SourceCatalog:
             content = parse_dependencies(document, str(path))
             return SourceCatalog(dependencies=((str(path), content),), dependency_files=(str(path),))
         case {"callsheet": _, "agents": list()} | {"callsheet": _, "skills": list()}:
-            agents = [entry for entry in document.get("agents", ()) if not _is_toolkit(entry)]
-            own = from_native({**document, "agents": agents}, str(path))
+            if configuration:
+                document = {**document, "agents": [entry for entry in document["agents"] if not _is_toolkit(entry)]}
+            own = from_native(document, str(path))
             part = SourceCatalog(own.agents, skills=own.skills)
             return joined([part, _configured(configuration, path, opening)]) if configuration else part
         case list() if path.name in _TOOLLINKOS:

@@ -6,16 +6,17 @@ import hashlib
 import re
 import tempfile
 import threading
+import time
 import weakref
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from callsheet.graphs import Problem, SettingsError
+from callsheet.graphs import CatalogError, Problem, SettingsError
 from callsheet.graphs.text.sanitizing import clean
 from callsheet.retrievers.documents.document_reading import (
     LOADERS,
@@ -250,6 +251,12 @@ def _row(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
+FRESH, _PAUSE = 30.0, 20
+"""A folder is not checked again for 20 times as long as the last check took, and at most for these seconds."""
+NOT_CONFIGURED = (
+    "There are no documents to answer from: set CALLSHEET_DOCUMENTS to a folder and start again, "
+    "or pass one to create_arag()."
+)
 RECIPE = "d3" if HAS_SENTENCEX else "d3-plain"
 
 Stage = Callable[[str, int, int], None]
@@ -410,3 +417,63 @@ def _passages(document: Found, loader: str, tokens: int) -> Iterator[Passage]:
     yield from passages_of(cleaned, tokens=tokens)
     if digest_of(document.path) != document.digest:
         raise _ChangedError("changed while it was read, so its new text is not in: index again")
+
+
+@dataclass(slots=True)
+class Library:
+    """The document indexes of this process, each opened once: of the configured folder, and of folders inside it.
+
+    Attributes:
+        root: The configured folder; None if there are no documents.
+        embeddings: As in ``DocumentIndex``.
+        place: Its ``index``.
+    """
+
+    root: str | Path | None
+    embeddings: str | Embedder = EMBEDDED
+    place: str | Path | None = None
+    _open: dict[Path, DocumentIndex] = field(default_factory=dict)
+    _looked: dict[Path, tuple[float, Indexed]] = field(default_factory=dict)  # with the time of the next check
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def folder(self, wanted: str | None = None) -> Path:
+        """The folder to answer from: the configured one, or one inside it.
+
+        Raises:
+            SettingsError: No folder is configured, or the wanted one is not inside it.
+            CatalogError: There is no such folder.
+        """
+        if not self.root:
+            raise SettingsError(NOT_CONFIGURED)
+        root = Path(self.root).expanduser().resolve()
+        if not wanted:
+            return root
+        try:
+            found = (root / Path(wanted).expanduser()).resolve()
+        except (OSError, RuntimeError, ValueError) as error:
+            raise CatalogError(f"no documents at {wanted[:80]!r}: it cannot be a path") from error
+        if not found.is_relative_to(root):
+            raise SettingsError(f"{wanted!r} is not inside the configured folder of documents, so it is not opened")
+        return found
+
+    def index(self, folder: Path) -> DocumentIndex:
+        """The index of a folder, as of the last update.
+
+        Raises:
+            CatalogError: There is no such folder.
+            SettingsError: The index cannot be opened.
+        """
+        with self._lock:
+            if folder not in self._open:
+                self._open[folder] = DocumentIndex(folder, embeddings=self.embeddings, index=self.place)
+            return self._open[folder]
+
+    def fresh(self, folder: Path, progress: Stage | None = None) -> Indexed:
+        """Updates the index of a folder, unless that was done a moment ago; see ``FRESH``."""
+        index = self.index(folder)
+        due, found = self._looked.get(folder, (float("-inf"), Indexed()))
+        if (began := time.monotonic()) > due:
+            found = index.sync(progress)
+            ended = time.monotonic()
+            self._looked[folder] = ended + min(FRESH, _PAUSE * (ended - began)), found
+        return found
