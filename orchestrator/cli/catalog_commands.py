@@ -32,7 +32,7 @@ from callsheet.orchestrator.cli.shared_options import (
 if TYPE_CHECKING:
     from callsheet.graphs import Catalog, Loaded, Taxonomy
     from callsheet.graphs.dependencies import Proposal, Seen
-    from callsheet.retrievers import AgentGraphRetriever, Changes
+    from callsheet.retrievers import Changes
     from callsheet.retrievers.capabilities import Assignments
 
 _OUTPUT = click.Path(path_type=Path, dir_okay=False)
@@ -303,11 +303,6 @@ def _judged(found: Sequence[Proposal], catalog: Catalog, model: str) -> Sequence
 
 @click.command(short_help="List the capabilities of each tool.")
 @click.option(
-    "--model",
-    metavar="PROVIDER:NAME",
-    help="Chat model that assigns capabilities.  [default: none; assigned by the texts]",
-)
-@click.option(
     "-o",
     "--output",
     "file",
@@ -316,7 +311,7 @@ def _judged(found: Sequence[Proposal], catalog: Catalog, model: str) -> Sequence
 )
 @taxonomy_option
 @common
-def capabilities(options: CatalogOptions, model: str | None, file: Path | None, taxonomy: Taxonomy | None) -> int:
+def capabilities(options: CatalogOptions, file: Path | None, taxonomy: Taxonomy | None) -> int:
     """List the capabilities of each tool, from a taxonomy.
 
     \b
@@ -326,26 +321,12 @@ def capabilities(options: CatalogOptions, model: str | None, file: Path | None, 
     """
     from callsheet.orchestrator.cli.output.catalog_output import show_assignments
 
-    check_model(model)
     loaded = options.open()
-    retriever = options.retriever(loaded, taxonomy=taxonomy)
-    found = retriever.capabilities()
-    if model:
-        found = _by_model(retriever, found, model)
+    found = options.retriever(loaded, taxonomy=taxonomy).capabilities()
     if file:
         _save_capabilities(visible(loaded), found, file)
     report({**found.to_dict(), "path": str(file or "")}, lambda: show_assignments(found), as_json=options.as_json)
     return 0 if any(found.of.values()) else 1
-
-
-def _by_model(retriever: AgentGraphRetriever, otherwise: Assignments, model: str) -> Assignments:
-    from callsheet.agents import chat_model
-    from callsheet.retrievers.capabilities import assign_by_model
-
-    with progress_bar("Asking the model") as progress:
-        return assign_by_model(
-            retriever.catalog, chat_model(model), otherwise.taxonomy, otherwise=otherwise, progress=progress
-        )
 
 
 def _save_capabilities(catalog: Catalog, found: Assignments, file: Path) -> None:
