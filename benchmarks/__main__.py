@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import fleet, latency, models, report
+from benchmarks import fleet, index_size, latency, models, report
 from benchmarks.measurements import arag, dependencies, nothing_fits, toolkg
 from benchmarks.rankings import outcomes, summary
 from benchmarks.rivals import beside_rivals, rivals_there, worth_comparing
@@ -63,7 +63,7 @@ def _parsed(arguments: Sequence[str] | None) -> Any:
     parser.add_argument("--data", type=Path, default=data, help="folder that holds a folder a data set")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help=f"a data set, {', '.join(SPECIAL)}")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} queries each; no results are written")
-    parser.add_argument("--scale", action="store_true", help="latency also with 100,000 tools")
+    parser.add_argument("--scale", action="store_true", help="latency with 100,000 tools, and index-size")
     parser.add_argument("--rivals", action="store_true", help="measure beside other programs, and nothing else")
     parser.add_argument("--rivals-python", type=Path, metavar="PATH", help="the Python that has them; sets --rivals")
     parser.add_argument("--tables", action="store_true", help="only write the tables of the docs")
@@ -134,6 +134,12 @@ def _latency(options: Any, say: Say) -> Body:
     return latency.measure(known, quick=options.quick, scale=options.scale, say=say)
 
 
+def _index_size(options: Any, say: Say) -> Body | str:
+    if not options.scale:
+        return "it embeds 100,000 texts, with --scale"
+    return index_size.measure(options.data, say)
+
+
 def _model_arms(options: Any, say: Say) -> Body | str:
     if options.model is None:
         return "--model names no chat model"
@@ -170,6 +176,7 @@ SPECIAL: Mapping[str, Special] = {
     "arag-hotpotqa": _on_documents("hotpotqa", arag.on_hotpotqa),
     "arag-medical": _on_documents("graphrag-bench", arag.on_medical),
     "latency": _latency,
+    "index-size": _index_size,
     "model-arms": _model_arms,
     "model-demo": _model_demo,
     "fleet-tasks": _fleet(with_model=False),

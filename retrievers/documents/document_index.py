@@ -32,7 +32,7 @@ from callsheet.retrievers.documents.document_reading import (
 from callsheet.retrievers.documents.document_text import CHUNK_TOKENS, Block, Passage, content_words, passages_of
 from callsheet.retrievers.index.embedding import EMBEDDED, Embedder, embedder_name, embedder_of, encode, encode_spans
 from callsheet.retrievers.index.node_texts import Progress
-from callsheet.retrievers.index.rows import IN_MEMORY, Matrix, default_place, exclusive, is_url, rows_of
+from callsheet.retrievers.index.rows import IN_MEMORY, Vectors, default_place, exclusive, is_url, products, rows_of
 
 _AT_ONCE = 1_024
 _DIGEST, _PIECES = 280, 5
@@ -74,7 +74,7 @@ class _Table:
         known: Row -> vector, of those sentences that were compared before.
     """
 
-    digests: Matrix
+    digests: Vectors
     chunks: tuple[str, ...]
     sizes: NDArray[np.int64]
     ids: tuple[str, ...]
@@ -121,7 +121,7 @@ class SentenceVectors:
         """Removes the vectors that nothing has any more, makes the digests that are missing; counts the sentences."""
         wanted = {row for chunk in self._store.chunks() for row, _ in _sentences(chunk)}
         digests = {row for row, _ in _digests(self._store.chunks())}
-        held = set(self._rows.ids())
+        held = set(self._rows.held())
         self._rows.delete([row for row in held if row not in wanted and row not in digests])
         if not digests <= held:
             self.embed(self._store.chunks)
@@ -145,7 +145,7 @@ class SentenceVectors:
             if not table.chunks:
                 none = np.zeros(0, np.float32)
                 return Similar((), none, none, table.starts, table.places)
-            by_digest = table.digests.products(vector)[0]
+            by_digest = products(table.digests, vector)[0]
             compared = self._compare(table, _promising(table, by_digest, words, also))
         counts = np.diff(table.starts)
         sentences = np.repeat(by_digest, counts)
@@ -201,7 +201,7 @@ class SentenceVectors:
         different = list(dict.fromkeys(digests))
         at = {row: place for place, row in enumerate(different)}
         return _Table(
-            digests=Matrix(self._rows.vectors(different)[[at[row] for row in digests]]),
+            digests=self._rows.vectors(different)[[at[row] for row in digests]],
             chunks=tuple(chunks),
             sizes=np.array(sizes, np.int64),
             ids=tuple(row_of),
