@@ -6,10 +6,11 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from urllib.parse import quote
 
-from pydantic_core import to_jsonable_python
+from pydantic import TypeAdapter
 
 from callsheet.graphs.capabilities.taxonomy import Capability, default_taxonomy
 from callsheet.graphs.catalog.errors import SettingsError, UnknownNameError, near_names
@@ -174,7 +175,8 @@ def _encodable(properties: dict[str, Property]) -> dict[str, Property]:
 
 def json_text(value: Any) -> str:
     """JSON with keys in their original order and without ASCII escapes; empty for None."""
-    return "" if value is None else json.dumps(value, ensure_ascii=False, default=to_jsonable_python)
+    plain = partial(TypeAdapter(Any).dump_python, mode="json")
+    return "" if value is None else json.dumps(value, ensure_ascii=False, default=plain)
 
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
