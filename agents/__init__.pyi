@@ -42,7 +42,7 @@ from .reasoner import (
 )
 from .registry.assurance import ApprovalPolicy as ApprovalPolicy, Assurance as Assurance
 from .registry.binding import BoundTool as BoundTool, unsettled as unsettled
-from .registry.tool_registry import Guard as Guard, ToolRegistry as ToolRegistry
+from .registry.tool_registry import ToolRegistry as ToolRegistry
 from .servers.a2a import A2AAgent as A2AAgent
 from .servers.session_pool import SessionPool as SessionPool
 from .work.context import Brief as Brief, synthesize as synthesize

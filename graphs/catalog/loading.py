@@ -385,8 +385,9 @@ def _document(document: Any, path: Path, opening: _Opening) -> SourceCatalog:
             content = parse_dependencies(document, str(path))
             return SourceCatalog(dependencies=((str(path), content),), dependency_files=(str(path),))
         case {"callsheet": _, "agents": list()} | {"callsheet": _, "skills": list()}:
-            agents = [entry for entry in document.get("agents", ()) if not _is_toolkit(entry)]
-            own = from_native({**document, "agents": agents}, str(path))
+            if configuration:
+                document = {**document, "agents": [entry for entry in document["agents"] if not _is_toolkit(entry)]}
+            own = from_native(document, str(path))
             part = SourceCatalog(own.agents, skills=own.skills)
             return joined([part, _configured(configuration, path, opening)]) if configuration else part
         case list() if path.name in _TOOLLINKOS:
@@ -421,7 +422,7 @@ def _manifest(document: Any, path: Path) -> SourceCatalog:
             description = info.get("description") if isinstance(info, dict) else ""
             instructions = initialize.get("instructions")
         case _:
-            raise CatalogError(no_catalog(path, document))
+            raise CatalogError(no_catalog(path))
     if not name.strip():
         raise CatalogError(f"{path}: the agent's name is empty: give it one")
     agent, problems = agent_from_listing(name, tools, description=_text(description), instructions=_text(instructions))

@@ -14,7 +14,8 @@ from callsheet import AgentGraphRetriever, Settings, ToolRegistry, create_superv
 from callsheet.agents.models.chat_models import chat_model
 from callsheet.agents.servers.in_process import tool_model
 from callsheet.orchestrator.apps.arag_graph import READER
-from callsheet.orchestrator.apps.folder_agent import Library, document_tool
+from callsheet.orchestrator.apps.folder_agent import document_tool
+from callsheet.retrievers.documents.document_index import Library
 from callsheet.retrievers.documents.document_reading import overview_of
 
 QUESTION = "How many days of paid leave are there a year?"
