@@ -13,7 +13,7 @@ from .dependency_files import (
     write_dependencies as write_dependencies,
 )
 from .observation import (
-    CallRecord as CallRecord,
+    Call as Call,
     ObservationLog as ObservationLog,
     OutcomeLog as OutcomeLog,
     Outcomes as Outcomes,

@@ -250,15 +250,15 @@ def without_cycles(proposals: Sequence[Proposal], catalog: Catalog) -> tuple[Pro
         proposals: The edges, in any order.
         catalog: The tools with their dependencies.
     """
-    import networkx as nx
+    from callsheet.graphs.knowledge_graph import cycles, dependency_edges, knowledge_graph
 
-    required = [(tool.id, edge.tool) for tool in catalog.tools.values() for edge in tool.depends_on if edge.required]
+    held = dependency_edges(knowledge_graph(catalog))
+    required = [(tool, edge.tool) for tool, edge in held if edge.required]
     edges = list(proposals)
     while True:
         direct = [i for i, edge in enumerate(edges) if edge.kind.direct]
-        graph: nx.DiGraph[str] = nx.DiGraph([*required, *((edges[i].source, edges[i].target) for i in direct)])
-        cycles = [tools for tools in nx.strongly_connected_components(graph) if len(tools) > 1]
-        cycle_of = {tool: number for number, tools in enumerate(cycles) for tool in tools}
+        parts = cycles([*required, *((edges[i].source, edges[i].target) for i in direct)])
+        cycle_of = {tool: number for number, tools in enumerate(parts) if len(tools) > 1 for tool in tools}
         weakest: dict[int, int] = {}
         for i in direct:
             cycle = cycle_of.get(edges[i].source)
@@ -297,8 +297,26 @@ def attach(
             additions.add_proposal(edge, f"{where}: edges.{number}")
     if not additions.new and not additions.rejected:
         return tuple(agents), tuple(additions.problems)
-    additions.check_cycles()
-    return tuple(additions.applied(agent) for agent in agents), tuple(additions.problems)
+    agents = tuple(additions.applied(agent) for agent in agents)
+    _check_cycles(agents, additions.origin)
+    return agents, tuple(additions.problems)
+
+
+def _check_cycles(agents: Sequence[Agent], origin: Mapping[tuple[str, str], str]) -> None:
+    """Refuses a cycle through one of these required edges; the values say where they are written."""
+    if not origin:
+        return
+    from callsheet.graphs.knowledge_graph import cycle_from, cycles, dependency_edges, graph_of
+
+    edges = dependency_edges(graph_of(agents))
+    for part in cycles((tool, edge.tool) for tool, edge in edges if edge.required):
+        for (source, target), where in origin.items():
+            if source in part and target in part:
+                raise CatalogError(
+                    f"{where}: this makes a cycle of tools that require each other: "
+                    f"{' -> '.join(cycle_from(part, source, target))}: "
+                    "remove one of these edges, or make it indirect"
+                )
 
 
 def decide(path: str | Path, edge: Proposal, *, before: bool | None, agents: Sequence[Agent]) -> None:
@@ -371,22 +389,6 @@ class _Additions:
         if edge.accept and edge.parameter and edge.parameter.split(".")[0] not in known:
             lacking = f"{edge.source!r} has no parameter {edge.parameter!r}{near_names(edge.parameter, known)}"
             self.problems.append(Problem(where, "dependency", f"{lacking}: the edge holds for the whole tool"))
-
-    def check_cycles(self) -> None:
-        if not self.origin:
-            return
-        import networkx as nx
-
-        tools = self.tools.values()
-        edges = ((tool.id, edge) for tool in tools for edge in (*tool.depends_on, *self.new.get(tool.id, ())))
-        graph: nx.DiGraph[str] = nx.DiGraph((tool, edge.tool) for tool, edge in edges if edge.required)
-        for (source, target), where in self.origin.items():
-            if nx.has_path(graph, target, source):
-                path = " -> ".join((source, *nx.shortest_path(graph, target, source)))
-                raise CatalogError(
-                    f"{where}: this makes a cycle of tools that require each other: {path}: "
-                    "remove one of these edges, or make it indirect"
-                )
 
     def applied(self, agent: Agent) -> Agent:
         """The agent with the changes to its tools."""

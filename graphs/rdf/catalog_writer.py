@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -11,19 +11,22 @@ from rdflib import DCTERMS, RDF, RDFS, SKOS, XSD, Graph, Literal, URIRef
 from callsheet.graphs.capabilities.taxonomy import Capability
 from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, Parameter, Skill, Tool
-from callsheet.graphs.export.graph_formats import (
-    FieldRole,
-    agent_key,
-    capabilities_of,
-    capability_key,
-    dependency_key,
-    field_key,
-    json_text,
-    skill_key,
-    tool_key,
-)
+from callsheet.graphs.export import json_text, key, key_of
+from callsheet.graphs.knowledge_graph import Relation, detailed_graph, field_node
 from callsheet.graphs.rdf.vocabulary_terms import BASE, CS, EDGES, HINTS, prefixes
 from callsheet.graphs.text.sanitizing import encodable
+
+_TERMS: Mapping[str, tuple[Sequence[URIRef], Sequence[URIRef]]] = {
+    Relation.OWNED_BY: ([CS.hostedOn], [CS.hosts]),
+    Relation.USES: ([CS.namesTool], []),
+    Relation.HAS_REQUIRED_INPUT: ([CS.hasInput, CS.hasRequiredInput], []),
+    Relation.HAS_OPTIONAL_INPUT: ([CS.hasInput, CS.hasOptionalInput], []),
+    Relation.HAS_OUTPUT: ([CS.hasOutput], []),
+    Relation.HAS_CAPABILITY: ([CS.hasCapability], []),
+    Relation.PARENT: ([SKOS.broader], [SKOS.narrower]),
+    **{kind: ([CS.dependsOn, term], []) for kind, term in EDGES.items()},
+}
+"""The properties for each kind of edge, along it and against it."""
 
 
 def to_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = None, *, base: str = BASE) -> Graph:
@@ -42,8 +45,25 @@ def to_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = None, *, 
         SettingsError: The base is not an absolute IRI that ends in a slash or a hash.
     """
     writing = _Writing(base)
-    writing.taxonomy(capabilities_of(catalog, taxonomy))
-    writing.catalog(catalog)
+    graph = detailed_graph(catalog, taxonomy)
+    iris = {node: writing.iri(key_of(graph, node)) for node in graph}
+    writing.catalog([iris[node] for node in (*catalog.by_id, *catalog.skills_by_id)])
+    for position, agent in enumerate(catalog.agents, 1):
+        writing.agent(iris[agent.id], agent, position)
+        for place, tool in enumerate(agent.tools, 1):
+            writing.tool(iris[tool.id], tool, place)
+    for position, skill in enumerate(catalog.skills, 1):
+        writing.skill(iris[skill.id], skill, position)
+    for node, data in graph.nodes(data=True):
+        match data["kind"]:
+            case "capability":
+                writing.capability(iris[node], node[1], data["record"])
+            case "parameter" | "output":
+                writing.field(iris[node], data["record"], data["kind"])
+    for source, target, place, data in graph.edges(keys=True, data=True):
+        writing.edge(iris[source], iris[target], data["kind"])
+        if edge := data.get("dependency"):
+            writing.dependency(iris[source], iris[target], catalog.tools[source], edge, place)
     return writing.graph
 
 
@@ -60,87 +80,44 @@ class _Writing:
             self.graph.bind(prefix, namespace)
         self._base = base
 
-    def catalog(self, catalog: Catalog) -> None:
-        node = self._iri("catalog")
-        self._say(node, RDF.type, CS.Catalog)
-        for position, agent in enumerate(catalog.agents, 1):
-            self._say(node, CS.lists, self._agent(agent, position))
-        for position, skill in enumerate(catalog.skills, 1):
-            self._say(node, CS.lists, self._skill(skill, position, catalog))
-        for tool in catalog.tools.values():
-            self._dependencies(tool, catalog)
+    def catalog(self, nodes: Sequence[URIRef]) -> None:
+        catalog = self.iri("catalog")
+        self._say(catalog, RDF.type, CS.Catalog)
+        for node in nodes:
+            self._say(catalog, CS.lists, node)
 
-    def taxonomy(self, taxonomy: Sequence[Capability]) -> None:
-        for capability in taxonomy:
-            node = self._capability(capability.id)
-            self._say(node, SKOS.prefLabel, _text(capability.name))
-            self._texts(node, {SKOS.definition: capability.definition})
-            for example in capability.examples:
+    def edge(self, source: URIRef, target: URIRef, kind: str) -> None:
+        along, against = _TERMS[kind]
+        for term in along:
+            self._say(source, term, target)
+        for term in against:
+            self._say(target, term, source)
+
+    def capability(self, node: URIRef, capability_id: str, known: Capability | None) -> None:
+        self._say(node, RDF.type, CS.Capability)
+        self._say(node, RDF.type, SKOS.Concept)
+        self._say(node, SKOS.notation, _text(capability_id))
+        if known is not None:
+            self._texts(node, {SKOS.prefLabel: known.name, SKOS.definition: known.definition})
+            for example in known.examples:
                 self._say(node, SKOS.example, _text(example))
-            if capability.broader:
-                broader = self._capability(capability.broader)
-                self._say(node, SKOS.broader, broader)
-                self._say(broader, SKOS.narrower, node)
 
-    def _agent(self, agent: Agent, position: int) -> URIRef:
-        node = self._iri(agent_key(agent.id))
-        self._say(node, RDF.type, CS.Agent)
-        self._say(node, DCTERMS.identifier, _text(agent.id))
-        self._say(node, RDFS.label, _text(agent.name or agent.id))
-        self._say(node, CS.position, Literal(position))
-        self._texts(
-            node,
-            {
-                CS.name: agent.name,
-                DCTERMS.description: agent.description,
-                CS.instructions: agent.instructions,
-                CS.category: agent.category,
-                CS.system: agent.system,
-            },
-        )
-        for place, tool in enumerate(agent.tools, 1):
-            tool_node = self._tool(tool, place)
-            self._say(tool_node, CS.hostedOn, node)
-            self._say(node, CS.hosts, tool_node)
-        return node
+    def agent(self, node: URIRef, agent: Agent, position: int) -> None:
+        self._node(node, CS.Agent, agent.id, agent.name or agent.id, position)
+        texts = {CS.name: agent.name, DCTERMS.description: agent.description, CS.instructions: agent.instructions}
+        self._texts(node, {**texts, CS.category: agent.category, CS.system: agent.system})
 
-    def _skill(self, skill: Skill, position: int, catalog: Catalog) -> URIRef:
-        node = self._iri(skill_key(skill.name))
-        self._say(node, RDF.type, CS.Skill)
-        self._say(node, DCTERMS.identifier, _text(skill.id))
-        self._say(node, RDFS.label, _text(skill.name))
-        self._say(node, CS.name, _text(skill.name))
-        self._say(node, CS.position, Literal(position))
-        self._texts(node, {DCTERMS.description: skill.description, CS.instructions: skill.text})
-        for tool in skill.tools:
-            self._say(node, CS.namesTool, self._node_of(catalog.tools[tool]))
+    def skill(self, node: URIRef, skill: Skill, position: int) -> None:
+        self._node(node, CS.Skill, skill.id, skill.name, position)
+        texts = {CS.name: skill.name, DCTERMS.description: skill.description, CS.instructions: skill.text}
+        self._texts(node, texts)
         if len(skill.tools) > 1:
             self._say(node, CS.toolOrder, _json(skill.tools))
-        return node
 
-    def _tool(self, tool: Tool, position: int) -> URIRef:
-        node = self._node_of(tool)
-        self._say(node, RDF.type, CS.Tool)
-        self._say(node, DCTERMS.identifier, _text(tool.id))
-        self._say(node, RDFS.label, _text(tool.title or tool.name))
-        self._say(node, CS.name, _text(tool.name))
-        self._say(node, CS.position, Literal(position))
+    def tool(self, node: URIRef, tool: Tool, position: int) -> None:
+        self._node(node, CS.Tool, tool.id, tool.title or tool.name, position)
         self._say(node, CS.core, Literal(tool.core))
-        self._texts(node, {DCTERMS.title: tool.title, DCTERMS.description: tool.description})
-        self._schemas(node, tool)
-        for parameter in tool.parameters:
-            field = self._field(tool.agent, parameter, "parameter")
-            self._say(node, CS.hasInput, field)
-            self._say(node, CS.hasRequiredInput if parameter.required else CS.hasOptionalInput, field)
-        for output in tool.outputs:
-            self._say(node, CS.hasOutput, self._field(tool.agent, output, "output"))
-        for capability in tool.capabilities:
-            self._say(node, CS.hasCapability, self._capability(capability))
-        if len(tool.capabilities) > 1:
-            self._say(node, CS.capabilityOrder, _json(tool.capabilities))
-        return node
-
-    def _schemas(self, node: URIRef, tool: Tool) -> None:
+        self._texts(node, {CS.name: tool.name, DCTERMS.title: tool.title, DCTERMS.description: tool.description})
         self._say(node, CS.inputSchema, _json(tool.input_schema))
         if tool.output_schema is not None:
             self._say(node, CS.outputSchema, _json(tool.output_schema))
@@ -149,10 +126,11 @@ class _Writing:
         for hint, term in HINTS.items():
             if isinstance(claim := tool.annotations.get(hint), bool):
                 self._say(node, term, Literal(claim))
+        if len(tool.capabilities) > 1:
+            self._say(node, CS.capabilityOrder, _json(tool.capabilities))
 
-    def _field(self, agent_id: str, field: Parameter, role: FieldRole) -> URIRef:
-        node = self._iri(field_key(agent_id, field, role))
-        self._say(node, RDF.type, CS.Parameter if role == "parameter" else CS.OutputField)
+    def field(self, node: URIRef, field: Parameter, kind: str) -> None:
+        self._say(node, RDF.type, CS.Parameter if kind == "parameter" else CS.OutputField)
         self._say(node, CS.name, _text(field.name))
         self._say(node, RDFS.label, _text(field.name))
         self._texts(node, {DCTERMS.description: field.description, CS.valueFormat: field.format})
@@ -162,30 +140,11 @@ class _Writing:
             self._say(node, CS.enumValue, _value(value))
         if field.default is not None:
             self._say(node, CS.defaultValue, _value(field.default))
-        return node
 
-    def _capability(self, capability_id: str) -> URIRef:
-        node = self._iri(capability_key(capability_id))
-        self._say(node, RDF.type, CS.Capability)
-        self._say(node, RDF.type, SKOS.Concept)
-        self._say(node, SKOS.notation, _text(capability_id))
-        return node
-
-    def _dependencies(self, tool: Tool, catalog: Catalog) -> None:
-        inputs = {parameter.name: parameter for parameter in tool.parameters}
-        for position, edge in enumerate(tool.depends_on, 1):
-            needed = self._node_of(catalog.tools[edge.tool])
-            node = self._dependency(tool, edge, position)
-            self._say(node, CS.needs, needed)
-            self._say(self._node_of(tool), CS.dependsOn, needed)
-            self._say(self._node_of(tool), EDGES[edge.kind], needed)
-            if edge.parameter in inputs:
-                field = field_key(tool.agent, inputs[edge.parameter], "parameter")
-                self._say(node, CS.onParameter, self._iri(field))
-
-    def _dependency(self, tool: Tool, edge: Dependency, position: int) -> URIRef:
-        node = self._iri(dependency_key(tool.agent, tool.name, position))
-        self._say(self._node_of(tool), CS.hasDependency, node)
+    def dependency(self, source: URIRef, target: URIRef, tool: Tool, edge: Dependency, position: int) -> None:
+        node = self.iri(key("dependency", tool.agent, tool.name, str(position)))
+        self._say(source, CS.hasDependency, node)
+        self._say(node, CS.needs, target)
         self._say(node, RDF.type, CS.Dependency)
         self._say(node, CS.position, Literal(position))
         self._say(node, CS.kind, _text(edge.kind.value))
@@ -195,15 +154,19 @@ class _Writing:
         self._texts(node, {CS.reason: edge.reason})
         if edge.parameter is not None:
             self._say(node, CS.parameterName, _text(edge.parameter))
-        return node
+        if field := next((one for one in tool.parameters if one.name == edge.parameter), None):
+            self._say(node, CS.onParameter, self.iri(key(*field_node(tool.agent, field, "parameter"))))
 
-    def _node_of(self, tool: Tool) -> URIRef:
-        return self._iri(tool_key(tool.agent, tool.name))
+    def _node(self, node: URIRef, kind: URIRef, node_id: str, label: str, position: int) -> None:
+        self._say(node, RDF.type, kind)
+        self._say(node, DCTERMS.identifier, _text(node_id))
+        self._say(node, RDFS.label, _text(label))
+        self._say(node, CS.position, Literal(position))
 
-    def _iri(self, key: str) -> URIRef:
-        return URIRef(self._base + key)
+    def iri(self, name: str) -> URIRef:
+        return URIRef(self._base + name)
 
-    def _texts(self, node: URIRef, texts: dict[URIRef, str]) -> None:
+    def _texts(self, node: URIRef, texts: Mapping[URIRef, str]) -> None:
         for term, text in texts.items():
             if text:
                 self._say(node, term, _text(text))

@@ -159,7 +159,6 @@ FORMS: Mapping[str, tuple[str, ...]] = {
     "ntriples": ("base",),
     "graphml": (),
     "cypher": (),
-    "cypher-schema": (),
     "mermaid": ("around", "depth"),
     "json": (),
 }
@@ -182,7 +181,7 @@ def export(
     The export includes inferred dependencies, with their provenance.
 
     turtle, jsonld, ntriples and json can be loaded again as a catalog. cypher is a script for Neo4j and similar
-    databases; cypher-schema makes the tables that Ladybug needs first.
+    databases.
 
     \b
     Examples:
@@ -234,8 +233,6 @@ def _document(
             return export.to_graphml(catalog, taxonomy)
         case "cypher":
             return export.to_cypher(catalog, taxonomy)
-        case "cypher-schema":
-            return export.cypher_schema()
         case "mermaid":
             return export.to_mermaid(catalog, around=around, depth=depth or 2)
         case "json":

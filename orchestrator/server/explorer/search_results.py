@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from callsheet.graphs import Provenance, Tool
+from callsheet.graphs import Provenance, Tool, dependency_edges
 from callsheet.graphs.text.sanitizing import counted
 from callsheet.orchestrator.server.explorer.node_details import Neighbour, neighbour
 from callsheet.orchestrator.server.visible_catalog import Link, VisibleCatalog, fit, shown_line, shown_text
@@ -210,7 +210,7 @@ def overview(visible: VisibleCatalog, *, runs: bool, asks: bool) -> Overview:
     """The catalog in numbers."""
     catalog, everything = visible.catalog, visible.retriever.selector.catalog
     visible.knowledge.capabilities()
-    held = Counter(edge.holds for tool in catalog.tools.values() for edge in tool.depends_on)
+    held = Counter(edge.holds for _, edge in dependency_edges(visible.knowledge.graph))
     withheld = f"the policy shows {len(catalog.tools):,} of {counted(len(everything.tools), 'tool')}"
     return Overview(
         user=shown_line(visible.user.id),
@@ -246,9 +246,8 @@ def catalog_map(visible: VisibleCatalog) -> CatalogMap:
         agents=tuple(number_of),
         tools=tuple((tool.name, number_of[tool.agent], int(tool.core)) for tool in catalog.tools.values()),
         edges=tuple(
-            (tools[tool.id], tools[edge.tool], _ORIGIN.get(edge.provenance, 0))
-            for tool in catalog.tools.values()
-            for edge in tool.depends_on
+            (tools[tool], tools[edge.tool], _ORIGIN.get(edge.provenance, 0))
+            for tool, edge in dependency_edges(visible.knowledge.graph)
         ),
         skills=tuple(
             (skill.id, tuple(tools[tool] for tool in skill.tools if tool in tools)) for skill in catalog.skills

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from callsheet.graphs import Change, Dependency, Finding, Severity, digest, dump, told
+from callsheet.graphs import Change, Dependency, Finding, Severity, dependency_edges, digest, dump, told
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.catalog_files import from_native
 from callsheet.graphs.catalog.formats.documents import read_json
@@ -124,7 +124,7 @@ def dependency_items(visible: VisibleCatalog) -> list[tuple[DependencyItem, Prop
     edges = [edge for file in visible.loaded.dependency_files for edge in read_dependencies(file).edges]
     decided = [edge for edge in edges if edge.accept is not None and edge.source in tools and edge.target in tools]
     keys = {edge.key for edge in decided}
-    inferred = (_proposal(tool.id, edge) for tool in tools.values() for edge in tool.depends_on if not edge.holds)
+    inferred = (_proposal(tool, edge) for tool, edge in dependency_edges(visible.knowledge.graph) if not edge.holds)
     waiting = [edge for edge in inferred if edge.key not in keys]
     waiting.sort(key=lambda edge: (-edge.confidence, edge.source, edge.target))
     return [
