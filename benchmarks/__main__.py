@@ -20,7 +20,7 @@ from benchmarks.sets.loaders import load_benchmarks
 QUICK = 60
 Body = Mapping[str, object]
 Say = Callable[[str], None]
-Special = Callable[[Any, Say], Body | str]
+Special = Callable[[Any, Say], Body]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -48,11 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     special = [name for name in SPECIAL if not options.only or name in options.only]
     for name in special:
         say(name)
-        body = SPECIAL[name](options, say)
-        if isinstance(body, str):
-            say(f"{name}: left out, {body}")
-        elif body:
-            _keep(name, body, options)
+        try:
+            _keep(name, SPECIAL[name](options, say), options)
+        except LeftOut as error:
+            say(f"{name}: left out, {error}")
     say("done")
     return 0 if benches or special else 1
 
@@ -103,29 +102,44 @@ def _keep(name: str, body: Body, options: Any) -> None:
     print("\n".join(report.section(name, document)), flush=True)
 
 
-def _on_sets(names: Sequence[str], measured: Callable[[list[tuple[Benchmark, World]]], Body]) -> Special:
-    """What is measured on some sets; left out where none is there."""
+class LeftOut(Exception):  # noqa: N818 - nothing is wrong
+    """Why something is not measured."""
 
-    def special(options: Any, say: Say) -> Body | str:
+
+def _need(there: object, why: str) -> None:
+    if not there:
+        raise LeftOut(why)
+
+
+def _on_sets(names: Sequence[str], measured: Callable[[list[tuple[Benchmark, World]]], Body]) -> Special:
+    def special(options: Any, say: Say) -> Body:
         benches, missing = load_benchmarks(options.data, names)
-        return measured(_worlds(benches, options)) if benches else "; ".join(missing)
+        _need(benches, "; ".join(missing))
+        return measured(_worlds(benches, options))
 
     return special
 
 
-def _on_one(name: str, measured: Callable[[Benchmark, World], Body]) -> Special:
-    return _on_sets([name], lambda worlds: measured(*next(one for one in worlds if one[0].name == name)))
+def _on_folder(name: str, measured: Callable[[Path], Body]) -> Special:
+    def special(options: Any, say: Say) -> Body:
+        _need((options.data / name).is_dir(), f"there is no {options.data / name}")
+        return measured(options.data)
+
+    return special
 
 
-def _on_documents(folder: str, measured: Callable[[Path], Body]) -> Special:
-    return lambda options, say: (
-        measured(options.data) if (options.data / folder).is_dir() else f"there is no {options.data / folder}"
-    )
+def _with_model(measured: Callable[[Any, str], Body]) -> Special:
+    def special(options: Any, say: Say) -> Body:
+        _need(options.model, "--model names no chat model")
+        return measured(options, options.model)
+
+    return special
 
 
-def _capabilities(options: Any, say: Say) -> Body | str:
+def _capabilities(options: Any, say: Say) -> Body:
     body = toolkg.measure_capabilities(options.data)
-    return body or f"there is neither {options.data}/livemcpbench nor ../fleet beside {options.data}"
+    _need(body, f"there is neither {options.data}/livemcpbench nor ../fleet beside {options.data}")
+    return body
 
 
 def _latency(options: Any, say: Say) -> Body:
@@ -134,48 +148,34 @@ def _latency(options: Any, say: Say) -> Body:
     return latency.measure(known, quick=options.quick, scale=options.scale, say=say)
 
 
-def _model_arms(options: Any, say: Say) -> Body | str:
-    if options.model is None:
-        return "--model names no chat model"
-    folder = options.data / models.SET
-    return models.measure(options.data, options.model) if folder.is_dir() else f"there is no {folder}"
+def _model_arms(options: Any, model: str) -> Body:
+    _need((options.data / models.SET).is_dir(), f"there is no {options.data / models.SET}")
+    return models.measure(options.data, model)
 
 
-def _model_demo(options: Any, say: Say) -> Body | str:
-    return models.measure_demo(options.model) if options.model else "--model names no chat model"
-
-
-def _fleet(with_model: bool) -> Special:
-    """Tasks over installed servers, by the gold path or with a chat model."""
-
-    def special(options: Any, say: Say) -> Body | str:
-        tasks = options.data.parent / "fleet" / "tasks.json"
-        if options.fleet is None or not tasks.is_file():
-            return f"there is no {tasks}" if options.fleet else "--fleet names no mcp.json of installed servers"
-        if not with_model:
-            return fleet.measure(options.fleet, tasks, say)
-        if options.model is None:
-            return "--model names no chat model"
-        return models.measure_fleet(options.fleet, tasks, options.model)
-
-    return special
+def _servers(options: Any) -> tuple[Path, Path]:
+    """The configuration of the installed servers, and the tasks over them."""
+    tasks = options.data.parent / "fleet" / "tasks.json"
+    _need(options.fleet, "--fleet names no mcp.json of installed servers")
+    _need(tasks.is_file(), f"there is no {tasks}")
+    return options.fleet, tasks
 
 
 SPECIAL: Mapping[str, Special] = {
     "nothing-fits": _on_sets(nothing_fits.SETS, nothing_fits.measure),
     "capabilities": _capabilities,
-    "discovery": _on_one(toolkg.SET, toolkg.measure_discovery),
+    "discovery": _on_sets([toolkg.SET], lambda worlds: toolkg.measure_discovery(*worlds[0])),
     "inferred-edges": _on_sets(dependencies.SETS, dependencies.measure_edges),
     "inferred-retrieval": _on_sets([dependencies.RANKED], dependencies.measure_ranks),
-    "arag-hotpotqa": _on_documents("hotpotqa", arag.on_hotpotqa),
-    "arag-medical": _on_documents("graphrag-bench", arag.on_medical),
+    "arag-hotpotqa": _on_folder("hotpotqa", arag.on_hotpotqa),
+    "arag-medical": _on_folder("graphrag-bench", arag.on_medical),
     "latency": _latency,
-    "model-arms": _model_arms,
-    "model-demo": _model_demo,
-    "fleet-tasks": _fleet(with_model=False),
-    "model-fleet": _fleet(with_model=True),
+    "model-arms": _with_model(_model_arms),
+    "model-demo": _with_model(lambda options, model: models.measure_demo(model)),
+    "fleet-tasks": lambda options, say: fleet.measure(*_servers(options), say),
+    "model-fleet": _with_model(lambda options, model: models.measure_fleet(*_servers(options), model)),
 }
-"""What is measured beside the rankings, by the name of its results file: its body, or why it is left out."""
+"""What is measured beside the rankings, by the name of its results file."""
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""Every baseline of the papers, one small function each: from a ``World`` to a ranking function."""
+"""Every baseline of the papers: from a ``World`` to a ranking function; its docstring says where it is from."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -25,19 +26,25 @@ WEIGHT_GRID: Mapping[str, Mapping[NodeKind, float]] = {f"{a:g}:{t:g}": {"agent":
 """alpha of agents and of tools, the grid of Agent-as-a-Graph's table of weights."""
 
 
-def bm25(world: World) -> Rank:
-    """BM25 over names and descriptions (Graph RAG-Tool Fusion's lexical baseline)."""
-    return world.tools.bm25
+def owners(world: World, nodes: Iterable[str]) -> list[str]:
+    """Each node's agent, in order, each once."""
+    return list(dict.fromkeys(owner(world.graph, node) for node in nodes))
 
 
-def naive_rag(world: World) -> Rank:
-    """Cosine over names and descriptions: "naive RAG" of Graph RAG-Tool Fusion (arXiv 2502.07223), table 2."""
-    return world.tools.dense
+def _owned(baseline: Baseline) -> Baseline:
+    """The same, each found node standing for its agent."""
+
+    def made(world: World) -> Rank:
+        rank = baseline(world)
+        return lambda query: owners(world, rank(query))
+
+    return made
 
 
-def hybrid_rag(world: World) -> Rank:
-    """BM25 and cosine fused by plain RRF: "hybrid RAG" of Graph RAG-Tool Fusion, table 2."""
-    return hybrid(world.tools)
+def _said(about: str | None, baseline: Baseline) -> Baseline:
+    """The same with a docstring, as which the results files tell its source."""
+    baseline.__doc__ = about
+    return baseline
 
 
 def hybrid(corpus: Corpus) -> Rank:
@@ -89,46 +96,20 @@ def mcp_zero(world: World, *, servers: int = SERVERS) -> Rank:
 
 
 TOOL_BASELINES: Mapping[str, Baseline] = {
-    "BM25": bm25,
-    "dense (naive RAG)": naive_rag,
-    "BM25 + dense, RRF (hybrid RAG)": hybrid_rag,
+    "BM25": _said(
+        "BM25 over names and descriptions (Graph RAG-Tool Fusion's lexical baseline).", lambda world: world.tools.bm25
+    ),
+    "dense (naive RAG)": _said(
+        'Cosine over names and descriptions: "naive RAG" of Graph RAG-Tool Fusion (arXiv 2502.07223), table 2.',
+        lambda world: world.tools.dense,
+    ),
+    "BM25 + dense, RRF (hybrid RAG)": _said(
+        'BM25 and cosine fused by plain RRF: "hybrid RAG" of Graph RAG-Tool Fusion, table 2.',
+        lambda world: hybrid(world.tools),
+    ),
     "dense, with parameters (ScaleMCP)": concatenated_tools,
     "MCP-Zero": mcp_zero,
 }
-
-
-def owners(world: World, nodes: Iterable[str]) -> list[str]:
-    """Each node's agent, in order, each once."""
-    return list(dict.fromkeys(owner(world.graph, node) for node in nodes))
-
-
-def bm25_agents(world: World) -> Rank:
-    """BM25 over the agents' names and descriptions (a baseline of Agent-as-a-Graph's table 1).
-
-    Source: Robertson and Zaragoza, *The Probabilistic Relevance Framework* (2009), by bm25s.
-    """
-    return world.agents.bm25
-
-
-def bm25_tools(world: World) -> Rank:
-    """BM25 over the tools, each found tool standing for its owner."""
-    return lambda query: owners(world, world.tools.bm25(query))
-
-
-def dense_agents(world: World) -> Rank:
-    """Cosine over the agents' names and descriptions: "agent first" retrieval.
-
-    Source: the retriever that Agent-as-a-Graph and Tool-to-Agent Retrieval (arXiv 2511.01854) start from.
-    """
-    return world.agents.dense
-
-
-def dense_tools(world: World) -> Rank:
-    """Cosine over the tools, each found tool standing for its owner: "tool only" retrieval.
-
-    Source: as ``dense_agents``.
-    """
-    return lambda query: owners(world, world.tools.dense(query))
 
 
 def concatenated_agents(world: World) -> Rank:
@@ -144,27 +125,15 @@ def concatenated_agents(world: World) -> Rank:
     return Corpus(texts, world.published).dense
 
 
-def mcp_zero_agents(world: World) -> Rank:
-    """MCP-Zero's two stages, each found tool standing for its owner. Source: as ``mcp_zero``."""
-    rank = mcp_zero(world)
-    return lambda query: owners(world, rank(query))
-
-
-def hybrid_nodes(world: World) -> Rank:
-    """BM25 and cosine over agents and tools in one index, fused by plain RRF, each node standing for its agent."""
-    rank = hybrid(world.nodes)
-    return lambda query: owners(world, rank(query))
-
-
 def rrf_of_types(world: World) -> Rank:
     """Agents by cosine, and owners of tools by cosine, fused by plain RRF.
 
     Source: Cormack, Clarke and Buettcher, *Reciprocal Rank Fusion* (SIGIR 2009).
     """
-    by_tools = dense_tools(world)
 
     def rank(query: str) -> list[str]:
-        return [hit.id for hit in reciprocal_rank_fusion([world.agents.dense(query), by_tools(query)])]
+        rankings = [world.agents.dense(query), owners(world, world.tools.dense(query))]
+        return [hit.id for hit in reciprocal_rank_fusion(rankings)]
 
     return rank
 
@@ -184,22 +153,41 @@ def agent_as_a_graph_at(world: World, weights: Mapping[NodeKind, float], *, top_
 
 
 AGENT_BASELINES: Mapping[str, Baseline] = {
-    "BM25, agents": bm25_agents,
-    "BM25, tools": bm25_tools,
-    "dense, agents": dense_agents,
-    "dense, tools": dense_tools,
+    "BM25, agents": _said(
+        "BM25 over the agents' names and descriptions (a baseline of Agent-as-a-Graph's table 1).\n\n"
+        "Source: Robertson and Zaragoza, *The Probabilistic Relevance Framework* (2009), by bm25s.",
+        lambda world: world.agents.bm25,
+    ),
+    "BM25, tools": _said(
+        "BM25 over the tools, each found tool standing for its owner.", _owned(lambda world: world.tools.bm25)
+    ),
+    "dense, agents": _said(
+        'Cosine over the agents\' names and descriptions: "agent first" retrieval.\n\n'
+        "Source: the retriever that Agent-as-a-Graph and Tool-to-Agent Retrieval (arXiv 2511.01854) start from.",
+        lambda world: world.agents.dense,
+    ),
+    "dense, tools": _said(
+        'Cosine over the tools, each found tool standing for its owner: "tool only" retrieval.\n\n'
+        "Source: as that of dense, agents.",
+        _owned(lambda world: world.tools.dense),
+    ),
     "dense, concatenated (ScaleMCP)": concatenated_agents,
-    "MCP-Zero": mcp_zero_agents,
-    "BM25 + dense, RRF": hybrid_nodes,
+    "MCP-Zero": _said("MCP-Zero's two stages, each found tool standing for its owner.", _owned(mcp_zero)),
+    "BM25 + dense, RRF": _said(
+        "BM25 and cosine over agents and tools in one index, fused by plain RRF, each node standing for its agent.",
+        _owned(lambda world: hybrid(world.nodes)),
+    ),
     "agents + tools, RRF": rrf_of_types,
     **{
-        f"Agent-as-a-Graph {name}": lambda world, of=of: agent_as_a_graph_at(world, of)
-        for name, of in WEIGHT_GRID.items()
-    },  # type: ignore[misc]
+        f"Agent-as-a-Graph {name}": _said(agent_as_a_graph_at.__doc__, partial(agent_as_a_graph_at, weights=weights))
+        for name, weights in WEIGHT_GRID.items()
+    },
 }
 
 
-def graph_rag_at(world: World, k: int, *, first: Baseline = naive_rag, direct_first: bool = False) -> Rank:
+def graph_rag_at(
+    world: World, k: int, *, first: Baseline = TOOL_BASELINES["dense (naive RAG)"], direct_first: bool = False
+) -> Rank:
     """The first k tools of a search, each followed by what a depth-first walk of its dependencies reaches.
 
     Source: Graph RAG-Tool Fusion (arXiv 2502.07223), Algorithm 1. When the k tools and theirs are fewer than
@@ -215,18 +203,14 @@ def graph_rag_at(world: World, k: int, *, first: Baseline = naive_rag, direct_fi
     return rank
 
 
-def graph_rag_direct_first(world: World) -> Rank:
-    """Graph RAG-Tool Fusion at k = 3 with direct dependencies before indirect ones: ours, where the paper is silent."""
-    return graph_rag_at(world, 3, direct_first=True)
-
-
-def graph_rag_on_hybrid(world: World) -> Rank:
-    """Graph RAG-Tool Fusion at k = 3 over the hybrid search."""
-    return graph_rag_at(world, 3, first=hybrid_rag)
-
-
+_ON_HYBRID = TOOL_BASELINES["BM25 + dense, RRF (hybrid RAG)"]
 DEPENDENCY_BASELINES: Mapping[str, Baseline] = {
-    **{f"Graph RAG-Tool Fusion k={k}": lambda world, k=k: graph_rag_at(world, k) for k in FIRST_TOOLS},  # type: ignore[misc]
-    "Graph RAG-Tool Fusion k=3, direct first": graph_rag_direct_first,
-    "Graph RAG-Tool Fusion k=3, on hybrid": graph_rag_on_hybrid,
+    **{f"Graph RAG-Tool Fusion k={k}": _said(graph_rag_at.__doc__, partial(graph_rag_at, k=k)) for k in FIRST_TOOLS},
+    "Graph RAG-Tool Fusion k=3, direct first": _said(
+        "Graph RAG-Tool Fusion, direct dependencies before indirect ones: ours, where the paper is silent.",
+        partial(graph_rag_at, k=3, direct_first=True),
+    ),
+    "Graph RAG-Tool Fusion k=3, on hybrid": _said(
+        "Graph RAG-Tool Fusion at k = 3 over the hybrid search.", partial(graph_rag_at, k=3, first=_ON_HYBRID)
+    ),
 }

@@ -12,15 +12,18 @@ from typing import Any
 
 from benchmarks.fleet import SANDBOX, FleetTask, Task, moved, opened, read_tasks
 from callsheet.agents import chat_model
-from callsheet.graphs import load
-from callsheet.orchestrator.apps.evaluation_arms import Arm, Arms, Attempt, recorded
+from callsheet.graphs import Loaded, load
 from callsheet.orchestrator.apps.model_evaluation import (
     CAUSES,
+    Arm,
     ArmResult,
+    Arms,
+    Attempt,
     Grade,
     ModelEvaluation,
     digest,
     evaluate_arms,
+    recorded,
     sampled,
 )
 from callsheet.retrievers import AgentGraphRetriever, LabelledQuery, read_queries
@@ -64,11 +67,15 @@ _ABOUT_DEMO = (
 )
 
 
+def _arms(loaded: Loaded, retriever: AgentGraphRetriever, model: str, **more: Any) -> Arms:
+    return Arms(loaded, retriever, chat_model(model, max_tokens=MAX_OUTPUT), weak_model=True, **more)
+
+
 def measure(data: Path, model: str) -> Mapping[str, object]:
     """Labelled queries, whose calls are recorded. Attempts are stored, so a run that was ended goes on."""
     loaded = load(data / SET / "catalog")
     retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
-    arms = Arms(recorded(loaded), retriever, chat_model(model, max_tokens=MAX_OUTPUT), tools=TOOLS, weak_model=True)
+    arms = _arms(recorded(loaded), retriever, model, tools=TOOLS)
     queries = sampled(read_queries(data / SET / "queries.jsonl", loaded.catalog), SAMPLE)
     made = [arms.named(name) for name in ARMS[SET]]
     key = (digest(retriever.catalog.model_dump(mode="json")), TOOLS, MAX_OUTPUT)
@@ -85,14 +92,7 @@ def measure_demo(model: str) -> Mapping[str, object]:
         _renewed(None, scratch / SANDBOX)
         loaded = load(*DEMO_CATALOG, yes=True, pins=scratch / "pins.json")
         retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
-        arms = Arms(
-            loaded,
-            retriever,
-            chat_model(model, max_tokens=MAX_OUTPUT),
-            tools=DEMO_TOOLS,
-            weak_model=True,
-            records=False,
-        )
+        arms = _arms(loaded, retriever, model, tools=DEMO_TOOLS, records=False)
         content = [retriever.catalog.model_dump(mode="json"), DEMO_TASKS.read_text(encoding="utf-8")]
         found = {
             name: _on_tasks(arms, name, of, model, content, None, scratch)
@@ -107,14 +107,7 @@ def measure_fleet(config: Path, tasks: Path, model: str) -> Mapping[str, object]
     with tempfile.TemporaryDirectory(prefix="callsheet-fleet-") as folder:
         scratch = Path(folder).resolve()
         world = opened(moved(config, scratch), scratch)
-        arms = Arms(
-            world.loaded,
-            world.retriever,
-            chat_model(model, max_tokens=MAX_OUTPUT),
-            tools=TOOLS,
-            weak_model=True,
-            records=False,
-        )
+        arms = _arms(world.loaded, world.retriever, model, tools=TOOLS, records=False)
         # Texts of servers name the copied folders, and sets in the order of one process.
         files = [file.read_text(encoding="utf-8") for file in (config, tasks)]
         content = [*files, *sorted(world.retriever.catalog.tools)]

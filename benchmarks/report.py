@@ -86,17 +86,14 @@ def circumstances() -> dict[str, Any]:
 
 def commit() -> str:
     """The checkout's commit, with ``+`` behind it when measured files differ from it; empty where there is no git."""
+    measured = ("graphs", "retrievers", "benchmarks/**/*.py", "benchmarks/*.py")
+    words = ("rev-parse", "--short=12", "HEAD"), ("status", "--porcelain", "--", *measured)
+    options: Any = {"cwd": ROOT, "capture_output": True, "text": True, "timeout": 20}
     try:
-        head = _git("rev-parse", "--short=12", "HEAD")
-        changed = _git("status", "--porcelain", "--", "graphs", "retrievers", "benchmarks/**/*.py", "benchmarks/*.py")
+        head, changed = (subprocess.run(["git", *one], check=True, **options).stdout.strip() for one in words)
     except (OSError, subprocess.SubprocessError):
         return ""
     return head + ("+" if changed else "")
-
-
-def _git(*words: str) -> str:
-    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True, timeout=20)
-    return done.stdout.strip()
 
 
 def write(name: str, body: Mapping[str, Any], folder: Path = FOLDER) -> Path:
@@ -116,9 +113,7 @@ def read_all(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
 
 def page(results: Mapping[str, Mapping[str, Any]]) -> str:
     """The headline and one compact table for each results file, as Markdown; the files hold all figures."""
-    return "\n".join(
-        [headline(results), "", *(line for name, result in results.items() for line in compact(name, result))]
-    )
+    return "\n".join([headline(results), "", *(line for one in results.items() for line in compact(*one))])
 
 
 def compact(name: str, result: Mapping[str, Any]) -> Iterator[str]:
@@ -128,9 +123,7 @@ def compact(name: str, result: Mapping[str, Any]) -> Iterator[str]:
         return
     yield f"### {name}\n\n{result.get('about', '')}.\n"
     if levels := result.get("levels", {}):
-        counts = ", ".join(
-            f"{level}s of {found['n']} queries in {found['groups']} groups" for level, found in levels.items()
-        )
+        counts = ", ".join(f"{level}s of {of['n']} queries in {of['groups']} groups" for level, of in levels.items())
         yield f"{counts.capitalize()}.\n"
         yield from grid(*_methods(name, levels, result.get("rivals", ())))
     else:
@@ -147,15 +140,13 @@ def _methods(
     wanted = [(level, metric) for level in levels for metric in _COMPACT if metric in _columns(name, level)]
     chosen = {level: _best_variants(found["methods"], _chief(_columns(name, level))) for level, found in levels.items()}
     tuning = {title: method["tuning"] for methods in chosen.values() for title, method in methods.items()}
+
+    def figure(level: str, metric: str, title: str) -> str:
+        method = chosen[level].get(title)
+        return cell(method["metrics"][metric]).partition(" ")[0] if method else ""
+
     rows = [
-        [
-            title,
-            *(
-                cell(chosen[level][title]["metrics"][metric]).partition(" ")[0] if title in chosen[level] else ""
-                for level, metric in wanted
-            ),
-            "" if tuned == NOTHING else tuned,
-        ]
+        [title, *(figure(*column, title) for column in wanted), "" if tuned == NOTHING else tuned]
         for title, tuned in tuning.items()
         if not rivals or title in rivals or title == OURS
     ]
@@ -166,9 +157,9 @@ def _best_variants(methods: Mapping[str, Mapping[str, Any]], chief: str) -> dict
     """Of methods that differ only in their numbers, the first of the best by the chief metric."""
     best: dict[str, str] = {}
     for title, method in methods.items():
-        rival = best.setdefault(_NUMBERS.split(title)[0], title)
-        if method["metrics"][chief]["mean"] > methods[rival]["metrics"][chief]["mean"]:
-            best[_NUMBERS.split(title)[0]] = title
+        kind = _NUMBERS.split(title)[0]
+        if method["metrics"][chief]["mean"] > methods[best.setdefault(kind, title)]["metrics"][chief]["mean"]:
+            best[kind] = title
     return {title: methods[title] for title in best.values()}
 
 

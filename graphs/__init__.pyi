@@ -65,7 +65,6 @@ from .trust.changes import (
     diff_of as diff_of,
     findings_of as findings_of,
     problems_of as problems_of,
-    reordered as reordered,
     told as told,
 )
 from .trust.consent import (
@@ -74,8 +73,14 @@ from .trust.consent import (
     check_agreed as check_agreed,
     starts_of as starts_of,
 )
-from .trust.pin_book import PinBook as PinBook
-from .trust.pins import Admitted as Admitted, Change as Change, Listed as Listed, digest as digest, digests as digests
+from .trust.pins import (
+    Admitted as Admitted,
+    Change as Change,
+    Listed as Listed,
+    PinBook as PinBook,
+    digest as digest,
+    digests as digests,
+)
 from .trust.policy import (
     Grants as Grants,
     Group as Group,

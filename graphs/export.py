@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 import networkx as nx
-from pydantic_core import to_jsonable_python
+from pydantic import TypeAdapter
 
 from callsheet.graphs.capabilities.taxonomy import Capability
 from callsheet.graphs.catalog.errors import SettingsError, UnknownNameError, near_names
@@ -82,7 +83,7 @@ def _property(name: str, value: Any) -> Property:
 
 def json_text(value: Any) -> str:
     """JSON with keys in their original order and without ASCII escapes."""
-    return json.dumps(value, ensure_ascii=False, default=to_jsonable_python)
+    return json.dumps(value, ensure_ascii=False, default=partial(TypeAdapter(Any).dump_python, mode="json"))
 
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.messages import AIMessage
+from langchain_core.runnables.config import ContextThreadPoolExecutor
 from langgraph.config import get_stream_writer
 from langgraph.types import Overwrite, Send, interrupt
 
@@ -24,14 +25,12 @@ from callsheet.agents import (
     check_answerable,
     checkpointer,
 )
-from callsheet.agents.calls.plan import source_of
-from callsheet.agents.calls.questions import question_answers, question_text, user_answer, user_question
+from callsheet.agents.calls.plan import question_answers, question_text, source_of, user_answer, user_question
 from callsheet.agents.calls.token_usage import usage_of
 from callsheet.agents.models.prompts import ANSWER
-from callsheet.agents.planning.conversation import recent
+from callsheet.agents.planning.planner import recent
 from callsheet.agents.planning.revision import NO_ITEMS
-from callsheet.agents.work.answer import LISTED, listed
-from callsheet.agents.work.context import place_of
+from callsheet.agents.work.context import LISTED, listed, place_of
 from callsheet.graphs import CallsheetError
 from callsheet.graphs.dependencies import ObservationLog
 from callsheet.orchestrator.plans.plan_revision import expand_mapped, plan_update, retriable, revision_update
@@ -49,6 +48,7 @@ from callsheet.orchestrator.state import (
     results_of,
     step_result,
 )
+from callsheet.orchestrator.step import StepNodes
 from callsheet.retrievers import AgentGraphRetriever
 
 
@@ -57,12 +57,14 @@ class Nodes:
     """The nodes of one supervisor, with the objects that must stay out of the state.
 
     Attributes:
+        steps: What one step does.
         observed: Counts which tools take arguments from which, and how calls end; None counts nothing.
     """
 
     retriever: AgentGraphRetriever
     registry: ToolRegistry
     configuration: RunConfiguration
+    steps: StepNodes
     observed: ObservationLog | None = None
 
     def _configuration(self, state: State) -> RunConfiguration:
@@ -136,15 +138,30 @@ class Nodes:
         waves = [*state["waves"], [step.id for step in ready]] if ready else state["waves"]
         return {**plan_update(state, plan, mapped.revisions), "results": plain_results(marked), "waves": waves}
 
-    def route(self, state: State) -> list[Send] | str:
-        """The next wave: every step whose dependencies are done; or the answer."""
+    def route(self, state: State) -> str:
+        """To the retriever, if there is another wave; otherwise to the answer."""
+        return "retriever" if self._wave(state) else "answer"
+
+    def retrieve(self, state: State) -> dict[str, Any]:
+        """Selects agents and tools for each step of the wave, side by side."""
+        wave = self._wave(state)
+        with ContextThreadPoolExecutor() as pool:
+            selections = pool.map(self.steps.retrieve, wave)
+            return {"selections": {one["step"]["id"]: found for one, found in zip(wave, selections, strict=True)}}
+
+    def send(self, state: State) -> list[Send]:
+        """One worker for each step of the wave."""
+        return [Send("worker", one) for one in self._wave(state)]
+
+    def _wave(self, state: State) -> list[StepState]:
+        """The state of every step whose dependencies are done."""
         state = completed(state)
         if not planned(state):
-            return "answer"
+            return []
         settings, results = self._configuration(state).settings, results_of(state)
         ready = _ready(plan_of(state), results, settings.replans)
         left = tokens_left(state, settings)
-        return [Send("step", _step_state(state, step, results, left)) for step in ready] or "answer"
+        return [_step_state(state, step, results, left) for step in ready]
 
     async def revise(self, state: State) -> dict[str, Any]:
         """Revises the plan after a wave, if the results require it."""
@@ -267,8 +284,7 @@ def _step_state(state: State, step: Step, results: Mapping[str, StepResult], lef
         inputs=[result.model_dump(mode="json") for result in inputs],
         tried=list(dict.fromkeys(tried)),
         attempts=(before.attempts if before else 0) + 1,
-        selection={},
+        selection=state["selections"].get(step.id, {}),
         results={step.id: before.model_dump(mode="json")} if before else {},
-        selections={},
         preferences=state.get("preferences", {}),
     )

@@ -69,7 +69,7 @@ class ChatOutput(TypedDict):
     Attributes:
         messages: The conversation with the answer.
         plan: The steps (``Plan`` as plain values).
-        selections: Step id -> its selection (``Selection`` as plain values, without its trace).
+        selections: Step id -> its selection (``Selection`` as plain values, without its trace), or only ``error``.
         results: Step id -> its result (``StepResult`` as plain values).
         revisions: Changes of the plan (``Revision`` as plain values).
         usage: Cost of the run's models, in total, ``by_role`` and ``by_step`` (``Usage`` as plain values).
@@ -185,7 +185,6 @@ class StepState(TypedDict):
         attempts: Number of attempts, this one included.
         selection: The selection.
         results: The result by step id, for the supervisor.
-        selections: The selection by step id, for the supervisor.
         preferences: As in ``State``.
         given: Tool id -> parameter -> value that a person entered.
         asking: The pending question for missing values, with the result that needs them; empty without one.
@@ -204,7 +203,6 @@ class StepState(TypedDict):
     attempts: int
     selection: dict[str, Any]
     results: Annotated[dict[str, dict[str, Any]], by_key]
-    selections: Annotated[dict[str, dict[str, Any]], by_key]
     given: NotRequired[dict[str, dict[str, Any]]]
     asking: NotRequired[dict[str, Any]]
 
@@ -213,7 +211,6 @@ class StepOutput(TypedDict):
     """Output of a step for the supervisor."""
 
     results: Annotated[dict[str, dict[str, Any]], by_key]
-    selections: Annotated[dict[str, dict[str, Any]], by_key]
 
 
 def text_of(given: Mapping[str, Any], field: str) -> str:

@@ -1,4 +1,4 @@
-"""The nodes of one step: select agents and tools, let a worker do the step, ask a person for missing values."""
+"""One step: select agents and tools, let a worker do the step, ask a person for missing values."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from callsheet.agents.approval.questions import given_values, input_answers, inp
 from callsheet.agents.calls.token_usage import usage_of
 from callsheet.agents.servers.in_process import tool_model
 from callsheet.agents.work.context import surroundings
-from callsheet.agents.work.weak_model import WEAK_TURNS
+from callsheet.agents.work.worker_agent import WEAK_TURNS
 from callsheet.graphs import CallsheetError, Catalog, SettingsError, shown
 from callsheet.orchestrator.run.run_context import RunConfiguration, caller
 from callsheet.orchestrator.run.run_metrics import count_result, measured
@@ -71,13 +71,16 @@ class StepNodes:
         return self.configuration.of(state.get("preferences", {}))
 
     def retrieve(self, state: StepState) -> dict[str, Any]:
-        """Selects agents and tools for the step, without agents that failed at it or fail repeatedly."""
+        """The selection for a step as plain values, without agents that failed at it or fail repeatedly.
+
+        If nothing could be retrieved, it has only ``error``.
+        """
         step = Step(**state["step"])
         try:
             with self.registry.held(state["run_id"]):
                 selection, left_out = self._selected(step, state)
         except Exception as error:  # noqa: BLE001 an embedder may raise anything; the step's result names it
-            return {"selection": {"error": f"nothing could be retrieved: {_words(error)}"}}
+            return {"error": f"nothing could be retrieved: {_words(error)}"}
         down = {agent.id: self.registry.down.get(agent.id) for agent in selection.agents}
         remarks = {"left_out": left_out, "down": {agent: since for agent, since in down.items() if since}}
         picked = {**selection.to_dict(), **{name: dict(remark) for name, remark in remarks.items() if remark}}
@@ -89,7 +92,7 @@ class StepNodes:
         why = {tool.id: explain_tool(tool.id, selection) for tool in selection.tools}
         event = {"event": "picked", "step_id": step.id, "attempt": state["attempts"]}
         get_stream_writer()({**event, "selection": picked, "why": why, "budget": budget})
-        return {"selection": picked, "selections": {step.id: picked}}
+        return picked
 
     def _selected(self, step: Step, state: StepState) -> tuple[Selection, Mapping[str, str]]:
         """A selection without unavailable agents, and these agents; they are included if nothing else fits."""
@@ -264,7 +267,7 @@ def after_input(state: StepState) -> str:
     """To the next question, to the worker with the new values, or to the end."""
     if state.get("asking"):
         return "ask"
-    return END if state["step"]["id"] in state["results"] else "work"
+    return END if state["step"]["id"] in state["results"] else "agent"
 
 
 def _finished(result: StepResult) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The supervisor: plan, waves of steps, answer. All nodes and edges are in this file."""
+"""The supervisor: plan, waves of steps (retriever, then workers), answer. All nodes and edges are in this file."""
 
 from __future__ import annotations
 
@@ -88,45 +88,41 @@ def create_supervisor(
     for part in (retriever, registry):
         if part is not None and part.policy != loaded.policy:
             raise SettingsError(f"the {type(part).__name__} has another policy than the supervisor: give it the same")
-    nodes = Nodes(
-        retriever=retriever or AgentGraphRetriever.from_catalog(loaded),
-        registry=registry or ToolRegistry.from_catalog(loaded),
-        configuration=RunConfiguration(
-            defaults=(settings or Settings()).model_copy(
-                update={role: name for role, name in given.items() if isinstance(name, str)}
-            ),
-            models=_objects(given),
-            prompts=prompts or Prompts(),
-        ),
-        observed=observed,
+    retriever = retriever or AgentGraphRetriever.from_catalog(loaded)
+    registry = registry or ToolRegistry.from_catalog(loaded)
+    CatalogSync(retriever, registry)
+    defaults = {role: name for role, name in given.items() if isinstance(name, str)}
+    configuration = RunConfiguration(
+        defaults=(settings or Settings()).model_copy(update=defaults),
+        models=_objects(given),
+        prompts=prompts or Prompts(),
     )
+    steps = StepNodes(retriever, registry, configuration)
+    nodes = Nodes(retriever, registry, configuration, steps, observed)
 
-    CatalogSync(nodes.retriever, nodes.registry)
-
-    inside = StepNodes(nodes.retriever, nodes.registry, nodes.configuration)
-    step = StateGraph(StepState, context_schema=Settings, output_schema=StepOutput)
-    step.add_node("retrieve", inside.retrieve)
-    step.add_node("work", sync_and_async(inside.work, "work", worker))
-    step.add_node("ask", inside.ask)
-    step.add_edge(START, "retrieve")
-    step.add_edge("retrieve", "work")
-    step.add_conditional_edges("work", after_work, ["ask", END])
-    step.add_conditional_edges("ask", after_input, ["ask", "work", END])
+    one_step = StateGraph(StepState, context_schema=Settings, output_schema=StepOutput)
+    one_step.add_node("agent", sync_and_async(steps.work, "agent", worker))
+    one_step.add_node("ask", steps.ask)
+    one_step.add_edge(START, "agent")
+    one_step.add_conditional_edges("agent", after_work, ["ask", END])
+    one_step.add_conditional_edges("ask", after_input, ["ask", "agent", END])
 
     supervisor = StateGraph(State, context_schema=Settings, input_schema=ChatInput, output_schema=ChatOutput)
     supervisor.add_node("request", sync_and_async(nodes.request, "request"))
     supervisor.add_node("plan", sync_and_async(nodes.plan, "plan"))
     supervisor.add_node("question", nodes.ask)
     supervisor.add_node("dispatch", nodes.dispatch)
-    supervisor.add_node("step", step.compile(name="step"))
+    supervisor.add_node("retriever", nodes.retrieve)
+    supervisor.add_node("worker", one_step.compile(name="worker"))
     supervisor.add_node("revise", sync_and_async(nodes.revise, "revise"))
     supervisor.add_node("answer", sync_and_async(nodes.answer, "answer"))
     supervisor.add_edge(START, "request")
     supervisor.add_edge("request", "plan")
     supervisor.add_conditional_edges("plan", after_plan, ["question", "dispatch"])
     supervisor.add_conditional_edges("question", after_ask, ["plan", "revise", "dispatch"])
-    supervisor.add_conditional_edges("dispatch", nodes.route, ["step", "answer"])
-    supervisor.add_edge("step", "revise")
+    supervisor.add_conditional_edges("dispatch", nodes.route, ["retriever", "answer"])
+    supervisor.add_conditional_edges("retriever", nodes.send, ["worker"])
+    supervisor.add_edge("worker", "revise")
     supervisor.add_conditional_edges("revise", after_plan, ["question", "dispatch"])
     supervisor.add_edge("answer", END)
     return supervisor
@@ -146,9 +142,9 @@ def create_retriever_app(retriever: AgentGraphRetriever) -> StateGraph[Retriever
         return {"selection": selected(retriever.within(caller()), text_of(state, "query"), **reach).to_dict(trace=True)}
 
     app = StateGraph(RetrieverState, context_schema=Settings, input_schema=Query, output_schema=Picked)
-    app.add_node("retrieve", retrieve)
-    app.add_edge(START, "retrieve")
-    app.add_edge("retrieve", END)
+    app.add_node("retriever", retrieve)
+    app.add_edge(START, "retriever")
+    app.add_edge("retriever", END)
     return app
 
 

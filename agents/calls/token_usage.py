@@ -26,14 +26,7 @@ _TABLE = TypeAdapter(dict[str, Any])
 
 
 class ModelUsage(BaseModel):
-    """Tokens of some calls of one model.
-
-    Attributes:
-        calls: Number of model calls.
-        input_tokens: Tokens read by the models, including cached tokens.
-        output_tokens: Tokens written by the models.
-        cached_tokens: Input tokens that the provider read from its prompt cache.
-    """
+    """Tokens of some calls of one model; input tokens include those that the provider read from its cache."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -127,13 +120,7 @@ def _model_of(message: AIMessage) -> str:
 
 
 class Price(BaseModel):
-    """The price of a model, per million tokens.
-
-    Attributes:
-        input: Of input tokens.
-        cached: Of input tokens read from the provider's cache; by default that of ``input``.
-        output: Of output tokens.
-    """
+    """The price of a model, per million tokens; ``cached`` is by default that of ``input``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -150,13 +137,7 @@ class Price(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What model calls cost.
-
-    Attributes:
-        amount: The sum over the models with a known price; None if there is none.
-        currency: Its currency, an ISO 4217 code.
-        unpriced: The other models.
-    """
+    """What model calls cost: the sum over the models with a known price (None if there is none), and the others."""
 
     amount: float | None
     currency: str
@@ -171,12 +152,7 @@ class Cost:
 
 
 class Prices(BaseModel):
-    """Prices of models.
-
-    Attributes:
-        currency: Their currency, an ISO 4217 code.
-        models: Model -> its price, by the name for ``--model`` (``openai:gpt-5-mini``), or without its provider.
-    """
+    """Prices of models, by the name for ``--model`` (``openai:gpt-5-mini``), or without its provider."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -215,10 +191,7 @@ class Prices(BaseModel):
 def read_prices(path: Path | None) -> Prices:
     """Reads a file ``{"currency": "EUR", "openai:gpt-5-mini": {"input": 0.25, "cached": 0.025, "output": 2}}``.
 
-    Without ``currency``, prices are in US dollars.
-
-    Args:
-        path: The file; None has no prices.
+    Without ``currency``, prices are in US dollars; without a file, there are none.
 
     Raises:
         SettingsError: The file cannot be read.
@@ -235,10 +208,7 @@ def read_prices(path: Path | None) -> Prices:
 
 
 def price_of(model: str, path: Path | None) -> Price | None:
-    """The price of a model in a file of prices.
-
-    Returns:
-        None without a file.
+    """The price of a model in a file of prices; None without a file.
 
     Raises:
         SettingsError: The file cannot be read, or does not have the model.

@@ -67,7 +67,8 @@ def assurance_of(tool: Tool, connection: object, *, trusted: bool) -> Assurance:
         case ServerConfig():
             rule, allowed = connection.callsheet.approval, tool.name in connection.callsheet.allow
         case InProcess() if tool.name in connection.tools:
-            rule, trusted = _rule(tool, connection.tools[tool.name].metadata), True
+            rule, trusted = connection.options.approval or _rule(tool, connection.tools[tool.name].metadata), True
+            allowed = tool.name in connection.options.allow
         case _:
             return Assurance(callable=False)
     told = hints(tool, trusted=trusted)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from callsheet.agents.calls.call_context import Permit, for_user
+from callsheet.agents.calls.call_context import USER, Permit, within
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.tool_result import Outcome, failed
 from callsheet.agents.registry.assurance import Assurance, assurance_of
@@ -250,7 +250,7 @@ class ToolRegistry:
             if why := permit():
                 return failed(tool.agent, tool.name, "refused", why)
             if isinstance(connection, ServerConfig):
-                with for_user(user.id if user else ""):
+                with within(USER, user.id if user else ""):
                     return pool.call_blocking(*reached, connection, tool.name, args, permit=permit, **how)
             return in_process.call_blocking(*local, args, self._limits, keep)
 
@@ -260,7 +260,7 @@ class ToolRegistry:
             if why := await asyncio.to_thread(permit):
                 return failed(tool.agent, tool.name, "refused", why)
             if isinstance(connection, ServerConfig):
-                with for_user(user.id if user else ""):
+                with within(USER, user.id if user else ""):
                     return await pool.call(*reached, connection, tool.name, args, permit=permit, **how)
             return await in_process.call(*local, args, self._limits, keep)
 

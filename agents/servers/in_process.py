@@ -12,19 +12,21 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
 
-from callsheet.agents.calls.background_loop import LOOP
+from callsheet.agents.calls.call_context import LOOP
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.token_usage import Usage
 from callsheet.agents.calls.tool_result import Fault, Keep, Outcome, capped, failed, text_of
 from callsheet.agents.servers.app_tool import APP
+from callsheet.graphs.catalog.formats.server_config import ServerOptions
 from callsheet.graphs.text.sanitizing import clean
 
+_T = TypeVar("_T")
 _CALL_ID = "callsheet"
 _COMMAND = "it returned a Command for the workflow that calls it, which Callsheet does not carry out: return a result"
 CALL_LIMITS: ContextVar[Limits | None] = ContextVar("callsheet_limits", default=None)
@@ -61,9 +63,10 @@ def tool_model(model: BaseChatModel | None) -> Iterator[ToolModel]:
 
 @dataclass(frozen=True, slots=True)
 class InProcess:
-    """A connection to tools of this process."""
+    """A connection to tools of this process, with what the user's catalog sets for them."""
 
     tools: Mapping[str, BaseTool]
+    options: ServerOptions = field(default_factory=ServerOptions)
 
 
 async def call(
@@ -84,7 +87,7 @@ async def call(
                 outcome = await asyncio.to_thread(_outcome, agent_id, tool, answer, limits, keep)
             else:
                 outcome = await asyncio.wrap_future(
-                    _in_thread(lambda: _outcome(agent_id, tool, tool.invoke(request), limits, keep))
+                    in_thread(lambda: _outcome(agent_id, tool, tool.invoke(request), limits, keep))
                 )
     except Exception as error:  # noqa: BLE001 (a tool may raise anything; it becomes data)
         outcome = _late(agent_id, tool, limits) if scope.expired() else _raised(agent_id, tool, error)
@@ -100,7 +103,7 @@ def call_blocking(
     if isinstance(tool, StructuredTool) and tool.func is None:
         return LOOP.blocking(call(agent_id, tool, args, limits, keep))
     began = monotonic()
-    future = _in_thread(lambda: _outcome(agent_id, tool, tool.invoke(_request(tool, args)), limits, keep))
+    future = in_thread(lambda: _outcome(agent_id, tool, tool.invoke(_request(tool, args)), limits, keep))
     try:
         outcome = future.result(_seconds(tool, limits))
     except Exception as error:  # noqa: BLE001 (a tool may raise anything; it becomes data)
@@ -120,9 +123,9 @@ def _request(tool: BaseTool, args: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "tool_call", "name": tool.name, "args": dict(args), "id": _CALL_ID}
 
 
-def _in_thread(work: Callable[[], Outcome]) -> Future[Outcome]:
+def in_thread(work: Callable[[], _T]) -> Future[_T]:
     """Runs work in a daemon thread, so that a hung tool does not block the exit."""
-    future: Future[Outcome] = Future()
+    future: Future[_T] = Future()
     future.set_running_or_notify_cancel()
     context = contextvars.copy_context()
 

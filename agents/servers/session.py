@@ -174,12 +174,15 @@ class Session:
             self._scope.cancel()
 
     def _auth(self) -> Any:
-        from callsheet.agents.servers.oauth.token_auth import authentication
+        from callsheet.agents.servers.oauth.stored_tokens import StoredTokens, TokenAuth
 
-        return authentication(self._expanded, self._user, self._fail, self._hide) if self._expanded.url else None
+        url, headers = self._expanded.url, self._expanded.headers
+        if not url or any(name.lower() == "authorization" for name in headers):
+            return None
+        return TokenAuth(StoredTokens(url, self._user), self._fail, self._hide)
 
     def _hide(self, secret: str) -> None:
-        self.personal = bool(self._user) and self.server.callsheet.sign_in is None
+        self.personal = bool(self._user)
         self._faults.redaction.add([secret])
         self._redaction.add([secret])
 

@@ -20,8 +20,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from callsheet.agents.calls.background_loop import LOOP
-from callsheet.agents.calls.call_context import CallRequest, Permit, ask_of_caller, progress_of_caller
+from callsheet.agents.calls.call_context import LOOP, CallRequest, Permit, ask_of_caller, progress_of_caller
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.tool_result import Fault, KeptResults, Outcome, failed, outcome_of
 from callsheet.agents.servers.catalogs.listings import Listing, late_ones_named
@@ -413,8 +412,7 @@ class SessionPool:
             result = await session.ask(method, params, limits.call, request.progress, request.ask)
         except Fault as fault:
             effect = fault.effect if sent else "none"
-            lacks = fault.kind == "sign_in" and request.server.callsheet.sign_in is None
-            hint = page_hint(request.agent_id) if lacks else ""
+            hint = page_hint(request.agent_id) if fault.kind == "sign_in" else ""
             outcome = failed(request.agent_id, request.tool, fault.kind, f"{fault}{hint}", effect)
             # A server that crashed, or one that restarted and lost the session.
             return outcome, fault.kind == "crash" and (effect == "none" or request.repeatable)

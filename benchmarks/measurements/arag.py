@@ -1,22 +1,25 @@
 """A-RAG without a language model: which interface to call next, by rules, and what is read for each retrieved token.
 
 Key phrases first, then meaning, then reading; from what was read to the names in it, for a second hop. Measured with
-and without each interface.
+and without each interface, on collections of documents whose questions say what has to be read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager
+import json
+import tempfile
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.bootstrap import Bootstrap, cell, short
-from benchmarks.sets.reading import BEARING, Collected, hotpotqa, medical
+from benchmarks.search import SharedVectors, vectors_of_this_run
+from benchmarks.sets.names import first_line, names, titles_of
 from callsheet.retrievers.documents import (
     DocumentIndex,
     Hits,
@@ -25,15 +28,100 @@ from callsheet.retrievers.documents import (
     content_words,
     estimated_tokens,
     keyword_search,
-    names,
     search_and_read,
     semantic_search,
 )
-from callsheet.retrievers.documents.chunk_store import rarity
-from callsheet.retrievers.documents.document_text import first_line, plain
+from callsheet.retrievers.documents.document_text import plain, rarity
 
 Scores = NDArray[np.floating[Any]]
-_COUNTED = 2
+BEARING = 0.75
+"""The share of an answer's content words that a chunk must hold to bear it."""
+_PART, _MOST, _LEAST_WORDS, _COUNTED = 200_000, 100, 2, 2
+
+
+class Question(NamedTuple):
+    """A question, and from the ids of the chunks read, how much of what is needed was read, 0 to 1, and whether all."""
+
+    text: str
+    recall: Callable[[Collection[str]], float]
+    complete: Callable[[Collection[str]], bool]
+
+
+class Collected(NamedTuple):
+    """Documents with their questions, in the order of their file, and the embedder of their index."""
+
+    index: DocumentIndex
+    questions: tuple[Question, ...]
+    vectors: SharedVectors
+
+
+@contextmanager
+def hotpotqa(data: Path) -> Iterator[Collected]:
+    """The paragraphs of 100 questions pooled into one collection, a paragraph a document; two support each question.
+
+    Source: Yang et al., HotpotQA (EMNLP 2018), distractor setting, CC BY-SA 4.0.
+    """
+    asked = json.loads((data / "hotpotqa" / "distractor_sample_100.json").read_text(encoding="utf-8"))
+    paragraphs = {title: "".join(sentences) for question in asked for title, sentences in question["context"]}
+    file_of = {title: f"{number:04}.md" for number, title in enumerate(paragraphs)}
+    texts = {file_of[title]: f"# {title}\n\n{text}\n" for title, text in paragraphs.items()}
+    with _indexed(texts) as (index, vectors):
+        questions = [_supported(one, {file_of[title] for title, _ in one["supporting_facts"]}) for one in asked]
+        yield Collected(index, tuple(questions), vectors)
+
+
+@contextmanager
+def medical(data: Path) -> Iterator[Collected]:
+    """The first 200,000 characters of one long text, and questions whose answer some chunk of these bears.
+
+    Source: GraphRAG-Bench (github.com/GraphRAG-Bench/GraphRAG-Benchmark), medical.
+    """
+    folder = data / "graphrag-bench"
+    text = json.loads((folder / "medical.json").read_text(encoding="utf-8"))[0]["context"]
+    asked = json.loads((folder / "medical_questions.json").read_text(encoding="utf-8"))
+    with _indexed({"medical.txt": text[:_PART]}) as (index, vectors):
+        texts = dict(zip(index.lexicon.ids, index.lexicon.texts(), strict=True))
+        found = [(one["question"], answer_words(one["question"], one["answer"])) for one in asked]
+        questions = [_worded(question, words, texts) for question, words in found if len(words) >= _LEAST_WORDS]
+        borne = [question for question in questions if question.complete(texts)]
+        yield Collected(index, tuple(borne[:: -(-len(borne) // _MOST) or 1]), vectors)
+
+
+def answer_words(question: str, answer: str) -> list[str]:
+    """The content words of an answer that its question does not hold; each at most seven letters, as a stem."""
+    asked = plain(question)
+    return list(dict.fromkeys(word[:7] for word in content_words(answer) if word[:7] not in asked))
+
+
+def _supported(one: Mapping[str, Any], files: set[str]) -> Question:
+    def read(chunks: Collection[str]) -> set[str]:
+        return {chunk.rpartition("#")[0] for chunk in chunks} & files
+
+    return Question(
+        one["question"], lambda chunks: len(read(chunks)) / len(files), lambda chunks: len(read(chunks)) == len(files)
+    )
+
+
+def _worded(question: str, words: Sequence[str], texts: Mapping[str, str]) -> Question:
+    def share(text: str) -> float:
+        return sum(word in text for word in words) / len(words)
+
+    return Question(
+        question,
+        lambda chunks: share(" ".join(texts[chunk] for chunk in chunks)),
+        lambda chunks: any(share(texts[chunk]) >= BEARING for chunk in chunks),
+    )
+
+
+@contextmanager
+def _indexed(files: Mapping[str, str]) -> Iterator[tuple[DocumentIndex, SharedVectors]]:
+    vectors = vectors_of_this_run()
+    with tempfile.TemporaryDirectory() as name:
+        for file, text in files.items():
+            Path(name, file).write_text(text, encoding="utf-8")
+        index = DocumentIndex(name, embeddings=vectors, index=":memory:")
+        index.sync()
+        yield index, vectors
 
 
 class Words:
@@ -49,10 +137,12 @@ class Words:
         chunks, occurrences = len(index.lexicon.ids), index.lexicon.occurrences(self.keys)
         self.held: Scores = np.zeros((chunks, len(self.keys)), np.float32)
         self.title: Scores = np.zeros((chunks, len(self.keys)), np.float32)
+        titles = titles_of(index)
         for column, key in enumerate(self.keys):
             places = occurrences[key]
             self.held[places.rows, column] = np.minimum(places.counts, _COUNTED) / _COUNTED
-            self.title[places.rows, column] = places.titles
+            for row in places.rows:
+                self.title[row, column] = len(key) / max(len(titles[row]), 1) if key in titles[row] else 0.0
         rarities = [rarity(len(occurrences[key].rows), chunks) for key in self.keys]
         self.rarity = np.array(rarities, np.float32)
 
@@ -77,23 +167,18 @@ class Words:
 
 def meaning_of(index: DocumentIndex, query: str, ids: Sequence[str]) -> tuple[Scores, Scores]:
     """``(chunks,)`` twice: the cosine of each chunk's best sentence with a query, and the mean over its sentences."""
-    similar = index.similar(query)
-    place = {chunk: i for i, chunk in enumerate(similar.chunks)}
+    similar, row = index.similar(query), {chunk: row for row, chunk in enumerate(ids)}
     best, mean = np.zeros(len(ids), np.float32), np.zeros(len(ids), np.float32)
-    if not similar.chunks:
-        return best, mean
-    means = np.add.reduceat(similar.sentences, similar.starts[:-1]) / np.diff(similar.starts)
-    for row, chunk in enumerate(ids):
-        if (i := place.get(chunk)) is not None:
-            best[row], mean[row] = similar.scores[i], means[i]
+    if similar.chunks:
+        means = np.add.reduceat(similar.sentences, similar.starts[:-1]) / np.diff(similar.starts)
+        for i, chunk in enumerate(similar.chunks):
+            best[row[chunk]], mean[row[chunk]] = similar.scores[i], means[i]
     return best, mean
 
 
 def _largest(values: Scores) -> Scores:
-    """The largest value of each row; 0 for rows without any."""
-    if not values.shape[1]:
-        return np.zeros(len(values), np.float32)
-    largest: Scores = values.max(axis=1).astype(np.float32)
+    """The largest value of each row, none of which is negative; 0 for rows without any."""
+    largest: Scores = values.max(axis=1, initial=0).astype(np.float32)
     return largest
 
 
@@ -102,8 +187,7 @@ ALL: tuple[Interface, ...] = ("keyword_search", "semantic_search", "chunk_read")
 _LEAST_NAME = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One call of an interface."""
 
     name: Interface
@@ -255,8 +339,7 @@ FULL = "A-RAG, all interfaces"
 _ROUNDS = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Played:
+class Played(NamedTuple):
     """What one method did for one question: the chunks whose whole text it got, all tokens and those of snippets."""
 
     read: tuple[str, ...]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,16 +16,15 @@ from callsheet.retrievers import AgentGraphRetriever, SelectSettings
 
 SETS = ("livemcpbench-steps", "livemcpbench-direct", "sealtools", "metatool")
 MOST = 300
-COLUMNS = (
-    "queries",
-    "n",
-    "AUROC",
-    "refused, though its agents are there",
-    "refused, its agents taken away",
-    "the same at 5 % wrongly refused",
-    "strength with",
-    "strength without",
-)
+FIGURES: Mapping[str, str] = {
+    "auroc": "AUROC",
+    "refused_there": "refused, though its agents are there",
+    "refused_away": "refused, its agents taken away",
+    "refused_away_at_5": "the same at 5 % wrongly refused",
+    "strength_there": "strength with",
+    "strength_away": "strength without",
+}
+COLUMNS = ("queries", "n", *FIGURES.values())
 _ABOUT = (
     "Each query against the whole catalog, and against the catalog without the agents that serve it. AUROC: how often "
     "the best score of an agent is higher in the first case than in the second, over all pairs of queries, ties half. "
@@ -35,16 +34,10 @@ _ABOUT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One query, asked twice.
+class Asked(NamedTuple):
+    """A query: its group, the strength with the whole catalog and without what serves it, and whether it was refused.
 
-    Attributes:
-        group: Its group; intervals are drawn by group.
-        there: Strength with the whole catalog.
-        away: Strength without the agents that serve it.
-        refused_there: Whether nothing fitted with the whole catalog: an error.
-        refused_away: Whether nothing fitted without them: right.
+    Refused with the whole catalog is an error, refused without what serves it is right.
     """
 
     group: str
@@ -71,10 +64,9 @@ def asked(bench: Benchmark, world: World) -> list[Asked]:
     cases = [case for case in bench.queries if gold_agents(case, bench.catalog)]
     found = []
     for case in cases[:: -(-len(cases) // MOST) or 1]:
-        there = retriever.select(case.query)
-        away = retriever.select(case.query, without=gold_agents(case, bench.catalog))
-        refused = (selection.verdict == "nothing_fits" for selection in (there, away))
-        found.append(Asked(case.group, there.trace.strength, away.trace.strength, *refused))
+        both = [retriever.select(case.query, without=out) for out in ((), gold_agents(case, bench.catalog))]
+        refused = (selection.verdict == "nothing_fits" for selection in both)
+        found.append(Asked(case.group, *(selection.trace.strength for selection in both), *refused))
     return found
 
 
@@ -84,21 +76,11 @@ def gold_agents(case: Case, catalog: Catalog) -> tuple[str, ...]:
     return tuple(sorted(owners.union(*case.agents)))
 
 
-FIGURES = ("auroc", "refused_there", "refused_away", "refused_away_at_5", "strength_there", "strength_away")
-
-
 def figures(asked: Sequence[Asked]) -> dict[str, Any]:
     """AUROC and shares with their intervals, as plain values."""
-    bootstrap = Bootstrap([one.group for one in asked])
-    there, away = [one.there for one in asked], [one.away for one in asked]
-    edge = float(np.percentile(there, 5))
-    values = (
-        bootstrap.auroc(there, away),
-        bootstrap.mean([one.refused_there for one in asked]),
-        bootstrap.mean([one.refused_away for one in asked]),
-        bootstrap.mean([strength < edge for strength in away]),
-        bootstrap.mean(there),
-        bootstrap.mean(away),
-    )
+    groups, there, away, refused_there, refused_away = zip(*asked, strict=True)
+    bootstrap, edge = Bootstrap(groups), float(np.percentile(there, 5))
+    means = (refused_there, refused_away, [strength < edge for strength in away], there, away)
+    values = (bootstrap.auroc(there, away), *map(bootstrap.mean, means))
     plain = {name: asdict(value) for name, value in zip(FIGURES, values, strict=True)}
-    return {"n": len(asked), "groups": len({one.group for one in asked}), **plain}
+    return {"n": len(asked), "groups": len(set(groups)), **plain}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, Skill, To
 from callsheet.graphs.dependencies import attach, parse_dependencies
 from callsheet.graphs.text.sanitizing import counted
 from callsheet.graphs.trust.consent import Start, check_agreed, starts_of
-from callsheet.graphs.trust.pin_book import PinBook
+from callsheet.graphs.trust.pins import PinBook
 from callsheet.graphs.trust.policy import Policy, policy_of
 
 _CODE = re.compile(r"`(?=[^`\s]{0,199}(?:[_/-]|[a-z][A-Z]))([^`\s]{1,200})`")  # `fetch` may be any function
@@ -130,6 +131,7 @@ __all__ = ["Loaded", "Problem", "SourceCatalog", "load", "servers_in", "starts_i
 _REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _RDF = (".ttl", ".jsonld", ".nt")
 _TOOLLINKOS = ("core_tools.json", "regular_tools.json")
+_NAMES_TOOLKIT = b'"toolkit"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,22 +202,52 @@ def servers_in(source: str) -> Mapping[str, ServerConfig]:
     """The MCP servers and APIs that loading this source would reach; empty for other kinds of sources."""
     if server := _specification(source):
         return {source: server}
-    return read_servers(document, source) if (document := _configuration(source)) else {}
+    return {name: server for path, one in _configurations(source) for name, server in read_servers(one, path).items()}
 
 
 def starts_in(source: str) -> tuple[Start, ...]:
-    """What needs consent before this source is loaded: processes, addresses, folders of documents."""
+    """What needs consent before this source is loaded: processes, addresses, folders of documents, toolkits."""
     if server := _specification(source):
         return starts_of({"": server})
-    document = _configuration(source)
-    return starts_of(read_servers(document, source), read_folders(document, _path(source))) if document else ()
+    configurations = _configurations(source)
+    return tuple(
+        start
+        for path, one in configurations
+        for start in starts_of(read_servers(one, path), read_folders(one, Path(path)))
+    )
 
 
-def _configuration(source: str) -> Mapping[str, Any] | None:
-    """The document of an ``mcp.json``; None for other kinds of sources."""
+def _configurations(source: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The configurations in this source with their paths, of which a folder may hold several."""
     path = _path(source)
-    document = read_json(path) if path.is_file() and path.suffix.lower() not in _RDF else None
-    return document if isinstance(document, dict) and ("mcpServers" in document or "servers" in document) else None
+    if path.is_dir():
+        files = [file for file in path.glob("*.json") if _NAMES_TOOLKIT in file.read_bytes()]
+    else:
+        files = [path] if path.is_file() and path.suffix.lower() not in _RDF else []
+    for file in files:
+        with suppress(*([CatalogError] if path.is_dir() else [])):  # which loading reports
+            if one := _configuration(read_json(file), file):
+                yield str(file), one
+
+
+def _configuration(document: Any, path: Path) -> Mapping[str, Any] | None:
+    """An ``mcp.json``, or the toolkits of another catalog in its form; None for what starts nothing."""
+    match document:
+        case {"mcpServers": _} | {"servers": _}:
+            return dict(document)
+        case {"toolkit": _}:
+            entries = [document]
+        case {"callsheet": _, "agents": list() as agents}:
+            entries = [entry for entry in agents if _is_toolkit(entry)]
+        case _:
+            return None
+    named = {str(entry.get("name") or entry.get("id") or path.stem): entry for entry in entries}
+    servers = {name: {key: entry[key] for key in entry.keys() - {"name", "id"}} for name, entry in named.items()}
+    return {"mcpServers": servers} if servers else None
+
+
+def _is_toolkit(entry: object) -> bool:
+    return isinstance(entry, dict) and "toolkit" in entry
 
 
 def _specification(source: str) -> ServerConfig | None:
@@ -249,14 +281,14 @@ def _read(name: str, opening: _Opening) -> SourceCatalog:
         return _plugin("mcp")({"": server}, pins=pins, agreed=consented, anew=opening.anew)
     path = _path(name)
     if path.is_dir():
-        return _folder(path)
+        return _folder(path, opening)
     if path.suffix.lower() in _RDF and path.is_file():
         from callsheet.graphs.rdf import read_rdf
 
         written = read_rdf(path)
         return SourceCatalog(written.agents, skills=written.skills)
     if path.name == SKILL_FILE and path.is_file():
-        return _folder(path.parent)
+        return _folder(path.parent, opening)
     if path.is_file():
         return _document(read_json(path), path, opening)
     if _REFERENCE.fullmatch(name):
@@ -273,7 +305,7 @@ def _path(name: str) -> Path:
     return path
 
 
-def _folder(folder: Path) -> SourceCatalog:
+def _folder(folder: Path, opening: _Opening) -> SourceCatalog:
     if all((folder / name).is_file() for name in _TOOLLINKOS):
         return _toollinkos(folder)
     published = folder / "tools.json"
@@ -289,7 +321,8 @@ def _folder(folder: Path) -> SourceCatalog:
     parts: list[tuple[str, SourceCatalog]] = []
     for file in files:
         try:
-            part = _manifest(read_json(file), file)
+            document = read_json(file)
+            part = _document(document, file, opening) if _is_toolkit(document) else _manifest(document, file)
         except CatalogError as error:
             problems.append(Problem(file.name, "malformed", str(error)))
             continue
@@ -300,8 +333,8 @@ def _folder(folder: Path) -> SourceCatalog:
         read = counted(len(files) or len(problems), "file")
         raise CatalogError(f"{folder}: none of its {read} is {what}: {problems[0].message}")
     _check_unique(parts)
-    agents = tuple(agent for _, part in parts for agent in part.agents)
-    return SourceCatalog(agents, skills=tuple(skills), problems=tuple(problems))
+    whole = joined([part for _, part in parts]) if parts else SourceCatalog()
+    return replace(whole, skills=tuple(skills), problems=tuple(problems))
 
 
 def _check_unique(parts: Sequence[tuple[str, SourceCatalog]]) -> None:
@@ -326,26 +359,29 @@ def _toollinkos(folder: Path) -> SourceCatalog:
 
 
 def _document(document: Any, path: Path, opening: _Opening) -> SourceCatalog:
+    configuration = _configuration(document, path)
     match document:
-        case {"mcpServers": _} | {"servers": _}:
-            return _configured(document, path, opening)
+        case {"mcpServers": _} | {"servers": _} | {"toolkit": _}:
+            return _configured(configuration or {}, path, opening)
         case {"callsheet_dependencies": _}:
             content = parse_dependencies(document, str(path))
             return SourceCatalog(dependencies=((str(path), content),), dependency_files=(str(path),))
         case {"callsheet": _, "agents": list()} | {"callsheet": _, "skills": list()}:
-            own = from_native(document, str(path))
-            return SourceCatalog(own.agents, skills=own.skills)
+            agents = [entry for entry in document.get("agents", ()) if not _is_toolkit(entry)]
+            own = from_native({**document, "agents": agents}, str(path))
+            part = SourceCatalog(own.agents, skills=own.skills)
+            return joined([part, _configured(configuration, path, opening)]) if configuration else part
         case list() if path.name in _TOOLLINKOS:
             return _toollinkos(path.parent)
         case list():
-            agents, problems = agents_of_livemcpbench(document, str(path))
-            return SourceCatalog(agents, problems=problems)
+            published, problems = agents_of_livemcpbench(document, str(path))
+            return SourceCatalog(published, problems=problems)
         case _:
             return _manifest(document, path)
 
 
 def _configured(document: Mapping[str, Any], path: Path, opening: _Opening) -> SourceCatalog:
-    """The servers of an ``mcp.json``, and its folders of documents."""
+    """The servers of an ``mcp.json``, its toolkits, and its folders of documents."""
     servers, folders = read_servers(document, str(path)), read_folders(document, path)
     commands = opening.policy.commands if opening.policy else None
     consented = check_agreed(servers, str(path), yes=opening.yes, commands=commands, folders=folders)

@@ -74,17 +74,13 @@ def schema_not_object(subject: Subject) -> Iterator[Remark]:
 @rule("unresolved-reference", Severity.ERROR, "A $ref points to an undefined part of its own schema.")
 def unresolved_reference(subject: Subject) -> Iterator[Remark]:
     """The referenced part is not validated."""
-    for tool, which, reference in _broken_references(subject):
-        if not _remote(reference):
-            yield on(tool, f"{which} refers to {quoted(reference)}, which is undefined: define it, or correct it")
+    return _broken_references(subject, remote=False, cure="is undefined: define it, or correct it")
 
 
 @rule("remote-reference", Severity.ERROR, "A $ref points outside its schema; it is never fetched.")
 def remote_reference(subject: Subject) -> Iterator[Remark]:
     """Fetching it would let a server make us send requests to any address."""
-    for tool, which, reference in _broken_references(subject):
-        if _remote(reference):
-            yield on(tool, f"{which} refers to {quoted(reference)}, which is never fetched: copy it into $defs")
+    return _broken_references(subject, remote=True, cure="is never fetched: copy it into $defs")
 
 
 @rule("undeclared-required", Severity.WARNING, "A required parameter is not among the properties.")
@@ -172,12 +168,12 @@ def _is_valid(draft: Any, part: str) -> bool:
     return bool(draft(draft.META_SCHEMA).is_valid(json.loads(part)))
 
 
-def _broken_references(subject: Subject) -> Iterator[tuple[Tool, str, str]]:
+def _broken_references(subject: Subject, *, remote: bool, cure: str) -> Iterator[Remark]:
     for tool, which, schema in _schemas(subject):
         references = [value for key, value in keywords(schema) if key in {"$ref", "$dynamicRef"}]
         for reference in dict.fromkeys(value for value in references if isinstance(value, str)):
-            if not _resolves(schema, reference):
-                yield tool, which, reference
+            if _remote(reference) is remote and not _resolves(schema, reference):
+                yield on(tool, f"{which} refers to {quoted(reference)}, which {cure}")
 
 
 def _resolves(schema: Mapping[str, Any], reference: str) -> bool:

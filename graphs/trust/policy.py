@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from fnmatch import translate
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, model_serializer, model_validator
+from pydantic import ConfigDict, Field, StringConstraints, model_serializer, model_validator
 
 from callsheet.graphs.capabilities.taxonomy import default_taxonomy
 from callsheet.graphs.catalog.errors import CatalogError, Finding, SettingsError, Severity
@@ -47,7 +47,7 @@ class User:
 
 
 class Rule(Record):
-    """Conditions on tools; a tool must meet all of them.
+    """Conditions on tools; a tool must meet all of them. In a policy, a string is short for a rule with that ``id``.
 
     Attributes:
         id: Pattern of the tool's id or of its agent's: ``files/read_*``, ``git``, ``*/delete*``.
@@ -58,6 +58,11 @@ class Rule(Record):
     id: Name | None = None
     capability: Name | None = None
     annotations: dict[Hint, bool] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_text(cls, value: Any) -> Any:
+        return {"id": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _not_empty(self) -> Rule:
@@ -77,14 +82,7 @@ class Rule(Record):
 
 @dataclass(frozen=True)
 class Rules:
-    """All rules that apply to one user.
-
-    Attributes:
-        default: Whether a tool that matches no rule is allowed.
-        allows: Rules of allowed tools.
-        denies: Rules of forbidden tools; they override the others.
-        trust: Patterns of trusted agents.
-    """
+    """All rules that apply to one user; ``denies`` override the others."""
 
     default: bool
     allows: tuple[Rule, ...]
@@ -113,11 +111,8 @@ class Rules:
     def fits(self, rule: Rule, tool: Tool, *, claims: bool) -> bool:
         """Whether a rule matches a tool.
 
-        Args:
-            rule: The rule.
-            tool: The tool.
-            claims: Whether the rule restricts access. Then claimed capabilities count without trust, and names match
-                in any spelling: with capitals, invisible characters, or wide letters.
+        If it restricts access (``claims``), claimed capabilities count without trust, and names match in any spelling:
+        with capitals, invisible characters, or wide letters.
         """
         trusted = self.trusts(tool.agent)
         if rule.id is not None and not _id_matches(rule.id, tool, loosely=claims):
@@ -234,20 +229,6 @@ _MOST_VIEWS = 32
 _PATTERN = StringConstraints(min_length=1, pattern=r"\S")
 
 
-def _as_rules(value: Any) -> Any:
-    return [_as_rule(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _as_rule(value: Any) -> Any:
-    if isinstance(value, str):
-        return Rule(id=value)
-    return Rule(**value) if isinstance(value, dict) else value
-
-
-Patterns = Annotated[tuple[Rule | str | dict[str, Any], ...], BeforeValidator(_as_rules)]
-"""Rules; a string is short for a rule with that ``id``."""
-
-
 class Grants(Record):
     """Additional rules.
 
@@ -256,8 +237,8 @@ class Grants(Record):
         deny: Rules of tools that may not; they override ``allow``.
     """
 
-    allow: Patterns = ()
-    deny: Patterns = ()
+    allow: tuple[Rule, ...] = ()
+    deny: tuple[Rule, ...] = ()
 
 
 class Group(Grants):
@@ -288,8 +269,8 @@ class Policy(Record):
     model_config = ConfigDict(ignored_types=(cached_property,))
 
     default: Default
-    allow: Patterns = ()
-    deny: Patterns = ()
+    allow: tuple[Rule, ...] = ()
+    deny: tuple[Rule, ...] = ()
     trust: tuple[Annotated[str, _PATTERN], ...] = ()
     commands: tuple[Annotated[str, _PATTERN], ...] | None = None
     reviewers: tuple[Name, ...] = ()
@@ -298,16 +279,15 @@ class Policy(Record):
     callsheet_policy: Literal[1] = 1
 
     @cached_property
-    def _cache(self) -> tuple[threading.Lock, dict[User, Rules], OrderedDict[Any, tuple[Catalog, View]]]:
-        return threading.Lock(), {}, OrderedDict()
+    def _cache(self) -> tuple[threading.Lock, OrderedDict[Any, tuple[Catalog, View]]]:
+        return threading.Lock(), OrderedDict()
+
+    @cached_property
+    def _rules(self) -> Callable[[User], Rules]:
+        return lru_cache(maxsize=_MOST_VIEWS * 32)(self._rules_of)
 
     def allows(self, tool: Tool, user: User | str | None = None) -> bool:
-        """Whether a user may see and call a tool.
-
-        Args:
-            tool: The tool.
-            user: The user; None: only the rules for everyone apply.
-        """
+        """Whether a user may see and call a tool; None: only the rules for everyone apply."""
         return self._rules(_user(user)).allow(tool)
 
     def denies(self, tool: Tool, user: User | str | None = None) -> bool:
@@ -332,7 +312,7 @@ class Policy(Record):
         A tool that requires a forbidden tool is left out too, because it cannot work.
         """
         rules = self._rules(_user(user))
-        lock, _, views = self._cache
+        lock, views = self._cache
         key = (id(catalog), rules.key)
         with lock:
             if key in views:
@@ -346,11 +326,7 @@ class Policy(Record):
         return view
 
     def findings(self, *catalogs: Catalog) -> tuple[Finding, ...]:
-        """Findings for rules that match no tool or skill of these catalogs: a ``deny`` with a typo forbids nothing.
-
-        Args:
-            catalogs: Catalogs under this policy; resources and prompts have their own (``Loaded.of_resources``).
-        """
+        """Findings for rules that match no tool or skill of these catalogs: a ``deny`` with a typo forbids nothing."""
         skills = [skill for catalog in catalogs for skill in catalog.skills]
         tools = [tool for catalog in catalogs for tool in catalog.tools.values()]
         tools += [Tool(agent=SKILLS, name=skill.name) for skill in skills]
@@ -373,38 +349,23 @@ class Policy(Record):
             (f"{where}{effect}", rule)
             for where, grants in sections
             for effect, rules in (("allow", grants.allow), ("deny", grants.deny))
-            for rule in _rules_of(rules)
+            for rule in rules
         ]
 
-    def _rules(self, user: User) -> Rules:
-        lock, cache, _ = self._cache
-        with lock:
-            rules = cache.get(user)
-        if rules is None:
-            groups = self.groups.items()
-            sections: list[Grants | Policy] = [self]
-            sections += [group for name, group in groups if user.id in group.members or name in user.groups]
-            if user.id in self.users:
-                sections.append(self.users[user.id])
-            rules = Rules(
-                default=self.default == "allow",
-                allows=tuple(rule for grants in sections for rule in _rules_of(grants.allow)),
-                denies=tuple(rule for grants in sections for rule in _rules_of(grants.deny)),
-                trust=self.trust,
-            )
-            with lock:
-                if len(cache) >= _MOST_VIEWS * 32:
-                    cache.clear()
-                cache[user] = rules
-        return rules
+    def _rules_of(self, user: User) -> Rules:
+        groups = [each for name, each in self.groups.items() if user.id in each.members or name in user.groups]
+        own = [self.users[user.id]] if user.id in self.users else []
+        sections: list[Grants | Policy] = [self, *groups, *own]
+        return Rules(
+            default=self.default == "allow",
+            allows=tuple(rule for grants in sections for rule in grants.allow),
+            denies=tuple(rule for grants in sections for rule in grants.deny),
+            trust=self.trust,
+        )
 
 
 def read_policy(path: str | Path) -> Policy:
-    """A policy from a JSON file.
-
-    Raises:
-        SettingsError: The file cannot be read, or is not a policy.
-    """
+    """A policy from a JSON file; a SettingsError if it cannot be read, or is not a policy."""
     try:
         content: Any = json.loads(Path(path).expanduser().read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -418,19 +379,11 @@ def read_policy(path: str | Path) -> Policy:
 
 
 def policy_of(policy: Policy | str | Path | None) -> Policy | None:
-    """A policy, or the policy in a file; None: the file in ``CALLSHEET_POLICY``, if set.
-
-    Raises:
-        SettingsError: The file cannot be read, or is not a policy.
-    """
+    """A policy, or the policy in a file, as ``read_policy``; None: the file in ``CALLSHEET_POLICY``, if set."""
     if isinstance(policy, Policy):
         return policy
     path = policy or os.environ.get("CALLSHEET_POLICY")
     return read_policy(path) if path else None
-
-
-def _rules_of(patterns: tuple[Any, ...]) -> tuple[Rule, ...]:
-    return cast("tuple[Rule, ...]", patterns)
 
 
 def _user(user: User | str | None) -> User:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Literal
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 
 from callsheet.orchestrator.step import selected
 from callsheet.retrievers import AgentGraphRetriever, units_of
@@ -43,22 +43,21 @@ class Request:
 
 
 def requests_of(state: Mapping[str, Any]) -> list[Request]:
-    """The requests in the state of an agent, each once, the user's first; empty without any words.
-
-    Args:
-        state: ``messages``, with or without ids, and optionally ``todos`` from LangChain's ``TodoListMiddleware``.
-    """
-    messages, found = state.get("messages", []), dict[str, Request]()
-    for request in (*_by_user(messages), *_to_do(state.get("todos")), *_by_agent(messages)):
+    """The requests in ``messages`` and ``todos`` (of ``TodoListMiddleware``), each once, the user's first."""
+    asked, said = "", ""
+    for message in state.get("messages", []):
+        if isinstance(message, HumanMessage) and not message.additional_kwargs.get("lc_source"):  # no middleware's
+            asked, said = message.text, ""
+        elif isinstance(message, AIMessage):
+            said = message.text
+    requests = [Request(asked, "user")]
+    requests += [Request(clause, "to-do list") for item in _open_items(state.get("todos")) for clause in _clauses(item)]
+    requests += [Request(clause, "agent") for clause in (_clauses(said) if said else [])]
+    found: dict[str, Request] = {}
+    for request in requests:
         if request.key:
             found.setdefault(request.key, request)
     return list(found.values())
-
-
-def last_request(messages: Sequence[AnyMessage]) -> int:
-    """Index of the user's last message, -1 without one; messages of middleware in the user's name do not count."""
-    places = (n for n in range(len(messages) - 1, -1, -1) if _of_user(messages[n]))
-    return next(places, -1)
 
 
 def picked(request: Request, retriever: AgentGraphRetriever, held: Set[str], *, tools: int, **reach: Any) -> list[str]:
@@ -67,59 +66,34 @@ def picked(request: Request, retriever: AgentGraphRetriever, held: Set[str], *, 
     For a to-do item the best ones are two tools, because it stands for a step. A sentence may only report what was
     done, and counts only if a tool fits it well. If nothing fits the user's request, all tools of a catalog that has no
     more than ``tools`` are given.
-
-    Args:
-        request: The request.
-        retriever: Selects the tools.
-        held: Ids of the tools that the agent has.
-        tools: Maximum number of tools.
-        reach: Further options of the selection.
     """
-    own = retriever.selector.settings
+    own, text, best, all_shown = retriever.selector.settings, request.text, 1, False
     few: dict[str, Any] = {**reach, "tools": min(tools, MOST_ADDED), "skills": 0}
     match request.source:
         case "user":
-            text, all_shown = _shortened(request.text, own.max_query), len(retriever.catalog.tools) <= tools
-            selection, best = selected(retriever, text, **{**few, "tools": tools}), tools
-            if selection.verdict == "nothing_fits" and all_shown:
-                selection = selected(retriever, text, **{**few, "tools": tools, "floor": 0.0})
+            text, best = _shortened(text, own.max_query), tools
+            few["tools"], all_shown = tools, len(retriever.catalog.tools) <= tools
         case "to-do list":
-            selection, best, all_shown = selected(retriever, request.text, **few), 2, False
+            best = 2
         case "agent":
-            sure: dict[str, Any] = {"threshold": own.threshold * _SURE, "cut": _CUT, "implied": False}
-            selection, best, all_shown = selected(retriever, request.text, **few, **sure), 1, False
+            few |= {"threshold": own.threshold * _SURE, "cut": _CUT, "implied": False}
+    selection = selected(retriever, text, **few)
+    if selection.verdict == "nothing_fits" and all_shown:
+        selection = selected(retriever, text, **{**few, "floor": 0.0})
     ids = [tool.id for tool in selection.tools]
     return ids if (selection.verdict == "found" or all_shown) and not held >= set(ids[:best]) else []
 
 
-def _by_user(messages: Sequence[AnyMessage]) -> Iterator[Request]:
-    if (place := last_request(messages)) >= 0:
-        yield Request(messages[place].text, "user")
-
-
-def _by_agent(messages: Sequence[AnyMessage]) -> Iterator[Request]:
-    """The sentences of the agent's last message since the user's."""
-    since = [message for message in messages[last_request(messages) + 1 :] if isinstance(message, AIMessage)]
-    for clause in _clauses(since[-1].text) if since else []:
-        yield Request(clause, "agent")
-
-
-def _to_do(todos: object) -> Iterator[Request]:
-    """The open items of the agent's list."""
+def _open_items(todos: object) -> Iterator[str]:
     for item in todos if isinstance(todos, list) else []:
         content = item.get("content") if isinstance(item, Mapping) and item.get("status") != "completed" else None
-        for clause in _clauses(content) if isinstance(content, str) else []:
-            yield Request(clause, "to-do list")
+        if isinstance(content, str):
+            yield content
 
 
 def _clauses(text: str) -> list[str]:
     units = units_of(text[-_READ:], implied=False)
     return [unit.text for unit in units if unit.kind == "clause"] or [units[0].text]
-
-
-def _of_user(message: AnyMessage) -> bool:
-    """Whether a person wrote it: LangChain marks messages of its middleware, such as a summary."""
-    return isinstance(message, HumanMessage) and not message.additional_kwargs.get("lc_source")
 
 
 def _shortened(text: str, most: int) -> str:

@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 
 from callsheet.agents.approval.questions import NEEDS_INPUT
 from callsheet.agents.approval.supervised_call import NOBODY
-from callsheet.agents.calls.questions import KIND as QUESTION
+from callsheet.agents.calls.plan import KIND as QUESTION
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.sync_bridge import sync_and_async
 from callsheet.orchestrator.state import text_of
@@ -85,7 +85,7 @@ async def _answered(question: str, supervisor: Supervisor) -> Answer:
 
 def _refusals(asked: Sequence[Interrupt]) -> dict[str, dict[str, str]]:
     """Answers that refuse the pending questions."""
-    kinds = {one.id: one.value.get("type") if isinstance(one.value, dict) else None for one in asked}
+    kinds = {one.id: one.value.get("type") for one in asked if isinstance(one.value, dict)}
     said = {
         "tool_approval": {"type": "reject", "message": NOBODY},
         "unknown_outcome": {"type": "give_up"},
@@ -96,16 +96,16 @@ def _refusals(asked: Sequence[Interrupt]) -> dict[str, dict[str, str]]:
 
 
 def _reported(state: dict[str, Any]) -> Answer:
-    steps = [_step(step, state["results"].get(step["id"])) for step in state["plan"]["steps"]]
+    steps = [_step(step["id"], step["text"], state["results"].get(step["id"])) for step in state["plan"]["steps"]]
     asked = "; ".join(str(one.value) for one in state.get("__interrupt__", ()))
     answer = f"Not finished: an agent asks a person; {NOBODY}: {asked}" if asked else state["messages"][-1].text
     return {"answer": answer, "steps": steps}
 
 
-def _step(step: dict[str, Any], result: dict[str, Any] | None) -> dict[str, Any]:
-    about = {"id": step["id"], "text": step["text"]}
-    if result is None:
-        return {**about, "status": "not_finished", "tools": [], "error": "it, or one before it, waits for a person"}
-    tools = list(dict.fromkeys(call["tool"] for call in result["calls"]))
-    told = "result" if result["status"] == "done" else "error"
-    return {**about, "status": result["status"], "tools": tools, told: result[told]}
+def _step(name: str, text: str, result: dict[str, Any] | None) -> dict[str, Any]:
+    status, tools, told = "not_finished", [], {"error": "it, or one before it, waits for a person"}
+    if result is not None:
+        status, tools = result["status"], list(dict.fromkeys(call["tool"] for call in result["calls"]))
+        field = "result" if status == "done" else "error"
+        told = {field: result[field]}
+    return {"id": name, "text": text, "status": status, "tools": tools, **told}

@@ -1,4 +1,7 @@
-"""Lets arms attempt labelled queries, grades what they called, and compares them."""
+"""Lets a chat model attempt labelled queries in several arms, grades what it called, and compares the arms.
+
+The arms: all tools, the best k tools, or the supervisor.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,46 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any, NamedTuple
+from time import monotonic
+from typing import Any, NamedTuple, cast, get_args
+from uuid import uuid4
 
-from callsheet.agents import Call, Usage
-from callsheet.agents.calls.token_usage import Price
-from callsheet.graphs import SettingsError
-from callsheet.graphs.storage.local_files import cure_of, private_folder, replace_text
-from callsheet.orchestrator.apps.evaluation_arms import Arm, Attempt
-from callsheet.retrievers import LabelledQuery
+from langchain.agents import create_agent
+from langchain.agents.middleware import ModelCallLimitMiddleware, wrap_model_call
+from langchain_core.callbacks import AsyncCallbackHandler
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.tools import BaseTool, StructuredTool
+from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import BaseModel, ConfigDict
+
+from callsheet.agents import Call, ModelError, ToolRegistry, Usage
+from callsheet.agents.calls.token_usage import Price, usage_of
+from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.models.chat_models import answered, with_ids, with_written_calls
+from callsheet.agents.safety.arguments import fit_of
+from callsheet.agents.servers.in_process import InProcess
+from callsheet.agents.work.equipment import calls_of
+from callsheet.graphs import Loaded, SettingsError, Tool
+from callsheet.graphs.storage import cure_of, private_folder, replace_bytes
+from callsheet.orchestrator.run.settings import Planning, Settings
+from callsheet.orchestrator.supervisor import create_supervisor
+from callsheet.retrievers import AgentGraphRetriever, LabelledQuery
 from callsheet.retrievers.evaluation.evaluator import bootstrap_interval
 from callsheet.retrievers.index.node_texts import Progress
 
+ALL, RULES = "all", "rules"
+DEFAULT_ARMS = ("k5", "k10", "none", "adaptive")
+RECORDED = "The call was recorded."
+"""The result of every recorded call."""
 CAUSES: Mapping[str, str] = {
     "not retrieved": "the model was not shown the tool",
     "not chosen": "it was shown the tool, and did not call it",
@@ -34,8 +59,199 @@ CAUSES: Mapping[str, str] = {
     "end state": "it ended, and a check of the end state does not hold",
     "model error": "the model did not answer; asked again in the next evaluation",
 }
+_MODES: tuple[str, ...] = get_args(Planning)
+_MOST_BOUND, _MAX_TURNS, _GIVE_UP_AFTER = 10_000, 8, 3
+_PROMPT = "Call the tools that the request needs, and nothing else. When it is done, answer in one sentence."
 _NUMBER = re.compile(r"[+-]?(\d+(?:\.\d*)?|\.\d+)(e[+-]?\d{1,3})?", re.ASCII)
-_GIVE_UP_AFTER = 3
+
+
+class Attempt(BaseModel):
+    """What a model did with one request in one arm.
+
+    Attributes:
+        offered: Ids of the tools that the model was shown.
+        answer: Its last text.
+        steps: Texts of the planned steps; the request in an arm without a plan.
+        stopped: Why it ended before the model was done: a limit, or a question to the user; empty otherwise.
+        failure: The error of the model; such an attempt is not stored.
+        unmet: What a caller's own check of the end state did not find.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    offered: tuple[str, ...] = ()
+    calls: tuple[Call, ...] = ()
+    answer: str = ""
+    usage: Usage = Usage()
+    steps: tuple[str, ...] = ()
+    stopped: str = ""
+    failure: str = ""
+    unmet: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One way to give a model tools, ``all``, ``k10``, ``adaptive`` ...: what it does with a request."""
+
+    name: str
+    attempt: Callable[[str], Awaitable[Attempt]]
+
+
+def recorded(loaded: Loaded) -> Loaded:
+    """The same catalog and policy, with tools that validate their arguments and do nothing: no server is called."""
+    connections = {
+        agent.id: InProcess({tool.name: _recorded_tool(tool) for tool in agent.tools})
+        for agent in loaded.catalog.agents
+    }
+    return replace(loaded, connections=connections, digests={}, live={}, resources={})
+
+
+def _recorded_tool(tool: Tool) -> BaseTool:
+    async def record(**args: Any) -> str:
+        if misfit := fit_of(tool.input_schema, args).misfit:
+            raise Fault("refused", misfit, effect="none")
+        return RECORDED
+
+    schema = dict(tool.input_schema) or {"type": "object", "properties": {}}
+    return StructuredTool(
+        name=tool.name, description=tool.description or tool.name, args_schema=schema, coroutine=record
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Arms:
+    """Makes arms over one catalog and one model.
+
+    Attributes:
+        loaded: The catalog, whose tools are called without approval; see ``recorded``.
+        retriever: Over the same catalog.
+        model: The chat model of every arm.
+        tools: Maximum tools per worker in the arms of the supervisor.
+        weak_model: As in ``Settings``, for the arms of the supervisor.
+        records: Whether calls are only recorded, so that a model that only repeats its calls is done.
+    """
+
+    loaded: Loaded
+    retriever: AgentGraphRetriever
+    model: BaseChatModel
+    tools: int = 10
+    weak_model: bool = False
+    records: bool = True
+
+    def named(self, name: str) -> Arm:
+        """An arm by name.
+
+        Raises:
+            SettingsError: There is no such arm; the message lists them.
+        """
+        registry = ToolRegistry.from_catalog(self.loaded)
+        if name in (*_MODES, RULES):
+            return Arm(name, partial(_supervised, self._supervisor(name, registry)))
+        if name == ALL:
+            return Arm(name, partial(self._looped, registry, lambda request: [*self.retriever.catalog.tools]))
+        if name[:1] == "k" and name[1:].isdecimal() and 0 < int(name[1:]) <= _MOST_BOUND:
+            return Arm(name, partial(self._looped, registry, lambda request: self._best(request, int(name[1:]))))
+        raise SettingsError(
+            f"there is no arm {name!r}: there are {ALL} (all tools bound), k5, k10, ... (the best 5, 10, ... tools "
+            f"bound), {', '.join(_MODES)} (the supervisor in this planning mode), and {RULES} (without a model)"
+        )
+
+    def _best(self, request: str, k: int) -> list[str]:
+        return [tool.id for tool in self.retriever.select(request, agents=max(5, k), tools=k).tools][:k]
+
+    def _supervisor(self, name: str, registry: ToolRegistry) -> Any:
+        planning, weak = "auto" if name == RULES else name, self.weak_model
+        settings = Settings(planning=planning, tools=self.tools, approval="never", learn=False, weak_model=weak)
+        workflow = create_supervisor(
+            self.loaded,
+            model=None if name == RULES else self.model,
+            retriever=self.retriever,
+            registry=registry,
+            settings=settings,
+        )
+        return workflow.compile(checkpointer=InMemorySaver())
+
+    async def _looped(self, registry: ToolRegistry, select: Callable[[str], Sequence[str]], request: str) -> Attempt:
+        """An agent loop without a supervisor, over bound tools."""
+        began, run, failure = monotonic(), uuid4().hex, ""
+        offered = await asyncio.to_thread(select, request)
+        tools = registry.bind(offered, run)
+        around: list[Any] = [ModelCallLimitMiddleware(run_limit=_MAX_TURNS), _reader([*tools], records=self.records)]
+        agent: Any = create_agent(self.model, [*tools.values()], system_prompt=_PROMPT, middleware=around)
+        messages: list[AnyMessage] = [HumanMessage(request)]
+        try:
+            async for state in agent.astream({"messages": messages}, stream_mode="values"):
+                messages = state["messages"]
+        except ModelError as error:
+            failure = str(error)
+        finally:
+            await registry.close_run(run)
+        answers = [message for message in messages if isinstance(message, AIMessage)]
+        stopped = len(answers) > _MAX_TURNS
+        return Attempt(
+            offered=tuple(dict.fromkeys(offered)),
+            calls=calls_of(messages, tools),
+            answer=answers[-1].text if answers and not stopped else "",
+            usage=usage_of(answers[:_MAX_TURNS], monotonic() - began),
+            steps=(request,),
+            stopped=f"the limit of {_MAX_TURNS} model calls" if stopped else "",
+            failure=failure,
+        )
+
+
+def _reader(names: Sequence[str], *, records: bool) -> Any:
+    """Model calls with the time limit and the error of the other arms, and with calls that were written as text."""
+
+    @wrap_model_call
+    async def read(request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
+        (message,) = (await answered(handler(request))).result
+        message = cast("AIMessage", with_written_calls(with_ids(message), names, request.messages))
+        made = [(c["name"], c["args"]) for m in request.messages if isinstance(m, AIMessage) for c in m.tool_calls]
+        if records and all((call["name"], call["args"]) in made for call in message.tool_calls):
+            return message.model_copy(update={"tool_calls": []})
+        return message
+
+    return read
+
+
+async def _supervised(app: Any, request: str) -> Attempt:
+    """A run of the supervisor."""
+    thread, errors, began = uuid4().hex, _ModelErrors(), monotonic()
+    config = {"configurable": {"thread_id": thread}, "callbacks": [errors]}
+    try:
+        state = await app.ainvoke({"messages": [HumanMessage(request)]}, config)
+    finally:
+        await app.checkpointer.adelete_thread(thread)
+    results = state.get("results", {}).values()
+    picked = [agent for one in state.get("selections", {}).values() for agent in one["agents"]]
+    selected = [tool["id"] for agent in picked for tool in agent["tools"]]
+    held = [tool for result in results for tool in result["tools"]]  # with those that it asked for
+    asked = [str(one.value.get("type", "question")) for one in state.get("__interrupt__", ())]
+    stopped = [*(f"it asked the user: {kind}" for kind in asked), *(r["error"] for r in results if r["error"])]
+    usage = Usage.from_report(state.get("usage", {}))
+    return Attempt(
+        offered=tuple(dict.fromkeys([*selected, *held])),
+        calls=tuple(Call(**call) for result in results for call in result["calls"]),
+        answer=state["messages"][-1].text,
+        usage=usage.model_copy(update={"seconds": round(monotonic() - began, 3)}),
+        steps=tuple(step["text"] for step in state.get("plan", {}).get("steps", ())),
+        stopped="; ".join(stopped),
+        failure="; ".join(dict.fromkeys(errors.messages)),
+    )
+
+
+class _ModelErrors(AsyncCallbackHandler):
+    """Remembers errors of models: the supervisor goes on without an answer after some of them.
+
+    An answer that its token limit cut is the model's own failure, and the same when it is asked again.
+    """
+
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+
+    async def on_llm_error(self, error: BaseException, **kwargs: Any) -> None:
+        if type(error).__name__ != "LengthFinishReasonError":  # of openai, which may not be installed
+            self.messages.append(f"{type(error).__name__}: {error}")
 
 
 class Grade(NamedTuple):
@@ -55,8 +271,10 @@ def graded(query: LabelledQuery, attempt: Attempt) -> Grade:
 
 def _graded(group: Sequence[str], arguments: Mapping[str, Mapping[str, Any]], attempt: Attempt) -> Grade:
     calls = [call for call in attempt.calls if call.tool in group]
-    if any(not call.error and _agrees(call, arguments.get(call.tool, {})) for call in calls):
-        return Grade()
+    for call in calls:
+        wanted = arguments.get(call.tool, {})
+        if not call.error and all(name in call.args and _same(call.args[name], wanted[name]) for name in wanted):
+            return Grade()
     if calls:
         cause = "tool error" if all(call.error and call.kind != "refused" for call in calls) else "wrong arguments"
         last = calls[-1]
@@ -68,10 +286,6 @@ def _graded(group: Sequence[str], arguments: Mapping[str, Mapping[str, Any]], at
     if not set(group) & set(attempt.offered):
         return Grade("not retrieved", detail)
     return Grade("gave up" if attempt.stopped else "not chosen", detail)
-
-
-def _agrees(call: Call, wanted: Mapping[str, Any]) -> bool:
-    return all(name in call.args and _same(call.args[name], wanted[name]) for name in wanted)
 
 
 def _same(given: Any, wanted: Any) -> bool:
@@ -201,20 +415,10 @@ async def evaluate_arms(
 ) -> ModelEvaluation:
     """Lets every arm attempt every query, query by query, and grades the attempts.
 
-    A stored attempt is not made again. A query is attempted by all arms before the next one begins, so an evaluation
-    that ends early still compares them on the same queries.
-
-    Args:
-        arms: The arms; the others are compared with the first.
-        queries: Labelled queries, see ``sampled``.
-        model: Name of the model.
-        folder: Stores the attempts, each at once and in a file of its own.
-        key: What decides an attempt beside arm, model and request, as JSON values; labels do not.
-        grade: Grades an attempt.
-        concurrency: Maximum attempts at a time.
-        price: The price of the model; no attempt begins after new attempts have cost ``max_cost``.
-        max_cost: In the currency of the price.
-        progress: Called after each attempt with the number of finished attempts and of all.
+    A query is attempted by all arms before the next one begins, so an evaluation that ends early still compares them on
+    the same queries. Each attempt is stored at once in a file of its own in the folder, and is not made again; ``key``
+    is what decides an attempt beside arm, model and request, as JSON values. No attempt begins after new ones have cost
+    ``max_cost``, in the currency of the price.
 
     Raises:
         SettingsError: Attempts cannot be stored in the folder.
@@ -265,6 +469,6 @@ async def evaluate_arms(
 def _store(file: Path, attempt: Attempt) -> None:
     try:
         private_folder(file.parent)
-        replace_text(file, attempt.model_dump_json())
+        replace_bytes(file, attempt.model_dump_json().encode())
     except OSError as error:
         raise SettingsError(f"the attempt cannot be stored in {file}: {error.strerror}: {cure_of(error)}") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NotRequired
 
@@ -33,10 +33,9 @@ from callsheet.agents import (
     supervised,
     unstreamed,
 )
-from callsheet.agents.models.deferred_tools import deferred
-from callsheet.agents.models.model_output import with_written_calls
+from callsheet.agents.models.chat_models import with_written_calls
 from callsheet.agents.registry.binding import NEED_TOOL
-from callsheet.agents.work.need_tool import DEFINITION, answer_request
+from callsheet.agents.work.own_tools import DEFINITION, answer_request, deferred
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
 from callsheet.graphs.text.arguments import check_type
 from callsheet.orchestrator.apps.agent_requests import picked, requests_of
@@ -49,6 +48,7 @@ from callsheet.retrievers import AgentGraphRetriever
 _AT_ONCE = 20
 """Requests that are searched for before a model call; the rest of a longer to-do list follows before the next."""
 _REMEMBERED = 256
+Result = ToolMessage | Command[Any]
 
 
 def _joined(held: list[str], new: list[str]) -> list[str]:
@@ -167,41 +167,31 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ExtendedModelResponse[Any]:
         """Shows the model the selected tools after its own."""
-        own, held = self._names(request)
-        return self._normalized(handler(self._shown(request, own, held)), request.state, own, held)
+        shown, own, held = self._shown(request)
+        return self._normalized(handler(shown), request.state, own, held)
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ExtendedModelResponse[Any]:
         """Shows the model the selected tools after its own."""
-        own, held = self._names(request)
-        return self._normalized(await handler(self._shown(request, own, held)), request.state, own, held)
+        shown, own, held = self._shown(request)
+        return self._normalized(await handler(shown), request.state, own, held)
 
-    def wrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
-    ) -> ToolMessage | Command[Any]:
+    def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Result]) -> Result:
         """Runs a selected tool, after approval if it needs one; the agent's own tools are not affected."""
 
-        async def send(approved: ToolCallRequest) -> ToolMessage | Command[Any]:
+        async def send(approved: ToolCallRequest) -> Result:
             return await asyncio.to_thread(handler, approved)
 
-        if self._needs(request):
-            return waited_for(self._added(request))
-        called = self._called(request)
-        if not isinstance(called.tool, BoundTool):
-            return handler(called)
-        return waited_for(supervised(called, called.tool, self._supervision(request.state), send))
+        ours = self._ours(request, send)
+        return handler(request) if ours is None else waited_for(ours)
 
     async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
-    ) -> ToolMessage | Command[Any]:
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Result]]
+    ) -> Result:
         """Runs a selected tool, after approval if it needs one; the agent's own tools are not affected."""
-        if self._needs(request):
-            return await self._added(request)
-        called = self._called(request)
-        if not isinstance(called.tool, BoundTool):
-            return await handler(called)
-        return await supervised(called, called.tool, self._supervision(request.state), handler)
+        ours = self._ours(request, handler)
+        return await (handler(request) if ours is None else ours)
 
     def after_agent(self, state: EquippedState, runtime: Runtime[Any]) -> None:
         """Ends the sessions."""
@@ -211,39 +201,41 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         """Ends the sessions."""
         await self._registry.close_run(state.get("callsheet_run", ""))
 
-    def _names(self, request: ModelRequest[Any]) -> tuple[list[str], dict[str, BoundTool]]:
-        """The names of the agent's own tools, and our tools by name."""
+    def _shown(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], list[str], dict[str, BoundTool]]:
+        """The request with our tools, the names of the agent's own tools, and our tools by name."""
         state: Any = request.state
         own = _joined(state.get("callsheet_own", []), [_name(tool) for tool in request.tools])
-        return own, self._held(state, own)
-
-    def _shown(
-        self, request: ModelRequest[Any], own: Sequence[str], held: Mapping[str, BoundTool]
-    ) -> ModelRequest[Any]:
+        held = self._held(state, own)
         need = [] if NEED_TOOL in own else [dict(DEFINITION)]
-        tools = [*request.tools, *need, *held.values()]
-        state: Any = request.state
-        shown = deferred(request.override(tools=tools), held, state.get("callsheet_places"))
-        return shown.override(model=unstreamed(request.model, held))
+        every = request.override(tools=[*request.tools, *need, *held.values()])
+        shown = deferred(every, held, state.get("callsheet_places"))
+        return shown.override(model=unstreamed(request.model, held)), own, held
 
     def _normalized(
         self, response: ModelResponse[Any], state: Any, own: list[str], held: Mapping[str, BoundTool]
     ) -> ExtendedModelResponse[Any]:
-        secrets = self._registry.secrets.of(state.get("callsheet_run", ""))
         if self._weak_model:
             names, told = [NEED_TOOL, *held], state.get("messages", ())
             read = [with_written_calls(message, names, told) for message in response.result]
             response = ModelResponse(result=read, structured_response=response.structured_response)
-        response = normalize(response, held, secrets)
+        response = normalize(response, held, self._secrets(state))
         command: Command[Any] = Command(update={"callsheet_own": own})
         return ExtendedModelResponse(response, command if own != state.get("callsheet_own", []) else None)
 
-    def _needs(self, request: ToolCallRequest) -> bool:
-        """Whether the agent asks for a tool; it may also have its own ``need_tool``."""
-        own = request.state.get("callsheet_own", [])
-        return request.tool_call["name"] == NEED_TOOL and NEED_TOOL not in own
+    def _ours(
+        self, request: ToolCallRequest, send: Callable[[ToolCallRequest], Awaitable[Result]]
+    ) -> Coroutine[Any, Any, Result] | None:
+        """Adds the tools that the agent asks for, or calls one of ours; None for the agent's own tools."""
+        name, state = request.tool_call["name"], request.state
+        if name == NEED_TOOL and NEED_TOOL not in state.get("callsheet_own", []):
+            return self._added(request)
+        tool = request.tool or self._held(state).get(name)
+        if not isinstance(tool, BoundTool):
+            return None
+        supervision = Supervision("", self._approval, self._registry, self._secrets(state))
+        return supervised(request.override(tool=tool), tool, supervision, send)
 
-    async def _added(self, request: ToolCallRequest) -> ToolMessage | Command[Any]:
+    async def _added(self, request: ToolCallRequest) -> Result:
         """Adds the tools that the agent asks for, and returns their names."""
         state, call, seen = request.state, request.tool_call, self._retriever.within(caller())
         if (room := self._most - len(state.get("callsheet_tools", []))) <= 0:
@@ -260,13 +252,8 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         added = said.artifact["added"] if said.artifact else []
         return Command(update={"messages": [said], "callsheet_tools": added})
 
-    def _supervision(self, state: Any) -> Supervision:
-        secrets = self._registry.secrets.of(state.get("callsheet_run", ""))
-        return Supervision("", self._approval, self._registry, secrets)
-
-    def _called(self, request: ToolCallRequest) -> ToolCallRequest:
-        tool = self._held(request.state).get(request.tool_call["name"]) if request.tool is None else None
-        return request.override(tool=tool) if tool else request
+    def _secrets(self, state: Any) -> Any:
+        return self._registry.secrets.of(state.get("callsheet_run", ""))
 
     def _held(self, state: Any, own: Sequence[str] = ()) -> dict[str, BoundTool]:
         held = self._registry.permitted(state.get("callsheet_tools", [])[: self._most], caller())

@@ -1,10 +1,10 @@
-"""Asks a person at the terminal about calls."""
+"""Asks a person at the terminal about calls: every key of what is agreed to is shown, long texts are shortened."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -12,13 +12,16 @@ import click
 from callsheet.graphs.catalog.errors import TrustError
 from callsheet.graphs.catalog.loading import starts_in
 from callsheet.graphs.storage import yes_from_environment
+from callsheet.graphs.text.sanitizing import escaped, one_line
 from callsheet.graphs.trust.consent import Agreements, doing
-from callsheet.orchestrator.cli.output.value_output import shown_calls, shown_text, shown_value
 
 _LEAVE = {"type": "leave"}
 _GROUP = {"a": "all", "e": "each", "n": "none", "q": "ask later"}
 _APPROVAL = {"y": "yes", "n": "no", "e": "edit", "r": "respond", "q": "ask later"}
 _OUTCOME = {"d": "it was done", "n": "it was not, send it again", "g": "give up", "q": "ask later"}
+_LONGEST, _LONGEST_TEXT, _LONGEST_KEY, _WIDTH = 4_000, 600, 120, 100
+_MOST_ITEMS, _LAST_ITEMS = 500, 100
+_NOTE = "({:,} characters in all: each text is shortened, every key is shown)"
 
 
 def has_terminal() -> bool:
@@ -33,8 +36,11 @@ def ask_person(waiting: Sequence[Any]) -> dict[str, Any]:
         Interrupt id -> answer; without those that the person left for later.
     """
     groups: dict[tuple[str, ...], list[Any]] = {}
-    for found in waiting:
-        groups.setdefault(_subject(found), []).append(found)
+    for one in waiting:
+        alike = (
+            tuple(one.value.get(name, "") for name in ("tool", "why", "problem")) if _is_approval(one) else (one.id,)
+        )
+        groups.setdefault(alike, []).append(one)
     answers: dict[str, Any] = {}
     for group in groups.values():
         given = _decisions(group) if len(group) > 1 else _one_by_one(group)
@@ -51,78 +57,57 @@ def approve_all(waiting: Sequence[Any]) -> dict[str, Any]:
     must confirm.
     """
     return {
-        found.id: _approved(found.value)
-        for found in waiting
-        if _kind(found) == "tool_approval" and not (found.value.get("unchecked") or found.value.get("confirm"))
+        one.id: _approved(one.value)
+        for one in waiting
+        if _is_approval(one) and not (one.value.get("unchecked") or one.value.get("confirm"))
     }
 
 
 def leave_inputs(waiting: Sequence[Any]) -> dict[str, Any]:
     """The answers if nobody can be asked: steps without values do not change, and questions are left open."""
-    return {found.id: dict(_LEAVE) for found in waiting if _kind(found) in ("needs_input", "question")}
+    return {one.id: dict(_LEAVE) for one in waiting if _kind(one) in ("needs_input", "question")}
 
 
 def described(waiting: Sequence[Any]) -> list[dict[str, Any]]:
     """The pending interrupts as plain values."""
-    return [
-        {"id": found.id, **(found.value if _kind(found) else {"type": "", "value": found.value})} for found in waiting
-    ]
+    return [{"id": one.id, **(one.value if _kind(one) else {"type": "", "value": one.value})} for one in waiting]
 
 
-def _kind(found: Any) -> str:
-    value = found.value
+def _kind(waiting: Any) -> str:
+    value = waiting.value
     kind = value.get("type") if isinstance(value, Mapping) else None
-    return kind if kind in ("tool_approval", "unknown_outcome", "needs_input", "question") else ""
+    return kind if isinstance(kind, str) and kind in _QUESTIONS else ""
 
 
-def _subject(found: Any) -> tuple[str, ...]:
-    """What the approvals of one question have in common; every other interrupt is a question of its own."""
-    if _kind(found) != "tool_approval":
-        return (found.id,)
-    return tuple(found.value.get(name, "") for name in ("tool", "why", "problem"))
+def _is_approval(waiting: Any) -> bool:
+    return _kind(waiting) == "tool_approval"
 
 
 def _decisions(group: Sequence[Any]) -> dict[str, Any]:
     """The answers to several calls of one tool."""
-    first, calls = group[0].value, [found.value["args"] for found in group]
-    steps = ", ".join(dict.fromkeys(str(found.value["step_id"]) for found in group))
-    click.echo(f"\n{len(group)} calls of {shown_text(first['tool'])}{shown_calls(calls)}", err=True)
+    first, calls = group[0].value, [one.value["args"] for one in group]
+    steps = ", ".join(dict.fromkeys(str(one.value["step_id"]) for one in group))
+    click.echo(f"\n{len(group)} calls of {shown_text(first['tool'])}{_calls(calls)}", err=True)
     click.echo(f"Steps: {shown_text(steps)}", err=True)
-    _show_reason(first)
+    _tell(first, "why", "problem")
     match _choice(_GROUP):
         case "a":
-            return {found.id: _approved(found.value) for found in group}
+            return {one.id: _approved(one.value) for one in group}
         case "e":
             return _one_by_one(group)
         case "n":
-            refusal = _refused()
-            return {found.id: refusal for found in group}
+            return dict.fromkeys((one.id for one in group), _refused())
     return {}
 
 
 def _one_by_one(waiting: Sequence[Any]) -> dict[str, Any]:
     answers: dict[str, Any] = {}
-    for found in waiting:
-        answer = _answer(found.value)
+    for one in waiting:
+        answer = _QUESTIONS.get(_kind(one), _of_a_tool)(one.value)
         if answer is None:
             break
-        answers[found.id] = answer
+        answers[one.id] = answer
     return answers
-
-
-def _answer(value: Any) -> Any:
-    match value:
-        case {"type": "tool_approval"}:
-            return _decision(value)
-        case {"type": "unknown_outcome"}:
-            return _verdict(value)
-        case {"type": "needs_input"}:
-            return _values(value)
-        case {"type": "question"}:
-            return _reply(value)
-        case _:  # an interrupt of a tool itself
-            click.echo(f"\nA tool asks:\n{shown_value(value)}", err=True)
-            return _text("Your answer (empty to be asked later)")
 
 
 def _decision(asked: Mapping[str, Any]) -> Any:
@@ -140,19 +125,11 @@ def _decision(asked: Mapping[str, Any]) -> Any:
     return None
 
 
-def _approved(asked: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "approve", "hash": asked["hash"]}
-
-
-def _refused() -> dict[str, Any]:
-    return {"type": "reject", "message": _text("Why (may stay empty)") or ""}
-
-
 def _verdict(asked: Mapping[str, Any]) -> Any:
     _show(asked, "has called")
     match _choice(_OUTCOME):
         case "d":
-            return {"type": "done", "message": _text("Its answer, if you know it (may stay empty)") or ""}
+            return {"type": "done", "message": _text("Its answer, if you know it (may stay empty)")}
         case "n":
             return {"type": "not_done", "hash": asked["hash"]}
         case "g":
@@ -161,8 +138,8 @@ def _verdict(asked: Mapping[str, Any]) -> Any:
 
 
 def _values(asked: Mapping[str, Any]) -> Any:
-    click.echo(f"\n{shown_text(asked['description'])}", err=True)
-    _show_problem(asked)
+    click.echo(err=True)
+    _tell(asked, "description", "problem")
     values: dict[str, Any] = {}
     for name in asked["parameters"]:
         said, value = _asked_value(name, asked["schema"])
@@ -174,41 +151,59 @@ def _values(asked: Mapping[str, Any]) -> Any:
 
 def _reply(asked: Mapping[str, Any]) -> Any:
     """The answer to a question about the request: a text, or the number of a choice."""
-    click.echo(f"\n{shown_text(asked['question'])}", err=True)
+    click.echo(err=True)
+    _tell(asked, "question")
     choices = list(map(str, asked["choices"]))
     for number, choice in enumerate(choices, 1):
         click.echo(f"  {number}  {shown_text(choice)}", err=True)
-    said = _text("Your answer (empty leaves the question open)") or ""
+    said = _text("Your answer (empty leaves the question open)")
     chosen = choices[int(said) - 1] if said.isdecimal() and 0 < int(said) <= len(choices) else said
     return {"type": "answer", "answer": chosen} if chosen else dict(_LEAVE)
 
 
+def _of_a_tool(value: Any) -> Any:
+    """The answer to an interrupt of a tool itself."""
+    click.echo(f"\nA tool asks:\n{shown_value(value)}", err=True)
+    return _text("Your answer (empty to be asked later)") or None
+
+
+_QUESTIONS: Mapping[str, Callable[[Any], Any]] = {
+    "tool_approval": _decision,
+    "unknown_outcome": _verdict,
+    "needs_input": _values,
+    "question": _reply,
+}
+"""Who asks about the interrupts of each type."""
+
+
+def _approved(asked: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "approve", "hash": asked["hash"]}
+
+
+def _refused() -> dict[str, Any]:
+    return {"type": "reject", "message": _text("Why (may stay empty)")}
+
+
 def _edit(asked: Mapping[str, Any]) -> Any:
-    text: str | None = click.edit(
-        json.dumps(asked["args"], ensure_ascii=False, indent=2, default=str), extension=".json"
-    )
+    plain = json.dumps(asked["args"], ensure_ascii=False, indent=2, default=str)
+    text: str | None = click.edit(plain, extension=".json")
     try:
-        args = json.loads(text) if text else asked["args"]
+        return {"type": "edit", "args": json.loads(text) if text else asked["args"]}
     except ValueError as error:
         click.echo(f"invalid JSON: {error}", err=True)
         return _decision(asked)
-    return {"type": "edit", "args": args}
 
 
 def _show(asked: Mapping[str, Any], what: str) -> None:
     click.echo(f"\n{shown_text('Step {} {} {}'.format(asked['step_id'], what, asked['tool']))}", err=True)
     click.echo(shown_value(asked["args"]), err=True)
-    _show_reason(asked)
+    _tell(asked, "why", "problem")
 
 
-def _show_reason(asked: Mapping[str, Any]) -> None:
-    click.echo(shown_text(asked["why"]), err=True)
-    _show_problem(asked)
-
-
-def _show_problem(asked: Mapping[str, Any]) -> None:
-    if asked.get("problem"):
-        click.echo(shown_text(asked["problem"]), err=True)
+def _tell(asked: Mapping[str, Any], *names: str) -> None:
+    for name in names:
+        if asked.get(name):
+            click.echo(shown_text(asked[name]), err=True)
 
 
 def _choice(words: Mapping[str, str]) -> str:
@@ -218,9 +213,9 @@ def _choice(words: Mapping[str, str]) -> str:
     return letters.get(chosen, chosen)
 
 
-def _text(what: str) -> str | None:
-    said: str = click.prompt(what, default="", show_default=False, err=True)
-    return said or None
+def _text(what: str, *, hidden: bool = False) -> str:
+    said: str = click.prompt(what, default="", show_default=False, hide_input=hidden, err=True)
+    return said
 
 
 def _asked_value(name: str, schema: Mapping[str, Any]) -> tuple[str, Any]:
@@ -251,13 +246,12 @@ def _readings(said: str) -> list[Any]:
 def _typed(what: str, *, hidden: bool) -> str:
     """The input of a person; empty at the end of input."""
     try:
-        said: str = click.prompt(what, default="", show_default=False, hide_input=hidden, err=True)
+        return _text(what, hidden=hidden)
     except click.Abort as error:
         if not isinstance(error.__context__, EOFError):
             raise
         click.echo(err=True)
         return ""
-    return said
 
 
 def ask_consent(sources: Sequence[str], *, yes: bool) -> None:
@@ -273,10 +267,83 @@ def ask_consent(sources: Sequence[str], *, yes: bool) -> None:
     agreements = Agreements()
     known = agreements.known()
     starts = {start.digest: start for source in sources for start in starts_in(source)}
-    new = [start for digest, start in starts.items() if digest not in known]
-    if not new:
+    if not (new := [start for digest, start in starts.items() if digest not in known]):
         return
     click.echo(f"The catalog wants to {doing(new)}:\n" + "\n".join(f"  {start}" for start in new), err=True)
     if not click.confirm("Agree, now and in future?", err=True):
         raise TrustError("there is no consent, so nothing was started or read")
     agreements.add(new)
+
+
+def shown_value(value: Any) -> str:
+    """The value as JSON, hidden characters written out; a long one with one line per key and item."""
+    plain = json.dumps(value, ensure_ascii=False, indent=2, default=str)
+    lines = plain.split("\n") if len(plain) <= _LONGEST else [*_lines(value), _NOTE.format(len(plain))]
+    return "\n".join(map(escaped, lines))
+
+
+def shown_text(text: str) -> str:
+    """A text with hidden characters written out, because a person agrees to it; a long one is cut, which is said."""
+    kept = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters in all)"
+    return "\n".join(map(escaped, kept.split("\n")))
+
+
+def _calls(calls: Sequence[Mapping[str, Any]]) -> str:
+    """The arguments of several calls of one tool, to follow its name: those that differ, and those that are the same.
+
+    A few short values of one parameter are in one line, otherwise each call has its own. No call is left out.
+    """
+    plain = [{name: _json(value) for name, value in one.items()} for one in calls]
+    same = {name: calls[0][name] for name, text in plain[0].items() if all(one.get(name) == text for one in plain)}
+    differing = [{name: value for name, value in one.items() if name not in same} for one in calls]
+    names = {name for one in differing for name in one}
+    told = ":" + "".join(f"\n  {number}  {_call(one)}" for number, one in enumerate(differing, 1)) if names else ""
+    if len(names) == 1 and all(differing):
+        (name,) = names
+        line = one_line(f", {_key(name)}: {', '.join(one[name] for one in plain)}")
+        told = line if len(line) <= _WIDTH else told
+    return f"{told}\nIn all of them: {shown_value(same)}" if same or not names else told
+
+
+def _call(arguments: Mapping[str, Any]) -> str:
+    text = ", ".join(f"{_key(name)}: {_json(value)}" for name, value in arguments.items()) or "(no other arguments)"
+    lines = [text] if len(text) <= _LONGEST else [*_lines(arguments), _NOTE.format(len(text))]
+    return "\n     ".join(map(one_line, lines))
+
+
+def _lines(value: Any) -> Iterator[str]:
+    """A line per key and item of a value; the middle of a very long plain list is left out, which is said."""
+    waiting = [("", value)]
+    while waiting:
+        path, one = waiting.pop()
+        if isinstance(one, dict) and one:
+            waiting += reversed([(f"{path}.{_key(key)}".lstrip("."), item) for key, item in one.items()])
+        elif not isinstance(one, list) or not one:
+            yield f"{path}: {_leaf(one)}"
+        elif len(one) <= _MOST_ITEMS or any(isinstance(item, dict | list) for item in one):
+            waiting += reversed([(f"{path}[{n}]", item) for n, item in enumerate(one)])
+        else:
+            end, again = _MOST_ITEMS - _LAST_ITEMS, len(one) - _LAST_ITEMS
+            yield from (f"{path}[{n}]: {_leaf(one[n])}" for n in range(end))
+            yield f"{path}[{end}]: {again - end:,} of {len(one):,} items of this list are not shown here"
+            yield from (f"{path}[{n}]: {_leaf(one[n])}" for n in range(again, len(one)))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _leaf(value: Any) -> str:
+    return _json(_short(value, _LONGEST_TEXT)) if isinstance(value, str) else _short(_json(value), _LONGEST_TEXT)
+
+
+def _key(key: str) -> str:
+    short = _short(key, _LONGEST_KEY)
+    return short if short.isidentifier() else _json(short)
+
+
+def _short(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    end = most // 4
+    return f"{text[: most - end]} … {len(text) - most:,} characters … {text[-end:]}"

@@ -1,4 +1,4 @@
-"""``callsheet ask``."""
+"""``callsheet ask``: runs the supervisor in a thread of the command line, and reports the result."""
 
 from __future__ import annotations
 
@@ -6,42 +6,47 @@ import asyncio
 import json
 import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from callsheet.graphs.text.sanitizing import counted
-from callsheet.orchestrator.cli.approval_prompt import (
-    approve_all,
-    ask_person,
-    described,
-    has_terminal,
-    leave_inputs,
+from callsheet.orchestrator.cli.approval_prompt import approve_all, ask_person, described, has_terminal, leave_inputs
+from callsheet.orchestrator.cli.shared_options import (
+    CatalogOptions,
+    common,
+    kept_options,
+    run_options,
+    size_options,
 )
-from callsheet.orchestrator.cli.shared_options import CatalogOptions, check_model, common, kept_options, run_options
-from callsheet.orchestrator.cli.thread_run import RunResult, run
-from callsheet.orchestrator.run.settings import Planning, Settings
+from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.threads import Threads
 
 if TYPE_CHECKING:
-    from callsheet.agents import ApprovalPolicy, Prices
-    from callsheet.graphs import Catalog
+    from langgraph.graph import StateGraph
+
+    from callsheet.agents import Prices
     from callsheet.orchestrator.cli.output.run_output import Show
+
+_STEP_FIELDS = ("id", "text", "depends_on", "agents", "tools", "status", "calls", "result", "data", "error")
+_WAITS = {
+    "tool_approval": "needs_approval",
+    "unknown_outcome": "outcome_unknown",
+    "needs_input": "needs_input",
+}
 
 
 @click.command(short_help="Answer a request: plan steps, find tools, carry out the steps.")
 @click.argument("query", required=False)
 @run_options
-@click.option("-k", "agents", default=5, show_default=True, type=click.IntRange(1, 50), help="Maximum agents per step.")
-@click.option("--tools", default=10, show_default=True, type=click.IntRange(1, 128), help="Maximum tools per worker.")
+@size_options(50, 128, "step")
 @click.option(
     "--planning",
     default="auto",
-    show_default=True,
     type=click.Choice(["auto", "none", "once", "adaptive"]),
     help="How to plan: none (one worker does all), once, adaptive (change the plan after results), or auto (adaptive, "
     "without a planner for a single small agent).",
@@ -62,18 +67,12 @@ if TYPE_CHECKING:
 def ask(
     options: CatalogOptions,
     query: str | None,
-    model: str | None,
-    agents: int,
-    tools: int,
-    prices: Path | None,
-    approve: str,
-    allow: tuple[str, ...],
-    planning: str,
     thread: str | None,
+    prices: Path | None,
+    allow: tuple[str, ...],
     *,
-    weak_model: bool,
-    code_mode: bool,
     resume: bool,
+    **of_run: Any,
 ) -> int:
     """Answer QUERY: plan steps, find agents and tools for each step, and carry out the steps.
 
@@ -88,65 +87,47 @@ def ask(
 
     threads = Threads()
     thread = _thread(threads, query, thread, resume=resume)
-    began = time.monotonic()
-    check_model(model)
-    priced = read_prices(prices)
-    if code_mode and not model:
-        raise click.UsageError("--code-mode needs --model, which writes the programs")
-    if code_mode:
-        from callsheet.agents.programs.sandbox import check_installed
+    began, priced = time.monotonic(), read_prices(prices)
+    if of_run["code_mode"]:
+        if not of_run["model"]:
+            raise click.UsageError("--code-mode needs --model, which writes the programs")
+        from callsheet.agents.programs import check_installed
 
         check_installed()
     loaded = options.open()
     retriever = options.retriever(loaded)
 
     from callsheet.graphs.dependencies import ObservationLog
+    from callsheet.orchestrator.cli.output.run_output import Show
     from callsheet.orchestrator.supervisor import create_supervisor
 
-    settings = Settings(
-        model=model,
-        agents=agents,
-        tools=tools,
-        approval=cast("ApprovalPolicy", approve),
-        allow=_allowed(loaded.catalog, allow),
-        planning=cast("Planning", planning),
-        weak_model=weak_model,
-        attended=not options.as_json and has_terminal(),
-        code_mode=code_mode,
-    )
+    allowed = tuple(loaded.catalog.tool(tool_id).id for tool_id in allow)
+    settings = Settings(allow=allowed, attended=not options.as_json and has_terminal(), **of_run)
     registry = ToolRegistry.from_catalog(loaded)
     workflow = create_supervisor(
         loaded, retriever=retriever, registry=registry, settings=settings, observed=ObservationLog()
     )
-    from callsheet.orchestrator.cli.output.run_output import Show
-
-    show, again = None if options.as_json else Show(priced), _again(thread)
+    show = None if options.as_json else Show(priced)
+    kept = kept_options("thread", "resume", "as_json")
+    again = shlex.join(["callsheet", "ask", "--resume", "--thread", thread, *kept])
     given = None if resume else {"messages": [{"role": "user", "content": query}]}
     with threads.locked(thread):
         try:
-            ran = _run(workflow, threads, thread, given, show, approve)
+            ran = _answered(workflow, threads, thread, given, show, settings.approval)
         except (KeyboardInterrupt, click.Abort) as error:
             error.add_note(f"continue with: {again}")
             raise
         finally:
             registry.close()
         threads.settle(thread, ended=not ran.left)
+    seconds = time.monotonic() - began
     if show is None:
-        click.echo(json.dumps(_report(ran, thread, again, time.monotonic() - began, priced), ensure_ascii=False))
+        click.echo(json.dumps(_report(ran, thread, again, seconds, priced), ensure_ascii=False))
     elif ran.waiting:
         show.waiting(ran.waiting, again)
     else:
-        show.answer(ran.answer, time.monotonic() - began)
+        show.answer(ran.answer, seconds)
     return 0 if ran.done else 1
-
-
-def _allowed(catalog: Catalog, allow: tuple[str, ...]) -> tuple[str, ...]:
-    """The ids of tools that are allowed for this run.
-
-    Raises:
-        UnknownNameError: There is no such tool.
-    """
-    return tuple(catalog.tool(tool_id).id for tool_id in allow)
 
 
 def _thread(threads: Threads, query: str | None, thread: str | None, *, resume: bool) -> str:
@@ -167,45 +148,122 @@ def _thread(threads: Threads, query: str | None, thread: str | None, *, resume: 
     return threads.new() if thread is None else thread
 
 
-def _run(workflow: Any, threads: Threads, thread: str, given: Any, show: Show | None, approve: str) -> RunResult:
+def _answered(workflow: Any, threads: Threads, thread: str, given: Any, show: Show | None, approval: str) -> RunResult:
     """Runs until the end, or until nobody answers the pending questions."""
-
-    def once(given: Any) -> RunResult:
-        with show.working() if show else nullcontext():
-            return runner.run(run(workflow, threads, thread, given, show.event if show else lambda _: None))
+    from langgraph.types import Command
 
     # One loop for all rounds: the connections of a chat model belong to the loop of its first call.
     with asyncio.Runner() as runner:
-        return _rounds(once, given, show, approve)
+        left: list[Any] = []
+        asked: dict[str, Any] = {}
+        while True:
+            with show.working() if show else nullcontext():
+                ran = runner.run(run(workflow, threads, thread, given, show.event if show else lambda _: None))
+            if len(asked) < len(left):  # some were left for later: the rest is done, and nothing is asked again
+                return ran
+            answers = approve_all(ran.waiting) if approval == "never" else {}
+            if approval == "never" or show is None or not has_terminal():
+                answers |= leave_inputs(ran.waiting)
+            left = [one for one in ran.waiting if one.id not in answers]
+            asked = ask_person(left) if left and has_terminal() else {}
+            if not (answers := {**answers, **asked}):
+                return ran
+            given = Command(resume=answers)
 
 
-def _rounds(once: Callable[[Any], RunResult], given: Any, show: Show | None, approve: str) -> RunResult:
-    from langgraph.types import Command
+async def run(
+    workflow: StateGraph[Any, Any, Any, Any],
+    threads: Threads,
+    thread: str,
+    given: Any,
+    show: Callable[[Mapping[str, Any]], None],
+) -> RunResult:
+    """Runs a workflow in a thread until it ends or waits for a person, and shows its custom events.
 
-    while True:
-        ran = once(given)
-        answers = approve_all(ran.waiting) if approve == "never" else {}
-        if approve == "never" or show is None or not has_terminal():
-            answers |= leave_inputs(ran.waiting)
-        left = [found for found in ran.waiting if found.id not in answers]
-        asked = ask_person(left) if left and has_terminal() else {}
-        if not (answers := {**answers, **asked}):
-            return ran
-        given = Command(resume=answers)
-        if len(asked) < len(left):  # some were left for later: the rest is done, and nothing is asked again
-            return once(given)
+    Raises:
+        SettingsError: There is nothing to continue, or a new request would replace an unfinished one.
+    """
+    from callsheet.orchestrator.run.threads import stream_in_thread
+
+    now = await stream_in_thread(
+        workflow, threads, thread, given, modes=["custom"], take=lambda _, __, event: show(event)
+    )
+    results: dict[str, Any] = dict(now.values.get("results", {}))
+    picked: dict[str, Any] = {}
+    for task in now.tasks:  # of an unfinished wave
+        within = getattr(task.state, "values", {})
+        if isinstance(task.result, Mapping):
+            results.update(task.result.get("results", {}))
+        elif "step" in within:
+            picked[within["step"]["id"]] = within.get("selection", {})
+    return RunResult(now.values, now.interrupts, results, picked)
 
 
-def _again(thread: str) -> str:
-    """The command that continues a run."""
-    kept = kept_options("thread", "resume", "as_json")
-    return shlex.join(["callsheet", "ask", "--resume", "--thread", thread, *kept])
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """The state of a run.
+
+    Attributes:
+        waiting: The interrupts that wait for a person; empty if the run has ended.
+        results: Step id -> result, those of an unfinished wave included.
+        picked: Step id -> selection, for unfinished steps.
+    """
+
+    state: Mapping[str, Any]
+    waiting: tuple[Any, ...]
+    results: Mapping[str, Any]
+    picked: Mapping[str, Any]
+
+    @property
+    def answer(self) -> str:
+        """The text of the last message."""
+        text: str = self.state["messages"][-1].text
+        return text
+
+    @property
+    def left(self) -> bool:
+        """Whether ``--resume`` can continue: with a question, or with a failed step."""
+        return bool(self.waiting) or any(step["status"] in ("failed", "skipped") for step in self.steps())
+
+    @property
+    def done(self) -> bool:
+        """Whether the request was answered and every step of its plan done, for exit status 0."""
+        steps = self.steps()
+        answered = bool(steps or self.plan.get("answer")) and not self.plan.get("incomplete")
+        return answered and all(step["status"] == "done" for step in steps)
+
+    @property
+    def plan(self) -> Mapping[str, Any]:
+        """The plan; without steps while the user is asked about the request."""
+        return self.state.get("plan") or {"steps": [], "note": ""}
+
+    def steps(self) -> list[dict[str, Any]]:
+        """Every step of the plan with its result; ``waiting`` if it has not run."""
+        return [self._step(step) for step in self.plan["steps"]]
+
+    def _step(self, step: Mapping[str, Any]) -> dict[str, Any]:
+        if (done := self.results.get(step["id"])) is not None:
+            return {name: done[name] for name in _STEP_FIELDS}
+        agents = self.picked.get(step["id"], {}).get("agents", [])
+        values = (one.value for one in self.waiting if isinstance(one.value, Mapping))
+        asked = [one for one in values if one.get("type") in _WAITS and one.get("step_id") == step["id"]]
+        return {
+            **{name: step[name] for name in ("id", "text")},
+            "depends_on": list(step["depends_on"]),
+            "agents": [agent["id"] for agent in agents],
+            "tools": [tool["id"] for agent in agents for tool in agent["tools"]],
+            "status": _WAITS[asked[0]["type"]] if asked else "waiting",
+            "calls": [],
+            "result": "",
+            "data": None,
+            "error": " ".join(one["description"] for one in asked),
+        }
 
 
 def _report(ran: RunResult, thread: str, again: str, seconds: float, prices: Prices) -> dict[str, Any]:
-    waits = f"Stopped to ask: waiting for a person with {counted(len(ran.waiting), 'question')}. Continue with: {again}"
     from callsheet.agents import Usage
 
+    waits = f"Stopped to ask: waiting for a person with {counted(len(ran.waiting), 'question')}. Continue with: {again}"
     usage = ran.state.get("usage", {})
     return {
         "answer": waits if ran.waiting else ran.answer,

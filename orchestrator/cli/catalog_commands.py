@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -17,25 +16,25 @@ import click
 
 from callsheet.graphs.text.sanitizing import counted, shown
 from callsheet.orchestrator.cli.shared_options import (
+    FILE,
     SERVER_TROUBLE,
     CatalogOptions,
     catalog_options,
-    check_model,
     common,
     json_option,
+    model_option,
     progress_bar,
     report,
+    size_options,
     taxonomy_option,
     visible,
 )
 
 if TYPE_CHECKING:
-    from callsheet.graphs import Catalog, Loaded, Taxonomy
-    from callsheet.graphs.dependencies import Proposal, Seen
-    from callsheet.retrievers import AgentGraphRetriever, Changes
-    from callsheet.retrievers.capabilities import Assignments
+    from callsheet.graphs import Loaded, Taxonomy
+    from callsheet.graphs.dependencies import Proposal
+    from callsheet.retrievers import Changes
 
-_OUTPUT = click.Path(path_type=Path, dir_okay=False)
 _SIGNS = {"added": "+", "changed": "~", "removed": "-"}
 _MOST = 20
 _EMPTY = "the query is empty: say what is to be done"
@@ -54,12 +53,12 @@ def index(options: CatalogOptions) -> int:
 
     began = time.monotonic()
     loaded = options.open()
-    opened = options.selector(loaded)
-    edges = [edge for _, edge in dependency_edges(opened.selector.graph)]
+    selector, changes, place = options.selector(loaded)
+    edges = [edge for _, edge in dependency_edges(selector.graph)]
     declared = sum(edge.holds for edge in edges)
     problems = [{"agent": one.agent, "kind": one.kind, "message": one.message} for one in loaded.problems]
     needs = {"dependencies": declared, "inferred": len(edges) - declared}
-    done = _indexed(loaded, needs, opened.changes, opened.place, began)
+    done = _indexed(loaded, needs, changes, place, began)
     said = f"{counted(declared, 'dependency', 'dependencies')}, {done['inferred']:,} inferred"
     text = f"{loaded.catalog.sizes}, {said}: {_changes(done)}\n{done['path']}"
     report({**done, "down": dict(loaded.down), "problems": problems}, text, as_json=options.as_json)
@@ -81,11 +80,14 @@ def sync(options: CatalogOptions) -> int:
     began = time.monotonic()
     loaded = options.open(tell=False, anew=True)
     retriever = options.retriever(loaded)
-    down = (problem.agent for problem in loaded.problems if problem.kind in SERVER_TROUBLE)
-    asked = {
-        "servers": [_server(name, loaded) for name in sorted({*loaded.live, *down})],
-        "quarantined": [change.id for change in loaded.changes if change.quarantines],
-    }
+    troubles = {one.agent: one for one in reversed(loaded.problems) if one.kind in SERVER_TROUBLE}
+    servers = [
+        {"agent": name, "status": "down", "kind": one.kind, "error": one.message, "since": loaded.down.get(name)}
+        if (one := troubles.get(name))
+        else {"agent": name, "status": "ok", **asdict(loaded.live[name].difference)}
+        for name in sorted({*loaded.live, *troubles})
+    ]
+    asked = {"servers": servers, "quarantined": [change.id for change in loaded.changes if change.quarantines]}
     content = _indexed(loaded, asked, retriever.changes, retriever.place, began)
     report(content, "\n".join(_lines(content)), as_json=options.as_json)
     return 0 if loaded.catalog.agents or loaded.catalog.skills else 1
@@ -95,13 +97,9 @@ def _indexed(
     loaded: Loaded, more: Mapping[str, Any], changes: Changes, place: str | Path | None, began: float
 ) -> dict[str, Any]:
     return {
-        "agents": len(loaded.catalog.agents),
-        "tools": len(loaded.catalog.tools),
-        "skills": len(loaded.catalog.skills),
+        **{name: len(getattr(loaded.catalog, name)) for name in ("agents", "tools", "skills")},
         **more,
-        "added": changes.added,
-        "updated": changes.updated,
-        "removed": changes.removed,
+        **{name: getattr(changes, name) for name in ("added", "updated", "removed")},
         "seconds": round(time.monotonic() - began, 3),
         "path": str(place or ""),
     }
@@ -109,14 +107,6 @@ def _indexed(
 
 def _changes(done: Mapping[str, Any]) -> str:
     return "{added} added, {updated} updated, {removed} removed in {seconds} s".format(**done)
-
-
-def _server(name: str, loaded: Loaded) -> dict[str, Any]:
-    problem = next((p for p in loaded.problems if p.agent == name and p.kind in SERVER_TROUBLE), None)
-    if problem:
-        down = {"kind": problem.kind, "error": problem.message, "since": loaded.down.get(name)}
-        return {"agent": name, "status": "down", **down}
-    return {"agent": name, "status": "ok", **asdict(loaded.live[name].difference)}
 
 
 def _lines(content: Mapping[str, Any]) -> Iterable[str]:
@@ -137,39 +127,14 @@ def _lines(content: Mapping[str, Any]) -> Iterable[str]:
 
 @click.command(short_help="Find agents and tools for a request.")
 @click.argument("query")
-@click.option(
-    "-k", "agents", default=5, show_default=True, type=click.IntRange(1, 1000), help="Maximum number of agents."
-)
-@click.option(
-    "--tools", default=10, show_default=True, type=click.IntRange(1, 10000), help="Maximum number of tools, in total."
-)
-@click.option(
-    "--rerank",
-    "reranker",
-    metavar="PROVIDER:NAME",
-    help="Chat model that reranks the first tools.  [default: none]",
-)
-@click.option(
-    "--proposed",
-    default=0.5,
-    show_default=True,
-    type=click.FloatRange(0, 1),
-    help="Weight of inferred dependencies that nobody has reviewed; 0 ignores them.",
-)
+@size_options(1000, 10000, "request")
+@click.option("--rerank", metavar="PROVIDER:NAME", help="Chat model that reranks the first tools.  [default: none]")
+@click.option("--proposed", default=0.5, type=click.FloatRange(0, 1), help="Weight of unreviewed dependencies.")
 @click.option(
     "--explain", is_flag=True, help="Explain the selection: ranks and scores by meaning and by words, and what was cut."
 )
 @common
-def retrieve(
-    options: CatalogOptions,
-    query: str,
-    agents: int,
-    tools: int,
-    reranker: str | None,
-    proposed: float,
-    *,
-    explain: bool,
-) -> int:
+def retrieve(options: CatalogOptions, query: str, rerank: str | None, *, explain: bool, **size: Any) -> int:
     """Find agents and tools for QUERY.
 
     \b
@@ -179,29 +144,25 @@ def retrieve(
     if not query.strip():
         raise click.UsageError(_EMPTY)
     more: dict[str, object] = {}
-    if reranker:
+    if rerank:
         from callsheet.agents.models.chat_models import chat_model
         from callsheet.retrievers import ChatModelReranker
 
-        more["reranker"] = ChatModelReranker(chat_model(reranker))
-    selection = options.selector(options.open(), **more).selector.select(
-        query, agents=agents, tools=tools, proposed=proposed
-    )
+        more["reranker"] = ChatModelReranker(chat_model(rerank))
+    found = options.selector(options.open(), **more)[0].select(query, **size)
 
     def show() -> None:
         from callsheet.orchestrator.cli.output.run_output import show_selection
 
-        show_selection(selection, explain=explain)
+        show_selection(found, explain=explain)
 
-    report(selection.to_dict(trace=explain), show, as_json=options.as_json)
-    return 0 if selection.verdict == "found" else 1
+    report(found.to_dict(trace=explain), show, as_json=options.as_json)
+    return 0 if found.verdict == "found" else 1
 
 
 @click.command(short_help="Find a few tools for a request by capabilities.")
 @click.argument("query")
-@click.option(
-    "--budget", default=5, show_default=True, type=click.IntRange(1, 1000), help="Maximum number of candidates."
-)
+@click.option("--budget", default=5, type=click.IntRange(1, 1000), help="Maximum number of candidates.")
 @taxonomy_option
 @common
 def discover(options: CatalogOptions, query: str, budget: int, taxonomy: Taxonomy | None) -> int:
@@ -225,27 +186,13 @@ def discover(options: CatalogOptions, query: str, budget: int, taxonomy: Taxonom
     "-o",
     "--output",
     "file",
-    type=_OUTPUT,
+    type=FILE,
     help="Write the proposals to this file for review. Rules and reviewed edges in it stay.",
 )
-@click.option("--least", default=0.5, show_default=True, type=click.FloatRange(0.05, 0.99), help="Minimum confidence.")
-@click.option("--no-observed", is_flag=True, help="Ignore observed calls.")
+@click.option("--least", default=0.5, type=click.FloatRange(0.05, 0.99), help="Minimum confidence.")
 @click.option("--server", metavar="URL", help="Add the calls that a LangGraph server observed, from its store.")
-@click.option(
-    "--model",
-    metavar="PROVIDER:NAME",
-    help="Chat model that judges each proposal. It changes the confidence, but does not accept or reject.",
-)
 @catalog_options
-def infer(
-    options: CatalogOptions,
-    file: Path | None,
-    least: float,
-    model: str | None,
-    server: str | None,
-    *,
-    no_observed: bool,
-) -> int:
+def infer(options: CatalogOptions, file: Path | None, least: float, server: str | None) -> int:
     """Propose dependencies between tools, from names, schemas, descriptions and observed calls.
 
     Review the file (set "accept" to true or false), then load it together with its catalog.
@@ -255,65 +202,45 @@ def infer(
       callsheet infer --catalog mcp.json -o dependencies.json
       callsheet retrieve "..." --catalog mcp.json --catalog dependencies.json
     """
-    from callsheet.graphs.dependencies import DependencyFile, merge_proposals, read_dependencies, write_dependencies
+    from callsheet.graphs.dependencies import (
+        DependencyFile,
+        ObservationLog,
+        merge_proposals,
+        read_dependencies,
+        write_dependencies,
+    )
     from callsheet.graphs.storage import locked
     from callsheet.orchestrator.cli.output.catalog_output import show_proposals
     from callsheet.retrievers.inference import infer_dependencies
 
-    if no_observed and server:
-        raise click.UsageError("--server adds observed calls, which --no-observed ignores: give only one of them")
     if file and not file.parent.is_dir():
         raise click.BadParameter(f"there is no folder {file.parent}: create it first", param_hint="--output")
-    check_model(model)
-    before = read_dependencies(file) if file and file.exists() else DependencyFile()
+    merged = read_dependencies(file) if file and file.exists() else DependencyFile()
     catalog = visible(options.open())
-    found: Sequence[Proposal] = infer_dependencies(catalog, least=least, seen=None if no_observed else _seen(server))
-    if model:
-        found = _judged(found, catalog, model)
-    if file:
-        with locked(file):
-            # Decisions of the meantime count too.
-            merged = merge_proposals(read_dependencies(file) if file.exists() else before, found)
-            write_dependencies(merged, file)
-    else:
-        merged = merge_proposals(before, found)
-    content = {"edges": [edge.model_dump(mode="json") for edge in merged.edges], "path": str(file or "")}
-    report(content, lambda: show_proposals(merged.edges, file), as_json=options.as_json)
-    return 0 if merged.edges else 1
-
-
-def _seen(server: str | None) -> Counter[Seen]:
-    from callsheet.graphs.dependencies import ObservationLog
-
     seen = ObservationLog().read()
     if server:
         from callsheet.orchestrator.run.run_context import observed_on
 
         seen.update(asyncio.run(observed_on(server)))
-    return seen
-
-
-def _judged(found: Sequence[Proposal], catalog: Catalog, model: str) -> Sequence[Proposal]:
-    from callsheet.agents import chat_model, judge_proposals
-
-    with progress_bar("Asking the model") as progress:
-        judged = asyncio.run(judge_proposals(found, catalog, chat_model(model), progress=progress))
-    if judged.failed:
-        click.echo(f"{judged.judged} of {counted(len(found), 'proposal')} judged: {shown(judged.failed)}", err=True)
-    return judged.proposals
+    found: Sequence[Proposal] = infer_dependencies(catalog, least=least, seen=seen)
+    if file:
+        with locked(file):  # decisions of the meantime count too
+            merged = merge_proposals(read_dependencies(file) if file.exists() else merged, found)
+            write_dependencies(merged, file)
+    else:
+        merged = merge_proposals(merged, found)
+    content = {"edges": [edge.model_dump(mode="json") for edge in merged.edges], "path": str(file or "")}
+    report(content, lambda: show_proposals(merged.edges, file), as_json=options.as_json)
+    return 0 if merged.edges else 1
 
 
 @click.command(short_help="List the capabilities of each tool.")
-@click.option(
-    "--model",
-    metavar="PROVIDER:NAME",
-    help="Chat model that assigns capabilities.  [default: none; assigned by the texts]",
-)
+@model_option("Chat model that assigns capabilities.  [default: none; assigned by the texts]")
 @click.option(
     "-o",
     "--output",
     "file",
-    type=_OUTPUT,
+    type=FILE,
     help="Write the catalog to this file, and declare all capabilities with a confidence of at least .5.",
 )
 @taxonomy_option
@@ -326,39 +253,28 @@ def capabilities(options: CatalogOptions, model: str | None, file: Path | None, 
       callsheet capabilities --catalog manifests/
       callsheet capabilities --catalog manifests/ --taxonomy ours.json -o catalog.json
     """
+    from callsheet.graphs import CatalogError, dump
     from callsheet.orchestrator.cli.output.catalog_output import show_assignments
+    from callsheet.retrievers.capabilities import assign_by_model, with_capabilities
 
-    check_model(model)
     loaded = options.open()
     retriever = options.retriever(loaded, taxonomy=taxonomy)
     found = retriever.capabilities()
     if model:
-        found = _by_model(retriever, found, model)
+        from callsheet.agents import chat_model
+
+        with progress_bar("Asking the model") as progress:
+            found = assign_by_model(
+                retriever.catalog, chat_model(model), found.taxonomy, otherwise=found, progress=progress
+            )
     if file:
-        _save_capabilities(visible(loaded), found, file)
+        try:
+            file.write_text(dump(with_capabilities(visible(loaded), found)) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise CatalogError(f"the catalog cannot be written to {file}: {error.strerror}") from error
+        click.echo(f"the catalog with its capabilities is in {file}", err=True)
     report({**found.to_dict(), "path": str(file or "")}, lambda: show_assignments(found), as_json=options.as_json)
     return 0 if any(found.of.values()) else 1
-
-
-def _by_model(retriever: AgentGraphRetriever, otherwise: Assignments, model: str) -> Assignments:
-    from callsheet.agents import chat_model
-    from callsheet.retrievers.capabilities import assign_by_model
-
-    with progress_bar("Asking the model") as progress:
-        return assign_by_model(
-            retriever.catalog, chat_model(model), otherwise.taxonomy, otherwise=otherwise, progress=progress
-        )
-
-
-def _save_capabilities(catalog: Catalog, found: Assignments, file: Path) -> None:
-    from callsheet.graphs import CatalogError, dump
-    from callsheet.retrievers.capabilities import with_capabilities
-
-    try:
-        file.write_text(dump(with_capabilities(catalog, found)) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise CatalogError(f"the catalog cannot be written to {file}: {error.strerror}") from error
-    click.echo(f"the catalog with its capabilities is in {file}", err=True)
 
 
 @click.command(short_help="Delete counts of earlier calls.")
@@ -376,12 +292,9 @@ def forget(patterns: tuple[str, ...], *, as_json: bool) -> int:
     """
     from callsheet.graphs.dependencies import ObservationLog, OutcomeLog
 
-    outcomes, observations = OutcomeLog(), ObservationLog()
-    if patterns:
-        tools, edges = sum(map(outcomes.forget, patterns)), sum(map(observations.forget, patterns))
-    else:
-        tools, edges = outcomes.remove(), observations.remove()
+    tools, edges = (
+        sum(map(log.forget, patterns)) if patterns else log.remove() for log in (OutcomeLog(), ObservationLog())
+    )
     learned = counted(edges, "observed dependency", "observed dependencies")
-    text = f"forgot {counted(tools, 'tool')} and {learned}"
-    report({"tools": tools, "dependencies": edges}, text, as_json=as_json)
+    report({"tools": tools, "dependencies": edges}, f"forgot {counted(tools, 'tool')} and {learned}", as_json=as_json)
     return 0 if tools or edges or not patterns else 1

@@ -33,7 +33,7 @@ _INSTRUCTIONS = (
 def documents() -> None:
     """Index a folder of documents, answer questions from it, or serve it to MCP clients.
 
-    Reads .txt, .md, .rst, .csv and .tsv; after `pip install markdownify pypdf python-docx` also .html, .pdf and .docx.
+    Reads .txt, .md, .rst, .csv and .tsv; with the extra documents also .html, .pdf, .docx and text that is not UTF-8.
 
     \b
     Example:

@@ -1,63 +1,57 @@
-"""``callsheet eval``."""
+"""``callsheet eval``: labelled queries, for retrieval or, with ``--model``, for a chat model in several arms."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from dataclasses import asdict
+import asyncio
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from callsheet.orchestrator.cli.eval_model import (
-    Gate,
-    ModelOptions,
-    evaluate_model,
-    failed_gates,
-    model_options,
-    read_gate,
-    refused_gate,
-    tell_failed,
+from callsheet.graphs import SettingsError
+from callsheet.orchestrator.cli.shared_options import (
+    CatalogOptions,
+    common,
+    model_option,
+    prices_option,
+    progress_bar,
+    report,
+    size_options,
 )
-from callsheet.orchestrator.cli.shared_options import CatalogOptions, common, progress_bar
-
-if TYPE_CHECKING:
-    from callsheet.graphs import Loaded
-    from callsheet.retrievers import AgentGraphRetriever, Evaluation, LabelledQuery
 
 _LABELS = {"tool.": "tools", "complete": "tools", "skill.": "skills"}
-_MODEL_ONLY = ("arms", "sample", "rate", "prices", "max_cost", "max_output")
+_MODEL_ONLY = ("arms", "sample", "max_cost")
+_ROUNDING = 1e-9
+_POSITIVE = click.FloatRange(0, min_open=True)
 
 
 @click.command("eval", short_help="Measure retrieval, or a chat model, on labelled queries.")
 @click.argument("queries", type=click.Path(path_type=Path), metavar="FILE")
-@click.option(
-    "-k", "agents", default=5, show_default=True, type=click.IntRange(1, 1000), help="Maximum agents per query."
-)
-@click.option("--tools", default=10, show_default=True, type=click.IntRange(1, 10000), help="Maximum tools per query.")
+@size_options(1000, 10000, "query")
 @click.option(
     "--fail-under",
     "demands",
     multiple=True,
     metavar="METRIC=LEAST",
     help="Exit with status 1 if this metric is lower; repeatable. Metrics of agents: recall@5, map@5, ndcg@5; of "
-    "tools: tool.recall@10, complete@10; of skills: skill.recall@1.",
+    "tools: tool.recall@10, complete@10; of skills: skill.recall@1; of an arm: k10.success.",
 )
+@click.option("--misses", default=10, type=click.IntRange(0), help="Maximum number of missed queries to list.")
+@model_option("Measure the calls of this chat model; tools are not run.")
 @click.option(
-    "--misses", default=10, show_default=True, type=click.IntRange(0), help="Maximum number of missed queries to list."
+    "--arms",
+    metavar="ARM,ARM",
+    help="With --model: all (the model gets all tools), k5, k10 ... (the best 5, 10 tools), none, once, adaptive, auto "
+    "(the supervisor in this planning mode), rules (no model).  [default: k5,k10,none,adaptive]",
 )
-@model_options
+@click.option("--sample", type=click.IntRange(1), help="With --model: only this many queries, always the same.")
+@click.option("--concurrency", default=1, type=click.IntRange(1, 64), help="With --model: attempts at the same time.")
+@prices_option
+@click.option("--max-cost", type=_POSITIVE, help="With --model: start no further attempt after this cost.")
 @common
-def evaluate_command(
-    options: CatalogOptions,
-    queries: Path,
-    agents: int,
-    tools: int,
-    demands: tuple[str, ...],
-    misses: int,
-    **of_model: Any,
-) -> int:
+def evaluate_command(options: CatalogOptions, demands: tuple[str, ...], model: str | None, **given: Any) -> int:
     """Measure retrieval on labelled queries. With --model, measure which tools a chat model calls.
 
     FILE has one query per line: {"query": "...", "agents": ["a", ["b", "c"]], "tools": ["a/x"], "skills": ["s"]}. An
@@ -69,60 +63,144 @@ def evaluate_command(
       callsheet eval queries.jsonl --catalog manifests/ --fail-under recall@5=.8 --fail-under complete@10=.7
       callsheet eval queries.jsonl --catalog manifests/ --model openai:gpt-5-mini --arms all,k10,adaptive
     """
-    from callsheet.retrievers import evaluate, metric_names, read_queries
-
-    if of_model["model"]:
-        told: dict[str, Any] = {
-            "tools": tools,
-            "demands": demands,
-            "misses": misses,
-            "as_json": options.as_json,
-            "file": queries,
-        }
-        model_evaluation = ModelOptions(**of_model, **told)
-        return evaluate_model(model_evaluation, lambda: _opened(options))
-    if useless := [name for name in _MODEL_ONLY if of_model[name]]:
+    if model:
+        return _of_model(options, demands, model, **given)
+    if useless := [name for name in _MODEL_ONLY if given[name]]:
         raise click.UsageError(f"--{useless[0].replace('_', '-')} needs --model PROVIDER:NAME")
-    known = metric_names(agents, tools)
-    names = f"there are {', '.join(known)}; -k and --tools set the last cut-offs"
-    gates = [read_gate(demand, known, names) for demand in demands]
+    return _of_retrieval(options, demands, **given)
+
+
+def _of_retrieval(
+    options: CatalogOptions, demands: Sequence[str], *, queries: Path, agents: int, tools: int, misses: int, **_: Any
+) -> int:
+    from callsheet.retrievers import evaluate, metric_names, read_queries
+    from callsheet.retrievers.evaluation.ranking_metrics import rounded
+
+    names = metric_names(agents, tools)
+    gates = _gates(demands, names, f"there are {', '.join(names)}; -k and --tools set the last cut-offs")
     loaded = options.open()
     labelled = read_queries(queries, loaded.catalog)
-    _check_measured(gates, labelled)
+    for name in gates:
+        kind = next((kind for start, kind in _LABELS.items() if name.startswith(start)), "agents")
+        if not any(getattr(query, kind) for query in labelled):
+            raise _refused(f"{name} cannot be measured: no query has {kind} labelled")
     retriever = options.retriever(loaded)
     with progress_bar("Asking") as progress:
         evaluation = evaluate(retriever, labelled, agents=agents, tools=tools, progress=progress)
-    failed = failed_gates(gates, evaluation.metric)
-    if options.as_json:
-        click.echo(json.dumps(_report(evaluation, misses, gates, failed), ensure_ascii=False))
-    else:
+    results = _results(gates, evaluation.metric)
+    plain = evaluation.to_dict()
+    plain |= {"missed": plain["missed"][:misses], "gates": results}
+
+    def show() -> None:
         from callsheet.orchestrator.cli.output.eval_output import show_evaluation
 
         show_evaluation(evaluation, catalog=loaded.catalog, misses=misses)
-    tell_failed(failed, evaluation.metric)
-    return 1 if failed else 0
+
+    report(rounded(plain), show, as_json=options.as_json)
+    return _status(results)
 
 
-def _opened(options: CatalogOptions) -> tuple[Loaded, AgentGraphRetriever]:
+def _of_model(
+    options: CatalogOptions,
+    demands: Sequence[str],
+    model: str,
+    *,
+    queries: Path,
+    tools: int,
+    misses: int,
+    arms: str | None,
+    sample: int | None,
+    concurrency: int,
+    prices: Path | None,
+    max_cost: float | None,
+    **_: Any,
+) -> int:
+    from callsheet.agents import chat_model
+    from callsheet.agents.calls.token_usage import price_of
+    from callsheet.graphs.storage import cache_folder
+    from callsheet.orchestrator.apps.model_evaluation import (
+        DEFAULT_ARMS,
+        Arms,
+        digest,
+        evaluate_arms,
+        recorded,
+        sampled,
+    )
+    from callsheet.retrievers import read_queries
+
+    names = list(dict.fromkeys(filter(None, arms.replace(" ", "").split(",")))) if arms else DEFAULT_ARMS
+    known = [f"{name}.success" for name in names]
+    gates = _gates(demands, known, f"with --model there are {', '.join(known)}")
+    price = price_of(model, prices)
+    if max_cost is not None and price is None:
+        raise SettingsError("--max-cost needs the price of the model: give --prices FILE")
     loaded = options.open()
-    return loaded, options.retriever(loaded)
+    retriever = options.retriever(loaded)
+    chosen = sampled(read_queries(queries, loaded.catalog), sample)
+    made = Arms(recorded(loaded), retriever, chat_model(model), tools=tools)
+    with progress_bar("Asking the model") as progress:
+        evaluation = asyncio.run(
+            evaluate_arms(
+                [made.named(name) for name in names],
+                chosen,
+                model=model,
+                folder=cache_folder() / "model-evaluations",
+                key=(digest(retriever.catalog.model_dump(mode="json")), tools),
+                concurrency=concurrency,
+                price=price,
+                max_cost=max_cost,
+                progress=progress,
+            )
+        )
+
+    def show() -> None:
+        from callsheet.orchestrator.cli.output.eval_output import show_model_evaluation
+
+        show_model_evaluation(evaluation, misses=misses)
+
+    report(evaluation.to_dict(), show, as_json=options.as_json)
+    if evaluation.stopped:
+        click.echo(f"not all requests were attempted: {evaluation.stopped}", err=True)
+    reached = {f"{arm.arm}.success": arm.success for arm in evaluation.arms}
+    failed = _status(_results(gates, reached.__getitem__))
+    return 1 if failed or evaluation.stopped or any(arm.causes["model error"] for arm in evaluation.arms) else 0
 
 
-def _check_measured(gates: Sequence[Gate], labelled: Sequence[LabelledQuery]) -> None:
-    """Refuses a gate on nodes that no query has labelled: it must not pass without a measurement."""
-    for gate in gates:
-        kind = next((kind for start, kind in _LABELS.items() if gate.metric.startswith(start)), "agents")
-        if not any(getattr(query, kind) for query in labelled):
-            raise refused_gate(f"{gate.metric} cannot be measured: no query has {kind} labelled")
+def _gates(demands: Sequence[str], known: Collection[str], names: str) -> dict[str, float]:
+    """The least value of each metric of ``--fail-under``.
+
+    Raises:
+        BadParameter: A demand is malformed, or its metric is unknown.
+    """
+    gates: dict[str, float] = {}
+    for demand in demands:
+        metric, _, number = demand.partition("=")
+        try:
+            least = float(number)
+        except ValueError:
+            least = math.nan
+        if not 0 <= least <= 1:
+            example = f"{next(iter(known))}=.8"
+            raise _refused(f"{demand!r} is not METRIC=LEAST with a number from 0 to 1, as {example}")
+        if (name := metric.strip()) not in known:
+            raise _refused(f"unknown metric {name!r}: {names}")
+        gates[name] = max(least, gates.get(name, 0.0))
+    return gates
 
 
-def _report(evaluation: Evaluation, misses: int, gates: Sequence[Gate], failed: Sequence[Gate]) -> dict[str, Any]:
-    from callsheet.retrievers.evaluation.ranking_metrics import rounded
+def _refused(message: str) -> click.BadParameter:
+    return click.BadParameter(message, param_hint="--fail-under")
 
-    report = evaluation.to_dict()
-    report["missed"] = report["missed"][:misses]
-    report["gates"] = [
-        {**asdict(gate), "value": evaluation.metric(gate.metric), "passed": gate not in failed} for gate in gates
-    ]
-    plain: dict[str, Any] = rounded(report)
-    return plain
+
+def _results(gates: Mapping[str, float], value: Callable[[str], float]) -> list[dict[str, Any]]:
+    """Each gate with the value of its metric."""
+    found = ((name, least, value(name)) for name, least in gates.items())
+    return [{"metric": n, "least": least, "value": v, "passed": v >= least - _ROUNDING} for n, least, v in found]
+
+
+def _status(results: Sequence[Mapping[str, Any]]) -> int:
+    """The exit status, with a line on standard error for each gate that failed."""
+    failed = [gate for gate in results if not gate["passed"]]
+    for gate in failed:
+        click.echo("failed: {metric} is {value:.4f}, under {least:g}".format(**gate), err=True)
+    return 1 if failed else 0

@@ -7,11 +7,11 @@ import secrets
 import webbrowser
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.orchestrator.cli.shared_options import CatalogOptions, check_model, common, run_options
+from callsheet.orchestrator.cli.shared_options import FILE, CatalogOptions, common, run_options
 from callsheet.orchestrator.run.process.environment import Environment
 from callsheet.orchestrator.run.settings import Settings
 
@@ -23,29 +23,14 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Explore the catalog in a browser.")
-@click.option(
-    "--port",
-    default=8765,
-    show_default=True,
-    type=click.IntRange(0, 65535),
-    help="Port of the page; 0 selects a free one.",
-)
+@click.option("--port", default=8765, type=click.IntRange(0, 65535), help="Port of the page; 0 selects a free one.")
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
 @click.option("--user", default="", metavar="NAME", help="Show only what the policy grants this user.")
-@click.option(
-    "--report",
-    "reports",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Report of `callsheet eval --json` to show as tables; repeatable.",
-)
 @run_options
 @click.option(
     "--dependencies",
     "decisions",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
+    type=FILE,
     help="Dependency file for decisions on the page; created if it does not exist, and loaded with the catalog.",
 )
 @common
@@ -53,10 +38,9 @@ def explore(
     options: CatalogOptions,
     port: int,
     user: str,
-    reports: tuple[Path, ...],
     model: str | None,
     prices: Path | None,
-    approve: str,
+    approval: ApprovalPolicy,
     decisions: Path | None,
     *,
     no_browser: bool,
@@ -68,37 +52,36 @@ def explore(
 
     \b
     Example:
-      callsheet explore --catalog mcp.json --report report.json
+      callsheet explore --catalog mcp.json
     """
     from callsheet.agents import ToolRegistry, read_prices
     from callsheet.graphs.dependencies import ObservationLog
     from callsheet.orchestrator.run.process.process_state import Served
     from callsheet.orchestrator.run.threads import Threads
     from callsheet.orchestrator.server import Site, create_explorer
-    from callsheet.orchestrator.server.explorer.evaluations import read_reports
     from callsheet.orchestrator.server.listener import LOOPBACK, listening, serve
-    from callsheet.orchestrator.server.runs.local_runs import LocalRunner, LocalRuns
+    from callsheet.orchestrator.server.runs.local_runs import LocalRunner
     from callsheet.orchestrator.supervisor import create_supervisor
 
-    check_model(model)
-    shown, priced = read_reports(reports), read_prices(prices)
+    priced = read_prices(prices)
     options = replace(options, catalogs=_with_decisions(options.catalogs, decisions))
     with listening(port) as listener:
         loaded = options.open()
         whole = options.retriever(loaded)
         retriever, registry = whole.within(user), ToolRegistry.from_catalog(loaded)
         served = Served(loaded, whole, registry, options.reader())
-        settings = Settings(model=model, approval=cast("ApprovalPolicy", approve))
         workflow = create_supervisor(
-            loaded, retriever=whole, registry=registry, settings=settings, observed=ObservationLog()
+            loaded,
+            retriever=whole,
+            registry=registry,
+            settings=Settings(model=model, approval=approval),
+            observed=ObservationLog(),
         )
         threads, key = Threads(), secrets.token_urlsafe(24)
         threads.sweep()
         app = create_explorer(
             Site(lambda: served, priced),
-            reports=lambda: shown,
-            runs=LocalRuns(threads),
-            runner=LocalRunner(workflow, threads, registry, retriever.user),
+            runs=LocalRunner(workflow, threads, registry, retriever.user),
             key=key,
             user=retriever.user,
             hosts=Environment().hosts,
@@ -110,8 +93,8 @@ def explore(
             click.echo(json.dumps({"url": url, "agents": len(found.agents), "tools": len(found.tools)}))
         else:
             click.echo(f"{url}  (Ctrl-C stops it)", err=True)
-        if not (no_browser or options.as_json):
-            webbrowser.open(url)
+            if not no_browser:
+                webbrowser.open(url)
         try:
             serve(app, listener)
         finally:

@@ -24,7 +24,7 @@ from callsheet.orchestrator.cli.sign_in import sign_in, sign_out
 CALLERS_MISTAKE = 2
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True})
 @click.version_option(package_name="callsheet")
 def callsheet() -> None:
     """Find the agents and tools for each step of a request, and carry out the steps.

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -22,13 +22,17 @@ from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.graphs.text.sanitizing import counted, shown
 from callsheet.orchestrator.cli.approval_prompt import has_terminal
 from callsheet.orchestrator.cli.shared_options import (
+    FILE,
     INTERRUPTED,
     CatalogOptions,
     approve_option,
+    catalog_option,
     catalogs_of,
     check_model,
     common,
+    env,
     json_option,
+    model_option,
     report,
 )
 from callsheet.orchestrator.run.process.environment import Environment
@@ -45,39 +49,16 @@ if TYPE_CHECKING:
     "mcp", short_help="Serve a catalog to MCP clients: find, read and call its tools.", invoke_without_command=True
 )
 @click.option("--http", is_flag=True, help="Serve over HTTP instead of standard input and output.")
-@click.option(
-    "--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to bind to, with --http."
-)
-@click.option(
-    "--port",
-    default=8766,
-    show_default=True,
-    type=click.IntRange(0, 65535),
-    help="Port, with --http; 0 selects a free one.",
-)
+@click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="Address to bind to, with --http.")
+@click.option("--port", default=8766, type=click.IntRange(0, 65535), help="Port, with --http; 0 selects a free one.")
 @click.option("--url", metavar="URL", help="Public address of the gateway, for --issuer.")
 @click.option(
-    "--tokens",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Who may use it over HTTP: a JSON file of token hashes with users and groups.",
+    "--tokens", type=FILE, help="Who may use it over HTTP: a JSON file of token hashes with users and groups."
 )
 @click.option("--issuer", metavar="URL", help="Authorization server whose tokens are accepted over HTTP.")
 @approve_option
-@click.option(
-    "--direct",
-    default=0,
-    show_default=True,
-    type=click.IntRange(0, 50),
-    help="Also show this many tools of the last searches as tools of their own.",
-)
 @click.option("--ask", is_flag=True, help="Also serve `ask`: a whole request to the supervisor.")
-@click.option(
-    "--model",
-    default=Environment().model,
-    metavar="PROVIDER:NAME",
-    help="Chat model for --ask.  [default: CALLSHEET_MODEL]",
-)
+@model_option("Chat model for --ask.", callback=None, **env("MODEL"))
 @common
 @click.pass_context
 def mcp(
@@ -88,8 +69,7 @@ def mcp(
     url: str | None,
     tokens: Path | None,
     issuer: str | None,
-    approve: str,
-    direct: int,
+    approval: ApprovalPolicy,
     model: str | None,
     *,
     http: bool,
@@ -124,15 +104,14 @@ def mcp(
     from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
 
     registry = ToolRegistry.from_catalog(loaded)
-    policy = cast("ApprovalPolicy", approve)
-    gateway = Gateway(retriever, registry, approval=policy)
+    gateway = Gateway(retriever, registry, approval=approval)
     options.follow_shared_store(registry)
-    asked = serving.supervisor_tool(loaded, retriever, registry, model, policy) if ask else None
+    asked = serving.supervisor_tool(loaded, retriever, registry, model, approval) if ask else None
     identify = serving.http_client if http else serving.one_client()
-    served = GatewayServer(gateway, identify, direct=direct, ask=asked)
+    served = GatewayServer(gateway, identify, ask=asked)
     try:
         if options.as_json:
-            click.echo(listing_of(served.server.instructions, served.tools()))
+            click.echo(listing_of(served.server.instructions, served.tools))
         elif http:
             _serve_http(served, verifier, host, port, url, issuer)
         else:
@@ -218,13 +197,7 @@ _FILES = {
 
 @mcp.command(short_help="Add Callsheet to an MCP client.")
 @click.option("--client", required=True, type=click.Choice(list(_FILES)), help="The client.")
-@click.option(
-    "--catalog",
-    "catalogs",
-    multiple=True,
-    metavar="PATH",
-    help="Catalog that Callsheet serves to the client; repeatable.  [default: CALLSHEET_CATALOG]",
-)
+@catalog_option
 @click.option("--dry-run", is_flag=True, help="Only print the client's command, or the entry for its file.")
 @click.option("--yes", is_flag=True, help="Run the client's command without asking.")
 @json_option
@@ -294,18 +267,15 @@ def _entry(catalogs: list[str], *, consent: bool) -> dict[str, Any]:
 
 def _command(client: str, entry: dict[str, Any]) -> list[str]:
     """The client's own command that adds a server for the user; empty if it has none."""
-    command, args = entry["command"], entry["args"]
+    started = [entry["command"], *entry["args"]]
     env = [word for name, value in entry.get("env", {}).items() for word in ("--env", f"{name}={value}")]
-    match client:
-        case "claude-code":
-            return ["claude", "mcp", "add", "callsheet", "--scope", "user", *env, "--", command, *args]
-        case "codex":
-            return ["codex", "mcp", "add", "callsheet", *env, "--", command, *args]
-        case "gemini":
-            return ["gemini", "mcp", "add", "--scope", "user", *env, "callsheet", command, "--", *args]
-        case "vscode":
-            return ["code", "--add-mcp", json.dumps({"name": "callsheet", **entry}, ensure_ascii=False)]
-    return []
+    commands = {
+        "claude-code": ["claude", "mcp", "add", "callsheet", "--scope", "user", *env, "--", *started],
+        "codex": ["codex", "mcp", "add", "callsheet", *env, "--", *started],
+        "gemini": ["gemini", "mcp", "add", "--scope", "user", *env, "callsheet", started[0], "--", *started[1:]],
+        "vscode": ["code", "--add-mcp", json.dumps({"name": "callsheet", **entry}, ensure_ascii=False)],
+    }
+    return commands.get(client, [])
 
 
 def _snippet(client: str, entry: dict[str, Any]) -> str:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from callsheet.graphs.catalog.errors import Finding, Severity, UnknownNameError, near_names
 from callsheet.graphs.text.sanitizing import counted, shown
 from callsheet.graphs.trust.changes import diff_of, findings_of, told
-from callsheet.graphs.trust.pin_book import PinBook
-from callsheet.graphs.trust.pins import Change
+from callsheet.graphs.trust.pins import Change, PinBook
 from callsheet.orchestrator.cli.approval_prompt import has_terminal
 from callsheet.orchestrator.cli.shared_options import (
+    FILE,
     CatalogOptions,
     catalog_options,
     report,
@@ -39,7 +39,6 @@ _RDF = frozenset({".ttl", ".jsonld", ".nt"})
     "--fail-on",
     type=click.Choice([str(severity) for severity in Severity]),
     default=str(Severity.ERROR),
-    show_default=True,
     help="Exit with status 1 if there is a finding at this severity or above.",
 )
 @click.option("--ignore", "ignored", multiple=True, metavar="RULE", help="Rule to ignore; repeatable.")
@@ -116,8 +115,12 @@ def approve(options: CatalogOptions, ids: tuple[str, ...], *, everything: bool) 
     for book in {change.book for change in accepted}:
         PinBook(book).accept([change for change in accepted if change.book == book])
     waiting = [change for change in changes if change not in accepted]
+    fields = ("id", "agent", "tool", "kind", "sha256")
     content = {
-        "changes": list(map(_plain, changes)),
+        "changes": [
+            {**{name: getattr(change, name) for name in fields}, "message": told(change), "diff": diff_of(change)}
+            for change in changes
+        ],
         "accepted": [change.id for change in accepted],
         "waiting": [change.id for change in waiting],
     }
@@ -134,9 +137,7 @@ def _wanted(loaded: Loaded, ids: Sequence[str]) -> Iterator[Change]:
     for name in ids:
         if name not in known:
             raise UnknownNameError(f"no agent or tool {name!r} in the catalog{near_names(name, known)}")
-    for change in loaded.changes:
-        if not ids or change.id in ids or change.agent in ids:
-            yield change
+    yield from (change for change in loaded.changes if not ids or change.id in ids or change.agent in ids)
 
 
 def _accepted(change: Change, *, yes: bool, quiet: bool) -> bool:
@@ -148,33 +149,17 @@ def _accepted(change: Change, *, yes: bool, quiet: bool) -> bool:
     return click.confirm("Accept it?", err=True) if has_terminal() and not yes else yes
 
 
-def _plain(change: Change) -> dict[str, Any]:
-    fields = {name: getattr(change, name) for name in ("id", "agent", "tool", "kind", "sha256")}
-    return {**fields, "message": told(change), "diff": diff_of(change)}
-
-
-FORMS: Mapping[str, tuple[str, ...]] = {
-    "turtle": ("base",),
-    "jsonld": ("base",),
-    "ntriples": ("base",),
-    "graphml": (),
-    "cypher": (),
-    "mermaid": ("around", "depth"),
-    "json": (),
-}
-"""The options of each format, by the name for ``--format``; other options are a usage error."""
+FORMS = ("turtle", "jsonld", "ntriples", "graphml", "cypher", "mermaid", "json")
 
 
 @click.command()
-@click.option("--format", "name", type=click.Choice(list(FORMS)), help="Output format.  [required unless --json]")
-@click.option("-o", "--output", "file", type=click.Path(path_type=Path, dir_okay=False), help="Output file.")
+@click.option("--format", "form", type=click.Choice(FORMS), help="Output format.  [required unless --json]")
+@click.option("-o", "--output", "file", type=FILE, help="Output file.")
 @click.option("--around", metavar="ID", help="mermaid: draw the neighbourhood of this tool or agent.")
-@click.option("--depth", type=click.IntRange(min=1), help="mermaid: maximum distance, in dependencies.  [default: 2]")
-@click.option("--base", metavar="IRI", help="RDF: prefix of the IRIs of agents and tools.")
 @taxonomy_option
 @catalog_options
 def export(
-    options: CatalogOptions, name: str | None, file: Path | None, taxonomy: Taxonomy | None, **of_form: Any
+    options: CatalogOptions, form: str | None, file: Path | None, around: str | None, taxonomy: Taxonomy | None
 ) -> int:
     """Export the catalog to another format.
 
@@ -186,17 +171,22 @@ def export(
     \b
     Examples:
       callsheet export --format turtle --catalog manifests/ -o catalog.ttl
-      callsheet export --format mermaid --around weather/forecast --depth 2 --catalog manifests/
+      callsheet export --format mermaid --around weather/forecast --catalog manifests/
     """
     from callsheet.graphs import Catalog
     from callsheet.retrievers.inference import with_inferred
 
-    form = name or ("json" if options.as_json else "")
-    _check_form(form, of_form, as_json=options.as_json and file is None)
+    form = form or ("json" if options.as_json else "")
+    if not form:
+        raise click.MissingParameter(f"Choose from {', '.join(FORMS)}.", param_hint="--format", param_type="option")
+    if options.as_json and file is None and form not in ("json", "jsonld"):
+        raise click.BadParameter(f"{form} is not JSON: leave it out, or write to a file with -o", param_hint="--json")
+    if around is not None and form != "mermaid":
+        raise click.BadParameter(f"the format {form} does not use it; it is for mermaid", param_hint="--around")
     loaded = options.open()
     with status("Writing"):
         catalog = with_inferred(visible(loaded), rejected=loaded.rejected)
-        document = _document(form, catalog, taxonomy.capabilities if taxonomy else None, **of_form)
+        document = _document(form, catalog, taxonomy.capabilities if taxonomy else None, around)
     if catalog.skills and form == "mermaid":
         click.echo(f"{counted(len(catalog.skills), 'skill')} left out: {form} shows agents and tools", err=True)
         catalog = Catalog(agents=catalog.agents)
@@ -217,15 +207,7 @@ def _at_a_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def _document(
-    form: str,
-    catalog: Catalog,
-    taxonomy: Sequence[Capability] | None,
-    *,
-    around: str | None,
-    depth: int | None,
-    base: str | None,
-) -> str:
+def _document(form: str, catalog: Catalog, taxonomy: Sequence[Capability] | None, around: str | None) -> str:
     from callsheet.graphs import dump, export
 
     match form:
@@ -234,31 +216,18 @@ def _document(
         case "cypher":
             return export.to_cypher(catalog, taxonomy)
         case "mermaid":
-            return export.to_mermaid(catalog, around=around, depth=depth or 2)
+            return export.to_mermaid(catalog, around=around)
         case "json":
             return dump(catalog) + "\n"
-    from callsheet.graphs.rdf import BASE, RdfFormat, to_rdf
+    from callsheet.graphs.rdf import RdfFormat, to_rdf
 
-    return to_rdf(catalog, taxonomy, form=RdfFormat(form), base=base or BASE)
-
-
-def _check_form(name: str, options: Mapping[str, object], *, as_json: bool) -> None:
-    if not name:
-        raise click.MissingParameter(f"Choose from {', '.join(FORMS)}.", param_hint="--format", param_type="option")
-    if as_json and name not in ("json", "jsonld"):
-        raise click.BadParameter(
-            f"{name} is not JSON: leave --json out, or write to a file with -o", param_hint="--json"
-        )
-    for option, value in options.items():
-        if value is not None and option not in FORMS[name]:
-            fit = " and ".join(form for form in FORMS if option in FORMS[form])
-            raise click.BadParameter(f"the format {name} does not use it; it is for {fit}", param_hint=f"--{option}")
+    return to_rdf(catalog, taxonomy, form=RdfFormat(form))
 
 
 def _save(file: Path, document: str) -> None:
-    from callsheet.graphs.storage import replace_text
+    from callsheet.graphs.storage import replace_bytes
 
     try:
-        replace_text(file, document.encode("utf-8", "replace").decode("utf-8"), mode=0o666)
+        replace_bytes(file, document.encode("utf-8", "replace"), mode=0o666)
     except OSError as error:
         raise click.BadParameter(f"{file} cannot be written: {error.strerror}", param_hint="--output") from error

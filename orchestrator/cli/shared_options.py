@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from functools import wraps
+from functools import reduce, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -67,16 +67,15 @@ class CatalogOptions:
         ask_consent(named, yes=self.yes)
         with status("Reading the catalog"):
             loaded = read(anew)
-        if tell and not (loaded.catalog.agents or loaded.catalog.skills or loaded.problems):
+        if not tell:
+            return loaded
+        if not (loaded.catalog.agents or loaded.catalog.skills or loaded.problems):
             click.echo(f"{', '.join(map(shown, named))}: it is empty, or everything in it is disabled", err=True)
-        for problem in loaded.problems if tell else ():
-            if problem.kind == NOT_CALLABLE:
-                word = "not callable"
-            else:
-                word = "down" if problem.agent in loaded.down and problem.kind in SERVER_TROUBLE else "left out"
+        for problem in loaded.problems:
+            down = problem.agent in loaded.down and problem.kind in SERVER_TROUBLE
+            word = "not callable" if problem.kind == NOT_CALLABLE else "down" if down else "left out"
             click.echo(f"{word}: {shown(str(problem))}", err=True)
-        if tell:
-            say_age(loaded, since=3600)
+        say_age(loaded, since=3600)
         return loaded
 
     def reader(self) -> Callable[[bool], Loaded]:
@@ -104,8 +103,12 @@ class CatalogOptions:
                 loaded, index=self.place, embeddings=self.embeddings, progress=progress, **more
             )
 
-    def selector(self, loaded: Loaded, **more: Any) -> Opened:
-        """The index of ``retriever`` without LangChain, whose import takes a second; for no particular user."""
+    def selector(self, loaded: Loaded, **more: Any) -> tuple[Selector, Changes, str | Path | None]:
+        """The index of ``retriever`` without LangChain, whose import takes a second; for no particular user.
+
+        Returns:
+            The selector, what was changed in the index, and its place; None in memory.
+        """
         from callsheet.graphs.trust.policy import User
         from callsheet.retrievers.index.embedding import embedder_of
         from callsheet.retrievers.selection.selector_factory import selector_factory
@@ -115,16 +118,7 @@ class CatalogOptions:
             selector, changes = factory.first(loaded, progress)
         if loaded.policy:
             selector = selector.within(loaded.policy.view(selector.catalog, User()))
-        return Opened(selector, changes, factory.place)
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """A catalog with its index; its place is None in memory."""
-
-    selector: Selector
-    changes: Changes
-    place: str | Path | None
+        return selector, changes, factory.place
 
 
 def catalogs_of(given: tuple[str, ...]) -> tuple[str, ...]:
@@ -161,11 +155,85 @@ def kept_options(*but: str) -> list[str]:
     return masked(words)
 
 
-def json_option(command: Command) -> Command:
-    """``--json``, as ``as_json``."""
-    return click.option(
-        "--json", "as_json", is_flag=True, help="Print one JSON object, and nothing else, on standard output."
-    )(command)
+def together(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """One decorator of several, which stand in the help in this order."""
+    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
+
+
+def env(name: str) -> dict[str, Any]:
+    """The variable of an option."""
+    return {"envvar": f"CALLSHEET_{name}", "show_envvar": True}
+
+
+def _taxonomy(_context: click.Context, _parameter: click.Parameter, file: Path | None) -> Taxonomy | None:
+    from callsheet.graphs import read_taxonomy
+
+    return read_taxonomy(file) if file else None
+
+
+def _checked_model(_context: click.Context, _parameter: click.Parameter, name: str | None) -> str | None:
+    check_model(name)
+    return name
+
+
+def model_option(about: str, **more: Any) -> Callable[[Any], Any]:
+    """``--model``; an invalid one is refused before anything is started."""
+    return click.option("--model", metavar="PROVIDER:NAME", help=about, **{"callback": _checked_model, **more})
+
+
+def size_options(agents: int, tools: int, each: str) -> Callable[[Command], Command]:
+    """``-k`` and ``--tools``, up to these numbers."""
+    most = click.IntRange(1, agents), click.IntRange(1, tools)
+    return together(
+        click.option("-k", "agents", default=5, type=most[0], help=f"Maximum agents per {each}."),
+        click.option("--tools", default=10, type=most[1], help=f"Maximum tools per {each}."),
+    )
+
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object, and nothing else, on standard output."
+)
+catalog_option = click.option(
+    "--catalog",
+    "catalogs",
+    multiple=True,
+    metavar="PATH",
+    help="mcp.json, OpenAPI specification, folder of manifests or skills, callsheet.json, RDF file or module:object; "
+    "repeatable.  [default: CALLSHEET_CATALOG]",
+)
+taxonomy_option = click.option(
+    "--taxonomy", type=FILE, callback=_taxonomy, help="Your own capabilities, in addition to the default ones."
+)
+prices_option = click.option("--prices", type=FILE, **env("PRICES"), help="JSON file of the prices of models.")
+approve_option = click.option(
+    "--approve",
+    "approval",
+    default="risky",
+    type=click.Choice(["always", "risky", "never"]),
+    **env("APPROVAL"),
+    help="Which calls need approval: all, those of tools that are not known to be harmless, or none.",
+)
+run_options = together(
+    model_option("Chat model for planner, workers and answer.", **env("MODEL")), prices_option, approve_option
+)
+index_options = together(
+    click.option(
+        "--index",
+        "place",
+        metavar="PLACE",
+        **env("INDEX"),
+        help="Folder, Chroma server's address, or module:object of a VectorStore.  [default: the user's cache]",
+    ),
+    click.option("--embeddings", default="minilm", **env("EMBEDDINGS"), help="minilm (embedded), or provider:model."),
+)
+_loading = together(
+    catalog_option,
+    click.option("--policy", metavar="FILE", help="Who may see and call which tools.  [default: CALLSHEET_POLICY]"),
+    click.option("--pins", metavar="FILE", help="File of accepted tool definitions.  [default: CALLSHEET_PINS]"),
+    click.option("--yes", is_flag=True, help="Start the commands of the catalog without asking."),
+    json_option,
+)
 
 
 def catalog_options(command: Command) -> Command:
@@ -177,106 +245,13 @@ def catalog_options(command: Command) -> Command:
         own = {name: values.pop(name) for name in names & values.keys()}
         return command(options=CatalogOptions(**own), **values)
 
-    decorated: Any = with_options
-    for option in (
-        json_option,
-        click.option("--yes", is_flag=True, help="Start the commands of the catalog without asking."),
-        click.option(
-            "--pins",
-            metavar="FILE",
-            help="File of accepted tool definitions.  [default: CALLSHEET_PINS, else the user's data folder]",
-        ),
-        click.option(
-            "--policy",
-            metavar="FILE",
-            help="Policy file: who may see and call which tools.  [default: CALLSHEET_POLICY; else all]",
-        ),
-        click.option(
-            "--catalog",
-            "catalogs",
-            multiple=True,
-            metavar="PATH",
-            help="mcp.json, OpenAPI specification, folder of manifests or skills, callsheet.json, RDF file or "
-            "module:object; repeatable.  "
-            "[default: CALLSHEET_CATALOG]",
-        ),
-    ):
-        decorated = option(decorated)
+    decorated: Any = _loading(with_options)
     return decorated  # type: ignore[no-any-return]
-
-
-def index_options(command: Command) -> Command:
-    """``--index`` and ``--embeddings``."""
-    environment = Environment()
-    embeddings = click.option(
-        "--embeddings",
-        default=environment.embeddings,
-        metavar="NAME",
-        show_default=True,
-        help="minilm (embedded), or provider:model.",
-    )
-    place = click.option(
-        "--index",
-        "place",
-        default=environment.index,
-        metavar="PLACE",
-        help="Folder, Chroma server's address, or module:object of a VectorStore.  [default: the user's cache]",
-    )
-    return place(embeddings(command))
 
 
 def common(command: Command) -> Command:
     """``catalog_options`` and ``index_options``."""
     return index_options(catalog_options(command))
-
-
-def _taxonomy(_context: click.Context, _parameter: click.Parameter, file: Path | None) -> Taxonomy | None:
-    from callsheet.graphs import read_taxonomy
-
-    return read_taxonomy(file) if file else None
-
-
-def taxonomy_option(command: Command) -> Command:
-    """``--taxonomy``, read as a ``Taxonomy``."""
-    return click.option(
-        "--taxonomy",
-        type=click.Path(path_type=Path),
-        callback=_taxonomy,
-        metavar="FILE",
-        help="Your own capabilities, in addition to the default ones.",
-    )(command)
-
-
-def run_options(command: Command) -> Command:
-    """``--model``, ``--prices`` and ``--approve``."""
-    environment = Environment()
-    model = click.option(
-        "--model",
-        default=environment.model,
-        metavar="PROVIDER:NAME",
-        help="Chat model for planner, workers and answer.  [default: CALLSHEET_MODEL]",
-    )
-    prices = click.option(
-        "--prices",
-        default=environment.prices,
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="JSON file of model prices, for the cost of runs.  [default: CALLSHEET_PRICES]",
-    )
-    return model(prices(approve_option(command)))
-
-
-def approve_option(command: Command) -> Command:
-    """``--approve``."""
-    return click.option(
-        "--approve",
-        default="risky",
-        envvar="CALLSHEET_APPROVAL",
-        show_default=True,
-        show_envvar=True,
-        type=click.Choice(["always", "risky", "never"]),
-        help="Which calls need approval: all, those of tools that are not known to be harmless, or none.",
-    )(command)
 
 
 def check_model(name: str | None) -> None:
@@ -331,13 +306,10 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-@contextmanager
-def status(what: str) -> Iterator[None]:
+def status(what: str) -> AbstractContextManager[object]:
     """A spinner on standard error during the block; nothing without a terminal."""
     if not sys.stderr.isatty():
-        yield
-        return
+        return nullcontext()
     from rich.console import Console
 
-    with Console(stderr=True).status(what):
-        yield
+    return Console(stderr=True).status(what)

@@ -9,8 +9,7 @@ from typing import Any
 from langchain_core.messages import ChatMessage, HumanMessage
 
 from callsheet.agents import Plan, PlanTask, StepResult, ToolRegistry, self_contained
-from callsheet.agents.planning.conversation import Contextual
-from callsheet.agents.planning.planner import checked_request
+from callsheet.agents.planning.planner import Contextual, checked_request
 from callsheet.agents.work.context import reports, surroundings
 from callsheet.graphs import PlanError
 from callsheet.graphs.text.arguments import bounded
@@ -88,7 +87,7 @@ async def plan_request(
             max_request=settings.max_request,
         )
     )
-    return _alone(state, plan)
+    return _alone(state, plan, whole=settings.weak_model)
 
 
 def planning_context(
@@ -111,13 +110,20 @@ def planning_context(
     return "\n\n".join(filter(None, parts))
 
 
-def _alone(state: State, plan: Plan) -> Plan:
-    """The plan; if it has one step and the request was completed from the last one, the step uses its results."""
-    said = bounded(state["messages"][-1].text, len(state["messages"][-1].text), "max_request")
-    if len(plan.steps) == 1 and said.strip() != state["request"].strip():
-        step = plan.steps[0].model_copy(update={"uses": last_results(state["turns"])})
-        return plan.model_copy(update={"steps": (step,)})
-    return plan
+def _alone(state: State, plan: Plan, *, whole: bool) -> Plan:
+    """The plan; a single step uses the results of the last request if the request was completed from them.
+
+    A weak model's single step is the whole request, because such a model loses parts of it.
+    """
+    if len(plan.steps) != 1:
+        return plan
+    text, request = state["messages"][-1].text, state["request"]
+    completed = bounded(text, len(text), "max_request").strip() != request.strip()
+    changes = {
+        **({"uses": last_results(state["turns"])} if completed else {}),
+        **({"text": request} if whole else {}),
+    }
+    return plan.model_copy(update={"steps": (plan.steps[0].model_copy(update=changes),)})
 
 
 _MOST = 5

@@ -11,7 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from callsheet.graphs import SettingsError
 
 _MOST = ("tools", "schema_tokens")
-_RANKING = ("agents", "tool_floor", "ranking", "lexical_weight", "capability_weight", "agent_weight", "tool_weight")
+_RANKING = (
+    "agents", "tool_floor", "lexical_weight", "capability_weight",
+    "ranking", "agent_weight", "tool_weight", "rrf_k", "pool", "expansion",
+)  # fmt: skip
 TOOL_FLOOR = 0.0005
 """Default of ``tool_floor``; docs/concepts/retrieval.md has the measurement."""
 Planning = Literal["auto", "none", "once", "adaptive"]
@@ -54,44 +57,50 @@ class Settings(BaseModel):
         except ValidationError as error:
             raise SettingsError("; ".join(map(_said, error.errors()))) from error
 
-    model: str | None = _option(None, "plan", "step", "answer")
+    model: str | None = _option(None, "plan", "worker", "answer")
     """Chat model for planner, workers and answer, as ``provider:model``. Without a model, a step must name a tool and
     all its values."""
     planner_model: str | None = _option(None, "plan", "revise")
     """Another model for plans and their revisions."""
-    worker_model: str | None = _option(None, "step")
+    worker_model: str | None = _option(None, "worker")
     """Another model for the workers."""
     answer_model: str | None = _option(None, "answer")
     """Another model for the answer."""
     planning: Planning = _option("auto", "plan", "revise")
     """How a request is planned: ``none`` (one worker does it), ``once``, ``adaptive`` (revised after results), or
     ``auto`` (``adaptive``, without a planner for a single small agent). Without a model: ``once``."""
-    agents: int = _option(8, "step", ge=1, le=50)
+    agents: int = _option(8, "retriever", ge=1, le=50)
     """Maximum agents per step."""
-    tools: int = _option(12, "step", ge=1, le=128)
+    tools: int = _option(12, "retriever", ge=1, le=128)
     """Maximum tools per worker."""
-    tool_floor: float = _option(TOOL_FLOOR, "step", ge=0, le=1)
+    tool_floor: float = _option(TOOL_FLOOR, "retriever", ge=0, le=1)
     """A tool is left out if its expected use is below this share of the best tool's; 0 gives a worker all ``tools``."""
-    schema_tokens: int | None = _option(8_000, "step", ge=1, le=1_000_000)
+    schema_tokens: int | None = _option(8_000, "retriever", ge=1, le=1_000_000)
     """Maximum tokens of the schemas of a worker's tools; no limit if empty."""
-    learn: bool = _option(True, "step", "answer")
+    learn: bool = _option(True, "retriever", "answer")
     """Whether to count how the calls of each tool end, and to rank a tool that failed behind others that fit equally.
     ``callsheet forget`` deletes the counts."""
-    skill_tokens: int = _option(5_000, "step", ge=0, le=200_000)
+    skill_tokens: int = _option(5_000, "retriever", "worker", ge=0, le=200_000)
     """Maximum tokens of the skills that a worker gets; 0 switches skills off. Skills need a model."""
-    ranking: Literal["scores", "agent_as_a_graph"] | None = _option(None, "step")
+    ranking: Literal["scores", "agent_as_a_graph"] | None = _option(None, "retriever")
     """How agents and tools are ranked. Here and below, if empty, the retriever's setting holds."""
-    lexical_weight: float | None = _option(None, "step", ge=0, le=2)
+    lexical_weight: float | None = _option(None, "retriever", ge=0, le=2)
     """Weight of a perfect match by words, relative to meaning."""
-    capability_weight: float | None = _option(None, "step", ge=0, le=2)
+    capability_weight: float | None = _option(None, "retriever", ge=0, le=2)
     """Score that a confident match of capabilities adds."""
-    agent_weight: float | None = _option(None, "step", ge=0, le=10)
+    agent_weight: float | None = _option(None, "retriever", ge=0, le=10)
     """Weight of agents, for the ranking ``agent_as_a_graph``."""
-    tool_weight: float | None = _option(None, "step", ge=0, le=10)
+    tool_weight: float | None = _option(None, "retriever", ge=0, le=10)
     """Weight of tools, for the ranking ``agent_as_a_graph``."""
+    rrf_k: int | None = _option(None, "retriever", ge=1, le=1_000)
+    """k of reciprocal rank fusion (Eq. 3), for the ranking ``agent_as_a_graph``."""
+    pool: int | None = _option(None, "retriever", ge=1, le=10_000)
+    """N, the nodes of the merged list, for the ranking ``agent_as_a_graph``."""
+    expansion: Literal["expected_use", "graph_rag_tool_fusion"] | None = _option(None, "retriever")
+    """How dependencies of the tools found are added: by expected use, or by the walk of Graph RAG-Tool Fusion."""
     planner_prompt: str | None = _option(None, "plan", prompt=True)
     """System prompt of the planner's model. Here and below, if empty, the supervisor's prompt is used."""
-    worker_prompt: str | None = _option(None, "step", prompt=True)
+    worker_prompt: str | None = _option(None, "worker", prompt=True)
     """System prompt of the workers' model."""
     answer_prompt: str | None = _option(None, "answer", prompt=True)
     """System prompt of the answer's model."""
@@ -105,34 +114,34 @@ class Settings(BaseModel):
     """Maximum characters of a request."""
     conversation_tokens: int = _option(2_000, "plan", "answer", ge=0, le=200_000)
     """Maximum tokens of earlier turns of the conversation in the prompts of planner and answer."""
-    token_budget: int | None = _option(None, "dispatch", "step", ge=1)
+    token_budget: int | None = _option(None, "dispatch", "worker", ge=1)
     """Tokens after which no step starts and no worker continues; no limit if empty."""
     run_seconds: float | None = _option(None, "dispatch", gt=0)
     """Seconds after which no step starts, including the time that the run waits for a person; no limit if empty."""
     replans: int = _option(1, "dispatch", ge=0, le=5)
     """How often a failed step is given to other agents."""
-    max_turns: int = _option(24, "step", ge=1, le=50)
+    max_turns: int = _option(24, "worker", ge=1, le=50)
     """Maximum model calls of a worker for one step."""
-    max_calls: int = _option(64, "step", ge=1, le=1_000)
+    max_calls: int = _option(64, "worker", ge=1, le=1_000)
     """Maximum tool calls of a worker for one step."""
-    weak_model: bool = _option(False, "step")
+    weak_model: bool = _option(False, "worker")
     """Help for a model of a few billion parameters: calls that it writes as text are made, it is asked again where it
-    calls nothing, and a step ends when it repeats itself."""
-    code_mode: bool = _option(False, "step")
+    calls nothing, a step ends when it repeats itself or after eight turns, and a single step is the whole request."""
+    code_mode: bool = _option(False, "worker")
     """Whether a worker's model writes programs that call the tools, in a sandbox. Needs a model and the extra
     ``code``."""
-    step_seconds: float = _option(600, "step", gt=0, le=86_400)
+    step_seconds: float = _option(600, "worker", gt=0, le=86_400)
     """Timeout of a step in seconds. Effects before the timeout are not undone."""
-    model_seconds: float = _option(600, "plan", "revise", "step", "answer", gt=0, le=86_400)
+    model_seconds: float = _option(600, "plan", "revise", "worker", "answer", gt=0, le=86_400)
     """Timeout of one model call in seconds. After a timeout, the request is one step, or the results are
     listed, and the answer says so."""
-    approval: Literal["always", "risky", "never"] = _option("risky", "step")
+    approval: Literal["always", "risky", "never"] = _option("risky", "worker")
     """Which calls a person must approve: ``always`` all, ``risky`` those of tools that are not known to be harmless,
     ``never`` none."""
-    allow: tuple[str, ...] = _option((), "step")
+    allow: tuple[str, ...] = _option((), "worker")
     """Tools, as ``agent/tool``, whose calls need no approval in this run. Without a model, no other tool that may
     change something is called before a person has confirmed the call."""
-    attended: bool = _option(True, "plan", "step")
+    attended: bool = _option(True, "plan", "worker")
     """Whether a person can answer questions during the run; if not, models are told to ask nothing."""
     documents: str | None = _option(None, "prepare")
     """For ``arag``: a folder within ``CALLSHEET_DOCUMENTS``."""

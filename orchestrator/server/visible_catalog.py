@@ -31,6 +31,7 @@ from callsheet.orchestrator.run.process.process_state import Served
 from callsheet.retrievers import AgentGraphRetriever
 from callsheet.retrievers.capabilities import Assignments
 
+Json = dict[str, Any]
 NodeName = Literal["agent", "tool", "skill", "capability"]
 _MOST_KNOWN, _LONGEST, _LONGEST_LINE = 8, 4_096, 240
 _WELL, _MAYBE = 0.6, 0.3
@@ -54,25 +55,8 @@ def fit(score: float) -> str:
     return "fits well" if score >= _WELL else "may fit" if score >= _MAYBE else "is near, but hardly fits"
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A link to a node: exact id, label for display, kind, and one line of description."""
-
-    id: str
-    label: str
-    kind: NodeName
-    about: str = ""
-
-
 class Knowledge:
-    """Derived data of a catalog, or of the part that some users may see; computed once, on first use.
-
-    Args:
-        retriever: Over what these users may see.
-        problems: Problems of the catalog.
-        work: Runs the long computations, one at a time.
-        closing: Set when the results are no longer needed.
-    """
+    """Derived data of what some users may see; computed once, on first use, in ``work``, until ``closing`` is set."""
 
     def __init__(
         self,
@@ -115,17 +99,7 @@ class Knowledge:
 
 @dataclass(frozen=True, slots=True)
 class VisibleCatalog:
-    """What one user may see.
-
-    Attributes:
-        user: The user.
-        retriever: Searches it.
-        knowledge: Derived data, shared with users who may see the same.
-        loaded: The current catalog with its problems, changes and digests.
-        registry: Knows which agents are trusted, and which ones fail.
-        read: As in ``Served``.
-        prices: Prices of models.
-    """
+    """What one user may see; ``knowledge`` is shared with users who may see the same; ``read`` as in ``Served``."""
 
     user: User
     retriever: AgentGraphRetriever
@@ -170,12 +144,13 @@ class VisibleCatalog:
         """The visible changes of an agent's server since its tools were accepted."""
         return [change for change in self.loaded.changes if change.agent == agent and self._may_see_change(change)]
 
-    def link(self, node: str) -> Link:
-        """A link to an agent, a tool or a skill, with the first line of its description."""
+    def link(self, node: str) -> Json:
+        """A link to an agent, a tool or a skill: its exact id, a label, its kind, the first line of its description."""
         catalog = self.catalog
         kind: NodeName = "tool" if node in catalog.tools else "skill" if node in catalog.skills_by_id else "agent"
         known = catalog.tools.get(node) or catalog.skills_by_id.get(node) or catalog.by_id.get(node)
-        return Link(node, shown_line(node), kind, shown_line(known.description) if known else "")
+        about = shown_line(known.description) if known else ""
+        return {"id": node, "label": shown_line(node), "kind": kind, "about": about}
 
     def _may_see_change(self, change: Change) -> bool:
         """A quarantined tool is in no catalog, so the policy decides on its old and its new definition."""
@@ -189,12 +164,7 @@ class VisibleCatalog:
 
 
 class Site:
-    """A catalog with its explorer.
-
-    Args:
-        served: The catalog, its retriever and its registry.
-        prices: Prices of models.
-    """
+    """A served catalog with its explorer, and the prices of models."""
 
     def __init__(self, served: Callable[[], Served], prices: Prices | None = None) -> None:
         self._prices, self._served, self._loaded = prices or Prices(), served, Loaded(Catalog())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 from time import perf_counter
@@ -17,17 +17,24 @@ from callsheet.retrievers.evaluation.labelled_queries import LabelledQuery, Want
 from callsheet.retrievers.evaluation.ranking_metrics import Gold, average_precision, complete, ndcg, recall
 from callsheet.retrievers.index.node_texts import Progress
 from callsheet.retrievers.retriever import AgentGraphRetriever
-from callsheet.retrievers.selection.result import Evidence, Selection
+from callsheet.retrievers.selection.result import Selection
 from callsheet.retrievers.selection.selector import SchemaTokens
 
-AGENTS, TOOLS, MOST_CONFUSED = 5, 10, 20
-_AGENT_CUTS, _TOOL_CUTS, _SKILL_CUTS, _COMPLETE_CUT = (1, 3, 5), (1, 3, 5, 10), (1, 2), 10
-_RESAMPLES = 1000
-_COUNTS_AND_METRICS = ("n", "n_agent", "n_tool", "n_skill", "agents_from_tools", "agent", "tool", "skill")
+AGENTS, TOOLS = 5, 10
+_MOST_CONFUSED, _RESAMPLES = 20, 1000
+_COMPLETE = "complete@10"
 
 Kind = Literal["agent", "tool", "skill"]
+Run = tuple[LabelledQuery, Selection]
 Metric = Callable[[Sequence[str], Gold, int], float]
 _METRICS: Mapping[str, Metric] = {"recall": recall, "map": average_precision, "ndcg": ndcg}
+_LEVELS: Mapping[str, tuple[str, Mapping[str, Metric]]] = {
+    "agent": ("agents", _METRICS),
+    "tool": ("tools", _METRICS),
+    "skill": ("skills", {"recall": recall}),
+    "": ("tools", {"complete": complete}),
+}
+"""What is ranked at each level, and its metrics; the last one is of whole sets of tools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +48,15 @@ class Confused:
 
 @dataclass(frozen=True, slots=True)
 class Lacking:
-    """A relevant item that a selection lacks.
+    """A relevant item that a selection lacks, with the reason in words.
 
     Attributes:
-        kind: ``agent``, ``tool`` or ``skill``.
-        nearest: The alternative with the best rank.
-        rank: Its rank by score among the nodes of this kind in the trace, from 1; None if it is not in the trace.
-        evidence: Its scores; None if it is not in the trace.
-        why: The reason, in words.
+        rank: Best rank of an alternative by score among the nodes of this kind, from 1; None if none is in the trace.
     """
 
     ids: tuple[str, ...]
     kind: Kind
-    nearest: str
     rank: int | None
-    evidence: Evidence | None
     why: str
 
 
@@ -80,15 +81,12 @@ class TokenCost:
     Attributes:
         selected: Mean over the queries of the tokens of the selected tools.
         all: Tokens of all tools of the catalog.
+        share: The share of a selection in all tokens, 0 to 1.
     """
 
     selected: float
     all: int
-
-    @property
-    def share(self) -> float:
-        """The share of a selection in all tokens, 0 to 1."""
-        return self.selected / self.all if self.all else 0.0
+    share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,20 +143,11 @@ class Evaluation:
         return values[name]
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values, for ``callsheet eval --json``."""
+        """JSON values, for ``callsheet eval --json``; ``misses`` is the number of missed queries."""
         plain = asdict(self)
-        return {
-            **{key: plain[key] for key in _COUNTS_AND_METRICS},
-            **(plain["complete"] or {f"complete@{_COMPLETE_CUT}": None}),
-            "intervals": {name: list(bounds) for name, bounds in self.intervals.items()},
-            "confused": plain["confused"],
-            "misses": len(self.missed),
-            "missed": plain["missed"],
-            "nothing_fits": self.nothing_fits,
-            "tokens": {**plain["tokens"], "share": self.tokens.share},
-            "seconds": self.seconds,
-            "seconds_per_query": self.seconds_per_query,
-        }
+        sets = plain.pop("complete") or {_COMPLETE: None}
+        intervals = {name: list(bounds) for name, bounds in self.intervals.items()}
+        return {**plain, **sets, "intervals": intervals, "misses": len(self.missed)}
 
 
 def evaluate(
@@ -188,21 +177,19 @@ def evaluate(
     """
     if not queries:
         raise SettingsError("there is no labelled query to measure with: give at least one")
-    selections, seconds = _run(retriever, queries, agents, tools, progress)
-    runs = list(zip(queries, selections, strict=True))
-    rankings = [(query, _rankings(selection)) for query, selection in runs]
-    by_agent = [(query.agents, ranked["agent"]) for query, ranked in rankings]
-    by_tool = [(query.tools, ranked["tool"]) for query, ranked in rankings]
-    by_skill = [(query.skills, ranked["skill"]) for query, ranked in rankings]
-    levels = {
-        "agent": _level(by_agent, _METRICS, _cuts(_AGENT_CUTS, agents)),
-        "tool": _level(by_tool, _METRICS, _cuts(_TOOL_CUTS, tools)),
-        "skill": _level(by_skill, {"recall": recall}, _SKILL_CUTS),
-        "": _level(by_tool, {"complete": complete}, _complete_cuts(tools)),
-    }
-    catalog, cost = retriever.catalog, SchemaTokens(retriever.catalog)
-    selected = [cost.count(tool.id for tool in selection.tools) for selection in selections]
+    runs, seconds = list[Run](), list[float]()
+    for done, query in enumerate(queries, 1):
+        began = perf_counter()
+        # At least as many agents as tools, so that agents do not limit the tools.
+        runs.append((query, retriever.select(query.query, agents=max(agents, tools), tools=tools)))
+        seconds.append(perf_counter() - began)
+        if progress is not None:
+            progress(done, len(queries))
+    levels = {level: _level(runs, level, cuts) for level, cuts in _cuts(agents, tools).items()}
     means = {level: {name: float(np.mean(column)) for name, column in of.items()} for level, of in levels.items()}
+    cost = SchemaTokens(retriever.catalog)
+    every = cost.count(retriever.catalog.tools)
+    selected = float(np.mean([cost.count(tool.id for tool in selection.tools) for _, selection in runs]))
     return Evaluation(
         n=len(queries),
         n_agent=sum(bool(query.agents) for query in queries),
@@ -214,10 +201,10 @@ def evaluate(
         skill=means["skill"],
         complete=means[""],
         intervals=_intervals(levels, seed),
-        confused=confused(runs),
-        missed=tuple(miss for query, selection in runs if (miss := missed(query, selection, catalog))),
-        nothing_fits=sum(selection.verdict == "nothing_fits" for selection in selections),
-        tokens=TokenCost(float(np.mean(selected)), cost.count(catalog.tools)),
+        confused=_confused(runs),
+        missed=tuple(miss for query, selection in runs if (miss := missed(query, selection, retriever.catalog))),
+        nothing_fits=sum(selection.verdict == "nothing_fits" for _, selection in runs),
+        tokens=TokenCost(selected, every, selected / every if every else 0.0),
         seconds=sum(seconds),
         seconds_per_query=median(seconds),
     )
@@ -225,48 +212,35 @@ def evaluate(
 
 def metric_names(agents: int = AGENTS, tools: int = TOOLS) -> tuple[str, ...]:
     """The names of all metrics that ``evaluate`` computes for these numbers of agents and tools."""
-    of_agents = [f"{metric}@{k}" for metric in _METRICS for k in _cuts(_AGENT_CUTS, agents)]
-    of_tools = [f"tool.{metric}@{k}" for metric in _METRICS for k in _cuts(_TOOL_CUTS, tools)]
-    of_skills = [f"skill.recall@{k}" for k in _SKILL_CUTS]
-    of_sets = [f"complete@{k}" for k in _complete_cuts(tools)]
-    return (*of_agents, *(f"agent.{name}" for name in of_agents), *of_tools, *of_skills, *of_sets)
+    cuts = _cuts(agents, tools)
+    names = {level: [f"{metric}@{k}" for metric in _LEVELS[level][1] for k in cuts[level]] for level in cuts}
+    return (*names["agent"], *(_full(level, name) for level, of in names.items() for name in of))
 
 
-def _cuts(usual: Sequence[int], most: int) -> tuple[int, ...]:
-    """The usual cut-offs up to the size of the selection, and this size."""
-    return tuple(sorted({k for k in usual if k <= most} | {most}))
+def _full(level: str, name: str) -> str:
+    return f"{level}.{name}" if level else name
 
 
-def _complete_cuts(tools: int) -> tuple[int, ...]:
-    return _cuts((_COMPLETE_CUT,), tools)
+def _cuts(agents: int, tools: int) -> Mapping[str, Sequence[int]]:
+    """The cut-offs of each level: the usual ones up to the size of the selection, and this size."""
+    usual = {"agent": ((1, 3, 5), agents), "tool": ((1, 3, 5, 10), tools), "skill": ((1, 2), 2), "": ((10,), tools)}
+    return {level: sorted({k for k in cuts if k <= most} | {most}) for level, (cuts, most) in usual.items()}
 
 
-def _run(
-    retriever: AgentGraphRetriever, queries: Sequence[LabelledQuery], agents: int, tools: int, progress: Progress | None
-) -> tuple[list[Selection], list[float]]:
-    """Selects for every query, with at least as many agents as tools, so that agents do not limit the tools."""
-    selections, seconds = [], []
-    for done, labelled in enumerate(queries, 1):
-        began = perf_counter()
-        selections.append(retriever.select(labelled.query, agents=max(agents, tools), tools=tools))
-        seconds.append(perf_counter() - began)
-        if progress is not None:
-            progress(done, len(queries))
-    return selections, seconds
-
-
-def _level(
-    rankings: Sequence[tuple[Wanted, list[str]]], metrics: Mapping[str, Metric], cuts: Sequence[int]
-) -> dict[str, list[float]]:
+def _level(runs: Sequence[Run], level: str, cuts: Sequence[int]) -> dict[str, list[float]]:
     """The values of each metric of one level, one per query; queries without labels at this level are left out."""
-    labelled = [(gold, ranked) for gold, ranked in rankings if gold]
-    if not labelled:
-        return {}
+    nodes, metrics = _LEVELS[level]
+    pairs = [(_ids(selection, nodes), gold) for query, selection in runs if (gold := getattr(query, nodes))]
     return {
-        f"{name}@{k}": [metric(ranked, gold, k) for gold, ranked in labelled]
+        f"{name}@{k}": [metric(ranked, gold, k) for ranked, gold in pairs]
         for name, metric in metrics.items()
         for k in cuts
+        if pairs
     }
+
+
+def _ids(selection: Selection, nodes: str) -> list[str]:
+    return [node.id for node in getattr(selection, nodes)]
 
 
 def bootstrap_interval(values: Sequence[float], *, seed: int = 0) -> tuple[float, float]:
@@ -276,36 +250,20 @@ def bootstrap_interval(values: Sequence[float], *, seed: int = 0) -> tuple[float
         values: One value per query; at least one.
         seed: Seed of the resamples.
     """
-    low, high = _bootstrap(np.array([values]), seed)
-    return float(low[0]), float(high[0])
-
-
-def _bootstrap(values: Any, seed: int) -> tuple[Any, Any]:
-    """Intervals of the means of some rows, from the same resamples of the columns."""
-    draw, n = np.random.default_rng(seed), values.shape[1]
-    means = np.array([values[:, draw.integers(0, n, n)].mean(axis=1) for _ in range(_RESAMPLES)])
-    low, high = np.percentile(means, (2.5, 97.5), axis=0)
-    return low, high
+    return _intervals({"": {"mean": values}}, seed)["mean"]
 
 
 def _intervals(levels: Mapping[str, Mapping[str, Sequence[float]]], seed: int) -> dict[str, tuple[float, float]]:
-    """95 % bootstrap intervals of the means, over queries, by level and metric."""
+    """95 % bootstrap intervals of the means, over queries, by level and metric; one level has the same resamples."""
     intervals: dict[str, tuple[float, float]] = {}
     for level, of in levels.items():
-        if not of:
-            continue
-        low, high = _bootstrap(np.array(list(of.values())), seed)
-        names = [f"{level}.{name}" if level else name for name in of]
-        intervals |= {name: (float(a), float(b)) for name, a, b in zip(names, low, high, strict=True)}
+        if of:
+            draw, values = np.random.default_rng(seed), np.array(list(of.values()))
+            n = values.shape[1]
+            means = np.array([values[:, draw.integers(0, n, n)].mean(axis=1) for _ in range(_RESAMPLES)])
+            bounds = np.percentile(means, (2.5, 97.5), axis=0).T.tolist()
+            intervals |= {_full(level, name): (low, high) for name, (low, high) in zip(of, bounds, strict=True)}
     return intervals
-
-
-def _rankings(selection: Selection) -> dict[Kind, list[str]]:
-    """The ids of a selection, best first."""
-    nodes: dict[Kind, Sequence[Any]] = {
-        "agent": selection.agents, "tool": selection.tools, "skill": selection.skills
-    }  # fmt: skip
-    return {kind: [node.id for node in of] for kind, of in nodes.items()}
 
 
 def missed(labelled: LabelledQuery, selection: Selection, catalog: Catalog) -> Missed | None:
@@ -318,32 +276,29 @@ def missed(labelled: LabelledQuery, selection: Selection, catalog: Catalog) -> M
         "tool": labelled.tools,
         "skill": labelled.skills,
     }
-    got = _rankings(selection)
     lacking = tuple(
         _lacking(group, kind, selection, catalog)
         for kind, groups in wanted.items()
         for group in dict.fromkeys(groups)
-        if not set(group) & set(got[kind])
+        if not set(group) & set(_ids(selection, f"{kind}s"))
     )
-    kind: Kind = "tool" if labelled.tools else "agent" if labelled.agents else "skill"
-    return Missed(labelled.id, labelled.query, lacking, tuple(got[kind])) if lacking else None
+    nodes = "tools" if labelled.tools else "agents" if labelled.agents else "skills"
+    return Missed(labelled.id, labelled.query, lacking, tuple(_ids(selection, nodes))) if lacking else None
 
 
-def confused(pairs: Iterable[tuple[LabelledQuery, Selection]], most: int = MOST_CONFUSED) -> tuple[Confused, ...]:
-    """The pairs of a relevant tool and an irrelevant one above it, most frequent first.
+def _confused(runs: Sequence[Run]) -> tuple[Confused, ...]:
+    """The most frequent pairs of a relevant tool and an irrelevant one above it.
 
-    Args:
-        pairs: Queries with their selections.
-        most: Maximum number of pairs; of equally frequent pairs, those with a higher irrelevant tool come first.
+    Of equally frequent pairs, those with a higher irrelevant tool come first.
     """
     counts: Counter[tuple[str, str]] = Counter()
     height: defaultdict[tuple[str, str], float] = defaultdict(float)
-    for labelled, selection in pairs:
-        for wanted, instead, rank in _above(labelled.tools, [tool.id for tool in selection.tools]):
+    for labelled, selection in runs:
+        for wanted, instead, rank in _above(labelled.tools, _ids(selection, "tools")):
             counts[wanted, instead] += 1
             height[wanted, instead] += 1 / rank
     order = sorted(counts, key=lambda pair: (-counts[pair], -height[pair], pair))
-    return tuple(Confused(*pair, counts[pair]) for pair in order[:most])
+    return tuple(Confused(*pair, counts[pair]) for pair in order[:_MOST_CONFUSED])
 
 
 def _above(wanted: Wanted, ranked: list[str]) -> Iterator[tuple[str, str, int]]:
@@ -358,17 +313,14 @@ def _above(wanted: Wanted, ranked: list[str]) -> Iterator[tuple[str, str, int]]:
 
 
 def _lacking(group: tuple[str, ...], kind: Kind, selection: Selection, catalog: Catalog) -> Lacking:
-    ranks: dict[str, tuple[int, Evidence]] = {}
-    for node in selection.trace.nodes:
-        if node.kind == kind:
-            ranks[node.id] = len(ranks) + 1, node
-    nearest = min(group, key=lambda node: ranks[node][0] if node in ranks else len(ranks) + 1)
-    rank, evidence = ranks.get(nearest, (None, None))
-    return Lacking(group, kind, nearest, rank, evidence, _why(nearest, kind, rank, selection, catalog))
+    nodes = [node.id for node in selection.trace.nodes if node.kind == kind]
+    ranks = {node: rank for rank, node in enumerate(nodes, 1)}
+    nearest = min(group, key=lambda node: ranks.get(node, len(nodes) + 1))
+    return Lacking(group, kind, ranks.get(nearest), _why(nearest, kind, ranks.get(nearest), selection, catalog))
 
 
 def _why(node: str, kind: Kind, rank: int | None, selection: Selection, catalog: Catalog) -> str:
-    picked = {agent.id for agent in selection.agents}
+    picked = _ids(selection, "agents")
     cut = next((cut.reason for cut in selection.trace.cut if cut.id == node), None)
     if cut is not None:
         return f"cut: {cut}"

@@ -13,6 +13,7 @@ from callsheet.graphs.catalog.errors import near_names
 from callsheet.graphs.text.sanitizing import counted
 
 Wanted = tuple[tuple[str, ...], ...]
+_Names = Mapping[str, Mapping[str, list[str]]]
 
 _FIELDS = ("id", "query", "agents", "tools", "skills", "arguments")
 _CURE = 'write one JSON object a line, as {"id": "1", "query": "...", "tools": ["agent/tool"]}'
@@ -62,12 +63,16 @@ def read_queries(path: str | Path, catalog: Catalog) -> tuple[LabelledQuery, ...
         QueriesError: The file cannot be read, is empty, or has invalid lines. For the first five, the message says
             what is wrong and how to correct it.
     """
-    reader = _Reader(catalog)
-    queries: list[LabelledQuery] = []
-    problems: list[str] = []
-    for number, line in _lines(Path(path)):
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise QueriesError(f"{path} cannot be read: {error.strerror}; give a file of labelled queries") from error
+    except UnicodeDecodeError as error:
+        raise QueriesError(f"{path} is not UTF-8 text (byte {error.start}): save it as UTF-8") from error
+    known, queries, problems = _known(catalog), list[LabelledQuery](), list[str]()
+    for number, line in enumerate(text.split("\n"), 1):  # JSON text may contain other ends of lines
         try:
-            queries.append(reader.query(number, line))
+            queries += [_query(number, line, known, catalog)] if line.strip() else []
         except QueriesError as error:
             problems.append(f"{path}, line {number}: {error}")
     if problems:
@@ -78,68 +83,48 @@ def read_queries(path: str | Path, catalog: Catalog) -> tuple[LabelledQuery, ...
     return tuple(queries)
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The non-blank lines with their numbers; only a line feed ends a line, because JSON text may contain others."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise QueriesError(f"{path} cannot be read: {error.strerror}; give a file of labelled queries") from error
-    except UnicodeDecodeError as error:
-        raise QueriesError(f"{path} is not UTF-8 text (byte {error.start}): save it as UTF-8") from error
-    return ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
+def _known(catalog: Catalog) -> _Names:
+    """What each name may stand for, by kind: several tools have one bare name."""
+    tools: dict[str, list[str]] = {}
+    for tool in catalog.tools.values():
+        tools.setdefault(tool.name, []).append(tool.id)
+    skills = {name: [skill.id] for skill in catalog.skills for name in (skill.id, skill.name)}
+    agents = {agent: [agent] for agent in catalog.by_id}
+    return {"agent": agents, "tool": {**tools, **{tool: [tool] for tool in catalog.tools}}, "skill": skills}
 
 
-class _Reader:
-    """Reads lines with the names of one catalog."""
+def _query(number: int, line: str, known: _Names, catalog: Catalog) -> LabelledQuery:
+    entry = _entry(line)
+    query, name = entry.get("query"), entry.get("id", number)
+    if not isinstance(query, str) or not query.strip():
+        raise QueriesError('"query" must be a text that is not empty')
+    if isinstance(name, bool) or not isinstance(name, str | int):
+        raise QueriesError(f'"id" must be a text or a number, not {name!r}')
+    tools, agents, skills = (
+        tuple(tuple(_id(kind, one, known) for one in group) for group in _groups(entry, f"{kind}s"))
+        for kind in ("tool", "agent", "skill")
+    )
+    if not tools and not agents and not skills:
+        raise QueriesError('no "agents", "tools" or "skills" are given: label the query or leave the line out')
+    owners = tuple(tuple(dict.fromkeys(catalog.tool(tool).agent for tool in group)) for group in tools)
+    given = entry.get("arguments", {})
+    if not isinstance(given, dict) or not all(isinstance(args, dict) for args in given.values()):
+        raise QueriesError('"arguments" must hold an object for each tool, as {"forecast": {"city": "Oslo"}}')
+    arguments = {_id("tool", tool, known): args for tool, args in given.items()}
+    if stray := sorted(arguments.keys() - {tool for group in tools for tool in group}):
+        raise QueriesError(f'"arguments" has {", ".join(stray)}, which "tools" has not: add it there')
+    derived = bool(owners and not agents)
+    return LabelledQuery(str(name), query, agents or owners, tools, derived, arguments, skills)
 
-    def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
-        self._bare: dict[str, list[str]] = {}
-        for tool in catalog.tools.values():
-            self._bare.setdefault(tool.name, []).append(tool.id)
 
-    def query(self, number: int, line: str) -> LabelledQuery:
-        entry = _entry(line)
-        query, name = entry.get("query"), entry.get("id", number)
-        if not isinstance(query, str) or not query.strip():
-            raise QueriesError('"query" must be a text that is not empty')
-        if isinstance(name, bool) or not isinstance(name, str | int):
-            raise QueriesError(f'"id" must be a text or a number, not {name!r}')
-        tools = tuple(tuple(map(self._tool, group)) for group in _groups(entry, "tools"))
-        agents = tuple(tuple(map(self._agent, group)) for group in _groups(entry, "agents"))
-        skills = tuple(tuple(map(self._skill, group)) for group in _groups(entry, "skills"))
-        if not tools and not agents and not skills:
-            raise QueriesError('no "agents", "tools" or "skills" are given: label the query or leave the line out')
-        owners = tuple(tuple(dict.fromkeys(self._catalog.tool(tool).agent for tool in group)) for group in tools)
-        arguments = {self._tool(tool): args for tool, args in _arguments(entry).items()}
-        if stray := sorted(arguments.keys() - {tool for group in tools for tool in group}):
-            raise QueriesError(f'"arguments" has {", ".join(stray)}, which "tools" has not: add it there')
-        return LabelledQuery(
-            str(name), query, agents or owners, tools,
-            agents_from_tools=bool(owners and not agents), arguments=arguments, skills=skills,
-        )  # fmt: skip
-
-    def _agent(self, name: str) -> str:
-        if name not in self._catalog.by_id:
-            raise QueriesError(f"no agent {name!r} in the catalog{near_names(name, self._catalog.by_id)}: correct it")
-        return name
-
-    def _skill(self, name: str) -> str:
-        known = {skill.name: skill.id for skill in self._catalog.skills}
-        if name not in known and name not in known.values():
-            raise QueriesError(f"no skill {name!r} in the catalog{near_names(name, known)}: correct it")
-        return known.get(name, name)
-
-    def _tool(self, name: str) -> str:
-        if name in self._catalog.tools:
-            return name
-        candidates = self._bare.get(name, [])
-        if len(candidates) > 1:
-            raise QueriesError(f"{len(candidates)} agents have a tool {name!r}: write one of {', '.join(candidates)}")
-        if not candidates:
-            known = self._catalog.tools if "/" in name else self._bare
-            raise QueriesError(f"no tool {name!r} in the catalog{near_names(name, known)}: correct it")
-        return candidates[0]
+def _id(kind: str, name: str, known: _Names) -> str:
+    found = known[kind].get(name, [])
+    if len(found) > 1:
+        raise QueriesError(f"{len(found)} agents have a {kind} {name!r}: write one of {', '.join(found)}")
+    if not found:
+        alike = [one for one in known[kind] if ("/" in one) == ("/" in name)]
+        raise QueriesError(f"no {kind} {name!r} in the catalog{near_names(name, alike)}: correct it")
+    return found[0]
 
 
 def _entry(line: str) -> Mapping[str, Any]:
@@ -153,13 +138,6 @@ def _entry(line: str) -> Mapping[str, Any]:
         if name not in _FIELDS and (near := near_names(name, _FIELDS)):
             raise QueriesError(f"unknown field {name!r}{near}: rename it")
     return entry
-
-
-def _arguments(entry: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
-    arguments = entry.get("arguments", {})
-    if not isinstance(arguments, dict) or not all(isinstance(args, dict) for args in arguments.values()):
-        raise QueriesError('"arguments" must hold an object for each tool, as {"forecast": {"city": "Oslo"}}')
-    return arguments
 
 
 def _groups(entry: Mapping[str, Any], field: str) -> Iterator[tuple[str, ...]]:

@@ -16,7 +16,7 @@ from benchmarks.baselines import (
     hybrid,
     mcp_zero,
 )
-from benchmarks.search import Corpus, SharedVectors, World, plain_tool
+from benchmarks.search import SharedVectors, World
 from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Tool
 
 ANGLES = {
@@ -107,14 +107,4 @@ def test_every_baseline_ranks_known_ids_without_repeating_one(world: World) -> N
 
 
 def test_every_baseline_names_a_source_or_says_what_it_does() -> None:
-    named = {**AGENT_BASELINES, **TOOL_BASELINES}
-    assert all(make.__doc__ for name, make in named.items() if not name.startswith("Agent-as-a-Graph"))
-
-
-def test_a_corpus_embeds_its_texts_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-    monkeypatch.setattr(Angles, "encode", lambda _, texts: asked.append(len(texts)) or np.ones((len(texts), 2)))
-    corpus = Corpus({tool.id: plain_tool(tool) for tool in world.catalog.tools.values()}, world.vectors)
-    corpus.dense("ask")
-    corpus.dense("ask again")
-    assert asked == [3, 1, 1]
+    assert all(make.__doc__ for level in (AGENT_BASELINES, TOOL_BASELINES) for make in level.values())

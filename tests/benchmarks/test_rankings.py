@@ -12,7 +12,7 @@ import pytest
 from langchain_core.documents import Document
 
 from benchmarks import report
-from benchmarks.latency import _processor, cost, interleaved, ratio_of_medians
+from benchmarks.latency import cost, generated_catalog, generated_queries, ratio_of_medians
 from benchmarks.rankings import (
     FOLDED,
     HEADROOM,
@@ -28,7 +28,6 @@ from benchmarks.rankings import (
 )
 from benchmarks.search import SharedVectors, World, plain_tool, vectors_of_this_run
 from benchmarks.sets.cases import Benchmark, Case, Level, wanted
-from benchmarks.sets.generated import generated_catalog, generated_queries
 from callsheet.graphs import Catalog
 from callsheet.retrievers import Reranker
 
@@ -112,14 +111,6 @@ def test_a_table_on_another_page_is_there(name: str, link: str) -> None:
     assert name in report.read_all()
 
 
-def test_a_page_without_markers_is_left_as_it_is(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("# By hand\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="does not have"):
-        report.put_between(page, report.TABLES, "")
-    assert page.read_text(encoding="utf-8") == "# By hand\n"
-
-
 def test_a_grid_is_judged_by_what_the_other_folds_chose() -> None:
     cases = [Case(str(i), "q", str(i)) for i in range(6)]
     good, bad = Outcome({"m@1": [1.0] * 6}), Outcome({"m@1": [0.0] * 6})
@@ -140,12 +131,6 @@ def test_generated_catalogs_are_valid_and_the_same_every_time() -> None:
     assert generated_queries(3) == generated_queries(3)
 
 
-def test_two_calls_are_timed_turn_about() -> None:
-    called: list[str] = []
-    interleaved(lambda q: called.append(f"first {q}"), lambda q: called.append(f"second {q}"), ["a", "b"])
-    assert called[2:] == ["second a", "first a", "first b", "second b"]
-
-
 def test_a_ratio_of_medians() -> None:
     found = ratio_of_medians([2.0, 2.0, 4.0], [1.0, 1.0, 1.0])
     assert found.mean == 2.0
@@ -158,13 +143,6 @@ def test_the_cost_of_a_small_catalog_is_measured() -> None:
     assert found["ratio"]["low"] <= found["ratio"]["mean"] <= found["ratio"]["high"]
     assert found["repeated_ms"] < found["select_ms"]
     assert found["at_once_ratio"] > 0
-
-
-def test_processor_time_counts_every_thread() -> None:
-    def work(query: str) -> int:
-        return sum(range(int(query)))
-
-    assert _processor(work, ["2000000"] * 4, 4) > 2 * _processor(work, ["2000000"], 1)
 
 
 @pytest.mark.parametrize(

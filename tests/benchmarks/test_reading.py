@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.measurements import arag
-from benchmarks.measurements.arag import Rules
+from benchmarks.measurements.arag import Rules, answer_words, hotpotqa, medical
 from benchmarks.report import FOLDER
-from benchmarks.sets.reading import answer_words, hotpotqa, medical
 
 
 def test_the_words_of_an_answer_are_those_that_the_question_lacks() -> None:

@@ -44,13 +44,6 @@ def test_a_rival_that_dies_is_named_and_left_out(
     assert answer == "graph-tool-call, keywords and graph: left out, its process ended with 3"
 
 
-def test_a_rival_that_is_not_installed_is_named(catalog: Catalog) -> None:
-    answer = rivals.run_rival(
-        Path(sys.executable), "gtc", World(catalog, vectors_of_this_run()), [Case("1", "q", "g")], "tool", 5
-    )
-    assert isinstance(answer, rivals.RivalRun) or "ModuleNotFoundError" in answer
-
-
 def test_no_python_is_a_word_not_an_error() -> None:
     said: list[str] = []
     assert rivals.rivals_there(None, said.append) is None

@@ -16,7 +16,7 @@ from typing import Any
 
 from callsheet.agents.calls.tool_result import Kind
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
-from callsheet.graphs.storage import LocalFile, StoredFile, cache_file
+from callsheet.graphs.storage import StoredFile, cache_file, file_named
 from callsheet.graphs.text.sanitizing import clean, shown
 
 LATE = 10.0
@@ -112,7 +112,7 @@ class LastListings:
         """One file per server entry, so that a new command does not inherit the answer of another one."""
         reached = [agent_id, server.transport, server.command, *server.args, server.cwd, server.url, server.openapi]
         name = f"{hashlib.sha256(json.dumps(reached).encode()).hexdigest()[:32]}.json"
-        return cache_file(f"listings/{name}") if self._folder is None else LocalFile(self._folder / name)
+        return cache_file(f"listings/{name}") if self._folder is None else file_named(self._folder / name)
 
 
 def _reached(server: ServerConfig) -> str:

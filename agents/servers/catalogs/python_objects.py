@@ -126,7 +126,7 @@ def _live(name: str, found: Any, where: str, depth: int) -> SourceCatalog:
         case A2AAgent():
             return _endpoint(name, found, where)
         case _ if callable(get_tools := getattr(found, "get_tools", None)) and not isinstance(found, type):
-            return part_of_tools(name, list(_called(get_tools, where)), where, _doc(found))
+            return part_of_tools(name, list(called(get_tools, where)), where, doc_of(found))
         case _ if _is_app(found):
             return _app(name or _own_name(found), found, where)
         case _ if callable(getattr(found, "compile", None)) and hasattr(found, "add_node"):
@@ -134,7 +134,7 @@ def _live(name: str, found: Any, where: str, depth: int) -> SourceCatalog:
         case FunctionType() | MethodType() if _takes_arguments(found):
             return part_of_tools(name, [found], where)
         case _ if callable(found):
-            made = _called(found, where)
+            made = called(found, where)
             return _part(name, made, f"{where}: what {_own_name(found) or type(found).__name__}() returns", depth + 1)
         case _:
             what = repr(name) if name else "it"
@@ -146,7 +146,8 @@ def _takes_arguments(function: Callable[..., Any]) -> bool:
     return any(parameter.default is parameter.empty for parameter in parameters if parameter.kind not in _VARIADIC)
 
 
-def _called(function: Callable[[], Any], where: str) -> Any:
+def called(function: Callable[[], Any], where: str) -> Any:
+    """What foreign code returns; what it raises as a ``CatalogError``."""
     try:
         return function()
     except Exception as error:  # foreign code may raise anything
@@ -194,6 +195,18 @@ def part_of_tools(name: str, tools: Sequence[Any], where: str, description: str 
     """
     from callsheet.agents.servers.in_process import InProcess
 
+    usable, left_out = usable_tools(name, tools, where)
+    agent, problems = agent_from_listing(name, [entry_of(tool) for tool in usable], description=description)
+    connections = {name: InProcess({tool.name: tool for tool in usable})}
+    return SourceCatalog((agent,), connections=connections, problems=(*left_out, *problems))
+
+
+def usable_tools(name: str, tools: Sequence[Any], where: str) -> tuple[list[BaseTool], tuple[Problem, ...]]:
+    """LangChain tools, functions as tools, and a problem for each that only its own workflow can call.
+
+    Raises:
+        CatalogError: As in ``part_of_tools``.
+    """
     if not tools:
         raise CatalogError(f"{where}: {name!r} holds no tool")
     made = [_tool(name, tool, where) for tool in tools]
@@ -204,9 +217,7 @@ def part_of_tools(name: str, tools: Sequence[Any], where: str, description: str 
     left_out = tuple(Problem(name, "malformed", _INJECTED.format(*one)) for one in lacking.items())
     if not usable:
         raise CatalogError(f"{where}: {name!r}: {left_out[0].message}")
-    agent, problems = agent_from_listing(name, [_entry(tool) for tool in usable], description=description)
-    connections = {name: InProcess({tool.name: tool for tool in usable})}
-    return SourceCatalog((agent,), connections=connections, problems=(*left_out, *problems))
+    return usable, left_out
 
 
 def _injected(tool: BaseTool) -> str:
@@ -235,7 +246,7 @@ def _tool(name: str, found: Any, where: str) -> BaseTool:
         raise CatalogError(f"{where}: function {found.__name__!r} cannot be a tool: {error}") from error
 
 
-def _entry(tool: BaseTool) -> dict[str, Any]:
+def entry_of(tool: BaseTool) -> dict[str, Any]:
     """A LangChain tool as an entry of ``tools/list``, so that one parser serves both."""
     schema: Any = tool.tool_call_schema
     metadata = tool.metadata or {}
@@ -256,7 +267,7 @@ def _json_schema(model: Any) -> dict[str, Any]:
     return schema
 
 
-def _doc(found: object) -> str:
+def doc_of(found: object) -> str:
     """First paragraph of the docstring of the object's class."""
     doc = type(found).__dict__.get("__doc__")
     return doc.strip().split("\n\n")[0] if isinstance(doc, str) else ""

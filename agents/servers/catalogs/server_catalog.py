@@ -13,8 +13,7 @@ from callsheet.graphs.catalog.loaded import Loaded, SourceCatalog, joined
 from callsheet.graphs.catalog.loading import load
 from callsheet.graphs.catalog.model import Provenance
 from callsheet.graphs.trust.changes import problems_of
-from callsheet.graphs.trust.pin_book import PinBook
-from callsheet.graphs.trust.pins import Admitted, Listed, digests, everything
+from callsheet.graphs.trust.pins import Admitted, Listed, PinBook, digests, everything
 
 
 class LiveServer:

@@ -27,8 +27,7 @@ from callsheet.graphs.catalog.formats.openapi_operations import Api, api_of, id_
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address
 from callsheet.graphs.catalog.loaded import SourceCatalog, joined
 from callsheet.graphs.storage import cache_folder, private_folder, replace_bytes
-from callsheet.graphs.trust.pin_book import PinBook
-from callsheet.graphs.trust.pins import Listed
+from callsheet.graphs.trust.pins import Listed, PinBook
 
 _MOST_REDIRECTS = 5
 _READ = 4

@@ -11,7 +11,7 @@ from callsheet.graphs.catalog.errors import CatalogError
 
 _SERVERS = "mcpServers"
 _FORMS = "'mcpServers' (or 'servers'), 'callsheet' with 'agents', or a manifest with 'name' (or 'server') and 'tools'"
-_SERVER_KEYS = ("command", "url", "serverUrl", "httpUrl", "documents", "a2a", "openapi")
+_SERVER_KEYS = ("command", "url", "serverUrl", "httpUrl", "documents", "a2a", "openapi", "toolkit")
 _JSON_TYPES = {"tuple": "a list", "dictionary": "an object", "string": "a string", "boolean": "true or false"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +15,7 @@ from callsheet.graphs.catalog.formats.documents import wrong_field
 from callsheet.graphs.catalog.model import Record
 from callsheet.graphs.text.regex import linear
 
-A2A, OPENAPI = "a2a", "openapi"
+A2A, OPENAPI, TOOLKIT = "a2a", "openapi", "toolkit"
 _VARIABLE = linear(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _TRANSPORTS: Mapping[str, Literal["stdio", "http", "sse"]] = {
     "stdio": "stdio",
@@ -31,21 +32,6 @@ ApprovalPolicy = Literal["always", "risky", "never"]
 """Which calls need approval: all, those of tools that are not known to be harmless, or none."""
 
 
-class MachineSignIn(Record):
-    """How a machine signs in to a server, without a person (OAuth 2.1, client credentials).
-
-    Attributes:
-        client_secret: Its secret; write ``${VAR}``.
-        issuer: The authorization server that has registered the client; the secret goes nowhere else.
-        scope: Scopes to ask for, separated by spaces; None: those that the server names.
-    """
-
-    client_id: str
-    client_secret: str
-    issuer: str
-    scope: str | None = None
-
-
 class ServerOptions(Record):
     """The object ``callsheet`` of a server's entry in an ``mcp.json``; other programs ignore it.
 
@@ -56,7 +42,6 @@ class ServerOptions(Record):
         roots: Folders that path arguments must stay in; none: no restriction.
         approval: When to ask a person before a call: ``always``, ``risky`` or ``never``; None: the setting of the run.
         allow: Names of tools whose calls need no approval; also without a model, as ``--allow AGENT/TOOL``.
-        sign_in: Credentials of a machine for a remote server; None: a person signs in where the server asks for it.
     """
 
     trusted: bool = False
@@ -65,17 +50,16 @@ class ServerOptions(Record):
     roots: tuple[str, ...] = ()
     approval: ApprovalPolicy | None = None
     allow: tuple[str, ...] = ()
-    sign_in: MachineSignIn | None = None
 
 
 class ServerConfig(BaseModel):
-    """How to reach one MCP server, A2A agent or API, with ``${VAR}`` and ``${VAR:-default}`` not yet expanded.
+    """How to reach one MCP server, A2A agent, API or toolkit, with ``${VAR}`` and ``${VAR:-default}`` not yet expanded.
 
     Attributes:
-        command: Program of a stdio server.
-        args: Arguments of the program.
+        command: Program of a stdio server, or import path of a toolkit.
+        args: Arguments of the program; of a toolkit, one JSON object.
         env: Environment variables of the program.
-        cwd: Working folder of the program.
+        cwd: Working folder of the program; for a toolkit, the folder of its catalog.
         url: Address of an HTTP server, of an A2A agent or of an API.
         headers: HTTP headers of each request.
         transport: Transport of the connection.
@@ -93,7 +77,7 @@ class ServerConfig(BaseModel):
     cwd: str | None = None
     url: str | None = None
     headers: dict[str, str] = Field(default_factory=dict)
-    transport: Literal["stdio", "http", "sse", "a2a", "openapi"] = "stdio"
+    transport: Literal["stdio", "http", "sse", "a2a", "openapi", "toolkit"] = "stdio"
     openapi: str = ""
     tag: str = ""
     description: str = ""
@@ -117,13 +101,8 @@ class ServerConfig(BaseModel):
 
             return _VARIABLE.sub(value, text)
 
-        options, machine = self.callsheet, self.callsheet.sign_in
-        if machine is not None:
-            filled = machine.model_copy(update={"client_secret": fill(machine.client_secret)})
-            options = options.model_copy(update={"sign_in": filled})
         return self.model_copy(
             update={
-                "callsheet": options,
                 "command": None if self.command is None else fill(self.command),
                 "args": tuple(map(fill, self.args)),
                 "env": {key: fill(text) for key, text in self.env.items()},
@@ -160,6 +139,8 @@ def _server(name: str, entry: object, where: str) -> ServerConfig:
         return _config(name, _a2a_fields(name, entry, where), where)
     if OPENAPI in entry:
         return _config(name, _openapi_fields(name, entry, where), where)
+    if TOOLKIT in entry:
+        return _config(name, _toolkit_fields(name, entry, where), where)
     declared = entry.get("transport", entry.get("type"))
     fields = {key: value for key, value in entry.items() if key not in ("transport", "type")}
     url = fields.get("url") or fields.get("serverUrl") or fields.get("httpUrl")
@@ -200,6 +181,27 @@ def _openapi_fields(name: str, entry: Mapping[str, Any], where: str) -> dict[str
     if not is_address(specification):
         specification = str((Path(where).parent / Path(specification).expanduser()).absolute())
     return {**entry, "openapi": specification, "transport": OPENAPI}
+
+
+def _toolkit_fields(name: str, entry: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The fields of ``"name": {"toolkit": "package.module.Class", "arguments": {...}}``."""
+    told, toolkit, arguments = f"{where}: {name!r} is a toolkit", entry[TOOLKIT], entry.get("arguments", {})
+    if other := sorted(entry.keys() - {TOOLKIT, "arguments", "description", "callsheet", "disabled"}):
+        raise CatalogError(f"{told}, made by its class and 'arguments' alone: leave out {other[0]!r}")
+    options = entry.get("callsheet")
+    if isinstance(options, dict) and (other := sorted(options.keys() - {"approval", "allow"})):
+        raise CatalogError(f"{told}, to which {other[0]!r} of 'callsheet' does not apply")
+    if (
+        not isinstance(toolkit, str)
+        or not all(part.isidentifier() for part in toolkit.split("."))
+        or "." not in toolkit
+    ):
+        raise CatalogError(f"{told}: 'toolkit' must be the import path of its class, as package.module.Class")
+    if not isinstance(arguments, dict):
+        raise CatalogError(f"{told}: 'arguments' must be an object of the arguments of its class by name")
+    folder = str(Path(where).expanduser().absolute().parent)
+    given = json.dumps(arguments, ensure_ascii=False)
+    return {**entry, "command": toolkit, "args": (given,), "cwd": folder, "transport": TOOLKIT}
 
 
 def is_address(text: str) -> bool:

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.markup import escape
-from rich.table import Column, Table
+from rich.table import Column
 
 from callsheet.graphs.catalog.errors import Finding, Severity
 from callsheet.graphs.catalog.model import Catalog
 from callsheet.graphs.dependencies import Proposal
 from callsheet.graphs.text.sanitizing import counted
-from callsheet.orchestrator.cli.output.console import GREY, console, one_line
+from callsheet.orchestrator.cli.output import GREY, console, folded, number, one_line, table
 
 if TYPE_CHECKING:
     from callsheet.retrievers.capabilities import Assignments, Discovery
@@ -48,17 +48,15 @@ def show_assignments(found: Assignments) -> None:
     if not found.of:
         out.print("The catalog holds no tools.")
         return
-    columns = Column("capability", style="bold", no_wrap=True), Column("tools", justify="right")
-    table = Table(*columns, Column("such as", style="cyan", overflow="fold"), box=None, pad_edge=False)
+    rows = table(Column("capability", style="bold", no_wrap=True), number("tools"), folded("such as"))
     for name, tools in found.tools_of.items():
         if tools and name in found.taxonomy.leaves:
             sure = {
-                tool: max((one.confidence for one in found.of[tool] if one.capability == name), default=0.0)
-                for tool in tools
+                tool: max((c.confidence for c in found.of[tool] if c.capability == name), default=0.0) for tool in tools
             }
             surest = sorted(tools, key=lambda tool: -sure[tool])[:_NAMED]
-            table.add_row(escape(name), str(len(tools)), escape(", ".join(surest)))
-    out.print(table)
+            rows.add_row(escape(name), str(len(tools)), escape(", ".join(surest)))
+    out.print(rows)
     none, count = [tool for tool, entries in found.of.items() if not entries], len(found.of)
     out.print(f"{count - len(none):,} of {counted(count, 'tool')} have a capability ({found.coverage:.1%})")
     if none:
@@ -73,21 +71,19 @@ def show_discovery(found: Discovery) -> None:
     out = console()
     if found.verdict == "nothing_fits":
         out.print("Nothing in the catalog fits well; the nearest are:" if found.candidates else "The catalog is empty.")
-    if found.capabilities:
-        likely = (f"{escape(entry.id)} {entry.likelihood:.2f}" for entry in found.capabilities[:_CUT])
-        out.print(f"[bold]likely capabilities[/]  {', '.join(likely)}")
-    if found.sources:
-        sources = (f"{escape(source.id)} {source.share:.2f}" for source in found.sources)
-        out.print(f"[bold]likely sources[/]       {', '.join(sources)}")
-    columns = Column("candidate", style="cyan", overflow="fold"), Column("use", justify="right")
-    more = Column("link", justify="right"), Column("capabilities", overflow="fold")
-    table = Table(*columns, *more, box=None, pad_edge=False, show_header=bool(found.candidates))
+    likely = ", ".join(f"{escape(entry.id)} {entry.likelihood:.2f}" for entry in found.capabilities[:_CUT])
+    sources = ", ".join(f"{escape(source.id)} {source.share:.2f}" for source in found.sources)
+    for title, said in (("likely capabilities", likely), ("likely sources", sources)):
+        if said:
+            out.print(f"[bold]{title}[/]{' ' * (21 - len(title))}{said}")
     inspected = {entry.id: entry for entry in found.inspected}
+    columns = folded("candidate"), number("use"), number("link"), folded("capabilities", "")
+    rows = table(*columns, header=bool(found.candidates))
     for tool in found.candidates:
         entry = inspected.get(tool.id)
         link, able = (f"{entry.link:.2f}", ", ".join(entry.capabilities)) if entry else ("", "")
-        table.add_row(escape(tool.id), f"{tool.use:.4f}", link, escape(able))
-    out.print(table)
+        rows.add_row(escape(tool.id), f"{tool.use:.4f}", link, escape(able))
+    out.print(rows)
     for entry in [entry for entry in found.inspected if not entry.kept][:_CUT]:
         out.print(f"cut: {escape(entry.id)}: {escape(entry.why)}", style=GREY)
 
@@ -98,17 +94,15 @@ def show_proposals(edges: Sequence[Proposal], file: Path | None) -> None:
     if not edges:
         out.print("No dependency is proposed.")
         return
-    for source, needs in groupby(
-        sorted(edges[:_PROPOSALS], key=lambda edge: edge.source), key=lambda edge: edge.source
-    ):
+    likely = sorted(edges[:_PROPOSALS], key=lambda edge: edge.source)
+    for source, needs in groupby(likely, key=lambda edge: edge.source):
         out.print(f"[bold]{escape(source)}[/]")
-        columns = Column(width=1), Column(), Column(style="cyan", overflow="fold"), Column(justify="right")
-        table = Table(*columns, Column(style=GREY, overflow="fold"), box=None, pad_edge=False, show_header=False)
+        rows = table(Column(width=1), Column(), folded(), number(), folded(style=GREY), header=False)
         for edge in needs:
             what = f"{edge.parameter} <-" if edge.parameter else "after" if edge.kind.direct else "may follow"
             why = "; ".join(filter(None, (_DECIDED[edge.accept], edge.evidence)))
-            table.add_row("", *map(escape, (what, edge.target, f"{edge.confidence:.2f}", why)))
-        out.print(table)
+            rows.add_row("", *map(escape, (what, edge.target, f"{edge.confidence:.2f}", why)))
+        out.print(rows)
     if len(edges) > _PROPOSALS:
         out.print(f"and {len(edges) - _PROPOSALS:,} more with less confidence", style=GREY)
     accepted, refused = (sum(edge.accept is decided for edge in edges) for decided in (True, False))

@@ -11,11 +11,11 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.panel import Panel
 from rich.status import Status
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from callsheet.orchestrator.cli.approval_prompt import approve_all
-from callsheet.orchestrator.cli.output.console import console, one_line
+from callsheet.orchestrator.cli.output import GREY, console, folded, number, one_line, table
 from callsheet.retrievers import Selection, explain_tool
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _COLOURS = {
     "failed": "red",
     "needs_input": "yellow",
     "outcome_unknown": "magenta",
-    "skipped": "bright_black",
+    "skipped": GREY,
 }
 
 
@@ -65,7 +65,8 @@ class Show:
             case "picked":
                 self._picked(event)
             case "added":
-                self._added(event)
+                self._heading(f"Step {escape(event['step_id'])}: asked for {escape(one_line(event['what'], _LONGEST))}")
+                self._console.print(f"  [cyan]{escape(', '.join(event['tools']) or 'nothing fits')}[/]")
             case "step":
                 self._step(event)
             case "revision":
@@ -91,25 +92,25 @@ class Show:
         else:
             self._console.print(f"{title}\n{escape(text)}")
         if self._usage.get("calls"):
-            read = "{calls} model calls, {input_tokens:,} input tokens ({cached_tokens:,} cached)".format(**self._usage)
-            said = f"Usage: {read}, {self._usage['output_tokens']:,} output tokens"
+            form = "Usage: {calls} model calls, {input_tokens:,} input tokens ({cached_tokens:,} cached), "
+            used = (form + "{output_tokens:,} output tokens").format(**self._usage)
             if self._prices and self._prices.models:
                 from callsheet.agents import Usage
 
-                said += f"; cost: {self._prices.cost(Usage.from_report(self._usage))}"
-            self._console.print(f"[bright_black]{escape(said)}[/]")
+                used += f"; cost: {self._prices.cost(Usage.from_report(self._usage))}"
+            self._console.print(f"[{GREY}]{escape(used)}[/]")
 
     def waiting(self, interrupts: Sequence[Any], again: str) -> None:
         """Prints what waits for a person, and the command to continue."""
         self._heading("Waiting for you")
-        for found in interrupts:
-            asked = found.value
+        for one in interrupts:
+            asked = one.value
             if isinstance(asked, Mapping) and "description" in asked:
                 self._console.print(f"  [yellow]{escape(str(asked['description']))}[/]")
                 if "args" in asked:
-                    self._indented(one_line(json.dumps(asked["args"], ensure_ascii=False), _LONGEST), "", 4)
+                    self._line(json.dumps(asked["args"], ensure_ascii=False), by=4)
             else:
-                self._indented(one_line(str(asked), _LONGEST), "", 4)
+                self._line(str(asked), by=4)
         self._console.print(f"Continue in a terminal with: {escape(again)}")
         if len(approve_all(interrupts)) == len(interrupts):
             self._console.print("or approve all calls with --approve never")
@@ -117,10 +118,10 @@ class Show:
     def _plan(self, plan: Mapping[str, Any]) -> None:
         if plan.get("request", "").strip() != plan.get("said", plan.get("request", "")).strip():
             self._heading("Request")
-            self._indented(plan["request"], "", 2)
+            self._indented(plan["request"])
         self._heading("Plan")
         for step in plan["steps"]:
-            waits = f"  [bright_black](after {', '.join(step['depends_on'])})[/]" if step["depends_on"] else ""
+            waits = f"  [{GREY}](after {', '.join(step['depends_on'])})[/]" if step["depends_on"] else ""
             self._console.print(f"  [bold]{escape(step['id'])}[/]  {escape(step['text'])}{waits}")
         if plan.get("note"):
             self._console.print(f"  [yellow]{escape(plan['note'])}[/]")
@@ -128,61 +129,50 @@ class Show:
     def _revision(self, event: Mapping[str, Any]) -> None:
         self._heading("Plan revised" if not event["refused"] else "Plan not revised")
         if event["reason"]:
-            self._indented(one_line(event["reason"], _LONGEST), "yellow", 2)
+            self._line(event["reason"], "yellow")
         for sign, name in (("+", "added"), ("~", "changed"), ("-", "dropped")):
             for step in event[name]:
-                self._indented(f"{sign} {step}  {one_line(event['texts'].get(step, ''), _LONGEST)}", "", 2)
+                self._indented(f"{sign} {step}  {one_line(event['texts'].get(step, ''), _LONGEST)}")
 
     def _picked(self, event: Mapping[str, Any]) -> None:
+        selection = event["selection"]
         again = f", attempt {event['attempt']}" if event["attempt"] > 1 else ""
         self._heading(f"Step {event['step_id']}: picked{again}")
-        for agent, why in event["selection"].get("left_out", {}).items():
-            self._indented(one_line(f"without {agent}: {why}", _LONGEST), "yellow", 2)
-        for agent, since in event["selection"].get("down", {}).items():
-            late = f"{agent} did not answer when last asked; its tools are as of {since}"
-            self._indented(late, "yellow", 2)
-        if event["selection"]["verdict"] == "nothing_fits":
+        for agent, why in selection.get("left_out", {}).items():
+            self._line(f"without {agent}: {why}", "yellow")
+        for agent, since in selection.get("down", {}).items():
+            self._indented(f"{agent} did not answer when last asked; its tools are as of {since}", "yellow")
+        if selection["verdict"] == "nothing_fits":
             self._console.print("  nothing in the catalog fits")
             return
-        for skill in event["selection"].get("skills", ()):
-            self._console.print(f"  [green]{escape(skill['id'])}[/]  [bright_black]score {skill['score']:.2f}[/]")
-        agents = event["selection"]["agents"]
-        best = [tool["id"] for agent in agents[:3] for tool in agent["tools"][:2]]
-        others = [tool["id"] for agent in agents for tool in agent["tools"] if tool["id"] not in best]
+        for skill in selection.get("skills", ()):
+            self._console.print(f"  [green]{escape(skill['id'])}[/]  [{GREY}]score {skill['score']:.2f}[/]")
+        best = [tool["id"] for agent in selection["agents"][:3] for tool in agent["tools"][:2]]
+        others = [tool["id"] for agent in selection["agents"] for tool in agent["tools"] if tool["id"] not in best]
         for tool in best:
-            self._console.print(f"  [cyan]{escape(tool)}[/]  [bright_black]{escape(event['why'][tool])}[/]")
+            self._console.print(f"  [cyan]{escape(tool)}[/]  [{GREY}]{escape(event['why'][tool])}[/]")
         if others:
-            self._indented(f"and {', '.join(others)}", "bright_black", 2)
-
-    def _added(self, event: Mapping[str, Any]) -> None:
-        brought = ", ".join(event["tools"]) or "nothing fits"
-        self._heading(f"Step {escape(event['step_id'])}: asked for {escape(one_line(event['what'], _LONGEST))}")
-        self._console.print(f"  [cyan]{escape(brought)}[/]")
+            self._indented(f"and {', '.join(others)}", GREY)
 
     def _step(self, event: Mapping[str, Any]) -> None:
         result = event["result"]
         colour = _COLOURS[result["status"]]
         self._heading(f"Step {event['step_id']}: [{colour}]{result['status']}[/]")
-        new = self._untold(result)
+        before, calls = self._told.get(result["id"], []), list(result["calls"])
+        new = calls[len(before) :] if calls[: len(before)] == before else calls  # earlier attempts were printed
+        self._told[result["id"]] = calls
         for call in new:
             arguments = escape(one_line(json.dumps(call["args"], ensure_ascii=False), _LONGEST))
-            self._console.print(
-                f"  [cyan]{escape(call['tool'])}[/] {arguments}  [bright_black]{call['seconds']:.2f} s[/]"
-            )
-            said = call["error"] or call["output"]
-            style = "red" if call["error"] else ""
-            self._indented(f"-> {one_line(said, _LONGEST)}", style, 4)
-        told = any(call["error"] and result["error"].endswith(call["error"]) for call in new)
-        if result["error"] and not told:
-            self._indented(one_line(result["error"], _LONGEST), colour, 2)
+            self._console.print(f"  [cyan]{escape(call['tool'])}[/] {arguments}  [{GREY}]{call['seconds']:.2f} s[/]")
+            said = one_line(call["error"] or call["output"], _LONGEST)
+            self._indented(f"-> {said}", "red" if call["error"] else "", 4)
+        if result["error"] and not any(call["error"] and result["error"].endswith(call["error"]) for call in new):
+            self._line(result["error"], colour)
 
-    def _untold(self, result: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-        """The calls of a step, without those of earlier attempts, which were printed before."""
-        before, calls = self._told.get(result["id"], []), list(result["calls"])
-        self._told[result["id"]] = calls
-        return calls[len(before) :] if calls[: len(before)] == before else calls
+    def _line(self, text: str, style: str = "", by: int = 2) -> None:
+        self._indented(one_line(text, _LONGEST), style, by)
 
-    def _indented(self, text: str, style: str, by: int) -> None:
+    def _indented(self, text: str, style: str = "", by: int = 2) -> None:
         if self._console.is_terminal:
             self._console.print(Padding(Text(text, style=style, overflow="fold"), (0, 0, 0, by)))
         else:
@@ -194,43 +184,35 @@ class Show:
 
 def show_selection(selection: Selection, *, explain: bool) -> None:
     """Prints a selection as a table; with ``explain`` also what was cut, and why."""
-    out = console()
+    out, trace = console(), selection.trace
     if selection.verdict == "nothing_fits":
-        out.print(
-            "Nothing in the catalog fits well; the nearest are:"
-            if selection.agents or selection.skills
-            else "Nothing in the catalog fits."
-        )
+        nearest = selection.agents or selection.skills
+        out.print("Nothing in the catalog fits" + (" well; the nearest are:" if nearest else "."))
     if selection.tools:
         out.print(_table(selection, explain=explain))
     for skill in selection.skills:
         names = f", names {', '.join(skill.tools)}" if skill.tools else ""
         out.print(escape(f"skill {skill.id} ({skill.score:.2f}){names}"))
-    bare = [f"{agent.id} ({agent.score:.2f})" for agent in selection.agents if not agent.tools]
-    if bare:
-        out.print(escape(f"without a tool among these: {', '.join(bare)}"), style="bright_black")
+    notes = []
+    if bare := [f"{agent.id} ({agent.score:.2f})" for agent in selection.agents if not agent.tools]:
+        notes.append(f"without a tool among these: {', '.join(bare)}")
     if explain:
-        if selection.trace.reranked:
-            out.print(f"reranked: {escape(selection.trace.reranked)}", style="bright_black")
-        if selection.trace.policy:
-            out.print(escape(selection.trace.policy), style="bright_black")
-        for unit in selection.trace.units[1:]:
-            out.print(f"{unit.kind}: {escape(unit.text)}", style="bright_black")
-        for cut in selection.trace.cut[:5]:
-            out.print(f"cut: {escape(cut.id)} ({cut.score:.2f}): {escape(cut.reason)}", style="bright_black")
+        notes += [f"reranked: {trace.reranked}"] if trace.reranked else []
+        notes += [trace.policy] if trace.policy else []
+        notes += [f"{unit.kind}: {unit.text}" for unit in trace.units[1:]]
+        notes += [f"cut: {cut.id} ({cut.score:.2f}): {cut.reason}" for cut in trace.cut[:5]]
+    for note in notes:
+        out.print(escape(note), style=GREY)
 
 
 def _table(selection: Selection, *, explain: bool) -> Table:
     """One row per tool; an agent is named in its first row."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("agent", style="bold", overflow="fold")
-    table.add_column("score", justify="right")
-    table.add_column("tool", style="cyan", overflow="fold")
-    table.add_column("why" if explain else "", style="bright_black")
+    why = Column("why" if explain else "", style=GREY)
+    rows = table(folded("agent", "bold"), number("score"), folded("tool"), why)
     for agent in selection.agents:
         named = (escape(agent.id), f"{agent.score:.2f}")
         for tool in agent.tools:
-            why = explain_tool(tool.id, selection) if explain or len(tool.via) > 1 else ""
-            table.add_row(*named, escape(tool.id), escape(why))
+            because = explain_tool(tool.id, selection) if explain or len(tool.via) > 1 else ""
+            rows.add_row(*named, escape(tool.id), escape(because))
             named = ("", "")
-    return table
+    return rows

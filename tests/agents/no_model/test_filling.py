@@ -8,8 +8,7 @@ import pytest
 
 from callsheet.agents.calls.plan import StepResult
 from callsheet.agents.no_model.filling import fill, spread, unanswered
-from callsheet.agents.no_model.units_and_zones import total, unit_in, zone_of
-from callsheet.agents.no_model.values import in_words, values_in
+from callsheet.agents.no_model.values import in_words, total, unit_in, values_in, zone_of
 from callsheet.graphs import Agent, Tool
 
 TEXT, NUMBER = {"type": "string"}, {"type": "number"}

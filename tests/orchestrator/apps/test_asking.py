@@ -31,7 +31,7 @@ def test_small_schemas(catalog: Any) -> None:
     assert given["required"] == ["question"]
     assert given["properties"]["question"]["description"].startswith("A question")
     assert set(back["properties"]) == {"answer", "steps"}
-    assert {"supervisor:plan", "supervisor:step:work:model"} <= set(app.get_graph(xray=True).nodes)
+    assert {"supervisor:plan", "supervisor:worker:agent:model"} <= set(app.get_graph(xray=True).nodes)
 
 
 def test_answers_with_what_was_done(catalog: Any, worker: Any) -> None:

@@ -1,4 +1,4 @@
-"""Callsheet's tools in an agent of somebody's own."""
+"""Callsheet's tools in an agent of somebody's own, also for what it asks for on its way."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
+from langchain.agents.middleware import TodoListMiddleware
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -15,8 +16,9 @@ from langgraph.types import Command
 
 from callsheet.agents import BoundTool, ToolRegistry
 from callsheet.agents.registry.binding import names_of
-from callsheet.graphs import SettingsError
+from callsheet.graphs import Policy, SettingsError, load
 from callsheet.orchestrator import CallsheetTools
+from callsheet.orchestrator.apps.agent_requests import requests_of
 from callsheet.retrievers import AgentGraphRetriever
 
 RATE, NOTE = "look up the exchange rate of USD", "write a note with the text hello"
@@ -25,11 +27,10 @@ OURS = names_of("bank", "exchange_rate")[-1]
 """The name of the catalog's tool beside a tool of that name."""
 
 
-def agent(model: Any, catalog: Any, *, tools: Any = (), **more: Any) -> Any:
+def agent(model: Any, catalog: Any, *before: Any, tools: Any = (), **more: Any) -> Any:
     narrow: dict[str, Any] = {"agents": 1, "tools": 1, **more}
-    return create_agent(
-        model, tools=list(tools), middleware=[CallsheetTools(catalog, **narrow)], checkpointer=InMemorySaver()
-    )
+    equipped = CallsheetTools(catalog, **narrow)
+    return create_agent(model, tools=list(tools), middleware=[*before, equipped], checkpointer=InMemorySaver())
 
 
 def ask(app: Any, given: Any = RATE, thread: str = "1") -> Any:
@@ -41,11 +42,20 @@ def shown(model: Any) -> list[list[str]]:
     return [one["tools"] for one in model.shown]
 
 
-def test_a_turn_is_equipped_with_what_its_request_needs(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
+async def either(app: Any, given: Any, *, blocking: bool) -> Any:
+    """The state after one turn, made synchronously or not."""
+    config: Any = {"configurable": {"thread_id": "1"}}
+    given = {"messages": [HumanMessage(given)]} if isinstance(given, str) else given
+    return app.invoke(given, config) if blocking else await app.ainvoke(given, config)
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+async def test_a_turn_is_equipped_with_what_its_request_needs(
+    catalog: Any, shop: Any, scripted: Any, say: Any, *, blocking: bool
+) -> None:
     model = scripted(replies=[say["calls"]("bank_exchange_rate", currency="USD"), AIMessage("0.9")])
-    state = ask(agent(model, catalog), RATE)
-    assert shop.called == ["exchange_rate"]
-    assert state["messages"][-1].text == "0.9"
+    state = await either(agent(model, catalog), RATE, blocking=blocking)
+    assert (shop.called, state["messages"][-1].text) == (["exchange_rate"], "0.9")
     assert shown(model) == [FIRST] * 2
 
 
@@ -56,13 +66,6 @@ def test_a_turn_is_equipped_with_a_shortlist_unless_told_otherwise(catalog: Any,
         ask(app)
         assert shown(model)[-1][:2] == FIRST
         assert len(shown(model)[-1]) == 1 + most
-
-
-async def test_an_asynchronous_turn_too(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
-    model = scripted(replies=[say["calls"]("bank_exchange_rate", currency="USD"), AIMessage("0.9")])
-    config: Any = {"configurable": {"thread_id": "1"}}
-    state = await agent(model, catalog).ainvoke({"messages": [HumanMessage(RATE)]}, config)
-    assert (shop.called, state["messages"][-1].text) == (["exchange_rate"], "0.9")
 
 
 def test_a_later_turn_adds_behind_and_takes_nothing_away(catalog: Any, scripted: Any) -> None:
@@ -81,16 +84,14 @@ async def test_a_person_is_asked_about_risky_tools(
     shop.approval = None
     model = scripted(replies=[say["calls"]("bank_exchange_rate", currency="USD"), AIMessage("0.9")])
     app = agent(model, shop.loaded(monkeypatch))
-    config: Any = {"configurable": {"thread_id": "1"}}
-    given: Any = {"messages": [HumanMessage(RATE)]}
-    state = app.invoke(given, config) if blocking else await app.ainvoke(given, config)
+    state = await either(app, RATE, blocking=blocking)
     (question,) = state["__interrupt__"]
     assert question.value["description"].startswith("The agent wants to call bank/exchange_rate")
     assert shop.called == []
     answer: Any = Command(resume={question.id: {"type": "edit", "args": {"currency": "NOK"}}})
-    state = app.invoke(answer, config) if blocking else await app.ainvoke(answer, config)
+    state = await either(app, answer, blocking=blocking)
     answer = Command(resume={found.id: "approve" for found in state["__interrupt__"]})
-    state = app.invoke(answer, config) if blocking else await app.ainvoke(answer, config)
+    state = await either(app, answer, blocking=blocking)
     assert (shop.called, state["messages"][-1].text) == (["exchange_rate"], "0.9")
     assert "1 NOK" in state["messages"][-2].text
 
@@ -263,3 +264,227 @@ def test_a_loop_of_ones_own(catalog: Any, shop: Any, scripted: Any, say: Any) ->
 def test_an_invalid_option_is_refused_at_once(catalog: Any, wrong: dict[str, Any]) -> None:
     with pytest.raises(SettingsError, match=next(iter(wrong))):
         CallsheetTools(catalog, **wrong)
+
+
+def said(text: str, call: AIMessage) -> AIMessage:
+    return call.model_copy(update={"content": text})
+
+
+def to_do(say: Any, *items: str, done: tuple[str, ...] = (), call_id: str = "") -> AIMessage:
+    todos = [{"content": item, "status": "completed" if item in done else "pending"} for item in items]
+    message: AIMessage = say["calls"]("write_todos", todos=todos)
+    message.tool_calls[0]["id"] = call_id or f"{items} {done}"
+    return message
+
+
+def need(say: Any, what: Any, call_id: str = "") -> AIMessage:
+    message: AIMessage = say["calls"]("need_tool", what=what)
+    message.tool_calls[0]["id"] = call_id or str(what)
+    return message
+
+
+def state(*messages: Any, todos: Any = None) -> dict[str, Any]:
+    return {"messages": list(messages), "todos": todos}
+
+
+def test_a_sentence_of_the_agent_brings_the_tool_that_it_speaks_of(
+    catalog: Any, shop: Any, scripted: Any, say: Any
+) -> None:
+    rate = said("Now I need to write a note with the rate.", say["calls"]("bank_exchange_rate", currency="USD"))
+    model = scripted(replies=[rate, say["calls"]("notebook_write_note", text="0.9"), AIMessage("Noted.")])
+    ask(agent(model, catalog))
+    assert shop.called == ["exchange_rate", "write_note"]
+    assert shown(model) == [FIRST, *[[*FIRST, "notebook_write_note"]] * 2]
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["I will look up the exchange rate now.", "Good. That worked.", "", "   \n", "Let me think about what is next."],
+)
+def test_words_that_ask_for_nothing_new_change_nothing(catalog: Any, scripted: Any, say: Any, words: str) -> None:
+    model = scripted(replies=[said(words, say["calls"]("bank_exchange_rate", currency="USD")), AIMessage("0.9")])
+    ask(agent(model, catalog))
+    assert shown(model) == [FIRST] * 2
+
+
+def test_a_loop_over_the_same_words_searches_once(
+    catalog: Any, scripted: Any, say: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from callsheet.orchestrator.apps import agent_requests
+
+    asked: list[str] = []
+    real = agent_requests.selected
+    monkeypatch.setattr(agent_requests, "selected", lambda r, text, **k: asked.append(text) or real(r, text, **k))
+    loop = said("Next, write a note. next write a NOTE!", say["calls"]("bank_exchange_rate", currency="USD"))
+    ask(agent(scripted(replies=[loop, loop, loop, loop, AIMessage("0.9")]), catalog))
+    assert asked == [RATE, "Next, write a note"]
+
+
+def test_content_in_parts_is_read_where_it_is_text(catalog: Any, scripted: Any, say: Any) -> None:
+    picture = {"type": "image", "base64": "aGk=", "mime_type": "image/png"}
+    call = say["calls"]("bank_exchange_rate", currency="USD")
+    parts = call.model_copy(update={"content": [{"type": "text", "text": "Then I must write a note."}, picture]})
+    model = scripted(replies=[parts, AIMessage("Hm.")])
+    ask(agent(model, catalog), state(HumanMessage([picture, {"type": "text", "text": RATE}])))
+    assert shown(model) == [FIRST, [*FIRST, "notebook_write_note"]]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [],
+        [HumanMessage("")],
+        [HumanMessage([{"type": "image", "base64": "aGk=", "mime_type": "image/png"}])],
+        [HumanMessage("a summary", additional_kwargs={"lc_source": "summarization"})],
+        [AIMessage("")],
+        [ToolMessage("write a note", tool_call_id="1")],
+    ],
+)
+def test_nothing_that_was_asked_brings_no_tool(catalog: Any, messages: list[Any]) -> None:
+    nothing: Any = None
+    given: Any = {"messages": messages}
+    assert CallsheetTools(catalog, tools=1).before_model(given, nothing) is None
+
+
+def test_what_was_said_before_the_last_request_is_past() -> None:
+    found = requests_of(state(HumanMessage(RATE), AIMessage("Next, write a note."), HumanMessage(NOTE)))
+    assert [request.text for request in found] == [NOTE]
+
+
+def test_a_document_in_a_message_is_searched_without_its_middle(catalog: Any) -> None:
+    long, nothing = f"{RATE}\n{'lorem ipsum ' * 20_000}", None
+    given: Any = {"messages": [HumanMessage(long)]}
+    found: Any = CallsheetTools(catalog, tools=1).before_model(given, nothing)  # type: ignore[arg-type]
+    assert found["callsheet_tools"] == ["bank/exchange_rate"]
+
+
+def test_the_user_comes_first_then_the_list_then_the_agents_words() -> None:
+    todos = [{"content": NOTE}, {"content": RATE.upper()}, {"content": NOTE}]
+    found = requests_of(state(HumanMessage(RATE), AIMessage(f"{NOTE}. Then, {RATE}."), todos=todos))
+    assert [(request.source, request.text) for request in found] == [
+        ("user", RATE),
+        ("to-do list", NOTE),
+        ("agent", NOTE),
+        ("agent", f"Then, {RATE}."),
+    ]
+
+
+def test_a_new_item_of_the_to_do_list_brings_its_tool(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
+    model = scripted(
+        replies=[
+            to_do(say, "Look up the exchange rate"),
+            to_do(say, "Look up the exchange rate", "Write a note with it", done=("Look up the exchange rate",)),
+            say["calls"]("notebook_write_note", text="0.9"),
+            AIMessage("Noted."),
+        ]
+    )
+    ask(agent(model, catalog, TodoListMiddleware()))
+    own = ["write_todos", *FIRST]
+    assert shown(model) == [own, own, *[[*own, "notebook_write_note"]] * 2]
+    assert shop.called == ["write_note"]
+
+
+def test_what_is_done_is_not_to_be_done() -> None:
+    todos = [{"content": NOTE, "status": "completed"}, {"content": RATE, "status": "in_progress"}]
+    assert [request.text for request in requests_of(state(todos=todos))] == [RATE]
+
+
+@pytest.mark.parametrize(
+    "todos",
+    [
+        "write a note",
+        {"content": NOTE},
+        [None, 7, "write a note", {}, {"content": None}, {"content": ["write a note"]}, {"content": " "}],
+    ],
+)
+def test_a_list_in_another_form_asks_for_nothing(todos: Any) -> None:
+    assert requests_of(state(todos=todos)) == []
+
+
+def test_a_list_that_repeats_itself_is_asked_once(catalog: Any, scripted: Any, say: Any) -> None:
+    twice = [to_do(say, NOTE, NOTE, NOTE.upper(), f" {NOTE}  ", call_id=str(n)) for n in range(3)]
+    assert len(requests_of(state(todos=twice[0].tool_calls[0]["args"]["todos"]))) == 1
+    model = scripted(replies=[*twice, AIMessage("Hm.")])
+    ask(agent(model, catalog, TodoListMiddleware()))
+    own = ["write_todos", *FIRST]
+    assert shown(model) == [own, *[[*own, "notebook_write_note"]] * 3]
+
+
+def test_a_long_list_is_worked_off_in_parts_and_no_more_than_the_most_are_kept(catalog: Any) -> None:
+    equipped, nothing = CallsheetTools(catalog, tools=1, most=2), None
+    given: Any = state(HumanMessage(RATE), todos=[{"content": f"Write note {n}"} for n in range(50)])
+    counts = []
+    while update := equipped.before_model(given, nothing):  # type: ignore[arg-type]
+        given |= update
+        counts.append(len(given["callsheet_requests"]))
+        assert len(given["callsheet_tools"]) <= 2
+    assert counts == [20, 40, 51]
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+async def test_a_tool_that_is_asked_for_is_added_behind(
+    catalog: Any, shop: Any, scripted: Any, say: Any, *, blocking: bool
+) -> None:
+    model = scripted(
+        replies=[need(say, "writes a note"), say["calls"]("notebook_write_note", text="0.9"), AIMessage("Noted.")]
+    )
+    app = agent(model, catalog)
+    state = await either(app, RATE, blocking=blocking)
+    assert "notebook_write_note (agent notebook): Writes a note" in state["messages"][2].text
+    assert shop.called == ["write_note"]
+    before, after, last = shown(model)
+    assert (before, after[:3], last) == (FIRST, [*FIRST, "notebook_write_note"], after)
+    ask(app, "hello")
+    assert shown(model)[-1] == after
+
+
+def test_two_requests_side_by_side_both_count(catalog: Any, scripted: Any, say: Any) -> None:
+    both = need(say, "writes a note", "a")
+    both.tool_calls.append({**need(say, "tells the weather forecast of a city", "b").tool_calls[0]})
+    model = scripted(replies=[both, need(say, "deletes a note", "c"), AIMessage("Hm.")])
+    ask(agent(model, catalog))
+    assert {"notebook_write_note", "skywatch_city_weather"} <= set(shown(model)[-1])
+    assert len(set(shown(model)[-1])) == len(shown(model)[-1])
+
+
+def test_another_request_of_the_user_may_ask_again(catalog: Any, scripted: Any, say: Any) -> None:
+    model = scripted(
+        replies=[need(say, "writes a note"), AIMessage("Hm."), need(say, "bakes a cake"), AIMessage("Hm.")]
+    )
+    app = agent(model, catalog)
+    ask(app)
+    assert ask(app, "hello")["messages"][-2].text == "no other tool in the catalog does that"
+
+
+def test_there_is_no_room_beyond_the_most(catalog: Any, scripted: Any, say: Any) -> None:
+    model = scripted(replies=[need(say, "writes a note"), AIMessage("Hm.")])
+    state = ask(agent(model, catalog, most=1))
+    assert (state["messages"][-2].status, shown(model)[-1]) == ("error", FIRST)
+    assert "at most 1 tools" in state["messages"][-2].text
+
+
+def test_an_own_tool_of_that_name_stays_its_own(catalog: Any, scripted: Any, say: Any) -> None:
+    @tool
+    def need_tool(what: str) -> str:
+        """A tool of one's own."""
+        return f"own {what}"
+
+    model = scripted(replies=[need(say, "note"), AIMessage("Hm.")])
+    assert ask(agent(model, catalog, tools=[need_tool]))["messages"][-2].text == "own note"
+    assert shown(model) == [FIRST] * 2
+
+
+def test_a_request_that_a_small_model_writes_as_text_counts(catalog: Any, scripted: Any) -> None:
+    written = AIMessage('{"name": "need_tool", "arguments": {"what": "writes a note"}}')
+    model = scripted(replies=[written, AIMessage("Hm.")])
+    ask(agent(model, catalog, weak_model=True))
+    assert "notebook_write_note" in shown(model)[-1]
+
+
+def test_what_a_policy_denies_is_brought_by_nothing(catalog: Any, scripted: Any, say: Any) -> None:
+    words = said("Now I need to write a note.", need(say, "writes a note"))
+    model = scripted(replies=[to_do(say, NOTE), words, AIMessage("I could not.")])
+    withheld = load(catalog, policy=Policy(default="allow", deny=("notebook",)))
+    state = ask(agent(model, withheld, TodoListMiddleware(), agents=4))
+    assert not {"notebook_write_note", "notebook_delete_note"} & {name for names in shown(model) for name in names}
+    assert "note" not in state["messages"][-2].text

@@ -38,7 +38,7 @@ def test_gives_an_uncompiled_workflow_that_the_caller_compiles(catalog: Any) -> 
     workflow = create_supervisor(catalog)
     assert isinstance(workflow, StateGraph)
     nodes = set(workflow.compile().get_graph(xray=True).nodes)
-    assert {"plan", "dispatch", "step:retrieve", "step:work:model", "step:work:tools", "answer"} <= nodes
+    assert {"plan", "dispatch", "retriever", "worker:agent:model", "worker:agent:tools", "answer"} <= nodes
 
 
 def test_settings_of_another_type(catalog: Any) -> None:

@@ -13,9 +13,8 @@ from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolM
 from callsheet import AgentGraphRetriever, Settings, ToolRegistry, create_supervisor, load
 from callsheet.agents.models.chat_models import chat_model
 from callsheet.agents.servers.in_process import tool_model
-from callsheet.orchestrator.apps.document_library import Library
-from callsheet.orchestrator.apps.document_reader import READER
-from callsheet.orchestrator.apps.folder_agent import document_tool
+from callsheet.orchestrator.apps.arag_graph import READER
+from callsheet.orchestrator.apps.folder_agent import Library, document_tool
 from callsheet.retrievers.documents.document_reading import overview_of
 
 QUESTION = "How many days of paid leave are there a year?"

@@ -14,8 +14,15 @@ from callsheet import AgentGraphRetriever
 from callsheet.agents import Call, Usage
 from callsheet.agents.calls.token_usage import Price, price_of
 from callsheet.graphs import Loaded, SettingsError, load
-from callsheet.orchestrator.apps.evaluation_arms import Arms, Attempt, recorded
-from callsheet.orchestrator.apps.model_evaluation import ModelEvaluation, evaluate_arms, graded, sampled
+from callsheet.orchestrator.apps.model_evaluation import (
+    Arms,
+    Attempt,
+    ModelEvaluation,
+    evaluate_arms,
+    graded,
+    recorded,
+    sampled,
+)
 from callsheet.retrievers import LabelledQuery
 from choosing_model import ChoosingModel
 from scripted_model import ScriptedModel

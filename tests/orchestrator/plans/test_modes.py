@@ -10,7 +10,6 @@ from langgraph.types import Command
 
 from callsheet import Settings
 from callsheet.graphs import SettingsError
-from counting import Counting
 from deciding_model import DecidingModel
 
 ONE = "read may.txt"
@@ -55,6 +54,13 @@ def test_what_a_mode_costs(office: Any, planning: str, request_text: str, mode: 
     )
     assert sum(spent["calls"] for spent in usage["by_role"].values()) == len(roles)
     assert {step: spent["calls"] for step, spent in usage["by_step"].items()} == dict.fromkeys(state["results"], 2)
+
+
+@pytest.mark.parametrize("weak", [False, True])
+def test_the_single_step_of_a_weak_model_is_the_whole_request(office: Any, *, weak: bool) -> None:
+    model = DecidingModel(plan=lambda _: {"steps": [{"id": "1", "text": ONE}]}, work=work)
+    state = office(model, planning="once", weak_model=weak).ask(FOUR)
+    assert [step["text"] for step in state["plan"]["steps"]] == [FOUR if weak else ONE]
 
 
 def test_the_planner_is_shown_what_the_catalog_offers(office: Any) -> None:
@@ -164,25 +170,3 @@ def test_a_question_of_the_reviser_is_asked_in_the_middle(office: Any, desk: Any
 def test_settings_refuse_an_unknown_mode() -> None:
     with pytest.raises(SettingsError, match="planning"):
         Settings(planning="often")
-
-
-class Broken(Counting):
-    """Fails at every query."""
-
-    def embed_query(self, text: str) -> list[float]:
-        raise RuntimeError("the provider is down")
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return [super(Broken, self).embed_query(text) for text in texts]
-
-
-@pytest.fixture
-def notebook() -> tuple[dict[str, Any], list[str]]:
-    notes: list[str] = []
-
-    def add_note(text: str) -> str:
-        """Adds a note."""
-        notes.append(text)
-        return "noted"
-
-    return {"notebook": [add_note]}, notes

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from callsheet.agents.programs.program_run import definition, functions_of, stubs
+from callsheet.agents.programs import definition, functions_of, stubs
 from callsheet.agents.registry.binding import BoundTool, bound_tool
 from callsheet.graphs import Tool
 

@@ -19,7 +19,7 @@ from callsheet.agents.servers.catalogs.listings import LastListings, Listing
 from callsheet.graphs import Agent, Catalog, Loaded, ServerConfig, Tool, User, load
 from callsheet.graphs.catalog.formats.mcp_format import Difference
 from callsheet.graphs.storage import cache_folder
-from callsheet.graphs.trust.pin_book import PinBook
+from callsheet.graphs.trust.pins import PinBook
 from callsheet.orchestrator.run.process.process_state import CatalogSync, follow_every
 from callsheet.retrievers.index.vector_indexes import VectorStoreIndex
 from servers import Servers, until

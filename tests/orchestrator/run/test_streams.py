@@ -98,7 +98,7 @@ async def test_runs_have_names_that_can_be_read(app: Any) -> None:
     given: Any = {"messages": [HumanMessage(f"{WEATHER} and {RATE}")]}
     events = [event async for event in app.astream_events(given, THREAD, version="v2")]
     names = {event["name"] for event in events if event["event"] == "on_chain_start"}
-    assert {"supervisor", "plan", "dispatch", "step", "retrieve", "select", "work", "answer"} <= names
+    assert {"supervisor", "plan", "dispatch", "retriever", "select", "worker", "agent", "answer"} <= names
     assert {"worker, step a", "worker, step b"} <= names
     selection = next(event for event in events if event["event"] == "on_chain_end" and event["name"] == "select")
     assert selection["metadata"]["step_id"] in "ab"

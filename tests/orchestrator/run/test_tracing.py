@@ -113,7 +113,7 @@ def test_spans_without_contents() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     made = json.loads(done.stdout.splitlines()[-1])
-    assert {"supervisor", "plan", "retrieve", "step", "worker, step 1", "answer"} <= {name for name, _, _ in made}
+    assert {"supervisor", "plan", "retriever", "worker", "worker, step 1", "answer"} <= {name for name, _, _ in made}
     found = {name: attributes for name, attributes, _ in made}
     chosen = {name: found["select"][f"langsmith.metadata.callsheet.{name}"] for name in ("verdict", "agents", "tools")}
     assert chosen == {"verdict": "found", "agents": '["units"]', "tools": '["units/convert_length"]'}

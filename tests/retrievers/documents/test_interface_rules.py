@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from benchmarks.measurements.arag import Call, Interface, Rules, Words, moves
-from callsheet.retrievers.documents import DocumentIndex, DocumentTools, content_words, names
+from benchmarks.sets.names import names
+from callsheet.retrievers.documents import DocumentIndex, DocumentTools, content_words
 
 Made = Callable[..., DocumentIndex]
 QUESTION = "In which city does the person work who signs requests for leave?"

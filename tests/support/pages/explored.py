@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
 
@@ -19,7 +18,6 @@ from callsheet.agents import Prices, ToolRegistry
 from callsheet.graphs import Agent, Catalog, Loaded, Policy, Tool
 from callsheet.orchestrator.run.process.process_state import Served
 from callsheet.orchestrator.server import Site, create_explorer
-from callsheet.orchestrator.server.explorer.evaluations import Report
 from callsheet.orchestrator.server.runs.run_history import Runs
 from callsheet.retrievers import AgentGraphRetriever, SelectSettings
 
@@ -66,7 +64,6 @@ def explorer(
     source: Catalog | Loaded,
     policy: Policy | None = None,
     *,
-    reports: Sequence[Report] = (),
     runs: Runs | None = None,
     authenticated: bool = False,
     prices: Prices | None = None,
@@ -74,7 +71,7 @@ def explorer(
     """The explorer over it."""
     found = served(source, policy)
     site = Site(lambda: found, prices)
-    return create_explorer(site, reports=lambda: reports, runs=runs, authenticated=authenticated, hosts=("testserver",))
+    return create_explorer(site, runs=runs, authenticated=authenticated, hosts=("testserver",))
 
 
 class Authenticated:

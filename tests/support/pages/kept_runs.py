@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from langgraph.types import Interrupt
 from starlette.requests import Request
 
 from callsheet.agents import Price, Prices, Question
-from callsheet.agents.calls.questions import user_question
-from callsheet.orchestrator.server.runs.run_history import Pending, RunSnapshot, Thread
+from callsheet.agents.calls.plan import user_question
+from callsheet.orchestrator.server.runs.run_history import RunSnapshot, Thread
 
 CALL = {"agent": "units", "tool": "units/convert_length", "args": {"value": 3}, "output": "4.8 km", "error": ""}
 RESULT = {
@@ -31,7 +32,7 @@ ASKED = user_question(Question(question="Which file?", choices=["a.txt", "b.txt"
 
 def moment(run: str, at: str, waiting: int = 0, **values: Any) -> RunSnapshot:
     state = {"run": run, "request": f"request {run}", "plan": {"steps": STEPS, "note": "by rules"}, **values}
-    questions = [Pending(str(i), ASKED) for i in range(waiting)]
+    questions = [Interrupt(ASKED, id=str(i)) for i in range(waiting)]
     return RunSnapshot(state, f"2026-01-01T10:00:{at}+00:00", questions)
 
 
@@ -66,7 +67,7 @@ class Kept:
     moments: Sequence[RunSnapshot]
 
     async def recent(self, request: Request) -> Sequence[Thread]:
-        return [Thread("t", "request b", "idle", "2026-01-01T10:00:09+00:00")]
+        return [Thread(id="t", request="request b", status="idle", at="2026-01-01T10:00:09+00:00")]
 
     async def history(self, request: Request, thread: str) -> Sequence[RunSnapshot]:
         return self.moments if thread == "t" else []

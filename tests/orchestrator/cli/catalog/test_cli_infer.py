@@ -10,7 +10,6 @@ import pytest
 
 from callsheet.graphs import load
 from callsheet.graphs.dependencies import ObservationLog, Proposal, decide, read_dependencies
-from scripted_model import ScriptedModel, calls
 
 RECORDS = {"items": {"type": "array", "items": {"type": "object", "properties": {"id": {"type": "string"}}}}}
 CRM: dict[str, Any] = {
@@ -153,22 +152,6 @@ def test_what_was_seen_while_running_is_proposed_too(infer: Any) -> None:
     found = {edge["target"]: edge for edge in json.loads(infer("--json")[1])["edges"]}
     assert (found["crm/ping"]["count"], found["crm/ping"]["confidence"]) == (2, 0.667)
     assert len(found) == 2
-    assert len(json.loads(infer("--json", "--no-observed")[1])["edges"]) == 1
-
-
-def test_a_model_may_judge(infer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    reply = calls("Verdicts", verdicts=[{"edge": 1, "right": False, "why": "no"}])
-    monkeypatch.setattr("callsheet.agents.chat_model", lambda name: ScriptedModel(replies=[reply]))
-    (edge,) = json.loads(infer("--json", "--model", "openai:x")[1])["edges"]
-    assert edge["confidence"] < 0.5
-    assert edge["evidence"].endswith("a model disagrees: no")
-
-    failing = ScriptedModel(replies=[RuntimeError("no credit")])
-    monkeypatch.setattr("callsheet.agents.chat_model", lambda name: failing)
-    status, out, err = infer("--json", "--model", "openai:x")
-    assert (status, len(json.loads(out)["edges"])) == (0, 1)
-    assert "0 of 1 proposal judged" in err
-    assert "no credit" in err
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,14 @@
-"""The catalog as an MCP server, as an MCP client uses it."""
+"""The catalog as an MCP server, as an MCP client uses it, also over standard input and output."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langchain_core.tools import BaseTool, ToolException, tool
@@ -21,7 +21,6 @@ from commands import run
 from forked import Forked
 
 CATALOG = Path(__file__).parents[4] / "examples" / "eval" / "catalog"
-INSPECTOR = "@modelcontextprotocol/inspector@0.17.2"
 GATEWAY = ["find_tools", "read_tools", "call_tool"]
 
 
@@ -117,23 +116,6 @@ def test_what_it_would_serve_is_printed(capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.server
-@pytest.mark.slow
-@pytest.mark.exhaustive
-@pytest.mark.skipif(shutil.which("npx") is None, reason="the reference inspector needs npx, which comes with Node.js")
-def test_the_reference_inspector_finds_tools(tmp_path: Path) -> None:
-    gateway = [sys.executable, "-m", "callsheet", "mcp", "--catalog", str(CATALOG), "--index", str(tmp_path / "index")]
-    asked = ["--method", "tools/call", "--tool-name", "find_tools", "--tool-arg", "query=will it rain tomorrow?"]
-    done = subprocess.run(
-        ["npx", "--yes", INSPECTOR, "--cli", *gateway, *asked], capture_output=True, text=True, timeout=200, check=False
-    )
-    if "npm error" in done.stderr:
-        pytest.skip(f"npm cannot install the reference inspector: {done.stderr.splitlines()[-1]}")
-    assert done.returncode == 0, done.stderr
-    (content,) = json.loads(done.stdout)["content"]
-    assert content["text"].startswith("weather/")
-
-
-@pytest.mark.server
 def test_ctrl_c_ends_it(tmp_path: Path) -> None:
     words = ["-m", "callsheet", "mcp", "--catalog", str(CATALOG), "--index", str(tmp_path / "index")]
     pipe = subprocess.PIPE
@@ -154,7 +136,6 @@ def test_ctrl_c_ends_it(tmp_path: Path) -> None:
         (["--http", "--issuer", "https://id.example", "--url", "bar"], "--url must be an address"),
         (["--http", "--host", "0.0.0.0"], "everybody who reaches this machine could call the tools"),
         (["--http", "--host", "nowhere.invalid"], "everybody who reaches this machine could call the tools"),
-        (["--direct", "-1"], "is not in the range"),
     ],
 )
 def test_wrong_options_are_refused(
@@ -164,3 +145,54 @@ def test_wrong_options_are_refused(
     status, _, err = run(capsys, "mcp", "--catalog", CATALOG, *options)
     assert status == 2
     assert told in " ".join(err.split())
+
+
+SERVED = """
+import asyncio
+from langchain_core.tools import tool
+from callsheet.orchestrator.cli.documents import tool_server
+from callsheet.orchestrator.cli.mcp import serve_stdio
+
+@tool
+def double(text: str) -> str:
+    "Twice the text."
+    print("stray", flush=True)
+    return text * 2
+
+asyncio.run(serve_stdio(tool_server("doubles", [double])))
+"""
+HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+LONG = "ä" * 200_000  # more than a pipe holds, in both directions
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("errors", [subprocess.PIPE, subprocess.STDOUT], ids=["own", "shared"])
+def test_long_messages_and_stray_prints(errors: int) -> None:
+    """If standard error is the same pipe as the output, the pipe must not become non-blocking."""
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": errors}
+    with subprocess.Popen([sys.executable, "-c", SERVED], **pipes) as served:
+        assert served.stdin
+        assert served.stdout
+
+        def asked(number: int, method: str, params: dict[str, Any]) -> dict[str, Any]:
+            assert served.stdin
+            assert served.stdout
+            message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+            served.stdin.write(json.dumps(message, ensure_ascii=False).encode() + b"\n")
+            served.stdin.flush()
+            line = next(line for line in served.stdout if line.startswith(b"{"))
+            found: dict[str, Any] = json.loads(line)
+            return found
+
+        assert asked(1, "initialize", HELLO)["result"]["serverInfo"]["name"] == "doubles"
+        for number, text in enumerate(("a", LONG, "b"), 2):
+            answer = asked(number, "tools/call", {"name": "double", "arguments": {"text": text}})
+            assert answer["id"] == number
+            assert answer["result"]["content"][0]["text"] == text * 2
+        served.stdin.close()
+        rest = served.stdout.read()
+        assert served.wait(20) == 0
+        assert not rest.startswith(b"{")
+        if served.stderr:
+            assert served.stderr.read().split() == [b"stray"] * 3
+            assert rest == b""

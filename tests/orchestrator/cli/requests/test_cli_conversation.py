@@ -16,7 +16,7 @@ from langgraph.types import Interrupt
 
 from callsheet.agents.models.chat_models import chat_model
 from callsheet.orchestrator.cli import ask as ask_command
-from callsheet.orchestrator.cli.thread_run import RunResult
+from callsheet.orchestrator.cli.ask import RunResult
 from callsheet.orchestrator.run.threads import Threads
 from commands import run
 from deciding_model import DecidingModel
@@ -172,6 +172,6 @@ def test_all_rounds_of_a_request_share_one_loop(monkeypatch: pytest.MonkeyPatch,
 
     monkeypatch.setattr(ask_command, "run", run)
     monkeypatch.setattr(ask_command, "leave_inputs", lambda waiting: {found.id: "" for found in waiting})
-    ask_command._run(None, Threads(tmp_path), "1", {}, None, "never")
+    ask_command._answered(None, Threads(tmp_path), "1", {}, None, "never")
     assert len(loops) == 2
     assert loops[0] is loops[1]

@@ -13,8 +13,7 @@ import pytest
 
 from callsheet.agents import chat_model
 from callsheet.graphs import SettingsError, counted
-from callsheet.orchestrator.cli.output import run_output
-from callsheet.orchestrator.cli.output.console import SafeConsole
+from callsheet.orchestrator.cli.output import SafeConsole, run_output
 
 command_line = import_module("callsheet.orchestrator.cli.main")  # the package has a function of that name
 HIDDEN = "\x1b[2J"

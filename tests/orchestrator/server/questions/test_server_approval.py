@@ -63,4 +63,4 @@ async def test_studio_shows_the_setting_beside_the_step(server: DevServer) -> No
     schemas: Any = await client.assistants.get_schemas(assistant["assistant_id"])
     shown = schemas["context_schema"]["properties"]["approval"]
     assert (shown["enum"], shown["default"]) == (["always", "risky", "never"], "risky")
-    assert shown["langgraph_nodes"] == ["step"]
+    assert shown["langgraph_nodes"] == ["worker"]

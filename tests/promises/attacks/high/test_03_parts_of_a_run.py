@@ -19,7 +19,7 @@ from forked import Forked
 from notebook import Notebook
 
 PROGRAM = '''
-import asyncio, sys, time
+import asyncio, sys
 from pathlib import Path
 
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -30,21 +30,21 @@ from callsheet.orchestrator.step import StepNodes
 
 FOLDER = Path(sys.argv[1])
 STEPS = [Step(id=text, text=f"Add a note with the text '{text}'") for text in ("one", "two")]
-retrieve = StepNodes.retrieve
+work = StepNodes.work
 
 
 async def planned(*_, **__):
     return Plan(steps=STEPS)
 
 
-def held_up(self, state):
+async def held_up(self, state, worker):
     if state["step"]["id"] == "two":
         while not (FOLDER / "notes").exists():
-            time.sleep(0.02)
+            await asyncio.sleep(0.02)
         (FOLDER / "between").touch()
         while not (FOLDER / "go").exists():
-            time.sleep(0.02)
-    return retrieve(self, state)
+            await asyncio.sleep(0.02)
+    return await work(self, state, worker)
 
 
 def add_note(text: str) -> str:
@@ -55,7 +55,7 @@ def add_note(text: str) -> str:
 
 
 async def main() -> None:
-    NoModel.plan, StepNodes.retrieve = planned, held_up
+    NoModel.plan, StepNodes.work = planned, held_up
     async with AsyncSqliteSaver.from_conn_string(str(FOLDER / "runs.sqlite")) as saver:
         app = create_supervisor({"notebook": [add_note]}).compile(checkpointer=saver)
         thread = {"configurable": {"thread_id": "1"}}

@@ -30,7 +30,7 @@ VALUES: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("node", ["plan", "dispatch", "step", "answer", "__start__", "nothing", None])
+@pytest.mark.parametrize("node", ["plan", "dispatch", "retriever", "worker", "answer", "__start__", "nothing", None])
 @pytest.mark.parametrize("begun", [False, True], ids=["an empty thread", "a thread that waits"])
 async def test_any_node_may_be_named(notebook: Notebook, node: str | None, *, begun: bool) -> None:
     workflow = create_supervisor(notebook.agents)
@@ -49,7 +49,7 @@ def test_as_it_was_made(notebook: Notebook, *, begun: bool) -> None:
     if begun:
         app.invoke(ORDER, THREAD)
         app.update_state(THREAD, {"run": "x"}, as_node="dispatch")
-        assert app.get_state(THREAD).next == ("step",)
+        assert app.get_state(THREAD).next == ("retriever",)
     else:
         with pytest.raises(InvalidUpdateError, match="no plan with steps"):
             app.update_state(THREAD, {"run": "x"}, as_node="dispatch")

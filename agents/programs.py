@@ -1,4 +1,4 @@
-"""A program of a worker as a small app: advance to the next call, make it, and so on.
+"""A worker's program in Monty, Pydantic's sandbox, as a small app: advance to the next call, make it, and so on.
 
 Each call is a node of its own, and takes the way that every call of a worker takes. The program is stored before each
 call, with its variables, and each answer before the program goes on. So a question to a person pauses the program at
@@ -7,14 +7,17 @@ the call, and no call is repeated when a run is resumed: nothing before it is ru
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import json
 import keyword
 import re
 import textwrap
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, NotRequired
+from functools import partial
+from typing import TYPE_CHECKING, Any, NotRequired
 
 from langchain_core.messages import ToolCall, ToolMessage
 from langgraph.config import get_config
@@ -24,10 +27,144 @@ from langgraph.types import Command
 from typing_extensions import TypedDict
 
 from callsheet.agents.calls.run_claim import checkpointer
-from callsheet.agents.programs.sandbox import Ended, Sandbox
+from callsheet.agents.calls.tool_result import answer_to, artifact_of
 from callsheet.agents.registry.binding import RUN_PROGRAM, BoundTool
 from callsheet.agents.safety.secrets import RunSecrets, has_secrets
-from callsheet.graphs.text.sanitizing import counted
+from callsheet.graphs.catalog.errors import SettingsError
+from callsheet.graphs.text.sanitizing import clean, counted
+
+if TYPE_CHECKING:
+    from pydantic_monty import AsyncMonty, AsyncMontySession, AsyncSnapshot, CollectString, ResourceLimits
+
+
+_FILE = "program.py"
+_MOST_PRINTED, _MOST_ERROR = 100_000, 2_000
+_MOST_STORED = 4 * 1024 * 1024
+"""Bytes of a stored program: it is stored at each of its calls."""
+_CRASH = 20.0
+"""Seconds after which a sandbox that does not answer is killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """A program at a call of a function: stored, and what it has printed since it was started or continued."""
+
+    function: str
+    args: Mapping[str, Any]
+    snapshot: bytes
+    printed: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A program that has ended; ``error`` says why it ended early, with the line."""
+
+    value: Any
+    error: str
+    printed: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """Runs programs that call these functions, each in a process of its own.
+
+    No program reads a file, the environment or the network. It may compute for five seconds, use 64 MiB and
+    nest 200 function calls. It is checked against the ``stubs`` before it starts.
+    """
+
+    functions: Collection[str]
+    stubs: str
+
+    async def start(self, code: str, inputs: Mapping[str, Any]) -> Paused | Ended:
+        """Starts a program with these variables; what cannot be encoded in their texts is replaced."""
+        given = clean(dict(inputs))
+        return await self._run(lambda session, out: session.feed_start(code, inputs=given, print_callback=out))
+
+    async def proceed(self, snapshot: bytes, answer: Mapping[str, Any], *, printed: int = 0) -> Paused | Ended:
+        """Continues a stored program: its call returns ``{"return_value": ...}`` or raises ``{"exc_type", "message"}``.
+
+        It has ``printed`` so many characters before.
+        """
+
+        async def begin(session: AsyncMontySession, out: CollectString) -> AsyncSnapshot:
+            at: Any = await session.load_snapshot(snapshot, print_callback=out)
+            resumed: AsyncSnapshot = await at.resume(clean(dict(answer)))
+            return resumed
+
+        return await self._run(begin, printed)
+
+    async def _run(self, begin: Any, printed: int = 0) -> Paused | Ended:
+        pool = await asyncio.to_thread(_pool)  # an import reads files, and so does the search for the binary
+        from pydantic_monty import CollectString, MontyError
+
+        out = CollectString(_MOST_PRINTED - printed)
+        async with pool, self._session(pool) as session:
+            try:
+                return await self._until_call(await begin(session, out), out)
+            except MontyError as error:
+                display = getattr(error, "display", None)
+                shown = display() if display else f"{type(error).__name__}: {error}"
+                return Ended(None, _shortened(shown.strip()), out.output)
+
+    def _session(self, pool: Any) -> Any:
+        memory = 64 * 1024 * 1024
+        limits: ResourceLimits = {"max_feed_duration_secs": 5.0, "max_memory": memory, "max_recursion_depth": 200}
+        checked = {"type_check": True, "type_check_stubs": self.stubs, "type_check_format": "concise"}
+        return pool.checkout(script_name=_FILE, limits=limits, os_policy={"sleep": "zero"}, **checked)
+
+    async def _until_call(self, at: AsyncSnapshot, out: CollectString) -> Paused | Ended:
+        from pydantic_monty import AsyncFunctionSnapshot, AsyncNameLookupSnapshot, MontyComplete
+
+        while not isinstance(at, MontyComplete):
+            if isinstance(at, AsyncNameLookupSnapshot):
+                at = await at.resume()
+            elif not isinstance(at, AsyncFunctionSnapshot):
+                at = await at.resume_auto()
+            elif at.is_os_function:
+                at = await at.resume_not_handled()
+            elif at.function_name not in self.functions:
+                told = f"is not among the functions; there are: {', '.join(self.functions) or 'none'}"
+                at = await at.resume({"exc_type": "NameError", "message": f"{at.function_name} {told}"})
+            elif at.args or isinstance(args := _as_json(at.kwargs), str):
+                told = "name every argument" if at.args else f"an argument is no JSON value: {args}"
+                at = await at.resume({"exc_type": "TypeError", "message": f"{at.function_name}: {told}"})
+            elif len(snapshot := at.dump()) > _MOST_STORED:
+                told = f"{at.function_name} was not called: the variables take {len(snapshot):,} bytes, and at a call"
+                return Ended(None, f"MemoryError: {told} a program may hold {_MOST_STORED:,}", out.output)
+            else:
+                return Paused(str(at.function_name), args, snapshot, out.output)
+        return Ended(at.output, "", out.output)
+
+
+def _pool() -> AsyncMonty:
+    check_installed()
+    from pydantic_monty import AsyncMonty
+
+    return AsyncMonty(max_processes=1, request_timeout=_CRASH)
+
+
+def _shortened(error: str) -> str:
+    """An error without its middle: the line stands at the beginning, and the kind often at the end."""
+    half = _MOST_ERROR // 2
+    return error if len(error) <= _MOST_ERROR else f"{error[:half]}\n...\n{error[-half:]}"
+
+
+def _as_json(args: Mapping[str, Any]) -> dict[str, Any] | str:
+    """The arguments as JSON values, or why they are none."""
+    try:
+        given: dict[str, Any] = json.loads(json.dumps(args, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        return str(error)
+    return given
+
+
+def check_installed() -> None:
+    """Raises a SettingsError if the extra ``code`` is not installed."""
+    try:
+        import pydantic_monty  # noqa: F401 only whether it is there
+    except ImportError as error:
+        raise SettingsError("code mode needs an extra: pip install 'callsheet[code]'") from error
+
 
 RESULTS = "results"
 """The variable with the values of earlier steps, by their ids."""
@@ -136,8 +273,8 @@ class Program:
 
     Attributes:
         call: The call of ``run_program``.
-        functions: Its tools by the names of their functions.
-        tools: The same by the names that a model sees.
+        functions: Its tools by the names of their functions; ``tools`` has the same by the names that a model sees.
+        send: Makes a call, of which there may be ``most``.
         results: Values of earlier steps by id.
         secrets: Removed from what the program shows.
     """
@@ -168,18 +305,11 @@ class Program:
         parts = (part.rstrip("\n") for part in (state.get("printed", ""), text))
         text = "\n".join(_cut(self.secrets.text(part) if self.secrets else part) for part in parts if part)
         artifact = {"effect": "reported", **about, "calls": state.get("calls", []), "answers": state.get("answers", [])}
-        status: Any = "error" if error else "success"
-        return ToolMessage(text, tool_call_id=self.call["id"] or "", name=RUN_PROGRAM, status=status, artifact=artifact)
+        return answer_to(self.call, text, artifact, error=error)
 
 
 class ProgramState(TypedDict):
-    """State of a program.
-
-    Attributes:
-        snapshot: The program at its last call.
-        calls: Its calls, with the names that the model sees.
-        said: The answer to the call of ``run_program``.
-    """
+    """State of a program: stored at its last call; its calls have the names that the model sees."""
 
     snapshot: bytes
     printed: str
@@ -220,13 +350,10 @@ async def _advance(state: ProgramState) -> _Update:
     printed = {"printed": state["printed"] + at.printed}
     told = {**state, **printed}
     if isinstance(at, Ended):
-        made = (
-            f"\nBefore that, the program made {counted(len(answers), 'call')}: do not repeat what took effect."
-            if answers
-            else ""
-        )
-        value = "" if at.value is None else at.value if isinstance(at.value, str) else _written(at.value)
-        text = f"{at.error}{made}" if at.error else value
+        text = _written(at.value)
+        if at.error:
+            made = f"the program made {counted(len(answers), 'call')}: do not repeat what took effect."
+            text = f"{at.error}\nBefore that, {made}" if answers else at.error
         return {**printed, "said": program.said(text, told, error=bool(at.error))}
     if len(answers) == program.most:
         text = f"the program was stopped before it made more than {counted(program.most, 'call')}"
@@ -243,7 +370,7 @@ async def _call(state: ProgramState) -> _Update:
     if not isinstance(answer, ToolMessage):
         raise TypeError(f"{state['calls'][-1]['name']} answered with {type(answer).__name__}, not with a message")
     made = {"answers": [*state["answers"], answer]}
-    artifact = answer.artifact if isinstance(answer.artifact, dict) else {}
+    artifact = artifact_of(answer)
     unknown = artifact.get("effect") == "unknown" and not program.repeatable(state["calls"][-1])
     if answer.status != "error" or not (unknown or artifact.get("kind") == "rejected"):
         return made
@@ -259,8 +386,7 @@ def _value(answer: ToolMessage) -> dict[str, Any]:
     """What a call returns to the program, or raises in it."""
     if answer.status == "error":
         return {"exc_type": "RuntimeError", "message": answer.text}
-    artifact = answer.artifact if isinstance(answer.artifact, dict) else {}
-    if (structured := artifact.get("structured")) is not None:
+    if (structured := artifact_of(answer).get("structured")) is not None:
         return {"return_value": structured}
     try:
         return {"return_value": json.loads(answer.text)}
@@ -269,14 +395,13 @@ def _value(answer: ToolMessage) -> dict[str, Any]:
 
 
 def _written(value: Any) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):
-        pass
-    try:
-        return repr(value)
-    except (ValueError, RecursionError) as error:
-        return f"[the value of the last line cannot be shown: {error}]"
+    """The value of a last line as text."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    for form in (partial(json.dumps, ensure_ascii=False), repr):
+        with suppress(TypeError, ValueError, RecursionError):
+            return form(value)
+    return "[the value of the last line cannot be shown]"
 
 
 def _program_app() -> Any:

@@ -15,7 +15,7 @@ import pytest
 
 from callsheet.graphs import Agreements, SettingsError, TrustError
 from callsheet.graphs.dependencies import ObservationLog
-from callsheet.graphs.storage import LocalFile, StoredFile, StoreError, file_named, replace_bytes, state_file
+from callsheet.graphs.storage import StoredFile, StoreError, file_named, replace_bytes, state_file
 from callsheet.orchestrator.run.process import postgres_store
 from callsheet.orchestrator.run.process.postgres_store import PostgresFiles
 
@@ -23,8 +23,13 @@ from callsheet.orchestrator.run.process.postgres_store import PostgresFiles
 @pytest.fixture(params=["disk", "database"])
 def file(request: pytest.FixtureRequest, tmp_path: Path) -> StoredFile:
     if request.param == "disk":
-        return LocalFile(tmp_path / "folder" / "a.json")
-    return PostgresFiles(request.getfixturevalue("store")).file("folder/a.json")
+        return file_named(tmp_path / "folder" / "a.json")
+    return shared(request.getfixturevalue("store"), "folder/a.json")
+
+
+def shared(address: str, name: str) -> StoredFile:
+    """A file of the shared store, over a connection of its own, as another process would have it."""
+    return StoredFile(name, PostgresFiles(address))
 
 
 def terminate(postgres: str, process: int) -> None:
@@ -66,7 +71,7 @@ def test_one_at_a_time_reads_and_replaces_it(file: StoredFile) -> None:
 def test_processes_exclude_each_other(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two objects have two connections, as two processes have."""
     monkeypatch.setattr(postgres_store, "_LOCK_SECONDS", 0.1)
-    mine, theirs = (PostgresFiles(store).file("a") for _ in range(2))
+    mine, theirs = (shared(store, "a") for _ in range(2))
     with (
         mine.locked(),
         pytest.raises(TrustError, match="another process has held a in "),
@@ -78,11 +83,11 @@ def test_processes_exclude_each_other(store: str, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_block_that_fails_leaves_no_lock(store: str) -> None:
-    file = PostgresFiles(store).file("a")
+    file = shared(store, "a")
     with suppress(ZeroDivisionError), file.locked(), file.sibling("b").locked():
         raise ZeroDivisionError
     for name in "ab":
-        with PostgresFiles(store).file(name).locked():
+        with shared(store, name).locked():
             pass
 
 
@@ -101,42 +106,48 @@ def test_what_changes_a_catalog_changes_its_version(store: str) -> None:
     mine, theirs = PostgresFiles(store), PostgresFiles(store)
     versions = [mine.catalog_version()]
     for name in ("pins/a.json", "pins/a.json", "listings/b.json", "observed.json"):
-        theirs.file(name).replace(b"1")
+        theirs.write(name, b"1")
         versions.append(mine.catalog_version())
-    theirs.file("pins/a.json").remove()
+    theirs.write("pins/a.json", None)
     versions.append(mine.catalog_version())
-    PostgresFiles(store.replace("schema=", "schema=other_")).file("pins/a.json").replace(b"4")
+    PostgresFiles(store.replace("schema=", "schema=other_")).write("pins/a.json", b"4")
     versions.append(mine.catalog_version())
     changed = [after != before for before, after in itertools.pairwise(versions)]
     assert changed == [True, False, True, False, True, False]
 
 
 def test_a_lost_connection_is_opened_again(store: str, postgres: str) -> None:
-    file = (files := PostgresFiles(store)).file("a")
-    file.replace(b"1")
-    ((_, connection),) = files._idle
-    terminate(postgres, connection.info.backend_pid)
-    files._idle = [(0.0, connection)]  # as after a pause
-    assert file.read() == b"1"
+    files = PostgresFiles(store)
+    files.write("a", b"1")
+    terminate(postgres, process_of(files))
+    files._used = 0.0  # as after a pause
+    assert files.read("a") == b"1"
+
+
+def process_of(files: PostgresFiles) -> int:
+    with files._connection() as connection:
+        return connection.info.backend_pid
 
 
 def test_who_has_lost_its_lock_writes_nothing_and_hears_of_it(store: str, postgres: str) -> None:
-    file = (files := PostgresFiles(store)).file("a")
-    file.replace(b"1")
-    ((_, connection),) = files._idle
+    files = PostgresFiles(store)
+    files.write("a", b"1")
 
     def change() -> None:
-        with file.locked():
-            terminate(postgres, connection.info.backend_pid)
-            file.replace(b"2")
+        with files.locked("a"):
+            terminate(postgres, process_of(files))
+            files._used = 0.0  # a new connection would not have the lock
+            with suppress(StoreError):
+                files.write("a", b"2")
+            files.write("a", b"3")
 
     with pytest.raises(TrustError, match="store:a cannot be written"):
         change()
-    assert file.read() == b"1"
+    assert files.read("a") == b"1"
 
 
 def test_a_database_that_does_not_answer_is_an_error_without_its_password() -> None:
-    file = PostgresFiles("postgresql://ann:geheim@127.0.0.1:1/books").file("a")
+    file = shared("postgresql://ann:geheim@127.0.0.1:1/books", "a")
     for _ in range(2):
         with pytest.raises(StoreError, match=r"the store at 127\.0\.0\.1/books, schema callsheet cannot be used") as e:
             file.read()
@@ -183,7 +194,7 @@ def test_an_empty_schema_of_its_own_is_enough_for_a_user(store: str, postgres: s
         connection.execute(f"CREATE ROLE {role} LOGIN".encode())
         connection.execute(f"ALTER SCHEMA {role} OWNER TO {role}".encode())
     try:
-        file = PostgresFiles(store.replace("//postgres:@", f"//{role}@")).file("a")
+        file = shared(store.replace("//postgres:@", f"//{role}@"), "a")
         file.replace(b"1")
         assert file.read() == b"1"
     finally:
@@ -193,18 +204,17 @@ def test_an_empty_schema_of_its_own_is_enough_for_a_user(store: str, postgres: s
 
 
 def test_a_thread_that_waits_for_a_lock_keeps_no_other_waiting(store: str) -> None:
-    files, elsewhere = PostgresFiles(store), PostgresFiles(store).file("pins/a.json")
-    other = files.file("pins/b.json")
-    other.replace(b"1")
+    files, elsewhere = PostgresFiles(store), shared(store, "pins/a.json")
+    files.write("pins/b.json", b"1")
     with ThreadPoolExecutor(1) as pool, elsewhere.locked():
-        waiting = pool.submit(lambda: files.file("pins/a.json").locked().__enter__())
+        waiting = pool.submit(lambda: files.locked("pins/a.json").__enter__())
         time.sleep(0.2)
-        assert other.read() == b"1"
+        assert files.read("pins/b.json") == b"1"
         assert not waiting.done()
 
 
 def test_a_forked_process_has_a_connection_of_its_own(store: str) -> None:
-    file = PostgresFiles(store).file("a")
+    file = shared(store, "a")
     file.replace(b"1")
     if not (child := os.fork()):
         with suppress(BaseException):
@@ -215,17 +225,20 @@ def test_a_forked_process_has_a_connection_of_its_own(store: str) -> None:
 
 
 def test_what_was_known_holds_while_the_database_does_not_answer(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = PostgresFiles(store).file("a")
-    file.replace(b"1")
-    known = file.version()
+    monkeypatch.setattr(postgres_store, "_RECENT", 0.0)
+    files = PostgresFiles(store)
+    files.write("a", b"1")
+    known = files.version("a")
     assert known is not None
+    asked: list[str] = []
 
-    def lost() -> None:
+    def lost(_: object, name: str) -> None:
+        asked.append(name)
         raise StoreError(5, "lost")
 
-    monkeypatch.setattr(file, "_item", lost)
-    monkeypatch.setattr(postgres_store, "_RECENT", 0.0)
-    assert [file.version() for _ in range(5)] == [known] * 5
+    monkeypatch.setattr(files, "_get", lost)
+    assert [files.version("a") for _ in range(5)] == [known] * 5
+    assert asked == ["a"]  # and the others do not wait for it
 
 
 @pytest.mark.parametrize("name", ["../a.json", "/a.json", "a/b/c.json", ".a", "", "x" * 400, "a\nb"])
@@ -242,7 +255,7 @@ def test_a_name_in_the_store_without_a_store(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_many_processes_create_the_schema_at_once(store: str) -> None:
     with ThreadPoolExecutor(6) as pool:
-        files = [PostgresFiles(store).file(f"{n}") for n in range(6)]
+        files = [shared(store, f"{n}") for n in range(6)]
         list(pool.map(lambda file: file.replace(b"x"), files))
     assert [file.read() for file in files] == [b"x"] * 6
 

@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from callsheet.orchestrator.run.settings import unknown_setting
-from callsheet.orchestrator.server.server_client import allowed
+from callsheet.orchestrator.server.runs.server_runs import allowed
 
 if TYPE_CHECKING:
     from langgraph_sdk.client import LangGraphClient
