@@ -94,10 +94,6 @@ def to_graphml(catalog: Catalog, taxonomy: Sequence[Capability] | None = None) -
 
     Characters that XML does not allow, such as NUL, become U+FFFD in texts; keys of nodes are percent-encoded and stay
     unique.
-
-    Args:
-        catalog: The catalog.
-        taxonomy: The taxonomy of the capabilities; None: the default taxonomy.
     """
     graph = _exported(catalog, taxonomy)
     for properties in (*(data for _, data in graph.nodes(data=True)), *(data for *_, data in graph.edges(data=True))):
@@ -115,10 +111,6 @@ def to_cypher(catalog: Catalog, taxonomy: Sequence[Capability] | None = None) ->
 
     Nodes are labelled ``Agent``, ``Tool``, ``Skill``, ``Parameter``, ``Output`` and ``Capability`` and have a unique
     ``key``; relationships are ``OWNED_BY``, ``HAS_REQUIRED_INPUT``, ``TOOL_DIRECTLY_DEPENDS_ON`` and so on.
-
-    Args:
-        catalog: The catalog.
-        taxonomy: The taxonomy of the capabilities; None: the default taxonomy.
     """
     return written_out("".join(f"{statement};\n" for statement in _statements(catalog, taxonomy)), longest=8)
 
@@ -155,7 +147,7 @@ def _literal(value: Property) -> str:
             return repr(value)
 
 
-MOST_TOOLS = 60
+MOST_TOOLS, _STEPS = 60, 2
 _LONGEST_LABEL = 60
 _MARKUP = re.compile(r"[!-+.;-@\[-^`{-~]|^-")
 _ARROWS: Mapping[DependencyKind, str] = {
@@ -173,23 +165,18 @@ _STYLES = (
 )
 
 
-def to_mermaid(catalog: Catalog, *, around: str | None = None, depth: int = 2) -> str:
+def to_mermaid(catalog: Catalog, *, around: str | None = None) -> str:
     """Tools and their dependencies as a Mermaid flowchart; agents are frames, kinds of dependencies are line styles.
 
-    A chart around a tool shows the tools that it needs and the tools that need it, directly or through others. If
-    there are more than 60, the chart shows the nearest and says how many are left out.
-
-    Args:
-        catalog: The catalog to draw.
-        around: Id of the tool or agent in the middle; None draws the whole catalog.
-        depth: Maximum distance in dependencies; from an agent to its own tools counts as one.
+    A chart ``around`` a tool, or the tools of an agent, shows the tools that these need and the tools that need them,
+    directly or through one other. If there are more than 60, it shows the nearest and says how many are left out.
 
     Raises:
         UnknownNameError: There is no tool or agent with this id.
-        SettingsError: The depth is not positive, or the whole catalog is too large for a chart.
+        SettingsError: The whole catalog is too large for a chart.
     """
     graph = knowledge_graph(catalog)
-    tools = list(catalog.tools) if around is None else _around(catalog, around, depth)
+    tools = list(catalog.tools) if around is None else _around(catalog, around)
     if around is None and len(tools) > MOST_TOOLS:
         raise SettingsError(f"{len(tools)} tools are more than a Mermaid chart can show: name one to draw around")
     drawn = set(tools[:MOST_TOOLS])
@@ -206,16 +193,14 @@ def to_mermaid(catalog: Catalog, *, around: str | None = None, depth: int = 2) -
     return "\n  ".join(["flowchart LR", *lines]) + "\n"
 
 
-def _around(catalog: Catalog, start: str, depth: int) -> list[str]:
+def _around(catalog: Catalog, start: str) -> list[str]:
     """The ids of the tools to draw, nearest first."""
-    if depth < 1:
-        raise SettingsError(f"the depth must be 1 or more, not {depth}")
     if start in catalog.by_id:
-        return near(knowledge_graph(catalog), [tool.id for tool in catalog.agent(start).tools], depth - 1)
+        return near(knowledge_graph(catalog), [tool.id for tool in catalog.agent(start).tools], _STEPS - 1)
     if start not in catalog.tools:
         known = [*catalog.by_id, *catalog.tools]
         raise UnknownNameError(f"no tool or agent {start!r} in the catalog{near_names(start, known)}")
-    return near(knowledge_graph(catalog), [start], depth)
+    return near(knowledge_graph(catalog), [start], _STEPS)
 
 
 def _frame(agent: Agent, number: int, names: Mapping[str, str], around: str | None) -> Iterator[str]:

@@ -1,8 +1,6 @@
 from .dependency_files import (
     DependencyFile as DependencyFile,
     Proposal as Proposal,
-    Rule as Rule,
-    Selector as Selector,
     attach as attach,
     combine as combine,
     decide as decide,

@@ -64,19 +64,11 @@ class Call(Protocol):
 
 
 def observed(calls: Sequence[Call], *, before: Sequence[Call] = (), said: str = "") -> Counter[Seen]:
-    """Counts the arguments that calls took from the results of earlier calls.
+    """Counts the arguments that calls of one step took from the results of earlier calls, and of those ``before`` it.
 
     An argument counts if one of its values, of at least three characters, occurs as a whole word in an earlier result,
-    but not in the request. It counts once per call, however many of its values occur there. The source is the latest
-    call that returned the value without having it in its own arguments.
-
-    Args:
-        calls: The calls of one step, in order.
-        before: The calls of the steps that it depends on, in order.
-        said: The request of the user.
-
-    Returns:
-        In how many calls each argument was observed.
+    but not in what the user ``said``. It counts once per call, however many of its values occur there. The source is
+    the latest call that returned the value without having it in its own arguments.
     """
     counts: Counter[Seen] = Counter()
     earlier = list(before)
