@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from callsheet.graphs.catalog.formats.mcp_format import Difference, Problem
-from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Agent, Catalog, Skill
 from callsheet.graphs.dependencies.dependency_files import DependencyFile
 from callsheet.graphs.trust.pins import Change
@@ -117,34 +116,14 @@ def _merged(values: Sequence[Any]) -> Any:
     return {key: value for mapping in values for key, value in mapping.items()}
 
 
-class ToolSource(Protocol):
-    """A LangChain toolkit."""
-
-    def get_tools(self) -> Any:
-        """The tools."""
-
-
-class Invocable(Protocol):
-    """A LangChain tool, a compiled LangGraph app, a ``RemoteGraph``, or any other runnable."""
-
-    def invoke(self, input: Any, config: Any = None, **more: Any) -> Any:  # noqa: A002 (LangChain's name)
-        """Runs it."""
-
-
-class Reachable(Protocol):
-    """A remote agent with its address: an ``A2AAgent``."""
-
-    def server(self) -> ServerConfig:
-        """The configuration of the connection."""
-        ...
-
-
 Named = str | Path | Catalog | Loaded | SourceCatalog
 """A file, or a catalog that is already loaded."""
-Objects = Mapping[str, Any] | Sequence[Any] | ToolSource | Invocable | Reachable | Callable[..., Any]
-"""Agents of this process: objects by agent id, a list of them, or one."""
-CatalogSource = Named | Objects
-"""A catalog of any kind, or a list of several."""
+CatalogSource: TypeAlias = object
+"""A catalog of any kind, or a list of several.
+
+Either ``Named``, or agents of this process: objects by agent id, a list of them, or one. An object is a LangChain tool
+or toolkit, a function, a compiled LangGraph app, another runnable, or an ``A2AAgent``.
+"""
 
 
 def sources_of(*arguments: CatalogSource) -> tuple[CatalogSource, ...]:
@@ -153,15 +132,14 @@ def sources_of(*arguments: CatalogSource) -> tuple[CatalogSource, ...]:
     A list or tuple that holds a path or a catalog is several sources; its other items together are one more source.
     Any other list is one source: tools, or agents with names.
     """
-    return tuple(source for argument in arguments for source in _flattened(argument))
-
-
-def _flattened(argument: CatalogSource) -> Sequence[CatalogSource]:
-    if not isinstance(argument, list | tuple):
-        return (argument,)
-    catalogs = [item for item in argument if isinstance(item, Named)]
-    objects = [item for item in argument if not isinstance(item, Named)]
-    return [*catalogs, objects] if objects else catalogs
+    sources: list[CatalogSource] = []
+    for argument in arguments:
+        if not isinstance(argument, list | tuple):
+            sources.append(argument)
+            continue
+        objects = [item for item in argument if not isinstance(item, Named)]
+        sources += [*(item for item in argument if isinstance(item, Named)), *([objects] if objects else [])]
+    return tuple(sources)
 
 
 def label_of(source: CatalogSource) -> str:

@@ -31,17 +31,9 @@ _MOST_NAMED = 200
 
 
 def resolve(agents: Sequence[Agent], *, lenient: Collection[str] = ()) -> tuple[tuple[Agent, ...], tuple[Problem, ...]]:
-    """Replaces the names in ``depends_on`` by tool ids.
+    """Replaces the names in ``depends_on`` by tool ids: an id, a tool of the same agent, or a name that is unique.
 
-    A name can be an id, the name of a tool of the same agent, or a bare name that is unique in the catalog.
-
-    Args:
-        agents: All agents of the catalog.
-        lenient: Ids of agents whose dangling dependencies are dropped and reported, because the server of
-            the other tool may be down.
-
-    Returns:
-        The agents in their order, and a problem for each dependency that was dropped.
+    Dangling dependencies of the ``lenient`` agents are dropped and reported: the server of the other tool may be down.
 
     Raises:
         CatalogError: A name used by any other agent matches no tool, or several.
@@ -76,18 +68,8 @@ def resolve_skills(
     """Replaces the tool names of skills by ids, and adds the tools that their texts name in code spans.
 
     A name can be an id, a bare name that is unique in the catalog, or ``mcp__agent__tool``, as coding agents write it.
-    In the text, a bare name must not be an ordinary word.
-
-    Skills are often written for other programs, so a tool that is not in the catalog is no problem.
-
-    Args:
-        skills: All skills of the catalog.
-        agents: All agents of the catalog.
-        unresolved: Id of a skill -> further names that it allows, which no agent had so far.
-
-    Returns:
-        The skills in their order, a problem for each skill that allows a tool by a name that several tools have, and
-        the names that are still of no tool.
+    In the text, a bare name must not be an ordinary word. Skills are often written for other programs, so a tool that
+    is not in the catalog is no problem: its name is returned by the id of the skill, like the ``unresolved`` ones.
     """
     ids, by_name = _names(agents)
 

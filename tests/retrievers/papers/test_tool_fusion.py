@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Tool, UnknownNameError
+from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Tool, UnknownNameError, knowledge_graph
 from callsheet.retrievers import graph_rag_tool_fusion
 
 DIRECT, INDIRECT = DependencyKind.TOOL_DIRECTLY, DependencyKind.TOOL_INDIRECTLY
@@ -25,7 +25,9 @@ def fused(
     found: str, catalog: Catalog, *, limit: int = 99, per_tool: int | None = None, direct_first: bool = False
 ) -> str:
     ids = [f"a/{name}" for name in found.split()]
-    result = graph_rag_tool_fusion(ids, catalog, limit=limit, per_tool=per_tool, direct_first=direct_first)
+    result = graph_rag_tool_fusion(
+        ids, knowledge_graph(catalog), limit=limit, per_tool=per_tool, direct_first=direct_first
+    )
     return " ".join(r.tool.removeprefix("a/") for r in result)
 
 
@@ -56,7 +58,7 @@ def test_the_trap_a_small_d_limit_drops_a_required_tool_behind_an_optional_one()
 
 
 def test_the_path_says_what_brought_a_tool_and_a_found_one_is_its_own() -> None:
-    found = graph_rag_tool_fusion(["a/x"], catalog_of(x="b?", b="c"), limit=9)
+    found = graph_rag_tool_fusion(["a/x"], knowledge_graph(catalog_of(x="b?", b="c")), limit=9)
     assert [(r.path, r.direct) for r in found] == [
         (("a/x",), True),
         (("a/x", "a/b"), False),
@@ -65,7 +67,7 @@ def test_the_path_says_what_brought_a_tool_and_a_found_one_is_its_own() -> None:
 
 
 def test_a_found_tool_that_a_later_one_needs_keeps_its_own_path() -> None:
-    found = graph_rag_tool_fusion(["a/b", "a/x"], catalog_of(x="b"), limit=9)
+    found = graph_rag_tool_fusion(["a/b", "a/x"], knowledge_graph(catalog_of(x="b")), limit=9)
     assert [r.path for r in found] == [("a/b",), ("a/x",)]
 
 
