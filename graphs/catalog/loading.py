@@ -422,7 +422,7 @@ def _manifest(document: Any, path: Path) -> SourceCatalog:
             description = info.get("description") if isinstance(info, dict) else ""
             instructions = initialize.get("instructions")
         case _:
-            raise CatalogError(no_catalog(path, document))
+            raise CatalogError(no_catalog(path))
     if not name.strip():
         raise CatalogError(f"{path}: the agent's name is empty: give it one")
     agent, problems = agent_from_listing(name, tools, description=_text(description), instructions=_text(instructions))

@@ -33,9 +33,8 @@ from callsheet.agents import ModelError, chat_model
 from callsheet.agents.calls.token_usage import with_usage_of
 from callsheet.agents.models.chat_models import answered, check_model, written_call
 from callsheet.graphs import CallsheetError
-from callsheet.graphs.text.arguments import bounded, check_type
 from callsheet.graphs.text.regex import linear
-from callsheet.graphs.text.sanitizing import error_lines
+from callsheet.graphs.text.sanitizing import bounded, check_type, error_lines
 from callsheet.orchestrator.run.run_context import context
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.sync_bridge import sync_and_async

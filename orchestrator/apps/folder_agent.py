@@ -14,9 +14,8 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import Field
 
 from callsheet.agents.calls.token_usage import usage_of
-from callsheet.agents.servers.app_tool import APP
 from callsheet.agents.servers.catalogs.python_objects import part_of_tools
-from callsheet.agents.servers.in_process import TOOL_MODEL, in_thread
+from callsheet.agents.servers.in_process import APP, TOOL_MODEL, in_thread
 from callsheet.graphs import CallsheetError, SettingsError, SourceCatalog
 from callsheet.graphs.catalog.formats.server_config import FolderConfig
 from callsheet.graphs.catalog.loaded import joined

@@ -41,7 +41,7 @@ from callsheet.retrievers.documents.document_text import (
 )
 from callsheet.retrievers.index.embedding import EMBEDDED, Embedder, embedder_name, embedder_of, encode, encode_spans
 from callsheet.retrievers.index.node_texts import Progress
-from callsheet.retrievers.index.rows import IN_MEMORY, Matrix, default_place, exclusive, is_url, rows_of
+from callsheet.retrievers.index.rows import IN_MEMORY, Vectors, default_place, exclusive, is_url, products, rows_of
 
 _AT_ONCE = 1_024
 _DIGEST, _PIECES = 280, 5
@@ -87,7 +87,7 @@ class _Table(_Sentences):
         known: Row -> vector, of those sentences that were compared before.
     """
 
-    digests: Matrix
+    digests: Vectors
     sizes: NDArray[np.int64]
     ids: tuple[str, ...]
     rows: NDArray[np.int64]
@@ -133,7 +133,7 @@ class SentenceVectors:
         for chunk in self._store.chunks():
             wanted.update(_row(sentence) for _, sentence in _telling(chunk))
             digests.update([_row(digest)] if (digest := digest_text(chunk)) else ())
-        held = set(self._rows.ids())
+        held = set(self._rows.held())
         self._rows.delete([row for row in held if row not in wanted and row not in digests])
         if not digests <= held:
             self.embed(self._store.chunks())
@@ -157,7 +157,7 @@ class SentenceVectors:
             if not table.chunks:
                 none = np.zeros(0, np.float32)
                 return Similar((), table.starts, table.places, none, none)
-            scores = table.digests.products(vector)[0]
+            scores = products(table.digests, vector)[0]
             compared = self._compare(table, _promising(table, scores, words, also))
         counts = np.diff(table.starts)
         sentences = np.repeat(scores, counts)
@@ -208,7 +208,7 @@ class SentenceVectors:
         different = list(dict.fromkeys(digests))
         at = {row: place for place, row in enumerate(different)}
         return _Table(
-            digests=Matrix(self._rows.vectors(different)[[at[row] for row in digests]]),
+            digests=self._rows.vectors(different)[[at[row] for row in digests]],
             chunks=tuple(chunks),
             sizes=np.array(sizes, np.int64),
             ids=tuple(row_of),

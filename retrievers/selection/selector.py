@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 from callsheet.graphs import Catalog, Reached, SettingsError, Tool, View, evidence, required, shown, shown_schema
 from callsheet.graphs.dependencies import Outcomes
 from callsheet.graphs.dependencies.traversal import required_paths
-from callsheet.graphs.text.arguments import bounded
+from callsheet.graphs.text.sanitizing import bounded
 from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
 from callsheet.retrievers.index.embedding import shared_tokenizer
 from callsheet.retrievers.index.lexical_index import LexicalIndex
