@@ -333,7 +333,6 @@ class Session:
             resources=tuple(await beside_if_large(clean, resources)),
             missing=said(missing),
             name=said((about.title or about.name) if about else ""),
-            version=said(about.version if about else ""),
             description=said(getattr(about, "description", None) or ""),
             instructions=said(client.session.instructions or ""),
         )
