@@ -18,14 +18,7 @@ from .calls.run_claim import (
     checkpointer as checkpointer,
     in_threads as in_threads,
 )
-from .calls.token_usage import (
-    Cost as Cost,
-    ModelUsage as ModelUsage,
-    Price as Price,
-    Prices as Prices,
-    Usage as Usage,
-    read_prices as read_prices,
-)
+from .calls.token_usage import Price as Price, Usage as Usage
 from .models.chat_models import (
     ModelError as ModelError,
     chat_model as chat_model,
@@ -33,7 +26,7 @@ from .models.chat_models import (
     unstreamed as unstreamed,
 )
 from .models.prompts import Prompts as Prompts
-from .no_model import NoModel as NoModel
+from .no_model.no_model import NoModel as NoModel
 from .planning.planner import (
     PlanDraft as PlanDraft,
     PlanRevision as PlanRevision,
@@ -49,7 +42,7 @@ from .reasoner import (
 )
 from .registry.assurance import ApprovalPolicy as ApprovalPolicy, Assurance as Assurance
 from .registry.binding import BoundTool as BoundTool, unsettled as unsettled
-from .registry.tool_registry import Guard as Guard, ToolRegistry as ToolRegistry
+from .registry.tool_registry import ToolRegistry as ToolRegistry
 from .servers.a2a import A2AAgent as A2AAgent
 from .servers.session_pool import SessionPool as SessionPool
 from .work.context import Brief as Brief, synthesize as synthesize

@@ -36,7 +36,7 @@ from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.graphs import CatalogError, Loaded, load
 from callsheet.graphs.catalog.loading import servers_in
 from callsheet.graphs.catalog.model import Record
-from callsheet.graphs.text.clauses import clause_spans, parts_of
+from callsheet.graphs.text.words import clause_spans, parts_of
 from callsheet.graphs.trust.pins import PinBook
 from callsheet.retrievers.index.node_texts import first_sentence
 

@@ -34,8 +34,7 @@ from callsheet.agents.calls.run_claim import Claim, checkpointer, sole_run
 from callsheet.agents.calls.tool_result import answer_to, artifact_of
 from callsheet.agents.registry.assurance import Assurance
 from callsheet.agents.registry.binding import RUN_PROGRAM, BoundTool
-from callsheet.agents.registry.call_check import AGREED
-from callsheet.agents.registry.tool_registry import ToolRegistry
+from callsheet.agents.registry.tool_registry import AGREED, ToolRegistry
 from callsheet.agents.safety.arguments import Fit, fit_of
 from callsheet.agents.safety.secrets import LostSecretError, RunSecrets
 from callsheet.graphs.catalog.errors import SettingsError

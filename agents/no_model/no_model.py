@@ -26,9 +26,8 @@ from callsheet.agents.work.equipment import Equipment
 from callsheet.agents.work.worker_agent import carry_out
 from callsheet.graphs.catalog.errors import PlanError, SettingsError
 from callsheet.graphs.catalog.model import Catalog, Parameter, Tool
-from callsheet.graphs.text.clauses import clause_spans, parts_of
 from callsheet.graphs.text.sanitizing import shown, split_name
-from callsheet.graphs.text.words import tokens
+from callsheet.graphs.text.words import clause_spans, parts_of, tokens
 
 _EXAMPLES, _AGENTS, _LONGEST = 3, 20, 200
 _VALUES = {

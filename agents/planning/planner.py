@@ -15,7 +15,7 @@ from callsheet.agents.calls.token_usage import Usage, usage_of
 from callsheet.agents.models.chat_models import QUIET, ModelError, answered, structured
 from callsheet.agents.models.prompts import CONDENSER, PLANNER
 from callsheet.graphs.catalog.errors import CallsheetError, PlanError
-from callsheet.graphs.text.arguments import bounded
+from callsheet.graphs.text.sanitizing import bounded
 
 
 def _reference(value: Any) -> Any:

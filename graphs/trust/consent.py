@@ -88,12 +88,8 @@ def check_agreed(
 ) -> frozenset[str]:
     """Checks that all commands of these servers may run, and all folders of documents may be read.
 
-    Args:
-        servers: Servers by name.
-        where: The file that they come from, for the message.
-        yes: Consents to all of them; so does ``CALLSHEET_YES``.
-        commands: Patterns of the commands that the policy allows (``Policy.commands``); None: any.
-        folders: Folders by the names of their agents.
+    ``where`` is the file that they come from, ``commands`` are those that the policy allows; None: any. ``yes``
+    consents to all of them, as ``CALLSHEET_YES`` does.
 
     Returns:
         Names of the servers whose present command has stored consent.
@@ -102,7 +98,9 @@ def check_agreed(
         TrustError: A command has no consent, or the policy forbids it; the message shows each.
     """
     starts = starts_of(servers, folders)
-    if forbidden := [start for start in starts if start.folder and not _allowed(start, commands)]:
+    allowed = ("*",) if commands is None else commands
+    runs = (start for start in starts if start.folder)
+    if forbidden := [start for start in runs if not any(fnmatchcase(start.line, each) for each in allowed)]:
         raise TrustError(f"{where} would start commands that the policy does not allow:\n{_lines(forbidden)}")
     known = Agreements().known()
     new = [start for start in starts if start.digest not in known]
@@ -168,10 +166,6 @@ def _grants(server: ServerConfig) -> tuple[str, ...]:
 
 def _is_risky(server: ServerConfig) -> bool:
     return bool(_grants(server)) or any("${" in text for text in (server.url or "", *server.headers.values()))
-
-
-def _allowed(start: Start, commands: Sequence[str] | None) -> bool:
-    return commands is None or any(fnmatchcase(start.line, pattern) for pattern in commands)
 
 
 def _lines(starts: Sequence[Start]) -> str:

@@ -182,13 +182,13 @@ def everything(listed: Listed) -> Admitted:
     return Admitted(listed.about, tuple(listed.entries), digests(listed.entries))
 
 
-def compare(agent: str, pin: ServerPin, listed: Listed, *, agreed: Collection[str] = ()) -> Admitted:
-    """The accepted part of a listing, by the pins of its server."""
+def _compare(agent: str, pin: ServerPin, listed: Listed, *, agreed: Collection[str], book: str) -> Admitted:
+    """The accepted part of a listing, by the pins of its server in a book."""
     entries, hashes = Entries.of(listed.entries), digests(listed.entries)
     now = entries.tools
     changes: list[Change] = []
-    if _identity(listed.server) != pin.sha256 and agent not in agreed:
-        changes.append(_new_command(agent, pin, listed))
+    if (command := _identity(listed.server)) != pin.sha256 and agent not in agreed:
+        changes.append(Change(agent, "command", "", pin.command, _shown_command(listed.server), command))
     if dict(listed.about) != pin.about:
         changes.append(Change(agent, "about", "", pin.about, dict(listed.about), digest(dict(listed.about))))
     for name, definition in now.items():
@@ -204,10 +204,11 @@ def compare(agent: str, pin: ServerPin, listed: Listed, *, agreed: Collection[st
     quarantined = {change.tool for change in changes if change.quarantines}
     usable = {name: hashes[name] for name in now if name not in quarantined and "" not in quarantined}
     admitted = tuple(entry for entry in listed.entries if name_of(entry) in usable or name_of(entry) not in now)
-    return Admitted(pin.about, admitted, usable, tuple(changes))
+    full = (replace(change, book=book, pinned=_standing(pin, change)) for change in changes)
+    return Admitted(pin.about, admitted, usable, tuple(full))
 
 
-def standing(pin: ServerPin, change: Change) -> str:
+def _standing(pin: ServerPin, change: Change) -> str:
     """SHA-256 of what is accepted in the place of a change; empty if nothing is."""
     match change.kind:
         case "command":
@@ -218,7 +219,7 @@ def standing(pin: ServerPin, change: Change) -> str:
             return pin.tools[change.tool].sha256 if change.tool in pin.tools else ""
 
 
-def accepted(pin: ServerPin, change: Change) -> ServerPin:
+def _accepted(pin: ServerPin, change: Change) -> ServerPin:
     """The pins of a server after a person has accepted a change."""
     match change.kind:
         case "command":
@@ -229,10 +230,6 @@ def accepted(pin: ServerPin, change: Change) -> ServerPin:
             return pin.model_copy(update={"tools": {k: v for k, v in pin.tools.items() if k != change.tool}})
         case _:
             return pin.model_copy(update={"tools": {**pin.tools, change.tool: pin_of(change.after or {})}})
-
-
-def _new_command(agent: str, pin: ServerPin, listed: Listed) -> Change:
-    return Change(agent, "command", "", pin.command, _shown_command(listed.server), _identity(listed.server))
 
 
 def _identity(server: ServerConfig) -> str:
@@ -253,16 +250,15 @@ def _identity(server: ServerConfig) -> str:
 
 def _shown_command(server: ServerConfig) -> dict[str, Any]:
     """The configuration for people, with likely secrets in arguments and address masked."""
-    if server.openapi:
-        address = {"url": masked([server.url])[0]} if server.url else {}
-        return {"openapi": masked([server.openapi])[0], **address, "headers": sorted(server.headers)}
-    if server.url:
-        return {"url": masked([server.url])[0], "headers": sorted(server.headers)}
-    return {
-        "command": [server.command, *masked(server.args)],
-        **({"cwd": server.cwd} if server.cwd else {}),
-        **({"env": sorted(server.env)} if server.env else {}),
+    addresses = {"openapi": server.openapi, "url": server.url or ""}
+    shown = {
+        **{name: masked([address])[0] for name, address in addresses.items() if address},
+        "command": [server.command, *masked(server.args)] if server.command else [],
+        "cwd": server.cwd,
+        "env": sorted(server.env),
+        "headers": sorted(server.headers),
     }
+    return {name: value for name, value in shown.items() if value}
 
 
 class _File(Record):
@@ -306,7 +302,8 @@ class PinBook:
             with self.file.locked():
                 pins = {**{name: pinned(listings[name]) for name in new}, **self.servers()}
                 self._write(pins)
-        return {name: self._compared(name, pins[name], listed, agreed) for name, listed in listings.items()}
+        book = str(self.file)
+        return {name: _compare(name, pins[name], said, agreed=agreed, book=book) for name, said in listings.items()}
 
     def accept(self, changes: Sequence[Change]) -> None:
         """Stores changes that a person has accepted as new pins.
@@ -323,11 +320,11 @@ class PinBook:
                         f"{one_line(change.id)}: {self.file} no longer has pins of this server, so nothing was "
                         "accepted: restore the file, or list the server again"
                     )
-                if standing(pins[change.agent], change) not in (change.pinned, change.sha256):
+                if _standing(pins[change.agent], change) not in (change.pinned, change.sha256):
                     raise TrustError(
                         f"{one_line(change.id)}: something else was accepted since this was shown: look again"
                     )
-                pins[change.agent] = accepted(pins[change.agent], change)
+                pins[change.agent] = _accepted(pins[change.agent], change)
             self._write(pins)
 
     def servers(self) -> dict[str, ServerPin]:
@@ -352,12 +349,6 @@ class PinBook:
             raise self._damaged(str(error)) from error
         self._check(servers)
         return servers
-
-    def _compared(self, name: str, pin: ServerPin, listed: Listed, agreed: Collection[str]) -> Admitted:
-        admitted = compare(name, pin, listed, agreed=agreed)
-        book = str(self.file)
-        changes = (replace(change, book=book, pinned=standing(pin, change)) for change in admitted.changes)
-        return replace(admitted, changes=tuple(changes))
 
     def _check(self, servers: Mapping[str, ServerPin]) -> None:
         for name, server in servers.items():

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from fnmatch import translate
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import ConfigDict, Field, StringConstraints, model_serializer, model_validator
+from pydantic import ConfigDict, Field, model_serializer, model_validator
 
 from callsheet.graphs.capabilities.taxonomy import default_taxonomy
 from callsheet.graphs.catalog.errors import CatalogError, Finding, SettingsError, Severity
@@ -224,9 +224,7 @@ def _within(tool: Tool, visible: frozenset[str]) -> Tool:
     return tool if len(edges) == len(tool.depends_on) else tool.model_copy(update={"depends_on": edges})
 
 
-Default = Literal["allow", "deny"]
 _MOST_VIEWS = 32
-_PATTERN = StringConstraints(min_length=1, pattern=r"\S")
 
 
 class Grants(Record):
@@ -251,13 +249,11 @@ class Group(Grants):
     members: tuple[Name, ...] = ()
 
 
-class Policy(Record):
-    """Who may see and call which agents and tools; deny overrides allow.
+class Policy(Grants):
+    """Who may see and call which agents and tools; deny overrides allow, also of groups and users.
 
     Attributes:
         default: For tools that no rule matches.
-        allow: Rules for everyone.
-        deny: Rules for everyone; they override every ``allow``, also those of groups and users.
         trust: Patterns of agents whose own claims about their tools (MCP's hints, capabilities) may relax checks.
         commands: Patterns of command lines that a catalog may start; any if missing.
         reviewers: Users and groups who may accept and reject in the explorer of a server.
@@ -268,11 +264,9 @@ class Policy(Record):
 
     model_config = ConfigDict(ignored_types=(cached_property,))
 
-    default: Default
-    allow: tuple[Rule, ...] = ()
-    deny: tuple[Rule, ...] = ()
-    trust: tuple[Annotated[str, _PATTERN], ...] = ()
-    commands: tuple[Annotated[str, _PATTERN], ...] | None = None
+    default: Literal["allow", "deny"]
+    trust: tuple[Name, ...] = ()
+    commands: tuple[Name, ...] | None = None
     reviewers: tuple[Name, ...] = ()
     groups: dict[Name, Group] = Field(default_factory=dict)
     users: dict[Name, Grants] = Field(default_factory=dict)
@@ -342,7 +336,7 @@ class Policy(Record):
         )
 
     def _all_rules(self) -> list[tuple[str, Rule]]:
-        sections: list[tuple[str, Grants | Policy]] = [("", self)]
+        sections: list[tuple[str, Grants]] = [("", self)]
         sections += [(f"group {name!r}, ", group) for name, group in self.groups.items()]
         sections += [(f"user {name!r}, ", grants) for name, grants in self.users.items()]
         return [
@@ -355,7 +349,7 @@ class Policy(Record):
     def _rules_of(self, user: User) -> Rules:
         groups = [each for name, each in self.groups.items() if user.id in each.members or name in user.groups]
         own = [self.users[user.id]] if user.id in self.users else []
-        sections: list[Grants | Policy] = [self, *groups, *own]
+        sections: list[Grants] = [self, *groups, *own]
         return Rules(
             default=self.default == "allow",
             allows=tuple(rule for grants in sections for rule in grants.allow),

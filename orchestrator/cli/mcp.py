@@ -139,7 +139,7 @@ async def serve_stdio(server: Server[Any]) -> None:
 
 def _serve_stdio(served: GatewayServer, registry: ToolRegistry) -> None:
     """Serves until the client disconnects, or the process is interrupted."""
-    from callsheet.agents.servers.session_pool import beside_sessions
+    from callsheet.agents.calls.call_context import LOOP
 
     def interrupted(*_: object) -> None:
         # The library reads standard input in a thread that nothing ends but its end.
@@ -148,7 +148,8 @@ def _serve_stdio(served: GatewayServer, registry: ToolRegistry) -> None:
         os._exit(INTERRUPTED)
 
     signal.signal(signal.SIGINT, interrupted)
-    beside_sessions(serve_stdio(served.server))
+    # On the loop of all sessions: its calls of tools change no threads.
+    LOOP.blocking(serve_stdio(served.server))
 
 
 def _verifier(tokens: Path | None, issuer: str | None, url: str | None) -> TokenVerifier | None:

@@ -15,8 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from callsheet.agents import ToolRegistry
-from callsheet.agents.safety.secrets import of_server
-from callsheet.agents.servers.faults import named_in
+from callsheet.agents.safety.secrets import named_in, of_server
 from callsheet.agents.servers.oauth.addresses import CALLBACK, PAGE, is_loopback, server_address
 from callsheet.agents.servers.oauth.callback import HEADERS, LASTS, callback, cookie_of
 from callsheet.graphs import SettingsError, UnknownNameError, User

@@ -6,10 +6,10 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
-from callsheet.agents import Prices, ToolRegistry
+from callsheet.agents import ToolRegistry
 from callsheet.graphs import (
     Catalog,
     CatalogError,
@@ -107,7 +107,6 @@ class VisibleCatalog:
     loaded: Loaded
     registry: ToolRegistry
     read: Callable[[bool], Loaded] | None = None
-    prices: Prices = field(default_factory=Prices)
 
     @property
     def policy(self) -> Policy | None:
@@ -164,10 +163,10 @@ class VisibleCatalog:
 
 
 class Site:
-    """A served catalog with its explorer, and the prices of models."""
+    """A served catalog with its explorer."""
 
-    def __init__(self, served: Callable[[], Served], prices: Prices | None = None) -> None:
-        self._prices, self._served, self._loaded = prices or Prices(), served, Loaded(Catalog())
+    def __init__(self, served: Callable[[], Served]) -> None:
+        self._served, self._loaded = served, Loaded(Catalog())
         self._watched: ToolRegistry | None = None
         self._work = ThreadPoolExecutor(1, thread_name_prefix="callsheet-explorer")
         self._closing, self._lock = threading.Event(), threading.Lock()
@@ -183,7 +182,7 @@ class Site:
         self._watch(served)
         retriever, loaded = served.retriever.within(user), self._loaded
         knowledge = self._knowledge(retriever, loaded)
-        return VisibleCatalog(user, retriever, knowledge, loaded, served.registry, served.read, self._prices)
+        return VisibleCatalog(user, retriever, knowledge, loaded, served.registry, served.read)
 
     def follow(self, loaded: Loaded) -> None:
         """Uses a catalog that was loaded again, in calls and in searches; slow, so not for an event loop."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from callsheet.graphs import Agent, Catalog, Parameter, Skill, Tool, shown, split_name
 from callsheet.graphs.catalog.model import SKILLS
 
+Kind = Literal["agent", "tool", "skill"]
 Span = tuple[int, int]
 """Start and end of a part of a query, in characters."""
 
@@ -30,7 +31,7 @@ class Node:
     """
 
     id: str
-    kind: Literal["agent", "tool", "skill"]
+    kind: Kind
     owner: str
     text: str
     words: str

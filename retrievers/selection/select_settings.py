@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
 from callsheet.graphs import SettingsError
-from callsheet.graphs.text.clauses import clause_spans
+from callsheet.graphs.text.words import clause_spans
 from callsheet.retrievers.index.node_texts import Span
 from callsheet.retrievers.papers.agent_graph import PUBLISHED_WEIGHTS
 from callsheet.retrievers.papers.rank_fusion import RRF_K

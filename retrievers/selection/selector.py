@@ -21,7 +21,7 @@ from callsheet.graphs import (
     shown_schema,
 )
 from callsheet.graphs.dependencies import Outcomes
-from callsheet.graphs.text.arguments import bounded
+from callsheet.graphs.text.sanitizing import bounded
 from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
 from callsheet.retrievers.index.embedding import shared_tokenizer
 from callsheet.retrievers.index.lexical_index import LexicalIndex

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.tool_result import Fault
-from callsheet.agents.servers.app_tool import TOOL_NAME, summary_line, tool_of_remote_agent
 from callsheet.agents.servers.catalogs.listings import Listing
-from callsheet.agents.servers.in_process import CALL_LIMITS, InProcess
+from callsheet.agents.servers.in_process import CALL_LIMITS, TOOL_NAME, InProcess, summary_line, tool_of_remote_agent
 from callsheet.graphs.catalog.formats.server_config import APPROVAL, ApprovalPolicy, ServerConfig, ServerOptions
 from callsheet.graphs.text.sanitizing import shown
 from callsheet.graphs.trust.pins import digests
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from a2a.types import AgentCard, Message
 
     from callsheet.agents.servers.a2a.wire import Exchange, Wire
-    from callsheet.agents.servers.app_tool import RemoteConversation
+    from callsheet.agents.servers.in_process import RemoteConversation
 
 _MOST_SKILLS = 30
 _NO_ID = re.compile(r"[^\w.-]+")
@@ -72,8 +71,8 @@ def id_of(listing: Listing) -> str:
 def connection(agent_id: str, server: ServerConfig, accepted: str | None) -> InProcess:
     """Calls an endpoint, as long as its card has the accepted SHA-256; any card if None."""
     own = {APPROVAL: server.callsheet.approval} if server.callsheet.approval else {}
-    partner = _Endpoint(agent_id, server, accepted)
-    return InProcess({TOOL_NAME: tool_of_remote_agent(partner, f"Hands a request to {agent_id}.", own)})
+    send = _Endpoint(agent_id, server, accepted).send
+    return InProcess({TOOL_NAME: tool_of_remote_agent(send, f"Hands a request to {agent_id}.", own)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,7 @@ from typing import Any, cast
 
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.tool_result import Effect, Fault
-from callsheet.agents.safety.secrets import Redaction, hide_in_logs, of_server
-from callsheet.agents.servers.faults import named_in
+from callsheet.agents.safety.secrets import Redaction, hide_in_logs, named_in, of_server
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
 try:

@@ -10,13 +10,14 @@ import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from callsheet.agents.calls.limits import Limits
-from callsheet.agents.servers.catalogs.listings import LastKnown, LastListings, Listing
+from callsheet.agents.servers.catalogs.listings import LastListings, Listing
 from callsheet.agents.servers.catalogs.python_objects import called, doc_of, entry_of, read_objects, usable_tools
-from callsheet.agents.servers.catalogs.server_catalog import read_listings, remembered_answers
+from callsheet.agents.servers.catalogs.server_catalog import listed_by, read_listings
 from callsheet.agents.servers.in_process import InProcess
 from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.graphs.catalog.errors import CallsheetError, CatalogError, near_names
@@ -44,9 +45,8 @@ def load_servers(
 ) -> SourceCatalog:
     """Reads API specifications, imports toolkits, and starts and lists MCP servers in parallel.
 
-    Servers that answered recently (``Limits.fresh``) are not started.
-
-    A server is asked anyway if it has no pin, if its entry has changed, or if a part of its last answer is quarantined.
+    Servers that answered recently (``Limits.fresh``) are not started. A server is asked anyway if it has no pin, if its
+    entry has changed, or if a part of its last answer is quarantined; with ``anew``, all are.
 
     Args:
         config: The servers by agent id.
@@ -80,23 +80,26 @@ def _list_servers(
     agreed: Collection[str],
     anew: bool,
 ) -> SourceCatalog:
-    pool, listings = SessionPool(limits=limits), LastListings()
-    last: dict[str, LastKnown] = {}
+    pool, known = SessionPool(limits=limits), dict[str, Listing]()
     for name, server in config.items():
         for own in server.callsheet.tools.values():
             pool.limits.own(own)
         seconds = pool.limits.own(server.callsheet.limits).fresh
-        if not anew and (answer := listings.fresh(name, server, seconds)):
-            last[name] = answer
-    known = remembered_answers(config, last, pins=pins, agreed=agreed)
-    answers = pool.list_all({name: server for name, server in config.items() if name not in known})
-    answers = {name: known[name].listing if name in known else answers[name] for name in config}
-    remembered = {name: answer.when for name, answer in known.items()}
-    return read_listings(config, answers, pins=pins, agreed=agreed, listings=listings, remembered=remembered)
+        if not anew and (answer := LastListings().last(name, server, within=seconds)):
+            known[name] = answer
+    if pins:
+        pinned = pins.servers()
+        listed = {name: listed_by(config[name], answer) for name, answer in known.items() if name in pinned}
+        admitted = pins.admit(listed, agreed=agreed)
+        # A quarantined change may be over.
+        known = {name: known[name] for name, one in admitted.items() if not any(c.quarantines for c in one.changes)}
+    asked = pool.list_all({name: server for name, server in config.items() if name not in known})
+    answers = {name: known.get(name) or asked[name] for name in config}
+    return read_listings(config, answers, pins=pins, agreed=agreed)
 
 
 def _load_apis(config: Mapping[str, ServerConfig], **options: Any) -> SourceCatalog:
-    from callsheet.agents.servers.http_api.api_catalog import load_apis
+    from callsheet.agents.servers.http_api import load_apis
 
     return load_apis(config, **options)
 
@@ -160,9 +163,7 @@ def _toolkit(server: ServerConfig) -> Any:
 
 
 def load_reference(reference: str) -> SourceCatalog:
-    """Imports ``module:object`` and reads the object as a catalog, in any form that ``load_objects`` accepts.
-
-    An agent without a name gets the object's name.
+    """Imports ``module:object`` as a catalog, as ``load_objects``; an agent without a name gets the object's name.
 
     Raises:
         CatalogError: The module cannot be imported or has no such object, or the object has another type.
@@ -187,14 +188,11 @@ def _imported(name: str) -> Any:
 
 
 def _found(module: Any, path: str, reference: str) -> Any:
-    found = module
-    for name in path.split("."):
-        try:
-            found = getattr(found, name)
-        except AttributeError:
-            near = get_close_matches(name, dir(found), n=3)
-            hint = f" (did you mean {' or '.join(map(repr, near))}?)" if near else ""
-            raise CatalogError(f"{reference}: there is no {name!r}{hint}") from None
-        except ImportError as error:  # of a module that imports its members when they are asked for
-            raise CatalogError(f"{reference} needs a package that is not installed: {error}") from error
-    return found
+    try:
+        return attrgetter(path)(module)
+    except AttributeError as error:
+        near = get_close_matches(str(error.name), dir(error.obj), n=3)
+        hint = f" (did you mean {' or '.join(map(repr, near))}?)" if near else ""
+        raise CatalogError(f"{reference}: there is no {error.name!r}{hint}") from None
+    except ImportError as error:  # of a module that imports its members when they are asked for
+        raise CatalogError(f"{reference} needs a package that is not installed: {error}") from error

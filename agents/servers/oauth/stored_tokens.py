@@ -16,7 +16,7 @@ from mcp.shared.auth_utils import calculate_token_expiry
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from callsheet.agents.calls.tool_result import Fault
-from callsheet.agents.safety.origins import origin
+from callsheet.agents.safety.secrets import origin
 from callsheet.agents.servers.oauth.encryption import SignInError, decrypted, encrypted
 from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.graphs.storage import state_file

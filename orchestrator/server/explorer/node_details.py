@@ -212,7 +212,7 @@ def _capability(known: Assignments, name: str, relation: str, words: str) -> Jso
 def _by(entry: Assigned) -> str:
     if entry.by == "declared":
         return "according to its author"
-    return f"according to {'its text' if entry.by == 'text' else 'a model'}, {entry.confidence:.0%} confidence"
+    return f"according to its text, {entry.confidence:.0%} confidence"
 
 
 def _how_sure(entries: Iterable[Assigned], capability_id: str) -> str:

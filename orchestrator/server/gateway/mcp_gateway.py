@@ -24,7 +24,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Pro
 from pydantic import BaseModel, Field, ValidationError
 
 from callsheet.agents.calls.call_context import PROGRESS, within
-from callsheet.agents.servers.catalogs.server_resources import PROMPT, RESOURCE, TEMPLATE
+from callsheet.agents.servers.catalogs.listings import PROMPT, RESOURCE, TEMPLATE
 from callsheet.graphs import CallsheetError, Catalog, Loaded, SettingsError
 from callsheet.graphs.text.sanitizing import counted, error_lines
 from callsheet.orchestrator.server.gateway import resources as mcp_resources

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from callsheet.agents.calls.call_context import LOOP
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.tool_result import Outcome
 from callsheet.agents.servers.session_pool import SessionPool, end_all
@@ -76,7 +77,7 @@ async def test_runs_do_not_share_a_session(pool: SessionPool) -> None:
 
 def test_callers_on_several_loops_and_none_share_it(pool: SessionPool) -> None:
     texts = [asyncio.run(work(pool, "ok")).text for _ in range(2)]
-    texts.append(pool.call_blocking("run", "a", server("ok"), "work", {}).text)
+    texts.append(LOOP.blocking(work(pool, "ok")).text)
     assert [text[:2] for text in texts] == ["1 ", "2 ", "3 "]
 
 

@@ -15,7 +15,7 @@ from callsheet.graphs import Tool
 def bound(name: str, properties: Any = None, required: Any = (), **more: Any) -> BoundTool:
     schema = {"type": "object", "properties": properties or {}, "required": list(required), **more}
     tool = Tool(agent="a", name=name, description='Does """it""".', input_schema=schema)
-    return bound_tool(name, tool, lambda _: pytest.fail("called"), lambda _: pytest.fail("called"))
+    return bound_tool(name, tool, lambda *_: pytest.fail("called"))
 
 
 def signature(properties: Any = None, required: Any = (), **more: Any) -> str:

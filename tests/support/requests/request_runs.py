@@ -181,9 +181,6 @@ def _registry(loaded: Loaded) -> ToolRegistry:
         async def call(self, run_id: str, *args: Any, **options: Any) -> Any:
             return await super().call(ALL_RUNS, *args, **options)
 
-        def call_blocking(self, run_id: str, *args: Any, **options: Any) -> Any:
-            return super().call_blocking(ALL_RUNS, *args, **options)
-
     return ToolRegistry.from_catalog(loaded, pool=SharedSessions())
 
 

@@ -15,7 +15,7 @@ from mcp import types
 from callsheet.agents.calls.call_context import ask_of_caller
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import Redaction
-from callsheet.agents.servers.server_questions import ServerQuestions
+from callsheet.agents.servers.session import ServerQuestions
 from callsheet.graphs import User
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller
 from callsheet.orchestrator.server.gateway.supervised_calls import QuestionRelay, UnknownCallError, Waiting
