@@ -6,26 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
-from callsheet.graphs.catalog.formats.mcp_format import Difference, Problem
+from callsheet.graphs.catalog.formats.mcp_format import Problem
 from callsheet.graphs.catalog.model import Agent, Catalog, Skill
 from callsheet.graphs.dependencies.dependency_files import DependencyFile
 from callsheet.graphs.trust.pins import Change
 from callsheet.graphs.trust.policy import Policy
-
-
-class Live(Protocol):
-    """A server whose tools may change while it runs."""
-
-    @property
-    def difference(self) -> Difference:
-        """What the answer for this catalog changed; nothing if the server was not asked or did not answer."""
-        ...
-
-    def heard(self, answer: Any) -> SourceCatalog | None:
-        """Its agent after a new listing, with the accepted tools; None if the listing is the same as before."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -36,7 +23,7 @@ class _Details:
         connections: Agent id -> connection for its calls: a ``ServerConfig``, or objects of this process.
         digests: Id of a tool of a live server -> SHA-256 of its definition as the server sent it.
         changes: Differences from the accepted definitions; changed and new tools are left out.
-        live: Agent id -> the object that updates its tools.
+        live: Agent id -> the object that updates its tools after a new listing (``LiveServer`` of ``agents``).
         down: Agents whose servers did not answer, with their last known tools: id -> time of the last answer.
         rejected: Source, target and parameter of each dependency that a person rejected.
         dependency_files: Paths of the files of dependencies.
@@ -49,7 +36,7 @@ class _Details:
     problems: tuple[Problem, ...] = field(default=(), kw_only=True)
     digests: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     changes: tuple[Change, ...] = field(default=(), kw_only=True)
-    live: Mapping[str, Live] = field(default_factory=dict, kw_only=True)
+    live: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
     down: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     rejected: tuple[tuple[str, str, str | None], ...] = field(default=(), kw_only=True)
     dependency_files: tuple[str, ...] = field(default=(), kw_only=True)

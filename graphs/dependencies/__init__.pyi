@@ -11,7 +11,6 @@ from .dependency_files import (
     write_dependencies as write_dependencies,
 )
 from .observation import (
-    Call as Call,
     ObservationLog as ObservationLog,
     OutcomeLog as OutcomeLog,
     Outcomes as Outcomes,

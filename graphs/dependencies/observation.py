@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import astuple, dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, TypeAlias
 
 from pydantic import NonNegativeInt, PositiveInt, TypeAdapter
 
@@ -29,38 +29,9 @@ _MOST_ENTRIES, _MOST_CALLS = 20_000, 100
 _LOG = logging.getLogger(__name__)
 
 
-class Call(Protocol):
-    """One tool call."""
-
-    @property
-    def tool(self) -> str:
-        """Id of the tool."""
-        ...
-
-    @property
-    def args(self) -> Mapping[str, Any]:
-        """The arguments."""
-        ...
-
-    @property
-    def output(self) -> str:
-        """The result as text; empty if the call failed."""
-        ...
-
-    @property
-    def error(self) -> str:
-        """What went wrong; empty if nothing did."""
-        ...
-
-    @property
-    def kind(self) -> str:
-        """The kind of error."""
-        ...
-
-    @property
-    def effect(self) -> str:
-        """Whether the tool ran: ``none``, ``reported`` or ``unknown``."""
-        ...
+Call: TypeAlias = Any
+"""A call of ``agents``, which this package must not import: its ``tool``, ``args`` and ``output`` (empty if it failed),
+``error`` (empty if nothing went wrong), ``kind`` of error, and ``effect``: whether it ran."""
 
 
 def observed(calls: Sequence[Call], *, before: Sequence[Call] = (), said: str = "") -> Counter[Seen]:
@@ -125,7 +96,7 @@ def _origin(value: str, calls: Sequence[Call]) -> str | None:
     """The tool of the latest call that returned a value and was not given it."""
     for call in reversed(calls):
         if _within(value, call.output) and not any(_within(value, text) for _, text in _values(call.args)):
-            return call.tool
+            return str(call.tool)
     return None
 
 

@@ -69,17 +69,6 @@ EDGES: Mapping[DependencyKind, URIRef] = {
     DependencyKind.PARAMETER_DIRECTLY: CS.parameterDirectlyDependsOn,
     DependencyKind.PARAMETER_INDIRECTLY: CS.parameterIndirectlyDependsOn,
 }
-_RELATIONS: Mapping[str, tuple[Sequence[URIRef], Sequence[URIRef]]] = {
-    Relation.OWNED_BY: ([CS.hostedOn], [CS.hosts]),
-    Relation.USES: ([CS.namesTool], []),
-    Relation.HAS_REQUIRED_INPUT: ([CS.hasInput, CS.hasRequiredInput], []),
-    Relation.HAS_OPTIONAL_INPUT: ([CS.hasInput, CS.hasOptionalInput], []),
-    Relation.HAS_OUTPUT: ([CS.hasOutput], []),
-    Relation.HAS_CAPABILITY: ([CS.hasCapability], []),
-    Relation.PARENT: ([SKOS.broader], [SKOS.narrower]),
-    **{kind: ([CS.dependsOn, term], []) for kind, term in EDGES.items()},
-}
-"""The properties of each kind of edge, along it and against it."""
 HINTS: Mapping[str, URIRef] = {
     "readOnlyHint": CS.readOnly,
     "destructiveHint": CS.destructive,
@@ -100,6 +89,19 @@ def prefixes(base: str) -> dict[str, str]:
 def vocabulary() -> str:
     """The shipped vocabulary as Turtle."""
     return files("callsheet.graphs.rdf").joinpath("shapes", "vocabulary.ttl").read_text(encoding="utf-8")
+
+
+_EDGES: Mapping[str, tuple[Sequence[URIRef], Sequence[URIRef]]] = {
+    Relation.OWNED_BY: ([CS.hostedOn], [CS.hosts]),
+    Relation.USES: ([CS.namesTool], []),
+    Relation.HAS_REQUIRED_INPUT: ([CS.hasInput, CS.hasRequiredInput], []),
+    Relation.HAS_OPTIONAL_INPUT: ([CS.hasInput, CS.hasOptionalInput], []),
+    Relation.HAS_OUTPUT: ([CS.hasOutput], []),
+    Relation.HAS_CAPABILITY: ([CS.hasCapability], []),
+    Relation.PARENT: ([SKOS.broader], [SKOS.narrower]),
+    **{kind: ([CS.dependsOn, term], []) for kind, term in EDGES.items()},
+}
+"""The properties of each kind of edge, along it and against it."""
 
 
 def to_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = None, *, base: str = BASE) -> Graph:
@@ -162,7 +164,7 @@ class _Writing:
                 self._say(iris[skill.id], CS.toolOrder, _json(skill.tools))
 
     def edge(self, source: URIRef, target: URIRef, kind: str) -> None:
-        along, against = _RELATIONS[kind]
+        along, against = _EDGES[kind]
         for term in along:
             self._say(source, term, target)
         for term in against:

@@ -19,25 +19,9 @@ from callsheet.graphs import (
     strongest,
     walk,
 )
+from scripted import tools_of_a
 
 DIRECT, INDIRECT = DependencyKind.TOOL_DIRECTLY, DependencyKind.TOOL_INDIRECTLY
-
-
-def tools_of_a(**needs: str) -> Catalog:
-    """Tools of an agent ``a``; ``x="y z?"`` means x needs y, and may need z."""
-    names = dict.fromkeys([*needs, *(word.rstrip("?") for text in needs.values() for word in text.split())])
-    made = [
-        Tool(
-            agent="a",
-            name=name,
-            depends_on=tuple(
-                Dependency(tool=f"a/{word.rstrip('?')}", kind=INDIRECT if word.endswith("?") else DIRECT)
-                for word in needs.get(name, "").split()
-            ),
-        )
-        for name in names
-    ]
-    return Catalog(agents=(Agent(id="a", tools=tuple(made)),))
 
 
 def walked(catalog: Catalog, start: str, *, direct_first: bool = True) -> str:

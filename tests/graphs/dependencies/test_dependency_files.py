@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from callsheet.graphs import Agent, Catalog, CatalogError, Dependency, DependencyKind, Provenance, Tool, dump, load
+from callsheet.graphs import Catalog, CatalogError, DependencyKind, Provenance, dump, load
 from callsheet.graphs.dependencies import (
     DependencyFile,
     Proposal,
@@ -19,6 +19,7 @@ from callsheet.graphs.dependencies import (
     without_cycles,
     write_dependencies,
 )
+from scripted import tools_of_a
 
 
 def edge(source: str = "travel/book_hotel", target: str = "maps/find_place", **fields: Any) -> Proposal:
@@ -213,23 +214,15 @@ def proposal(source: str, target: str, confidence: float) -> Proposal:
     return Proposal(source=source, target=target, kind=DependencyKind.TOOL_DIRECTLY, confidence=confidence)
 
 
-def catalog_of(*names: str, **needs: str) -> Catalog:
-    def tool(name: str) -> Tool:
-        edges = [Dependency(tool=f"a/{needs[name]}", kind=DependencyKind.TOOL_DIRECTLY)] if name in needs else []
-        return Tool(agent="a", name=name, depends_on=tuple(edges))
-
-    return Catalog(agents=(Agent(id="a", tools=tuple(map(tool, names))),))
-
-
 def test_in_a_circle_the_least_sure_proposal_becomes_indirect() -> None:
     edges = [proposal("a/x", "a/y", 0.9), proposal("a/y", "a/z", 0.6), proposal("a/z", "a/x", 0.7)]
-    found = without_cycles(edges, catalog_of("x", "y", "z"))
+    found = without_cycles(edges, tools_of_a(x="", y="", z=""))
     assert [edge.kind.direct for edge in found] == [True, False, True]
     assert [edge.confidence for edge in found] == [0.9, 0.6, 0.7]
 
 
 def test_what_the_catalog_holds_never_gives_way() -> None:
-    (found,) = without_cycles([proposal("a/y", "a/x", 1.0)], catalog_of("x", "y", x="y"))
+    (found,) = without_cycles([proposal("a/y", "a/x", 1.0)], tools_of_a(x="y"))
     assert found.kind is DependencyKind.TOOL_INDIRECTLY
 
 
@@ -241,5 +234,5 @@ def test_two_circles_and_an_edge_beside_them() -> None:
         proposal("a/v", "a/w", 0.8),
         proposal("a/w", "a/v", 0.7),
     ]
-    found = without_cycles(edges, catalog_of("v", "w", "x", "y", "z"))
+    found = without_cycles(edges, tools_of_a(v="", w="", x="", y="", z=""))
     assert [edge.kind.direct for edge in found] == [False, True, True, True, False]
