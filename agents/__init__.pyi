@@ -18,14 +18,7 @@ from .calls.run_claim import (
     checkpointer as checkpointer,
     in_threads as in_threads,
 )
-from .calls.token_usage import (
-    Cost as Cost,
-    ModelUsage as ModelUsage,
-    Price as Price,
-    Prices as Prices,
-    Usage as Usage,
-    read_prices as read_prices,
-)
+from .calls.token_usage import Price as Price, Usage as Usage
 from .models.chat_models import (
     ModelError as ModelError,
     chat_model as chat_model,
@@ -33,7 +26,7 @@ from .models.chat_models import (
     unstreamed as unstreamed,
 )
 from .models.prompts import Prompts as Prompts
-from .no_model import NoModel as NoModel
+from .no_model.no_model import NoModel as NoModel
 from .planning.planner import (
     PlanDraft as PlanDraft,
     PlanRevision as PlanRevision,

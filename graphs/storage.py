@@ -51,7 +51,7 @@ def yes_from_environment() -> bool:
 
 @contextmanager
 def locked(file: Path) -> Iterator[None]:
-    """Locks a file for one process at a time, to read it and write it again; creates its folder.
+    """Lets one process at a time read a file and write it again, and creates its folder.
 
     Raises:
         TrustError: The folder is not writable, or another process has held the lock for 30 seconds.
@@ -60,7 +60,9 @@ def locked(file: Path) -> Iterator[None]:
 
     try:
         private_folder(file.parent)
-        with FileLock(_lock_file(file), timeout=_LOCK_SECONDS, mode=_FILE_MODE):
+        # Not in the folder of the file, which may be a repository.
+        name = f"{hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:16]}.lock"
+        with FileLock(private_folder(state_folder() / "locks") / name, timeout=_LOCK_SECONDS, mode=_FILE_MODE):
             yield
     except Timeout as error:
         raise TrustError(f"another process has held {file} for {_LOCK_SECONDS:.0f} s: wait for it") from error
@@ -82,18 +84,8 @@ def cure_of(error: BaseException) -> str:
     return _FREE if is_full(error) else "set CALLSHEET_HOME to a writable folder"
 
 
-def _lock_file(file: Path) -> Path:
-    """Not in the folder of the file, which may be a repository."""
-    folder = private_folder(state_folder() / "locks")
-    return folder / f"{hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:16]}.lock"
-
-
 def private_folder(folder: Path) -> Path:
-    """Creates a folder with access for its owner only; an existing one is not changed.
-
-    Raises:
-        OSError: The folder cannot be created.
-    """
+    """Creates a folder with access for its owner only; an existing one is not changed."""
     if not folder.is_dir():
         if not folder.parent.is_dir():
             private_folder(folder.parent)
@@ -105,9 +97,6 @@ def private_file(file: Path) -> Path:
     """Creates an empty file that only its owner can read, for a library to write; an existing one is not changed.
 
     SQLite gives its additional files the same mode.
-
-    Raises:
-        OSError: The file cannot be created.
     """
     private_folder(file.parent)
     with suppress(FileExistsError):
@@ -125,9 +114,6 @@ def replace_bytes(file: Path, content: bytes, *, mode: int = _FILE_MODE, exact: 
         content: The new content.
         mode: Permissions, before the umask; for the owner only by default.
         exact: The permissions without the umask, as those of the file that is replaced.
-
-    Raises:
-        OSError: The file cannot be written.
     """
     file = file.resolve()
     if file.exists() and not file.is_file():

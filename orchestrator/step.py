@@ -15,7 +15,6 @@ from langgraph.config import get_stream_writer
 from langgraph.errors import GraphBubbleUp
 from langgraph.graph import END
 from langgraph.types import interrupt
-from langsmith.run_helpers import get_current_run_tree
 from pydantic import TypeAdapter
 
 from callsheet.agents import (
@@ -317,6 +316,8 @@ def selected(retriever: AgentGraphRetriever, query: str, *, step_id: str = "", *
     LangSmith, OpenTelemetry and other tracers of LangChain show it inside the current run, with ``step_id`` in its
     metadata. The first two also show the verdict and the ids of agents and tools there.
     """
+    from langsmith.run_helpers import get_current_run_tree  # what traces brings it: langchain-core, or the extra otel
+
     found: list[Selection] = []
 
     def select(text: str) -> dict[str, Any]:

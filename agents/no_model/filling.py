@@ -39,6 +39,7 @@ _ASKING = frozenset("are be can could do does how i is many me much now want we 
 _WHO = frozenset("where who whom whose why".split())
 """Words of questions that only a text answers: no value stands for them."""
 _FILLERS = re.compile(r"\b(?:it\s+is|is\s+it|it's)\b|\bhow\s+\w+\s+(?:is|are)\s+(?=\d)|(?<=\w)['’]s\b", re.IGNORECASE)
+_PARTICLE = re.compile(r"\b(\w+)\s+(?:out|up)\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)?|[^\w\s.,;:!?()\"'’“”`-]")
 _NAME = re.compile(r"[^\W\d_°]+(?:[/_-][^\W\d_]+)*|°[CF]?")
 _ALSO = re.compile(r"(?:,|, and|and)(?: (?:in|of|to))?", re.IGNORECASE)
@@ -239,6 +240,7 @@ def _sentence(description: str) -> str:
 def _content(text: str, covered: Sequence[Value], *, harmless: bool) -> Iterator[tuple[str, bool]]:
     """The words with content outside of the values, each with whether it only asks for something."""
     spans = [(value.start, value.end) for value in covered] + [match.span() for match in _FILLERS.finditer(text)]
+    spans += [(match.end(1), match.end()) for match in _PARTICLE.finditer(text) if harmless and asks(match[1].lower())]
     empty = _EMPTY | _ASKING if harmless else _EMPTY
     left = list(text)
     for start, end in spans:

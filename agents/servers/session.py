@@ -332,7 +332,6 @@ class Session:
             resources=tuple(await asyncio.to_thread(clean, resources)),
             missing=said(missing),
             name=said((about.title or about.name) if about else ""),
-            version=said(about.version if about else ""),
             description=said(getattr(about, "description", None) or ""),
             instructions=said(client.session.instructions or ""),
         )

@@ -7,8 +7,13 @@ try:
 except ImportError as error:
     raise ImportError("RDF needs the extra rdf, which is not installed: pip install rdflib pyshacl") from error
 
-from callsheet.graphs.rdf.catalog_reader import from_graph as from_graph
-from callsheet.graphs.rdf.catalog_writer import to_graph as to_graph
+from callsheet.graphs.rdf.catalog_graph import (
+    BASE as BASE,
+    CS as CS,
+    from_graph as from_graph,
+    to_graph as to_graph,
+    vocabulary as vocabulary,
+)
 from callsheet.graphs.rdf.serialization import (
     RdfFormat as RdfFormat,
     from_rdf as from_rdf,
@@ -24,6 +29,5 @@ from callsheet.graphs.rdf.validation import (
     rdf_findings as rdf_findings,
     shapes as shapes,
 )
-from callsheet.graphs.rdf.vocabulary_terms import BASE as BASE, CS as CS, vocabulary as vocabulary
 
 logging.getLogger("rdflib").addHandler(logging.NullHandler())  # relevant warnings are errors here

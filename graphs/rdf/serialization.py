@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from functools import cache
 from importlib.util import find_spec, module_from_spec
@@ -18,9 +19,7 @@ from rdflib.plugins.serializers import jsonld
 from callsheet.graphs.capabilities.taxonomy import Capability
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.model import Catalog
-from callsheet.graphs.rdf.catalog_reader import from_graph
-from callsheet.graphs.rdf.catalog_writer import to_graph
-from callsheet.graphs.rdf.vocabulary_terms import BASE, CS, DOCUMENTS, EDGES, prefixes
+from callsheet.graphs.rdf.catalog_graph import BASE, CS, DOCUMENTS, EDGES, from_graph, prefixes, to_graph
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.sanitizing import written_out
 
@@ -79,9 +78,7 @@ def _parser() -> ModuleType:
 
 
 def _copy_of(name: str) -> ModuleType:
-    spec = find_spec(name)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"this version of rdflib has no {name}")
+    spec: Any = find_spec(name)
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -131,6 +128,15 @@ def from_rdf(text: str, *, form: RdfFormat = RdfFormat.TURTLE) -> Catalog:
     return from_graph(parse(text, form=form))
 
 
+@contextmanager
+def named(path: Path) -> Iterator[None]:
+    """Puts the path of a file before the message of a ``CatalogError``."""
+    try:
+        yield
+    except CatalogError as error:
+        raise CatalogError(f"{path}: {error}") from error
+
+
 def read_rdf(path: Path) -> Catalog:
     """The catalog in a file; the suffix determines the format: ``.ttl``, ``.jsonld`` or ``.nt``.
 
@@ -138,28 +144,21 @@ def read_rdf(path: Path) -> Catalog:
         CatalogError: The file cannot be read, or as for ``from_rdf``; the message begins with its path.
     """
     graph = graph_of_file(path)
-    try:
+    with named(path):
         return from_graph(graph)
-    except CatalogError as error:
-        raise CatalogError(f"{path}: {error}") from error
 
 
 def graph_of_file(path: Path) -> Graph:
-    """The graph in an RDF file, valid as a catalog or not.
-
-    Raises:
-        CatalogError: The file cannot be read, or is not valid in the format of its suffix.
-    """
-    if path.suffix.lower() not in _OF_SUFFIX:
-        raise CatalogError(f"{path}: not an RDF file: its name should end in {', '.join(_OF_SUFFIX)}")
-    try:
-        return parse(path.read_text(encoding="utf-8-sig"), form=_OF_SUFFIX[path.suffix.lower()])
-    except UnicodeDecodeError as error:
-        raise CatalogError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from error
-    except OSError as error:
-        raise CatalogError(f"{path}: cannot be read: {error.strerror}") from error
-    except CatalogError as error:
-        raise CatalogError(f"{path}: {error}") from error
+    """The graph in an RDF file, valid as a catalog or not; a ``CatalogError`` if its text is not valid."""
+    with named(path):
+        if (form := _OF_SUFFIX.get(path.suffix.lower())) is None:
+            raise CatalogError(f"not an RDF file: its name should end in {', '.join(_OF_SUFFIX)}")
+        try:
+            return parse(path.read_text(encoding="utf-8-sig"), form=form)
+        except UnicodeDecodeError as error:
+            raise CatalogError(f"not UTF-8 text: {error.reason} at byte {error.start}") from error
+        except OSError as error:
+            raise CatalogError(f"cannot be read: {error.strerror}") from error
 
 
 def parse(text: str, *, form: RdfFormat) -> Graph:

@@ -17,10 +17,8 @@ from rdflib.term import Node
 from callsheet.graphs.capabilities.taxonomy import Capability
 from callsheet.graphs.catalog.errors import CallsheetError, CatalogError, Finding, Severity
 from callsheet.graphs.catalog.model import Catalog
-from callsheet.graphs.rdf.catalog_reader import from_graph
-from callsheet.graphs.rdf.catalog_writer import to_graph
+from callsheet.graphs.rdf.catalog_graph import CS, from_graph, to_graph
 from callsheet.graphs.rdf.serialization import graph_of_file
-from callsheet.graphs.rdf.vocabulary_terms import CS
 
 _SEVERITIES = {SH.Violation: Severity.ERROR, SH.Warning: Severity.WARNING, SH.Info: Severity.INFO}
 
@@ -40,7 +38,7 @@ def rdf_file_findings(path: Path) -> tuple[Finding, ...]:
     try:
         from_graph(graph)
     except CatalogError as error:
-        return (*findings, Finding(Severity.ERROR, "rdf-catalog", f"{path}: {error}"))
+        findings += (Finding(Severity.ERROR, "rdf-catalog", f"{path}: {error}"),)
     return findings
 
 

@@ -30,16 +30,17 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import ValidationError
 
 from callsheet.agents import ModelError, chat_model
+from callsheet.agents.calls.token_usage import with_usage_of
 from callsheet.agents.models.chat_models import answered, check_model, written_call
 from callsheet.graphs import CallsheetError
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.sanitizing import bounded, check_type, error_lines
-from callsheet.orchestrator.apps.folder_agent import Library
 from callsheet.orchestrator.run.run_context import context
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.sync_bridge import sync_and_async
 from callsheet.orchestrator.state import ReaderInput, ReaderOutput, ReaderState
 from callsheet.retrievers.documents import NOT_FOUND, DocumentTools, best_passages, semantic_search
+from callsheet.retrievers.documents.document_index import Library
 from callsheet.retrievers.index.embedding import EMBEDDED
 
 _FIRST = 3  # chunks to read where no model searches by itself
@@ -222,8 +223,8 @@ class ReaderNodes:
             "dropped": list(found.dropped),
             "forced": state["forced"],
         }
-        final = AIMessage(text, name="arag", id=last.id, additional_kwargs={"arag": about})
-        return {"messages": [final], "citations": citations}
+        final = {"content": text, "name": "arag", "additional_kwargs": {"arag": about}}
+        return {"messages": [last.model_copy(update=final)], "citations": citations}
 
     def _tools(self, state: ReaderState, settings: Settings) -> list[BaseTool]:
         index = self.library.index(Path(state["folder"]))
@@ -260,13 +261,14 @@ async def asked(
     Raises:
         ModelError: The model did not answer.
     """
-    told = [SystemMessage(prompt), *messages]
+    told, empty = [SystemMessage(prompt), *messages], None
     if tools:
-        message = _one_call(await answered(model.bind_tools(tools).ainvoke(told)), tools)
+        message = empty = _one_call(await answered(model.bind_tools(tools).ainvoke(told)), tools)
         if message.tool_calls or message.text.strip():
             return message
-    forced = await answered(model.ainvoke([*told, HumanMessage(FORCED.format(question=_question(messages)))]))
-    return AIMessage(forced.text, usage_metadata=forced.usage_metadata)
+    asked_now = HumanMessage(FORCED.format(question=_question(messages)))
+    forced = _one_call(await answered(model.ainvoke([*told, asked_now])), ())
+    return with_usage_of(forced, empty) if empty else forced
 
 
 def ran(call: Mapping[str, Any], tools: Sequence[BaseTool]) -> ToolMessage:
@@ -315,12 +317,18 @@ def checked(text: str, read: Collection[str]) -> Checked:
 
 
 def _one_call(message: BaseMessage, tools: Sequence[BaseTool]) -> AIMessage:
-    """The message with its first tool call only, also if a small model wrote it as JSON text."""
-    calls = message.tool_calls if isinstance(message, AIMessage) else []
-    usage = message.usage_metadata if isinstance(message, AIMessage) else None
-    if not calls and (written := written_call(message.text, {tool.name for tool in tools})) is not None:
-        return AIMessage("", tool_calls=[{**written, "id": f"written_{message.id or 0}"}], usage_metadata=usage)
-    return AIMessage(message.text, tool_calls=calls[:1], usage_metadata=usage, id=message.id)
+    """A reply as text with its first call of these tools only, also if a small model wrote it as JSON text."""
+    calls: list[Any] = message.tool_calls if tools and isinstance(message, AIMessage) else []
+    text, usage = str(message.text), message.usage_metadata if isinstance(message, AIMessage) else None
+    if tools and not calls and (written := written_call(text, {tool.name for tool in tools})) is not None:
+        text, calls = "", [{**written, "id": f"written_{message.id or 0}"}]
+    return AIMessage(
+        text,
+        id=message.id if tools else None,
+        tool_calls=calls[:1],
+        usage_metadata=usage,
+        response_metadata=message.response_metadata,
+    )
 
 
 def _question(messages: Sequence[AnyMessage]) -> str:

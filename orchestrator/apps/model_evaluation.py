@@ -228,7 +228,7 @@ async def _supervised(app: Any, request: str) -> Attempt:
     held = [tool for result in results for tool in result["tools"]]  # with those that it asked for
     asked = [str(one.value.get("type", "question")) for one in state.get("__interrupt__", ())]
     stopped = [*(f"it asked the user: {kind}" for kind in asked), *(r["error"] for r in results if r["error"])]
-    usage = Usage.from_report(state.get("usage", {}))
+    usage = Usage(**state.get("usage", {}))
     return Attempt(
         offered=tuple(dict.fromkeys([*selected, *held])),
         calls=tuple(Call(**call) for result in results for call in result["calls"]),

@@ -22,8 +22,6 @@ from callsheet.orchestrator.cli.shared_options import (
     catalog_options,
     common,
     json_option,
-    model_option,
-    progress_bar,
     report,
     size_options,
     taxonomy_option,
@@ -49,10 +47,12 @@ def index(options: CatalogOptions) -> int:
     Example:
       callsheet index --catalog mcp.json
     """
+    from callsheet.graphs import dependency_edges
+
     began = time.monotonic()
     loaded = options.open()
     selector, changes, place = options.selector(loaded)
-    edges = [edge for tool in selector.catalog.tools.values() for edge in tool.depends_on]
+    edges = [edge for _, edge in dependency_edges(selector.graph)]
     declared = sum(edge.holds for edge in edges)
     problems = [{"agent": one.agent, "kind": one.kind, "message": one.message} for one in loaded.problems]
     needs = {"dependencies": declared, "inferred": len(edges) - declared}
@@ -233,7 +233,6 @@ def infer(options: CatalogOptions, file: Path | None, least: float, server: str 
 
 
 @click.command(short_help="List the capabilities of each tool.")
-@model_option("Chat model that assigns capabilities.  [default: none; assigned by the texts]")
 @click.option(
     "-o",
     "--output",
@@ -243,7 +242,7 @@ def infer(options: CatalogOptions, file: Path | None, least: float, server: str 
 )
 @taxonomy_option
 @common
-def capabilities(options: CatalogOptions, model: str | None, file: Path | None, taxonomy: Taxonomy | None) -> int:
+def capabilities(options: CatalogOptions, file: Path | None, taxonomy: Taxonomy | None) -> int:
     """List the capabilities of each tool, from a taxonomy.
 
     \b
@@ -253,18 +252,10 @@ def capabilities(options: CatalogOptions, model: str | None, file: Path | None, 
     """
     from callsheet.graphs import CatalogError, dump
     from callsheet.orchestrator.cli.output.catalog_output import show_assignments
-    from callsheet.retrievers.capabilities import assign_by_model, with_capabilities
+    from callsheet.retrievers.capabilities import with_capabilities
 
     loaded = options.open()
-    retriever = options.retriever(loaded, taxonomy=taxonomy)
-    found = retriever.capabilities()
-    if model:
-        from callsheet.agents import chat_model
-
-        with progress_bar("Asking the model") as progress:
-            found = assign_by_model(
-                retriever.catalog, chat_model(model), found.taxonomy, otherwise=found, progress=progress
-            )
+    found = options.retriever(loaded, taxonomy=taxonomy).capabilities()
     if file:
         try:
             file.write_text(dump(with_capabilities(visible(loaded), found)) + "\n", encoding="utf-8")

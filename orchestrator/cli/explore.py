@@ -39,7 +39,6 @@ def explore(
     port: int,
     user: str,
     model: str | None,
-    prices: Path | None,
     approval: ApprovalPolicy,
     decisions: Path | None,
     *,
@@ -54,7 +53,7 @@ def explore(
     Example:
       callsheet explore --catalog mcp.json
     """
-    from callsheet.agents import ToolRegistry, read_prices
+    from callsheet.agents import ToolRegistry
     from callsheet.graphs.dependencies import ObservationLog
     from callsheet.orchestrator.run.process.process_state import Served
     from callsheet.orchestrator.run.threads import Threads
@@ -63,7 +62,6 @@ def explore(
     from callsheet.orchestrator.server.runs.local_runs import LocalRunner
     from callsheet.orchestrator.supervisor import create_supervisor
 
-    priced = read_prices(prices)
     options = replace(options, catalogs=_with_decisions(options.catalogs, decisions))
     with listening(port) as listener:
         loaded = options.open()
@@ -80,7 +78,7 @@ def explore(
         threads, key = Threads(), secrets.token_urlsafe(24)
         threads.sweep()
         app = create_explorer(
-            Site(lambda: served, priced),
+            Site(lambda: served),
             runs=LocalRunner(workflow, threads, registry, retriever.user),
             key=key,
             user=retriever.user,

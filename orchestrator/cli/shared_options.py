@@ -205,7 +205,6 @@ catalog_option = click.option(
 taxonomy_option = click.option(
     "--taxonomy", type=FILE, callback=_taxonomy, help="Your own capabilities, in addition to the default ones."
 )
-prices_option = click.option("--prices", type=FILE, **env("PRICES"), help="JSON file of the prices of models.")
 approve_option = click.option(
     "--approve",
     "approval",
@@ -214,9 +213,7 @@ approve_option = click.option(
     **env("APPROVAL"),
     help="Which calls need approval: all, those of tools that are not known to be harmless, or none.",
 )
-run_options = together(
-    model_option("Chat model for planner, workers and answer.", **env("MODEL")), prices_option, approve_option
-)
+run_options = together(model_option("Chat model for planner, workers and answer.", **env("MODEL")), approve_option)
 index_options = together(
     click.option(
         "--index",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from callsheet.agents import read_prices
 from callsheet.orchestrator.run.process.environment import Environment
 from callsheet.orchestrator.run.process.process_state import served
 from callsheet.orchestrator.server.explorer.routes import create_explorer
@@ -11,7 +10,7 @@ from callsheet.orchestrator.server.visible_catalog import Site
 
 _environment = Environment()
 app = create_explorer(
-    Site(served, read_prices(_environment.prices)),
+    Site(served),
     runs=ServerRuns(),
     authenticated=True,
     hosts=_environment.hosts,

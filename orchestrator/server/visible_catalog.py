@@ -6,24 +6,23 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any, Literal
 
-from callsheet.agents import Prices, ToolRegistry
+from callsheet.agents import ToolRegistry
 from callsheet.graphs import (
     Catalog,
     CatalogError,
     Change,
-    Dependency,
     Finding,
+    KnowledgeGraph,
     Loaded,
     Policy,
     Problem,
-    Tool,
     User,
     default_taxonomy,
     escaped,
+    knowledge_graph,
 )
 from callsheet.graphs.catalog.formats.mcp_format import tool_from_entry
 from callsheet.graphs.lint import RULES, Subject
@@ -70,14 +69,10 @@ class Knowledge:
         self._retriever, self._problems, self._work, self._closing = retriever, problems, work, closing
         self._lock, self._results = threading.Lock(), dict[str, Future[Any]]()
 
-    @cached_property
-    def needed_by(self) -> Mapping[str, Sequence[tuple[Tool, Dependency]]]:
-        """Tool id -> the tools that depend on it, each with its edge."""
-        needed: dict[str, list[tuple[Tool, Dependency]]] = {}
-        for tool in self.catalog.tools.values():
-            for edge in tool.depends_on:
-                needed.setdefault(edge.tool, []).append((tool, edge))
-        return needed
+    @property
+    def graph(self) -> KnowledgeGraph:
+        """The knowledge graph of what these users may see."""
+        return knowledge_graph(self.catalog)
 
     def capabilities(self) -> Future[Assignments]:
         """The capabilities of each tool."""
@@ -112,7 +107,6 @@ class VisibleCatalog:
     loaded: Loaded
     registry: ToolRegistry
     read: Callable[[bool], Loaded] | None = None
-    prices: Prices = field(default_factory=Prices)
 
     @property
     def policy(self) -> Policy | None:
@@ -169,10 +163,10 @@ class VisibleCatalog:
 
 
 class Site:
-    """A served catalog with its explorer, and the prices of models."""
+    """A served catalog with its explorer."""
 
-    def __init__(self, served: Callable[[], Served], prices: Prices | None = None) -> None:
-        self._prices, self._served, self._loaded = prices or Prices(), served, Loaded(Catalog())
+    def __init__(self, served: Callable[[], Served]) -> None:
+        self._served, self._loaded = served, Loaded(Catalog())
         self._watched: ToolRegistry | None = None
         self._work = ThreadPoolExecutor(1, thread_name_prefix="callsheet-explorer")
         self._closing, self._lock = threading.Event(), threading.Lock()
@@ -188,7 +182,7 @@ class Site:
         self._watch(served)
         retriever, loaded = served.retriever.within(user), self._loaded
         knowledge = self._knowledge(retriever, loaded)
-        return VisibleCatalog(user, retriever, knowledge, loaded, served.registry, served.read, self._prices)
+        return VisibleCatalog(user, retriever, knowledge, loaded, served.registry, served.read)
 
     def follow(self, loaded: Loaded) -> None:
         """Uses a catalog that was loaded again, in calls and in searches; slow, so not for an event loop."""

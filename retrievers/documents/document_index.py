@@ -6,16 +6,17 @@ import hashlib
 import re
 import tempfile
 import threading
+import time
 import weakref
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from callsheet.graphs import Problem, SettingsError
+from callsheet.graphs import CatalogError, Problem, SettingsError
 from callsheet.graphs.text.sanitizing import clean
 from callsheet.retrievers.documents.document_reading import (
     LOADERS,
@@ -40,7 +41,7 @@ from callsheet.retrievers.documents.document_text import (
 )
 from callsheet.retrievers.index.embedding import EMBEDDED, Embedder, embedder_name, embedder_of, encode, encode_spans
 from callsheet.retrievers.index.node_texts import Progress
-from callsheet.retrievers.index.rows import IN_MEMORY, Matrix, default_place, exclusive, is_url, rows_of
+from callsheet.retrievers.index.rows import IN_MEMORY, Vectors, default_place, exclusive, is_url, products, rows_of
 
 _AT_ONCE = 1_024
 _DIGEST, _PIECES = 280, 5
@@ -86,7 +87,7 @@ class _Table(_Sentences):
         known: Row -> vector, of those sentences that were compared before.
     """
 
-    digests: Matrix
+    digests: Vectors
     sizes: NDArray[np.int64]
     ids: tuple[str, ...]
     rows: NDArray[np.int64]
@@ -132,7 +133,7 @@ class SentenceVectors:
         for chunk in self._store.chunks():
             wanted.update(_row(sentence) for _, sentence in _telling(chunk))
             digests.update([_row(digest)] if (digest := digest_text(chunk)) else ())
-        held = set(self._rows.ids())
+        held = set(self._rows.held())
         self._rows.delete([row for row in held if row not in wanted and row not in digests])
         if not digests <= held:
             self.embed(self._store.chunks())
@@ -156,7 +157,7 @@ class SentenceVectors:
             if not table.chunks:
                 none = np.zeros(0, np.float32)
                 return Similar((), table.starts, table.places, none, none)
-            scores = table.digests.products(vector)[0]
+            scores = products(table.digests, vector)[0]
             compared = self._compare(table, _promising(table, scores, words, also))
         counts = np.diff(table.starts)
         sentences = np.repeat(scores, counts)
@@ -207,7 +208,7 @@ class SentenceVectors:
         different = list(dict.fromkeys(digests))
         at = {row: place for place, row in enumerate(different)}
         return _Table(
-            digests=Matrix(self._rows.vectors(different)[[at[row] for row in digests]]),
+            digests=self._rows.vectors(different)[[at[row] for row in digests]],
             chunks=tuple(chunks),
             sizes=np.array(sizes, np.int64),
             ids=tuple(row_of),
@@ -250,6 +251,12 @@ def _row(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
+FRESH, _PAUSE = 30.0, 20
+"""A folder is not checked again for 20 times as long as the last check took, and at most for these seconds."""
+NOT_CONFIGURED = (
+    "There are no documents to answer from: set CALLSHEET_DOCUMENTS to a folder and start again, "
+    "or pass one to create_arag()."
+)
 RECIPE = "d3" if HAS_SENTENCEX else "d3-plain"
 
 Stage = Callable[[str, int, int], None]
@@ -338,7 +345,11 @@ class DocumentIndex(TextStore):
             before = self.files()
             with self.changing() as change:
                 new = [document for document in listing.documents if before.get(document.name) != document.digest]
-                problems = self._put(change, new, report)
+                problems = []
+                for done, document in enumerate(new):
+                    report("reading", done, len(new))
+                    loader = self._loaders[document.path.suffix.lower()]
+                    problems += _put_document(change, document, loader, self._chunk_tokens)
                 for name in set(before) - {document.name for document in listing.documents}:
                     change.remove(name)
                 names = [document.name for document in new]
@@ -357,15 +368,6 @@ class DocumentIndex(TextStore):
             problems=tuple(sorted((*listing.problems, *problems), key=lambda problem: problem.agent)),
         )
 
-    def _put(self, change: Change, new: list[Found], report: Stage) -> list[Problem]:
-        problems = []
-        for done, document in enumerate(new):
-            report("reading", done, len(new))
-            loader = self._loaders[document.path.suffix.lower()]
-            problem = _put_document(change, document, loader, self._chunk_tokens)
-            problems += [problem] if problem else []
-        return problems
-
     def similar(self, query: str, also: Collection[str] = ()) -> Similar:
         """The similarity of chunks and sentences to a query; estimates, save for the best and those in ``also``."""
         return self._vectors.similar(query, self.lexicon.shares(content_words(query)), also)
@@ -383,17 +385,18 @@ class _ChangedError(DocumentError):
     """A file changed while it was read."""
 
 
-def _put_document(change: Change, document: Found, loader: str, tokens: int) -> Problem | None:
+def _put_document(change: Change, document: Found, loader: str, tokens: int) -> list[Problem]:
     """Reads a document into the store and returns its problem, if it has one.
 
     An unreadable document is removed from the store; of one that changes while it is read, the old text stays there.
     """
-    kind = "broken"
+    kind, why = "broken", ""
     try:
-        count = change.put(document.name, document.digest, _passages(document, loader, tokens))
-        return None if count else Problem(document.name, "empty", "holds no text (a scanned PDF needs OCR first)")
+        if change.put(document.name, document.digest, _passages(document, loader, tokens)):
+            return []
+        kind, why = "empty", "holds no text (a scanned PDF needs OCR first)"
     except _ChangedError as error:
-        return Problem(document.name, "changing", str(error))
+        return [Problem(document.name, "changing", str(error))]
     except ImportError as error:
         kind, why = "missing", str(error)
     except DocumentError as error:
@@ -401,7 +404,7 @@ def _put_document(change: Change, document: Found, loader: str, tokens: int) -> 
     except Exception as error:  # noqa: BLE001 (also of the library that splits sentences)
         why = f"cannot be read: {getattr(error, 'strerror', None) or f'{type(error).__name__}: {str(error)[:300]}'}"
     change.remove(document.name)
-    return Problem(document.name, kind, clean(why))
+    return [Problem(document.name, kind, clean(why))]
 
 
 def _passages(document: Found, loader: str, tokens: int) -> Iterator[Passage]:
@@ -410,3 +413,63 @@ def _passages(document: Found, loader: str, tokens: int) -> Iterator[Passage]:
     yield from passages_of(cleaned, tokens=tokens)
     if digest_of(document.path) != document.digest:
         raise _ChangedError("changed while it was read, so its new text is not in: index again")
+
+
+@dataclass(slots=True)
+class Library:
+    """The document indexes of this process, each opened once: of the configured folder, and of folders inside it.
+
+    Attributes:
+        root: The configured folder; None if there are no documents.
+        embeddings: As in ``DocumentIndex``.
+        place: Its ``index``.
+    """
+
+    root: str | Path | None
+    embeddings: str | Embedder = EMBEDDED
+    place: str | Path | None = None
+    _open: dict[Path, DocumentIndex] = field(default_factory=dict)
+    _looked: dict[Path, tuple[float, Indexed]] = field(default_factory=dict)  # with the time of the next check
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def folder(self, wanted: str | None = None) -> Path:
+        """The folder to answer from: the configured one, or one inside it.
+
+        Raises:
+            SettingsError: No folder is configured, or the wanted one is not inside it.
+            CatalogError: There is no such folder.
+        """
+        if not self.root:
+            raise SettingsError(NOT_CONFIGURED)
+        root = Path(self.root).expanduser().resolve()
+        if not wanted:
+            return root
+        try:
+            found = (root / Path(wanted).expanduser()).resolve()
+        except (OSError, RuntimeError, ValueError) as error:
+            raise CatalogError(f"no documents at {wanted[:80]!r}: it cannot be a path") from error
+        if not found.is_relative_to(root):
+            raise SettingsError(f"{wanted!r} is not inside the configured folder of documents, so it is not opened")
+        return found
+
+    def index(self, folder: Path) -> DocumentIndex:
+        """The index of a folder, as of the last update.
+
+        Raises:
+            CatalogError: There is no such folder.
+            SettingsError: The index cannot be opened.
+        """
+        with self._lock:
+            if folder not in self._open:
+                self._open[folder] = DocumentIndex(folder, embeddings=self.embeddings, index=self.place)
+            return self._open[folder]
+
+    def fresh(self, folder: Path, progress: Stage | None = None) -> Indexed:
+        """Updates the index of a folder, unless that was done a moment ago; see ``FRESH``."""
+        index = self.index(folder)
+        due, found = self._looked.get(folder, (float("-inf"), Indexed()))
+        if (began := time.monotonic()) > due:
+            found = index.sync(progress)
+            ended = time.monotonic()
+            self._looked[folder] = ended + min(FRESH, _PAUSE * (ended - began)), found
+        return found

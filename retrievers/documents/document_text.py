@@ -145,11 +145,13 @@ def _split(text: str) -> list[str]:
 
 def _segmented(text: str, model: str) -> Iterator[str]:
     """A text cut where ``model``, a text of the same length, is cut; the library's English supports other scripts."""
-    parts: Iterable[str] = _FULL_STOP.findall(model)
+    parts: Iterable[str]
     if HAS_SENTENCEX:
         from sentencex import segment  # pyright: ignore[reportAttributeAccessIssue] (compiled, without stubs)
 
         parts = segment("en", clean(model))
+    else:
+        parts = _FULL_STOP.findall(model)
     start = 0
     for part in parts:
         yield text[start : start + len(part)]

@@ -121,7 +121,8 @@ def test_a_lost_connection_is_opened_again(store: str, postgres: str) -> None:
     files.write("a", b"1")
     terminate(postgres, process_of(files))
     files._used = 0.0  # as after a pause
-    assert files.read("a") == b"1"
+    with files.locked("a"):
+        assert files.read("a") == b"1"
 
 
 def process_of(files: PostgresFiles) -> int:

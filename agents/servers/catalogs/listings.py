@@ -56,7 +56,6 @@ class Listing:
         instructions: Instructions for a model.
         error: Why it could not be listed, with the last lines of standard error; empty if it was.
         kind: The kind of error.
-        seconds: Duration of start and listing.
         when: Time of a stored answer in UTC, ISO 8601 to the second; empty for a new one.
     """
 
@@ -64,16 +63,14 @@ class Listing:
     resources: tuple[Any, ...] = ()
     missing: str = ""
     name: str = ""
-    version: str = field(default="", compare=False)
     description: str = ""
     instructions: str = ""
     error: str = field(default="", compare=False)
     kind: Kind = field(default="", compare=False)
-    seconds: float = field(default=0.0, compare=False)
     when: str = field(default="", compare=False)
 
 
-_STORED = ("tools", "resources", "missing", "name", "version", "description", "instructions")
+_STORED = ("tools", "resources", "missing", "name", "description", "instructions")
 
 
 class LastListings:

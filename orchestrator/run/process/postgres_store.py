@@ -29,12 +29,7 @@ _LOCK: LiteralString = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
 _UNLOCK: LiteralString = "SELECT pg_advisory_unlock(hashtextextended(%s, 0))"
 _VALID = "a store is postgresql://user:password@host/database[?schema=name], the name in lower case, signs escaped"
 # libpq's: a host that has vanished is noticed in ten seconds, not in the minutes of TCP.
-_TIMEOUTS: dict[str, Any] = {
-    "connect_timeout": 5,
-    "tcp_user_timeout": 10_000,
-    "keepalives_idle": 5,
-    "keepalives_interval": 2,
-}
+_TIMEOUTS: Any = {"connect_timeout": 5, "tcp_user_timeout": 10_000, "keepalives_idle": 5, "keepalives_interval": 2}
 
 
 class PostgresFiles:
@@ -134,35 +129,40 @@ class PostgresFiles:
     def _lock(self, name: str) -> Iterator[None]:
         here = self._locks[name]
         if not here.acquire(timeout=_LOCK_SECONDS):
-            raise TrustError(self._held(name))
-        self._holding.append(name)
+            raise self._busy(name)
         try:
-            self._wait_for(name, self._execute)
+            self._wait_for(name, lambda: self._taken(name))
             try:
                 yield
             finally:
-                self._execute(_UNLOCK, self._key(name))  # an error if the lock was lost meanwhile
+                try:
+                    with self._connection() as connection:  # which is closed if the lock was lost meanwhile
+                        connection.execute(_UNLOCK, self._key(name))
+                finally:
+                    self._holding.remove(name)
         finally:
-            self._holding.remove(name)
             here.release()
 
-    def _wait_for(self, name: str, execute: Callable[[LiteralString, list[str]], object]) -> None:
-        """Asks again and again: a statement that waited would keep CREATE INDEX CONCURRENTLY of a setup waiting."""
+    def _taken(self, name: str) -> bool:
+        with self._connection() as connection:
+            if connection.execute(_LOCK, self._key(name)).fetchone() != (True,):
+                return False
+            self._holding.append(name)  # before any other thread can open another connection
+            return True
+
+    def _wait_for(self, name: str, attempt: Callable[[], bool]) -> None:
+        """Tries again and again: a statement that waited would keep CREATE INDEX CONCURRENTLY of a setup waiting."""
         end = time.monotonic() + _LOCK_SECONDS
-        while execute(_LOCK, self._key(name)) != (True,):
+        while not attempt():
             if time.monotonic() > end:
-                raise TrustError(self._held(name))
+                raise self._busy(name)
             time.sleep(_LOOK_SECONDS)
 
     def _key(self, name: str) -> list[str]:
         return [f"{self._schema} {name}"]
 
-    def _held(self, name: str) -> str:
-        return f"another process has held {name} in {self} for {_LOCK_SECONDS:.0f} s: wait for it"
-
-    def _execute(self, statement: LiteralString, values: list[str]) -> object:
-        with self._connection() as connection:
-            return connection.execute(statement, values).fetchone()
+    def _busy(self, name: str) -> TrustError:
+        return TrustError(f"another process has held {name} in {self} for {_LOCK_SECONDS:.0f} s: wait for it")
 
     @contextmanager
     def _connection(self) -> Iterator[Connection[Any]]:
@@ -195,11 +195,12 @@ class PostgresFiles:
             raise
         try:
             connection.execute("SELECT set_config('search_path', %s || ', public', false)", [f'"{self._schema}"'])
-            self._wait_for("its setup", lambda statement, values: connection.execute(statement, values).fetchone())
+            key = self._key("its setup")
+            self._wait_for("its setup", lambda: connection.execute(_LOCK, key).fetchone() == (True,))
             if connection.execute("SELECT to_regnamespace(%s)", [f'"{self._schema}"']).fetchone() == (None,):
                 connection.execute(f'CREATE SCHEMA "{self._schema}"'.encode())
             PostgresStore(connection).setup()
-            connection.execute(_UNLOCK, self._key("its setup"))
+            connection.execute(_UNLOCK, key)
         except BaseException:
             connection.close()
             raise

@@ -1,14 +1,14 @@
-"""A run as JSON for the page: plan, tools, calls, questions, costs and answers, as far as a user may see them."""
+"""A run as JSON for the page: plan, tools, calls, questions, usage and answers, as far as a user may see them."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from callsheet.agents import ModelUsage, Prices, Usage
+from callsheet.agents import Usage
 from callsheet.orchestrator.plans.run_limits import usage_report
 from callsheet.orchestrator.server.runs.run_history import RunSnapshot, field_of, is_echo
 from callsheet.orchestrator.server.visible_catalog import Json, VisibleCatalog, fit, shown_line, shown_text
@@ -50,7 +50,7 @@ def run_of(visible: VisibleCatalog, last: RunSnapshot, begin: RunSnapshot | None
             {**step, "status": waiting.get(name, "waiting"), "wave": wave_of.get(name, 0)},
             results.get(name) or {},
             selections.get(name) or {},
-            _usage(Usage.from_report((report.get("by_step") or {}).get(name) or {}), visible.prices),
+            _usage((report.get("by_step") or {}).get(name) or {}),
         )
         for name, step in {step["id"]: step for step in plan.get("steps") or ()}.items()
     ]
@@ -70,8 +70,12 @@ def run_of(visible: VisibleCatalog, last: RunSnapshot, begin: RunSnapshot | None
         "questions": asked,
         "steps": steps,
         "revisions": [] if withheld else [_revision(one) for one in state.get("revisions") or ()],
-        "usage": _usage(Usage.from_report(report), visible.prices),
-        "models": [*_models(report, visible.prices)],
+        "usage": _usage(report),
+        "roles": [
+            {"role": shown_line(role), **spent}
+            for role, part in (report.get("by_role") or {}).items()
+            if (spent := _usage(part))
+        ],
     }
 
 
@@ -221,22 +225,7 @@ def _between(start: str, end: str) -> float | None:
     return round(seconds, 3) if seconds > 0 else None
 
 
-def _models(report: Mapping[str, Any], prices: Prices) -> Iterator[Json]:
-    """What each role (``planner``, ``worker`` ...) spent on each model; empty for a model that is not named."""
-    for role, part in (report.get("by_role") or {}).items():
-        usage = Usage.from_report(part)
-        for model, spent in {**usage.by_model, "": usage.unnamed}.items():
-            by_model = {model: spent} if model else {}
-            if costs := _usage(Usage(**spent.model_dump(), by_model=by_model), prices):
-                yield {"role": shown_line(role), "model": shown_line(model), **costs}
-
-
-def _usage(usage: Usage, prices: Prices) -> Json | None:
-    """Model calls, tokens and what they cost; None if no model was called."""
-    if not usage.calls:
-        return None
-    cost = prices.cost(usage)
-    return {
-        **{name: getattr(usage, name) for name in ModelUsage.model_fields},
-        "cost": {"amount": cost.amount, "words": shown_text(str(cost))},
-    }
+def _usage(report: Mapping[str, Any]) -> Json | None:
+    """Model calls and tokens; None if no model was called."""
+    usage = Usage(**report)
+    return usage.model_dump(exclude={"seconds"}) if usage.calls else None

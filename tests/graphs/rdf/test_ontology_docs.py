@@ -12,7 +12,7 @@ from rdflib import DCTERMS, OWL, RDF, RDFS, SKOS, Graph, URIRef
 
 from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Provenance, Tool
 from callsheet.graphs.rdf import CS, RdfFormat, checks, shapes, to_graph, to_rdf, vocabulary
-from callsheet.graphs.rdf.vocabulary_terms import TERMS
+from callsheet.graphs.rdf.catalog_graph import TERMS
 
 DOCS = (Path(__file__).parents[3] / "docs" / "reference" / "ontology.md").read_text(encoding="utf-8")
 QUERIES = re.findall(r"```sparql\n(.*?)```", DOCS, re.DOTALL)

@@ -14,7 +14,7 @@ from starlette.authentication import AuthCredentials, SimpleUser
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from callsheet.agents import Prices, ToolRegistry
+from callsheet.agents import ToolRegistry
 from callsheet.graphs import Agent, Catalog, Loaded, Policy, Tool
 from callsheet.orchestrator.run.process.process_state import Served
 from callsheet.orchestrator.server import Site, create_explorer
@@ -66,11 +66,10 @@ def explorer(
     *,
     runs: Runs | None = None,
     authenticated: bool = False,
-    prices: Prices | None = None,
 ) -> Starlette:
     """The explorer over it."""
     found = served(source, policy)
-    site = Site(lambda: found, prices)
+    site = Site(lambda: found)
     return create_explorer(site, runs=runs, authenticated=authenticated, hosts=("testserver",))
 
 
