@@ -16,13 +16,13 @@ import click
 
 from callsheet.graphs.text.sanitizing import counted, shown
 from callsheet.orchestrator.cli.shared_options import (
-    FILE,
     SERVER_TROUBLE,
     CatalogOptions,
     catalog_options,
     common,
     json_option,
     model_option,
+    output_option,
     progress_bar,
     report,
     size_options,
@@ -180,13 +180,7 @@ def discover(options: CatalogOptions, query: str, budget: int, taxonomy: Taxonom
 
 
 @click.command(short_help="Propose dependencies between tools.")
-@click.option(
-    "-o",
-    "--output",
-    "file",
-    type=FILE,
-    help="Write the proposals to this file for review. Rules and reviewed edges in it stay.",
-)
+@output_option("Write the proposals to this file for review. Rules and reviewed edges in it stay.")
 @click.option("--least", default=0.5, type=click.FloatRange(0.05, 0.99), help="Minimum confidence.")
 @click.option("--server", metavar="URL", help="Add the calls that a LangGraph server observed, from its store.")
 @model_option("Chat model that judges each proposal. It changes the confidence, but does not accept or reject.")
@@ -247,13 +241,7 @@ def _judged(found: Sequence[Proposal], catalog: Catalog, model: str) -> Sequence
 
 @click.command(short_help="List the capabilities of each tool.")
 @model_option("Chat model that assigns capabilities.  [default: none; assigned by the texts]")
-@click.option(
-    "-o",
-    "--output",
-    "file",
-    type=FILE,
-    help="Write the catalog to this file, and declare all capabilities with a confidence of at least .5.",
-)
+@output_option("Write the catalog to this file, and declare all capabilities with a confidence of at least .5.")
 @taxonomy_option
 @common
 def capabilities(options: CatalogOptions, model: str | None, file: Path | None, taxonomy: Taxonomy | None) -> int:

@@ -12,17 +12,17 @@ import click
 
 from callsheet.graphs import SettingsError
 from callsheet.orchestrator.cli.shared_options import (
+    FILE,
     CatalogOptions,
     common,
     model_option,
-    prices_option,
     progress_bar,
     report,
     size_options,
 )
 
 _LABELS = {"tool.": "tools", "complete": "tools", "skill.": "skills"}
-_MODEL_ONLY = ("arms", "sample", "max_cost")
+_MODEL_ONLY = ("arms", "sample", "prices", "max_cost")
 _ROUNDING = 1e-9
 _POSITIVE = click.FloatRange(0, min_open=True)
 
@@ -48,7 +48,7 @@ _POSITIVE = click.FloatRange(0, min_open=True)
 )
 @click.option("--sample", type=click.IntRange(1), help="With --model: only this many queries, always the same.")
 @click.option("--concurrency", default=1, type=click.IntRange(1, 64), help="With --model: attempts at the same time.")
-@prices_option
+@click.option("--prices", type=FILE, help="With --model: JSON file of the prices of models.")
 @click.option("--max-cost", type=_POSITIVE, help="With --model: start no further attempt after this cost.")
 @common
 def evaluate_command(options: CatalogOptions, demands: tuple[str, ...], model: str | None, **given: Any) -> int:

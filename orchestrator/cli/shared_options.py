@@ -190,6 +190,11 @@ def size_options(agents: int, tools: int, each: str) -> Callable[[Command], Comm
     )
 
 
+def output_option(about: str) -> Callable[[Any], Any]:
+    """``-o``, as ``file``."""
+    return click.option("-o", "--output", "file", type=FILE, help=about)
+
+
 FILE = click.Path(path_type=Path, dir_okay=False)
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object, and nothing else, on standard output."
@@ -205,7 +210,6 @@ catalog_option = click.option(
 taxonomy_option = click.option(
     "--taxonomy", type=FILE, callback=_taxonomy, help="Your own capabilities, in addition to the default ones."
 )
-prices_option = click.option("--prices", type=FILE, **env("PRICES"), help="JSON file of the prices of models.")
 approve_option = click.option(
     "--approve",
     "approval",
@@ -215,7 +219,9 @@ approve_option = click.option(
     help="Which calls need approval: all, those of tools that are not known to be harmless, or none.",
 )
 run_options = together(
-    model_option("Chat model for planner, workers and answer.", **env("MODEL")), prices_option, approve_option
+    model_option("Chat model for planner, workers and answer.", **env("MODEL")),
+    click.option("--prices", type=FILE, **env("PRICES"), help="JSON file of the prices of models."),
+    approve_option,
 )
 index_options = together(
     click.option(
