@@ -16,12 +16,12 @@ import click
 
 from callsheet.graphs.text.sanitizing import counted, shown
 from callsheet.orchestrator.cli.shared_options import (
-    FILE,
     SERVER_TROUBLE,
     CatalogOptions,
     catalog_options,
     common,
     json_option,
+    output_option,
     report,
     size_options,
     taxonomy_option,
@@ -180,13 +180,7 @@ def discover(options: CatalogOptions, query: str, budget: int, taxonomy: Taxonom
 
 
 @click.command(short_help="Propose dependencies between tools.")
-@click.option(
-    "-o",
-    "--output",
-    "file",
-    type=FILE,
-    help="Write the proposals to this file for review. Rules and reviewed edges in it stay.",
-)
+@output_option("Write the proposals to this file for review. Rules and reviewed edges in it stay.")
 @click.option("--least", default=0.5, type=click.FloatRange(0.05, 0.99), help="Minimum confidence.")
 @click.option("--server", metavar="URL", help="Add the calls that a LangGraph server observed, from its store.")
 @catalog_options
@@ -232,13 +226,7 @@ def infer(options: CatalogOptions, file: Path | None, least: float, server: str 
 
 
 @click.command(short_help="List the capabilities of each tool.")
-@click.option(
-    "-o",
-    "--output",
-    "file",
-    type=FILE,
-    help="Write the catalog to this file, and declare all capabilities with a confidence of at least .5.",
-)
+@output_option("Write the catalog to this file, and declare all capabilities with a confidence of at least .5.")
 @taxonomy_option
 @common
 def capabilities(options: CatalogOptions, file: Path | None, taxonomy: Taxonomy | None) -> int:

@@ -22,7 +22,7 @@ from callsheet.orchestrator.cli.shared_options import (
 )
 
 _LABELS = {"tool.": "tools", "complete": "tools", "skill.": "skills"}
-_MODEL_ONLY = ("arms", "sample", "max_cost")
+_MODEL_ONLY = ("arms", "sample", "prices", "max_cost")
 _ROUNDING = 1e-9
 _POSITIVE = click.FloatRange(0, min_open=True)
 

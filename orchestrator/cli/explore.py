@@ -7,7 +7,7 @@ import secrets
 import webbrowser
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from callsheet.agents import ApprovalPolicy
-
 
 @click.command(short_help="Explore the catalog in a browser.")
 @click.option("--port", default=8765, type=click.IntRange(0, 65535), help="Port of the page; 0 selects a free one.")
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
-@click.option("--user", default="", metavar="NAME", help="Show only what the policy grants this user.")
+@click.option(
+    "--user", default="", show_default=False, metavar="NAME", help="Show only what the policy grants this user."
+)
 @run_options
 @click.option(
     "--dependencies",
@@ -38,11 +38,10 @@ def explore(
     options: CatalogOptions,
     port: int,
     user: str,
-    model: str | None,
-    approval: ApprovalPolicy,
     decisions: Path | None,
     *,
     no_browser: bool,
+    **of_run: Any,
 ) -> int:
     """Serve a web page for requests and their runs, the graph of the catalog, search and review.
 
@@ -72,7 +71,7 @@ def explore(
             loaded,
             retriever=whole,
             registry=registry,
-            settings=Settings(model=model, approval=approval),
+            settings=Settings(**of_run),
             observed=ObservationLog(),
         )
         threads, key = Threads(), secrets.token_urlsafe(24)

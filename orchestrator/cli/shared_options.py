@@ -190,6 +190,11 @@ def size_options(agents: int, tools: int, each: str) -> Callable[[Command], Comm
     )
 
 
+def output_option(about: str) -> Callable[[Any], Any]:
+    """``-o``, as ``file``."""
+    return click.option("-o", "--output", "file", type=FILE, help=about)
+
+
 FILE = click.Path(path_type=Path, dir_okay=False)
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object, and nothing else, on standard output."
