@@ -195,7 +195,6 @@ def infer(options: CatalogOptions, file: Path | None, least: float, server: str 
       callsheet retrieve "..." --catalog mcp.json --catalog dependencies.json
     """
     from callsheet.graphs.dependencies import (
-        DependencyFile,
         ObservationLog,
         merge_proposals,
         read_dependencies,
@@ -207,7 +206,7 @@ def infer(options: CatalogOptions, file: Path | None, least: float, server: str 
 
     if file and not file.parent.is_dir():
         raise click.BadParameter(f"there is no folder {file.parent}: create it first", param_hint="--output")
-    merged = read_dependencies(file) if file and file.exists() else DependencyFile()
+    merged = read_dependencies(file) if file and file.exists() else ()
     catalog = visible(options.open())
     seen = ObservationLog().read()
     if server:
@@ -221,9 +220,9 @@ def infer(options: CatalogOptions, file: Path | None, least: float, server: str 
             write_dependencies(merged, file)
     else:
         merged = merge_proposals(merged, found)
-    content = {"edges": [edge.model_dump(mode="json") for edge in merged.edges], "path": str(file or "")}
-    report(content, lambda: show_proposals(merged.edges, file), as_json=options.as_json)
-    return 0 if merged.edges else 1
+    content = {"edges": [edge.model_dump(mode="json") for edge in merged], "path": str(file or "")}
+    report(content, lambda: show_proposals(merged, file), as_json=options.as_json)
+    return 0 if merged else 1
 
 
 @click.command(short_help="List the capabilities of each tool.")

@@ -101,13 +101,13 @@ def explore(
 
 def _with_decisions(catalogs: tuple[str, ...], file: Path | None) -> tuple[str, ...]:
     """The catalogs with the file of dependencies, which is created if it does not exist."""
-    from callsheet.graphs.dependencies import DependencyFile, write_dependencies
+    from callsheet.graphs.dependencies import write_dependencies
 
     named = catalogs or Environment().catalog
     if file is None or not named or str(file) in named:
         return named
     if not file.exists():
-        write_dependencies(DependencyFile(), file)
+        write_dependencies((), file)
     return (*named, str(file))
 
 
