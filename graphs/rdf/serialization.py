@@ -11,7 +11,7 @@ from functools import cache
 from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from rdflib import RDF, SKOS, ConjunctiveGraph, Graph
 from rdflib.plugins.serializers import jsonld
@@ -40,7 +40,7 @@ def json_ld(graph: Graph, prefixes: Mapping[str, str]) -> str:
     """The graph, which has no blank nodes, as one JSON-LD document with its context, in alphabetical order."""
     names = {term: graph.namespace_manager.curie(term) for term in _TYPES}
     context = {**prefixes, **{names[term]: {"@id": names[term], "@type": kind} for term, kind in _TYPES.items()}}
-    document: Any = jsonld.from_rdf(graph, context_data=context)
+    document: Any = cast("Any", jsonld).from_rdf(graph, context_data=context)
     for node in (nodes := document.get("@graph", [])):
         node.update({key: sorted(value, key=str) for key, value in node.items() if isinstance(value, list)})
     nodes.sort(key=lambda node: node["@id"])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from chromadb.api import ClientAPI
     from chromadb.api.models.Collection import Collection
 
-T = TypeVar("T")
 Vectors = NDArray[np.float32]
 Metadata = Mapping[str, Any]
 IN_MEMORY = ":memory:"
@@ -104,7 +103,9 @@ class ChromaRows:
 
     def add(self, ids: Sequence[str], vectors: Vectors, metadatas: Sequence[Metadata] | None = None) -> None:
         """Adds rows; of an id that is there already the old row stays."""
-        self._collection.add(ids=list(ids), embeddings=vectors, metadatas=metadatas and [*map(dict, metadatas)])
+        self._collection.add(
+            ids=list(ids), embeddings=vectors, metadatas=[*map(dict, metadatas)] if metadatas else None
+        )
 
     def delete(self, ids: Sequence[str]) -> None:
         """Deletes rows."""
@@ -115,24 +116,18 @@ class ChromaRows:
         """The vectors of these rows as ``(n, d)``, in the order of the ids; all of them must be there."""
         parts = [np.zeros((0, 1), np.float32)] if not ids else []
         for page in _pages(ids):
-            found = self._read(lambda collection, page=page: collection.get(ids=page, include=["embeddings"]))
+            found = self._read("get", ids=page, include=["embeddings"])
             place = {row: i for i, row in enumerate(found["ids"])}
             parts.append(np.asarray(found["embeddings"], np.float32)[[place[row] for row in page]])
         return np.concatenate(parts)
 
     def nearest(self, queries: Vectors, most: int, kind: str | None = None) -> list[dict[str, float]]:
         """The rows nearest to each query, of all kinds or of one, as HNSW finds them: id -> cosine, best first."""
-        found = self._read(
-            lambda collection: collection.query(
-                query_embeddings=[*queries],
-                n_results=most,
-                where={"kind": kind} if kind else None,
-                include=["distances"],
-            )
-        )
+        where = {"kind": kind} if kind else None
+        found = self._read("query", query_embeddings=[*queries], n_results=most, where=where, include=["distances"])
         return [
             {row: 1 - distance for row, distance in zip(ids, distances, strict=True)}
-            for ids, distances in zip(found["ids"], found["distances"] or [], strict=True)
+            for ids, distances in zip(found["ids"], found["distances"], strict=True)
         ]
 
     @contextmanager
@@ -162,17 +157,17 @@ class ChromaRows:
             if isinstance(before, Client):
                 before.close()
 
-    def _read(self, ask: Callable[[Collection], T]) -> T:
-        """The answer of the collection; of a folder that another process has written to, as it is now."""
+    def _read(self, method: str, **what: Any) -> Any:
+        """What a method of the collection returns; of a folder that another process has written to, as it is now."""
         collection = self._collection
         try:
-            return ask(collection)
+            return getattr(collection, method)(**what)
         except Exception:
             if self.folder is None:
                 raise
         if collection is self._opened:
             self.reopen()
-        return ask(self._collection)
+        return getattr(self._collection, method)(**what)
 
     @property
     def _collection(self) -> Collection:

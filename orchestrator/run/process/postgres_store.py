@@ -45,6 +45,8 @@ class PostgresFiles:
         SettingsError: The address is invalid, or the extra ``postgres`` is not installed.
     """
 
+    _used: float
+
     def __init__(self, address: str) -> None:
         try:
             from psycopg import Error
@@ -209,8 +211,11 @@ class PostgresFiles:
     def _begin(self) -> None:
         """No connection and no lock yet; in a forked process those of its parent stay, for it, as they are."""
         self._inherited.append(self._opened)
-        self._opened, self._used, self._holding = None, 0.0, list[str]()
-        self._using, self._locks = threading.RLock(), defaultdict[str, Any](threading.RLock)
+        self._opened = None
+        self._used = 0.0
+        self._holding: list[str] = []
+        self._using: Any = threading.RLock()
+        self._locks: defaultdict[str, Any] = defaultdict(threading.RLock)
 
     def _message(self, error: BaseException) -> str:
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
