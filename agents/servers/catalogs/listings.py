@@ -74,11 +74,7 @@ _STORED = ("tools", "resources", "missing", "name", "description", "instructions
 
 
 class LastListings:
-    """The last answer of every server, in one file each.
-
-    Args:
-        folder: By default ``listings`` in the shared store, or else in ``CALLSHEET_HOME`` or the user's cache.
-    """
+    """The last answer of every server, in one file each: in ``listings`` of the shared store or of the user's cache."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
