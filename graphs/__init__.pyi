@@ -33,20 +33,24 @@ from .catalog.model import (
     Skill as Skill,
     Tool as Tool,
 )
-from .dependencies.traversal import (
+from .knowledge_graph import (
+    KnowledgeGraph as KnowledgeGraph,
     NodeKind as NodeKind,
-    OwnershipGraph as OwnershipGraph,
     Reached as Reached,
-    dependency_graph as dependency_graph,
+    Relation as Relation,
+    dependency_edges as dependency_edges,
+    detailed_graph as detailed_graph,
     evidence as evidence,
     kind_of as kind_of,
+    knowledge_graph as knowledge_graph,
+    needed_by as needed_by,
+    needs as needs,
     owner as owner,
-    ownership_graph as ownership_graph,
-    required as required,
+    required_paths as required_paths,
     strongest as strongest,
+    used_by as used_by,
     walk as walk,
 )
-from .export.graph_formats import KnowledgeGraph as KnowledgeGraph, knowledge_graph as knowledge_graph
 from .text.json_schema import shown_schema as shown_schema
 from .text.sanitizing import (
     Hidden as Hidden,

@@ -35,17 +35,6 @@ _CHANGES = _DESTROYS | frozenset(
     rename reserve save schedule send store update write
     """.split()
 )
-_ORDERS = frozenset(
-    """
-    activate approve archive assign attach block cancel charge close commit complete compress crop deactivate decrypt
-    deploy detach dim disable download draw enable encrypt execute extract finish flag freeze grade hide insert install
-    invite label lend link lock log mark merge mute notify open order pause pay pin play publish pull push rate reboot
-    record refund rename renew reopen replace reserve reset resize restart resume return roll rotate run scale set share
-    ship sort stage star start stop subscribe sum suspend tag transfer turn unblock unfreeze unlink unlock unmerge
-    unmute unsubscribe unzip upload water zip
-    """.split()
-)
-"""Verbs that make an order of a verb that reads after them: ``mark_as_read``."""
 
 
 def harm_of(tool: Tool, *, trusted: bool) -> Harm:
@@ -65,8 +54,8 @@ def harm_of(tool: Tool, *, trusted: bool) -> Harm:
     if (_RUNS & set(words) and _PROGRAMS & set(words)) or tool.name.lower() in _SHELLS:
         return "destroy"
     verb = next((word for word in words if word in _COMPUTES | _READS | _CHANGES), "")
-    before = words[: words.index(verb)] if verb else []
-    if not verb or (verb not in _CHANGES and _ORDERS.intersection(before)):
+    # After another word, a verb that reads may be a part of an order: ``mark_as_read``.
+    if not verb or (verb not in _CHANGES and verb != words[0]):
         opening = next(iter(split_name(tool.description[:80]).split()), "")
         forms = (opening, opening.removesuffix("s"), opening.removesuffix("es"))
         verb = next((form for form in forms if form in _COMPUTES or asks(form)), "")

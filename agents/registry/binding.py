@@ -113,11 +113,7 @@ class BoundTool(StructuredTool):
 
 
 def bound_tool(
-    name: str,
-    tool: Tool,
-    call: Callable[[dict[str, Any], bool], Awaitable[Outcome]],
-    *,
-    repeatable: bool = False,
+    name: str, tool: Tool, call: Callable[[dict[str, Any], bool], Awaitable[Outcome]], *, repeatable: bool = False
 ) -> BoundTool:
     """A tool under the name that a model sees; ``call`` takes arguments, and whether to prefer synchronous code."""
 

@@ -250,7 +250,7 @@ def listing_of(found: Api, tag: str) -> Listing:
     agent = found.agents.get(tag)
     if agent is None:
         return Listing()
-    return Listing(tools=agent.entries, name=agent.name, version=found.version, description=agent.description)
+    return Listing(tools=agent.entries, name=agent.name, description=agent.description)
 
 
 def _pin_new_tags(name: str, config: Mapping[str, ServerConfig], pins: PinBook) -> None:

@@ -105,21 +105,13 @@ class SessionPool:
 
     Args:
         limits: Limits of every exchange.
-        environ: Variables for ``${VAR}``; by default the environment of the process.
         results: Stores media and long results.
     """
 
-    def __init__(
-        self,
-        *,
-        limits: Limits | None = None,
-        environ: Mapping[str, str] | None = None,
-        results: KeptResults | None = None,
-    ) -> None:
+    def __init__(self, *, limits: Limits | None = None, results: KeptResults | None = None) -> None:
         self.limits = limits or Limits()
         self.circuits = Circuits(self.limits)
         self.results = results or KeptResults()
-        self._environ = os.environ if environ is None else environ
         self._watchers: list[Listed] = []
         self._turns = asyncio.Semaphore(self.limits.calls)
         self._server_turns: dict[str, asyncio.Semaphore] = {}
@@ -259,7 +251,7 @@ class SessionPool:
             from callsheet.agents.servers.http_api import ApiSession
 
             kind = ApiSession
-        session = kind(server, self._environ, self.limits, changed, user, asks=asks)
+        session = kind(server, os.environ, self.limits, changed, user, asks=asks)
         _LIVE.add(session)
         return session
 
@@ -333,23 +325,20 @@ class SessionPool:
         return dict(zip(servers, listings, strict=True))
 
     async def _list(self, server: ServerConfig) -> Listing:
-        began = time.monotonic()
         try:
             if server.transport == "a2a":
                 from callsheet.agents.servers.a2a.agent import read_card
 
-                listing = await read_card(server, self.limits, self._environ)
-            else:
-                session = self._made(server)
-                try:
-                    listing = await session.listing()
-                finally:
-                    self._end(session)
+                return await read_card(server, self.limits, os.environ)
+            session = self._made(server)
+            try:
+                return await session.listing()
+            finally:
+                self._end(session)
         except CallsheetError as error:
             return Listing(error=str(error), kind="start")
         except Fault as fault:
-            listing = Listing(error=str(fault), kind=fault.kind)
-        return replace(listing, seconds=time.monotonic() - began)
+            return Listing(error=str(fault), kind=fault.kind)
 
     async def _call(self, request: CallRequest) -> Outcome:
         began, agent_id = time.monotonic(), request.agent_id

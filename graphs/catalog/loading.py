@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +32,9 @@ _MOST_NAMED = 200
 
 
 def resolve(agents: Sequence[Agent], *, lenient: Collection[str] = ()) -> tuple[tuple[Agent, ...], tuple[Problem, ...]]:
-    """Replaces the names in ``depends_on`` by tool ids.
+    """Replaces the names in ``depends_on`` by tool ids: an id, a tool of the same agent, or a name that is unique.
 
-    A name can be an id, the name of a tool of the same agent, or a bare name that is unique in the catalog.
-
-    Args:
-        agents: All agents of the catalog.
-        lenient: Ids of agents whose dangling dependencies are dropped and reported, because the server of
-            the other tool may be down.
-
-    Returns:
-        The agents in their order, and a problem for each dependency that was dropped.
+    Dangling dependencies of the ``lenient`` agents are dropped and reported: the server of the other tool may be down.
 
     Raises:
         CatalogError: A name used by any other agent matches no tool, or several.
@@ -49,25 +42,28 @@ def resolve(agents: Sequence[Agent], *, lenient: Collection[str] = ()) -> tuple[
     ids, by_name = _names(agents)
     problems: list[Problem] = []
 
-    def resolved(tool: Tool) -> Tool:
-        edges: list[Dependency] = []
-        for edge in tool.depends_on:
-            # A server may list many unknown names, and a search for similar names is slow.
-            hints = () if tool.agent in lenient else ids
-            try:
-                edges.append(edge.model_copy(update={"tool": _id(edge.tool, tool, ids, by_name, hints)}))
-            except CatalogError as error:
-                if tool.agent not in lenient:
-                    raise
-                problems.append(Problem(tool.agent, "dependency", f"{error}; it is dropped"))
-        return tool.model_copy(update={"depends_on": tuple(edges)})
+    def resolved(edge: Dependency, tool: Tool) -> Iterator[Dependency]:
+        exact = (name for name in (edge.tool, f"{tool.agent}/{edge.tool}") if name in ids)
+        candidates = list(islice(exact, 1)) or by_name.get(edge.tool, [])
+        if len(candidates) == 1:
+            yield edge.model_copy(update={"tool": candidates[0]})
+            return
+        # A server may list many unknown names, and a search for similar names is slow.
+        hint = "" if tool.agent in lenient else near_names(edge.tool, ids)
+        wrong = f"could be {' or '.join(candidates)}: give the id"
+        if not candidates:
+            wrong = f"is not in the catalog{hint}: correct the name or remove the dependency"
+        message = f"tool {tool.id!r} depends on {edge.tool!r}, which {wrong}"
+        if tool.agent not in lenient:
+            raise CatalogError(message)
+        problems.append(Problem(tool.agent, "dependency", f"{message}; it is dropped"))
 
-    def with_resolved(agent: Agent) -> Agent:
-        if not any(tool.depends_on for tool in agent.tools):
-            return agent
-        return agent.model_copy(update={"tools": tuple(map(resolved, agent.tools))})
+    def changed(tool: Tool) -> Tool:
+        edges = tuple(found for edge in tool.depends_on for found in resolved(edge, tool))
+        return tool if edges == tool.depends_on else tool.model_copy(update={"depends_on": edges})
 
-    return tuple(map(with_resolved, agents)), tuple(problems)
+    done = [agent.model_copy(update={"tools": tuple(map(changed, agent.tools))}) for agent in agents]
+    return tuple(done), tuple(problems)
 
 
 def resolve_skills(
@@ -76,18 +72,8 @@ def resolve_skills(
     """Replaces the tool names of skills by ids, and adds the tools that their texts name in code spans.
 
     A name can be an id, a bare name that is unique in the catalog, or ``mcp__agent__tool``, as coding agents write it.
-    In the text, a bare name must not be an ordinary word.
-
-    Skills are often written for other programs, so a tool that is not in the catalog is no problem.
-
-    Args:
-        skills: All skills of the catalog.
-        agents: All agents of the catalog.
-        unresolved: Id of a skill -> further names that it allows, which no agent had so far.
-
-    Returns:
-        The skills in their order, a problem for each skill that allows a tool by a name that several tools have, and
-        the names that are still of no tool.
+    In the text, a bare name must not be an ordinary word. Skills are often written for other programs, so a tool that
+    is not in the catalog is no problem: its name is returned by the id of the skill, like the ``unresolved`` ones.
     """
     ids, by_name = _names(agents)
 
@@ -115,33 +101,13 @@ def resolve_skills(
     return tuple(map(resolved, skills)), tuple(problems), unknown
 
 
-def _names(agents: Sequence[Agent]) -> tuple[set[str], Mapping[str, Sequence[str]]]:
+def _names(agents: Sequence[Agent]) -> tuple[set[str], Mapping[str, list[str]]]:
     """The ids of all tools, and bare name -> ids."""
     by_name: dict[str, list[str]] = defaultdict(list)
     for agent in agents:
         for tool in agent.tools:
             by_name[tool.name].append(tool.id)
     return {tool for tools in by_name.values() for tool in tools}, by_name
-
-
-def _id(
-    name: str, tool: Tool, ids: Collection[str], by_name: Mapping[str, Sequence[str]], hints: Collection[str]
-) -> str:
-    if name in ids:
-        return name
-    if (own := f"{tool.agent}/{name}") in ids:
-        return own
-    candidates = by_name.get(name, ())
-    if len(candidates) == 1:
-        return candidates[0]
-    if candidates:
-        raise CatalogError(
-            f"tool {tool.id!r} depends on {name!r}, which could be {' or '.join(candidates)}: give the id"
-        )
-    raise CatalogError(
-        f"tool {tool.id!r} depends on {name!r}, which is not in the catalog{near_names(name, hints)}: "
-        "correct the name or remove the dependency"
-    )
 
 
 __all__ = ["Loaded", "Problem", "SourceCatalog", "load", "servers_in", "starts_in"]

@@ -17,17 +17,8 @@ from rdflib.term import Node
 from callsheet.graphs.capabilities.taxonomy import Capability
 from callsheet.graphs.catalog.errors import CatalogError, SettingsError
 from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, DependencyKind, Parameter, Skill, Tool
-from callsheet.graphs.export.graph_formats import (
-    FieldRole,
-    agent_key,
-    capabilities_of,
-    capability_key,
-    dependency_key,
-    field_key,
-    json_text,
-    skill_key,
-    tool_key,
-)
+from callsheet.graphs.export import json_text, key, key_of
+from callsheet.graphs.knowledge_graph import Relation, detailed_graph, field_node
 from callsheet.graphs.text.sanitizing import clean, counted, encodable
 
 BASE = "https://w3id.org/callsheet/catalog/"
@@ -100,6 +91,19 @@ def vocabulary() -> str:
     return files("callsheet.graphs.rdf").joinpath("shapes", "vocabulary.ttl").read_text(encoding="utf-8")
 
 
+_EDGES: Mapping[str, tuple[Sequence[URIRef], Sequence[URIRef]]] = {
+    Relation.OWNED_BY: ([CS.hostedOn], [CS.hosts]),
+    Relation.USES: ([CS.namesTool], []),
+    Relation.HAS_REQUIRED_INPUT: ([CS.hasInput, CS.hasRequiredInput], []),
+    Relation.HAS_OPTIONAL_INPUT: ([CS.hasInput, CS.hasOptionalInput], []),
+    Relation.HAS_OUTPUT: ([CS.hasOutput], []),
+    Relation.HAS_CAPABILITY: ([CS.hasCapability], []),
+    Relation.PARENT: ([SKOS.broader], [SKOS.narrower]),
+    **{kind: ([CS.dependsOn, term], []) for kind, term in EDGES.items()},
+}
+"""The properties of each kind of edge, along it and against it."""
+
+
 def to_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = None, *, base: str = BASE) -> Graph:
     """The catalog as RDF in Callsheet's vocabulary; ``docs/reference/ontology.md`` shows the form.
 
@@ -119,8 +123,19 @@ def to_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = None, *, 
     if ":" not in scheme or base[-1] not in "/#" or bad:
         raise SettingsError(f"the base {base!r} is not an absolute IRI that ends in / or #")
     writing = _Writing(base)
-    writing.taxonomy(capabilities_of(catalog, taxonomy))
-    writing.catalog(catalog)
+    graph = detailed_graph(catalog, taxonomy)
+    iris = {node: writing.iri(key_of(graph, node)) for node in graph}
+    writing.catalog(catalog, iris)
+    for node, data in graph.nodes(data=True):
+        match data["kind"]:
+            case "capability":
+                writing.capability(iris[node], node[1], data["record"])
+            case "parameter" | "output" as role:
+                writing.field(iris[node], data["record"], role)
+    for source, target, place, data in graph.edges(keys=True, data=True):
+        writing.edge(iris[source], iris[target], data["kind"])
+        if edge := data.get("dependency"):
+            writing.dependency(iris[source], iris[target], catalog.tools[source], edge, place)
     return writing.graph
 
 
@@ -134,47 +149,39 @@ class _Writing:
             self.graph.bind(prefix, namespace)
         self._base = base
 
-    def catalog(self, catalog: Catalog) -> None:
-        node = self._iri("catalog")
+    def catalog(self, catalog: Catalog, iris: Mapping[Any, URIRef]) -> None:
+        node = self.iri("catalog")
         self._say(node, RDF.type, CS.Catalog)
+        for one in (*catalog.by_id, *catalog.skills_by_id):
+            self._say(node, CS.lists, iris[one])
         for position, agent in enumerate(catalog.agents, 1):
-            self._say(node, CS.lists, self._agent(agent, position))
+            self._entity(iris[agent.id], CS.Agent, agent, position)
+            for place, tool in enumerate(agent.tools, 1):
+                self._tool(iris[tool.id], tool, place)
         for position, skill in enumerate(catalog.skills, 1):
-            self._say(node, CS.lists, self._skill(skill, position, catalog))
-        for tool in catalog.tools.values():
-            for position, edge in enumerate(tool.depends_on, 1):
-                self._dependency(tool, edge, position, catalog)
+            self._entity(iris[skill.id], CS.Skill, skill, position)
+            if len(skill.tools) > 1:
+                self._say(iris[skill.id], CS.toolOrder, _json(skill.tools))
 
-    def taxonomy(self, taxonomy: Sequence[Capability]) -> None:
-        for capability in taxonomy:
-            node = self._capability(capability.id)
-            self._say(node, SKOS.prefLabel, _text(capability.name))
-            self._say(node, SKOS.definition, _text(capability.definition))
-            for example in capability.examples:
+    def edge(self, source: URIRef, target: URIRef, kind: str) -> None:
+        along, against = _EDGES[kind]
+        for term in along:
+            self._say(source, term, target)
+        for term in against:
+            self._say(target, term, source)
+
+    def capability(self, node: URIRef, capability_id: str, known: Capability | None) -> None:
+        self._say(node, RDF.type, CS.Capability)
+        self._say(node, RDF.type, SKOS.Concept)
+        self._say(node, SKOS.notation, _text(capability_id))
+        if known is not None:
+            self._say(node, SKOS.prefLabel, _text(known.name))
+            self._say(node, SKOS.definition, _text(known.definition))
+            for example in known.examples:
                 self._say(node, SKOS.example, _text(example))
-            if capability.broader:
-                broader = self._capability(capability.broader)
-                self._say(node, SKOS.broader, broader)
-                self._say(broader, SKOS.narrower, node)
 
-    def _agent(self, agent: Agent, position: int) -> URIRef:
-        node = self._entity(agent_key(agent.id), CS.Agent, agent, position)
-        for place, tool in enumerate(agent.tools, 1):
-            tool_node = self._tool(tool, place)
-            self._say(tool_node, CS.hostedOn, node)
-            self._say(node, CS.hosts, tool_node)
-        return node
-
-    def _skill(self, skill: Skill, position: int, catalog: Catalog) -> URIRef:
-        node = self._entity(skill_key(skill.name), CS.Skill, skill, position)
-        for tool in skill.tools:
-            self._say(node, CS.namesTool, self._node_of(catalog.tools[tool]))
-        if len(skill.tools) > 1:
-            self._say(node, CS.toolOrder, _json(skill.tools))
-        return node
-
-    def _tool(self, tool: Tool, position: int) -> URIRef:
-        node = self._entity(tool_key(tool.agent, tool.name), CS.Tool, tool, position)
+    def _tool(self, node: URIRef, tool: Tool, position: int) -> None:
+        self._entity(node, CS.Tool, tool, position)
         self._say(node, CS.core, Literal(tool.core))
         for name, term in DOCUMENTS.items():
             value = getattr(tool, name)
@@ -183,30 +190,18 @@ class _Writing:
         for hint, term in HINTS.items():
             if isinstance(claim := tool.annotations.get(hint), bool):
                 self._say(node, term, Literal(claim))
-        for parameter in tool.parameters:
-            field = self._field(tool.agent, parameter, "parameter")
-            self._say(node, CS.hasInput, field)
-            self._say(node, CS.hasRequiredInput if parameter.required else CS.hasOptionalInput, field)
-        for output in tool.outputs:
-            self._say(node, CS.hasOutput, self._field(tool.agent, output, "output"))
-        for capability in tool.capabilities:
-            self._say(node, CS.hasCapability, self._capability(capability))
         if len(tool.capabilities) > 1:
             self._say(node, CS.capabilityOrder, _json(tool.capabilities))
-        return node
 
-    def _entity(self, key: str, kind: URIRef, item: Agent | Tool | Skill, position: int) -> URIRef:
+    def _entity(self, node: URIRef, kind: URIRef, item: Agent | Tool | Skill, position: int) -> None:
         """What agents, tools and skills have in common."""
-        node = self._iri(key)
         self._say(node, RDF.type, kind)
         self._say(node, DCTERMS.identifier, _text(item.id))
         self._say(node, RDFS.label, _text((item.title if isinstance(item, Tool) else "") or item.name or item.id))
         self._say(node, CS.position, Literal(position))
         self._texts(node, kind, item)
-        return node
 
-    def _field(self, agent_id: str, field: Parameter, role: FieldRole) -> URIRef:
-        node = self._iri(field_key(agent_id, field, role))
+    def field(self, node: URIRef, field: Parameter, role: str) -> None:
         self._say(node, RDF.type, CS.Parameter if role == "parameter" else CS.OutputField)
         self._say(node, RDFS.label, _text(field.name))
         self._texts(node, CS.Field, field)
@@ -216,21 +211,10 @@ class _Writing:
             self._say(node, CS.enumValue, _value(value))
         if field.default is not None:
             self._say(node, CS.defaultValue, _value(field.default))
-        return node
 
-    def _capability(self, capability_id: str) -> URIRef:
-        node = self._iri(capability_key(capability_id))
-        self._say(node, RDF.type, CS.Capability)
-        self._say(node, RDF.type, SKOS.Concept)
-        self._say(node, SKOS.notation, _text(capability_id))
-        return node
-
-    def _dependency(self, tool: Tool, edge: Dependency, position: int, catalog: Catalog) -> None:
-        node = self._iri(dependency_key(tool.agent, tool.name, position))
-        source, needed = self._node_of(tool), self._node_of(catalog.tools[edge.tool])
+    def dependency(self, source: URIRef, needed: URIRef, tool: Tool, edge: Dependency, position: int) -> None:
+        node = self.iri(key("dependency", tool.agent, tool.name, str(position)))
         self._say(source, CS.hasDependency, node)
-        self._say(source, CS.dependsOn, needed)
-        self._say(source, EDGES[edge.kind], needed)
         self._say(node, RDF.type, CS.Dependency)
         self._say(node, CS.needs, needed)
         self._say(node, CS.position, Literal(position))
@@ -241,13 +225,10 @@ class _Writing:
         self._texts(node, CS.Dependency, edge)
         for parameter in tool.parameters:
             if parameter.name == edge.parameter:
-                self._say(node, CS.onParameter, self._iri(field_key(tool.agent, parameter, "parameter")))
+                self._say(node, CS.onParameter, self.iri(key(*field_node(tool.agent, parameter, "parameter"))))
 
-    def _node_of(self, tool: Tool) -> URIRef:
-        return self._iri(tool_key(tool.agent, tool.name))
-
-    def _iri(self, key: str) -> URIRef:
-        return URIRef(self._base + key)
+    def iri(self, name: str) -> URIRef:
+        return URIRef(self._base + name)
 
     def _texts(self, node: URIRef, kind: URIRef, item: object) -> None:
         """The texts of a record; an empty one says nothing, except as the name of a field."""

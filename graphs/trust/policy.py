@@ -6,7 +6,7 @@ import json
 import os
 import re
 import threading
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import translate
@@ -19,7 +19,6 @@ from pydantic import ConfigDict, Field, model_serializer, model_validator
 from callsheet.graphs.capabilities.taxonomy import default_taxonomy
 from callsheet.graphs.catalog.errors import CatalogError, Finding, SettingsError, Severity
 from callsheet.graphs.catalog.model import SKILLS, Catalog, Name, Record, Tool
-from callsheet.graphs.dependencies.traversal import reachable
 from callsheet.graphs.text.sanitizing import counted, normalized, shown
 
 Hint = Literal["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"]
@@ -207,7 +206,9 @@ def view_of(catalog: Catalog, allowed: Callable[[Tool], bool]) -> View:
     skills = tuple(skill for skill in catalog.skills if allowed(Tool(agent=SKILLS, name=skill.name)))
     if len(granted) == len(catalog.tools) and not forbidden and len(skills) == len(catalog.skills):
         return View(catalog, frozenset(granted), frozenset())
-    blocked = _blocked(catalog, granted)
+    from callsheet.graphs.knowledge_graph import knowledge_graph, requiring, restricted
+
+    blocked = requiring(knowledge_graph(catalog), catalog.tools.keys() - granted) & granted
     visible = frozenset(granted - blocked)
     agents = tuple(
         agent.model_copy(update={"tools": tuple(_within(tool, visible) for tool in agent.tools if tool.id in visible)})
@@ -215,17 +216,7 @@ def view_of(catalog: Catalog, allowed: Callable[[Tool], bool]) -> View:
         if any(tool.id in visible for tool in agent.tools) or (agent.id in without_tools and agent.id not in forbidden)
     )
     seen = (skill.model_copy(update={"tools": tuple(t for t in skill.tools if t in visible)}) for skill in skills)
-    return View(Catalog(agents=agents, skills=tuple(seen)), visible, frozenset(blocked))
-
-
-def _blocked(catalog: Catalog, granted: set[str]) -> set[str]:
-    """The granted tools that require a tool that is not granted, directly or through others."""
-    dependents: dict[str, list[str]] = defaultdict(list)
-    for tool in catalog.tools.values():
-        for edge in tool.depends_on:
-            if edge.required:
-                dependents[edge.tool].append(tool.id)
-    return reachable(dependents.keys() - granted, lambda tool: dependents.get(tool, ())) & granted
+    return View(restricted(Catalog(agents=agents, skills=tuple(seen)), catalog), visible, frozenset(blocked))
 
 
 def _within(tool: Tool, visible: frozenset[str]) -> Tool:

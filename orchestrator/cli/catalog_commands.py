@@ -47,10 +47,12 @@ def index(options: CatalogOptions) -> int:
     Example:
       callsheet index --catalog mcp.json
     """
+    from callsheet.graphs import dependency_edges
+
     began = time.monotonic()
     loaded = options.open()
     selector, changes, place = options.selector(loaded)
-    edges = [edge for tool in selector.catalog.tools.values() for edge in tool.depends_on]
+    edges = [edge for _, edge in dependency_edges(selector.graph)]
     declared = sum(edge.holds for edge in edges)
     problems = [{"agent": one.agent, "kind": one.kind, "message": one.message} for one in loaded.problems]
     needs = {"dependencies": declared, "inferred": len(edges) - declared}

@@ -149,7 +149,7 @@ def _accepted(change: Change, *, yes: bool, quiet: bool) -> bool:
     return click.confirm("Accept it?", err=True) if has_terminal() and not yes else yes
 
 
-FORMS = ("turtle", "jsonld", "ntriples", "graphml", "cypher", "cypher-schema", "mermaid", "json")
+FORMS = ("turtle", "jsonld", "ntriples", "graphml", "cypher", "mermaid", "json")
 
 
 @click.command()
@@ -166,7 +166,7 @@ def export(
     The export includes inferred dependencies, with their provenance.
 
     turtle, jsonld, ntriples and json can be loaded again as a catalog. cypher is a script for Neo4j and similar
-    databases; cypher-schema makes the tables that Ladybug needs first.
+    databases.
 
     \b
     Examples:
@@ -215,8 +215,6 @@ def _document(form: str, catalog: Catalog, taxonomy: Sequence[Capability] | None
             return export.to_graphml(catalog, taxonomy)
         case "cypher":
             return export.to_cypher(catalog, taxonomy)
-        case "cypher-schema":
-            return export.cypher_schema()
         case "mermaid":
             return export.to_mermaid(catalog, around=around)
         case "json":

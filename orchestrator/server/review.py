@@ -11,7 +11,17 @@ from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from callsheet.graphs import CallsheetError, CatalogError, Change, Dependency, PinBook, User, digest, told
+from callsheet.graphs import (
+    CallsheetError,
+    CatalogError,
+    Change,
+    Dependency,
+    PinBook,
+    User,
+    dependency_edges,
+    digest,
+    told,
+)
 from callsheet.graphs.dependencies import Proposal, decide, read_dependencies
 from callsheet.graphs.text.sanitizing import one_line
 from callsheet.graphs.trust.changes import sides_of
@@ -172,7 +182,7 @@ def _dependencies(visible: VisibleCatalog) -> list[Proposal]:
     edges = [edge for file in visible.loaded.dependency_files for edge in read_dependencies(file).edges]
     decided = [edge for edge in edges if edge.accept is not None and edge.source in tools and edge.target in tools]
     keys = {edge.key for edge in decided}
-    inferred = (_proposal(tool.id, edge) for tool in tools.values() for edge in tool.depends_on if not edge.holds)
+    inferred = (_proposal(tool, edge) for tool, edge in dependency_edges(visible.knowledge.graph) if not edge.holds)
     waiting = [edge for edge in inferred if edge.key not in keys]
     return [*sorted(waiting, key=lambda edge: (-edge.confidence, edge.source, edge.target)), *decided]
 

@@ -7,7 +7,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal
 
 from callsheet.agents import ToolRegistry
@@ -15,15 +14,15 @@ from callsheet.graphs import (
     Catalog,
     CatalogError,
     Change,
-    Dependency,
     Finding,
+    KnowledgeGraph,
     Loaded,
     Policy,
     Problem,
-    Tool,
     User,
     default_taxonomy,
     escaped,
+    knowledge_graph,
 )
 from callsheet.graphs.catalog.formats.mcp_format import tool_from_entry
 from callsheet.graphs.lint import RULES, Subject
@@ -70,14 +69,10 @@ class Knowledge:
         self._retriever, self._problems, self._work, self._closing = retriever, problems, work, closing
         self._lock, self._results = threading.Lock(), dict[str, Future[Any]]()
 
-    @cached_property
-    def needed_by(self) -> Mapping[str, Sequence[tuple[Tool, Dependency]]]:
-        """Tool id -> the tools that depend on it, each with its edge."""
-        needed: dict[str, list[tuple[Tool, Dependency]]] = {}
-        for tool in self.catalog.tools.values():
-            for edge in tool.depends_on:
-                needed.setdefault(edge.tool, []).append((tool, edge))
-        return needed
+    @property
+    def graph(self) -> KnowledgeGraph:
+        """The knowledge graph of what these users may see."""
+        return knowledge_graph(self.catalog)
 
     def capabilities(self) -> Future[Assignments]:
         """The capabilities of each tool."""

@@ -345,7 +345,11 @@ class DocumentIndex(TextStore):
             before = self.files()
             with self.changing() as change:
                 new = [document for document in listing.documents if before.get(document.name) != document.digest]
-                problems = self._put(change, new, report)
+                problems = []
+                for done, document in enumerate(new):
+                    report("reading", done, len(new))
+                    loader = self._loaders[document.path.suffix.lower()]
+                    problems += _put_document(change, document, loader, self._chunk_tokens)
                 for name in set(before) - {document.name for document in listing.documents}:
                     change.remove(name)
                 names = [document.name for document in new]
@@ -364,15 +368,6 @@ class DocumentIndex(TextStore):
             problems=tuple(sorted((*listing.problems, *problems), key=lambda problem: problem.agent)),
         )
 
-    def _put(self, change: Change, new: list[Found], report: Stage) -> list[Problem]:
-        problems = []
-        for done, document in enumerate(new):
-            report("reading", done, len(new))
-            loader = self._loaders[document.path.suffix.lower()]
-            problem = _put_document(change, document, loader, self._chunk_tokens)
-            problems += [problem] if problem else []
-        return problems
-
     def similar(self, query: str, also: Collection[str] = ()) -> Similar:
         """The similarity of chunks and sentences to a query; estimates, save for the best and those in ``also``."""
         return self._vectors.similar(query, self.lexicon.shares(content_words(query)), also)
@@ -390,17 +385,18 @@ class _ChangedError(DocumentError):
     """A file changed while it was read."""
 
 
-def _put_document(change: Change, document: Found, loader: str, tokens: int) -> Problem | None:
+def _put_document(change: Change, document: Found, loader: str, tokens: int) -> list[Problem]:
     """Reads a document into the store and returns its problem, if it has one.
 
     An unreadable document is removed from the store; of one that changes while it is read, the old text stays there.
     """
-    kind = "broken"
+    kind, why = "broken", ""
     try:
-        count = change.put(document.name, document.digest, _passages(document, loader, tokens))
-        return None if count else Problem(document.name, "empty", "holds no text (a scanned PDF needs OCR first)")
+        if change.put(document.name, document.digest, _passages(document, loader, tokens)):
+            return []
+        kind, why = "empty", "holds no text (a scanned PDF needs OCR first)"
     except _ChangedError as error:
-        return Problem(document.name, "changing", str(error))
+        return [Problem(document.name, "changing", str(error))]
     except ImportError as error:
         kind, why = "missing", str(error)
     except DocumentError as error:
@@ -408,7 +404,7 @@ def _put_document(change: Change, document: Found, loader: str, tokens: int) -> 
     except Exception as error:  # noqa: BLE001 (also of the library that splits sentences)
         why = f"cannot be read: {getattr(error, 'strerror', None) or f'{type(error).__name__}: {str(error)[:300]}'}"
     change.remove(document.name)
-    return Problem(document.name, kind, clean(why))
+    return [Problem(document.name, kind, clean(why))]
 
 
 def _passages(document: Found, loader: str, tokens: int) -> Iterator[Passage]:

@@ -14,6 +14,7 @@ import threading
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
@@ -57,9 +58,10 @@ def documents_in(folder: Path, kinds: Collection[str]) -> Listing:
         if path.suffix.lower() not in kinds:
             others[one_line(path.suffix.lower()) or "no ending"] += 1
             continue
+        digest = ""
         try:
-            why = _unfit(path, root)
-            digest = "" if why else digest_of(path)
+            if (why := _unfit(path, root)) is None:
+                digest = digest_of(path)
         except OSError as error:
             why = "unreadable", f"cannot be read: {error.strerror}"
         except RuntimeError:  # Python 3.11 and 3.12
@@ -130,15 +132,15 @@ LOADERS: Mapping[str, str] = {
 }
 """What reads files by suffix: a name in ``FORMATS``, or the import path of a LangChain document loader."""
 
-_WAIT, _IDLE = 5, 30.0
-_TEXT, _GROWTH = 4_000_000, 20
+_WAIT, _IDLE, _GROWTH = 5, 30.0, 20
 _OUT_OF_TIME = getattr(signal, "SIGXCPU", 0)
 
 
+@dataclass
 class Reader:
     """Reads one document at a time in a separate process, which starts on first use and ends when it is idle.
 
-    Args:
+    Attributes:
         memory: Maximum memory of the process, in bytes.
         seconds: Maximum processor time per file, in seconds; the timeout is five times that.
         rate: Additional seconds per megabyte of the file.
@@ -146,19 +148,14 @@ class Reader:
         largest: Maximum size of an unpacked file, in bytes.
     """
 
-    def __init__(
-        self,
-        *,
-        memory: int = 1_500_000_000,
-        seconds: float = 60,
-        rate: float = 20,
-        most: int = _TEXT,
-        largest: int = 64_000_000,
-    ) -> None:
-        self._memory, self._seconds, self._rate, self._most, self._largest = memory, seconds, rate, most, largest
-        self._process: subprocess.Popen[str] | None = None
-        self._lock = threading.RLock()
-        self._idle: threading.Timer | None = None
+    memory: int = 1_500_000_000
+    seconds: float = 60
+    rate: float = 20
+    most: int = 4_000_000
+    largest: int = 64_000_000
+    _process: subprocess.Popen[str] | None = None
+    _idle: threading.Timer | None = None
+    _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def close(self) -> None:
         """Ends the process."""
@@ -187,15 +184,21 @@ class Reader:
 
     def _read(self, loader: str, path: Path) -> Iterator[Block]:
         size = path.stat().st_size
-        seconds, most = self._seconds + self._rate * size / 1e6, self._most + _GROWTH * size
-        order = {"loader": loader, "path": str(path.resolve()), "seconds": seconds, "most": most}
+        seconds, most = self.seconds + self.rate * size / 1e6, self.most + _GROWTH * size
+        order = {
+            "loader": loader,
+            "path": str(path.resolve()),
+            "seconds": seconds,
+            "most": most,
+            "largest": self.largest,
+        }
         process, ended = self._started(), False
         late = threading.Timer(_WAIT * seconds, process.kill)
         late.start()
         try:
             orders, answers = cast("IO[str]", process.stdin), cast("IO[str]", process.stdout)
             with suppress(BrokenPipeError):  # the process has ended; so has its output
-                orders.write(json.dumps({**order, "largest": self._largest}) + "\n")
+                orders.write(json.dumps(order) + "\n")
                 orders.flush()
             for line in answers:
                 if not line.endswith("\n"):  # it ended in the middle of an answer
@@ -224,7 +227,7 @@ class Reader:
     def _started(self) -> subprocess.Popen[str]:
         if self._process is None or self._process.poll() is not None:
             self._process = subprocess.Popen(  # noqa: S603 (our own script)
-                [sys.executable, "-P", str(Path(document_formats.__file__)), str(self._memory)],
+                [sys.executable, "-P", str(Path(document_formats.__file__)), str(self.memory)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

@@ -19,7 +19,7 @@ from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.graphs.storage import replace_bytes
 from callsheet.retrievers.index.embedding import Embedder, embedder_name, encode, encode_spans
 from callsheet.retrievers.index.node_texts import Changes, Kind, Node, Progress, Span, VectorIndex
-from callsheet.retrievers.index.rows import MOST_AT_ONCE, PAGE, Vectors, products, rows_of
+from callsheet.retrievers.index.rows import MOST_AT_ONCE, PAGE, ChromaRows, Vectors, products, rows_of
 
 if TYPE_CHECKING:
     from langchain_core.vectorstores import VectorStore
@@ -60,6 +60,7 @@ class ChromaIndex:
         name = f"nodes-{embedder_name(embeddings)}-{recipe}-{self._catalog}"
         name = re.sub(r"[^a-zA-Z0-9.-]+", "-", name).strip("-.")
         self._rows = rows_of(name, where)
+        self._stored = self._rows if isinstance(self._rows, ChromaRows) else None
         self.where = self._rows.where
         folder = self._rows.folder
         self._snapshot = None if folder is None else folder / f"{name}.vectors"
@@ -82,8 +83,8 @@ class ChromaIndex:
             return Changes()
         with self._rows.writing():
             held = {row: str(metadata["node"]) for row, metadata in self._rows.held().items()}
-            if self._after not in (0, hash(frozenset(held))):
-                self._rows.reopen()
+            if self._stored and self._after not in (0, hash(frozenset(held))):
+                self._stored.reopen()
             missing = [(row, node) for row, node in rows.items() if row not in held]
             missing.sort(key=lambda item: len(item[1].text))
             for start in range(0, len(missing), PAGE):
@@ -110,10 +111,10 @@ class ChromaIndex:
         if not self._columns:
             return np.zeros((1 + len(spans), 0), np.float32)
         vectors = encode_spans(self.embeddings, query, spans)
-        if self._vectors is not None:
+        if self._vectors is not None or self._stored is None:
             return self.products(vectors)
         self._check(vectors)
-        return _completed(self._rows.nearest(vectors, min(_HITS, len(self._columns))), self._columns)
+        return _completed(self._stored.nearest(vectors, min(_HITS, len(self._columns))), self._columns)
 
     def nearest(self, query: str, most: int, kind: Kind | None = None) -> list[tuple[str, float]]:
         """The nodes of all kinds, or of one, that are nearest to a query: id and cosine, best first.
@@ -121,9 +122,9 @@ class ChromaIndex:
         It is the search of the published algorithms: the top N of a joint index of agents and tools.
         """
         vectors = encode_spans(self.embeddings, query)
-        if self._vectors is None and self._columns:
+        if self._vectors is None and self._stored and self._columns:
             self._check(vectors)
-            hits = self._rows.nearest(vectors, min(most, len(self._columns)), kind)[0]
+            hits = self._stored.nearest(vectors, min(most, len(self._columns)), kind)[0]
             return [(self._nodes[self._columns[row]][0], hits[row]) for row in hits if row in self._columns]
         scores = self.products(vectors)[0]
         order = np.argsort(-scores, kind="stable").tolist()

@@ -112,7 +112,7 @@ def _listing(wire: Wire) -> Listing:
     """The card as a listing, so that cards and MCP servers share one parser and one pin book."""
     said, card = wire.redaction.text, wire.card
     entry = {"name": TOOL_NAME, "description": said(_described(card)), "inputSchema": _INPUT}
-    return Listing(tools=(entry,), name=said(card.name), version=said(card.version), description=said(card.description))
+    return Listing(tools=(entry,), name=said(card.name), description=said(card.description))
 
 
 def _described(card: AgentCard) -> str:

@@ -15,13 +15,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.tool_result import Fault, Keep, Kind, Outcome, capped, failed, text_of
-from callsheet.agents.servers.transport.messages import beside_if_large
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.mcp_format import Entries, Problem, agent_from_listing
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
@@ -58,7 +56,6 @@ class Listing:
         instructions: Instructions for a model.
         error: Why it could not be listed, with the last lines of standard error; empty if it was.
         kind: The kind of error.
-        seconds: Duration of start and listing.
         when: Time of a stored answer in UTC, ISO 8601 to the second; empty for a new one.
     """
 
@@ -66,16 +63,14 @@ class Listing:
     resources: tuple[Any, ...] = ()
     missing: str = ""
     name: str = ""
-    version: str = field(default="", compare=False)
     description: str = ""
     instructions: str = ""
     error: str = field(default="", compare=False)
     kind: Kind = field(default="", compare=False)
-    seconds: float = field(default=0.0, compare=False)
     when: str = field(default="", compare=False)
 
 
-_STORED = ("tools", "resources", "missing", "name", "version", "description", "instructions")
+_STORED = ("tools", "resources", "missing", "name", "description", "instructions")
 
 
 class LastListings:
@@ -152,7 +147,7 @@ async def listed_resources(ask: Ask, capabilities: Any, limits: Limits) -> tuple
     for method, answer in zip(offered, answers, strict=True):
         if not isinstance(answer, BaseException):
             found, too_much = answer
-            entries += await beside_if_large(partial(entries_of, method), found[:MOST_RESOURCES])
+            entries += await asyncio.to_thread(entries_of, method, found[:MOST_RESOURCES])
             missing += [f"{method}: {too_much}, of which the first are used"] if too_much else []
         elif getattr(answer, "code", None) != _UNKNOWN_METHOD:
             missing.append(one_line(f"no answer to {method}: {type(answer).__name__}: {answer}")[:_LONGEST])
@@ -179,7 +174,7 @@ async def _pages(
             return listed, f"more than {most:,} {field}"
         cursor = page.get("nextCursor")
         if seen or isinstance(cursor, str):  # a single page is limited by the message size
-            size += await beside_if_large(lambda page: len(json.dumps(page)), found)
+            size += await asyncio.to_thread(lambda page: len(json.dumps(page)), found)
         if size > limits.message:
             return listed, f"{field}, in several pages, of more than {limits.message:,} bytes"
         if not isinstance(cursor, str) or cursor in seen:

@@ -22,7 +22,7 @@ _BY_AGENT = ("problems", "digests", "changes", "down", "resources", "remembered"
 
 @dataclass
 class LiveServer:
-    """A server whose tools are in a catalog, as in ``graphs.loaded.Live``.
+    """A server whose tools are in a catalog and may change while it runs.
 
     ``said`` is its last answer, ``terms`` are pins, consents and the store, as ``read_listings`` takes them.
     """
@@ -34,7 +34,10 @@ class LiveServer:
     terms: Mapping[str, Any]
 
     def heard(self, answer: Listing) -> SourceCatalog | None:
-        """As in ``graphs.loaded.Live``; ``TrustError``: the pins are not reliable."""
+        """Its agent after a new listing, with the accepted tools; None if the listing is the same as before.
+
+        ``TrustError``: the pins are not reliable.
+        """
         if answer == self.said and not answer.error:
             if listings := self.terms["listings"]:
                 listings.keep(self.agent_id, self.server, answer)

@@ -279,7 +279,6 @@ class Api:
     """
 
     title: str
-    version: str
     server: str
     agents: Mapping[str, ApiAgent]
     problems: tuple[str, ...] = field(default=())
@@ -316,7 +315,7 @@ def api_of(document: Mapping[str, Any], *, given: Collection[str] = ()) -> Api:
         for slug, tag in names.items()
     }
     problems = tuple(_problem(why, which) for why, which in left_out.items())
-    return Api(title, _text(info.get("version")), _server(document.get("servers")), agents, problems)
+    return Api(title, _server(document.get("servers")), agents, problems)
 
 
 def id_of(text: str) -> str:

@@ -22,7 +22,11 @@ from callsheet.graphs import (
     Skill,
     Tool,
     diff_of,
+    needed_by,
+    needs,
+    owner,
     told,
+    used_by,
 )
 from callsheet.graphs.text.sanitizing import counted
 from callsheet.orchestrator.server.visible_catalog import Json, NodeName, VisibleCatalog, shown_line, shown_text
@@ -89,10 +93,10 @@ def capability(visible: VisibleCatalog, capability_id: str, known: Assignments) 
 
 
 def _tool(visible: VisibleCatalog, tool: Tool, known: Assignments) -> Json:
-    needs = [_edge(visible, edge.tool, edge) for edge in tool.depends_on]
-    needed = [_edge(visible, other.id, edge) for other, edge in visible.knowledge.needed_by.get(tool.id, ())]
-    naming = [skill.id for skill in visible.catalog.skills if tool.id in skill.tools]
-    needed += [neighbour(visible, skill, "ti", "names it") for skill in naming]
+    graph = visible.knowledge.graph
+    outgoing = [_edge(visible, edge.tool, edge) for edge in needs(graph, tool.id)]
+    incoming = [_edge(visible, other, edge) for other, edge in needed_by(graph, tool.id)]
+    incoming += [neighbour(visible, skill, "ti", "names it") for skill in used_by(graph, tool.id)]
     can = [_capability(known, entry.capability, "capability", _by(entry)) for entry in known.of.get(tool.id, ())]
     digest = visible.loaded.digests.get(tool.id)
     schemas = {"Input schema": tool.input_schema, "Output schema": tool.output_schema}
@@ -107,8 +111,8 @@ def _tool(visible: VisibleCatalog, tool: Tool, known: Assignments) -> Json:
         tool.id,
         tool.description,
         ("above", "Owner", [neighbour(visible, tool.agent, "owner", "owns it")]),
-        ("before", "Needed by", needed),
-        ("after", "Needs", needs),
+        ("before", "Needed by", incoming),
+        ("after", "Needs", outgoing),
         ("below", "Can do", can),
         title=shown_line(tool.title),
         owner=visible.link(tool.agent),
@@ -127,9 +131,9 @@ def _skill(visible: VisibleCatalog, skill: Skill) -> Json:
 
 
 def _agent(visible: VisibleCatalog, agent: Agent, known: Assignments) -> Json:
-    own, needed_by = {tool.id for tool in agent.tools}, visible.knowledge.needed_by
-    needs = Counter(visible.catalog.tools[e.tool].agent for t in agent.tools for e in t.depends_on if e.tool not in own)
-    needed = Counter(other.agent for tool in own for other, _ in needed_by.get(tool, ()) if other.agent != agent.id)
+    graph = visible.knowledge.graph
+    outgoing = Counter(owner(graph, edge.tool) for tool in agent.tools for edge in needs(graph, tool.id))
+    incoming = Counter(owner(graph, other) for tool in agent.tools for other, _ in needed_by(graph, tool.id))
     since = shown_line(visible.registry.down.get(agent.id, ""))
     can = Counter(entry.capability for tool in agent.tools for entry in known.of.get(tool.id, ()))
     facts = {
@@ -140,7 +144,7 @@ def _agent(visible: VisibleCatalog, agent: Agent, known: Assignments) -> Json:
     }
 
     def agents(counts: Counter[str]) -> list[Json]:
-        named = ((one, counted(n, "dependency", "dependencies")) for one, n in counts.most_common())
+        named = ((one, counted(n, "dependency", "dependencies")) for one, n in counts.most_common() if one != agent.id)
         return [neighbour(visible, one, "agents", words) for one, words in named]
 
     def share(n: int) -> str:
@@ -151,8 +155,8 @@ def _agent(visible: VisibleCatalog, agent: Agent, known: Assignments) -> Json:
         agent.id,
         agent.description,
         ("above", "Can do", [_capability(known, name, "capability", share(n)) for name, n in can.most_common()]),
-        ("before", "Needed by", agents(needed)),
-        ("after", "Needs", agents(needs)),
+        ("before", "Needed by", agents(incoming)),
+        ("after", "Needs", agents(outgoing)),
         ("below", "Tools", [neighbour(visible, tool.id, "owner", "") for tool in agent.tools]),
         title=shown_line(agent.name) if agent.name != agent.id else "",
         facts=[_fact(term, text) for term, text in facts.items() if text],

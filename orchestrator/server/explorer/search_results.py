@@ -6,7 +6,7 @@ import time
 from collections import Counter
 
 from callsheet.agents.no_model.no_model import examples
-from callsheet.graphs import Provenance
+from callsheet.graphs import Provenance, dependency_edges
 from callsheet.graphs.text.sanitizing import counted
 from callsheet.orchestrator.server.explorer.node_details import neighbour
 from callsheet.orchestrator.server.visible_catalog import Json, VisibleCatalog, fit, shown_line, shown_text
@@ -63,7 +63,7 @@ def overview(visible: VisibleCatalog, *, runs: bool, asks: bool) -> Json:
     """
     catalog, everything = visible.catalog, visible.retriever.selector.catalog
     visible.knowledge.capabilities()
-    held = Counter(edge.holds for tool in catalog.tools.values() for edge in tool.depends_on)
+    held = Counter(edge.holds for _, edge in dependency_edges(visible.knowledge.graph))
     withheld = f"the policy shows {len(catalog.tools):,} of {counted(len(everything.tools), 'tool')}"
     return {
         "user": shown_line(visible.user.id),
@@ -104,9 +104,8 @@ def catalog_map(visible: VisibleCatalog) -> Json:
         "agents": [*number_of],
         "tools": [(tool.name, number_of[tool.agent], int(tool.core)) for tool in catalog.tools.values()],
         "edges": [
-            (tools[tool.id], tools[edge.tool], _ORIGIN.get(edge.provenance, 0))
-            for tool in catalog.tools.values()
-            for edge in tool.depends_on
+            (tools[tool], tools[edge.tool], _ORIGIN.get(edge.provenance, 0))
+            for tool, edge in dependency_edges(visible.knowledge.graph)
         ],
         "skills": [(skill.id, [tools[tool] for tool in skill.tools if tool in tools]) for skill in catalog.skills],
         "labels": {node: label for node, label in labels.items() if node != label},

@@ -41,6 +41,8 @@ DONE = [StepResult(id="1", text="Convert it", result="42 km"), StepResult(id="2"
         (LENGTH, "5 feet 11 inches in cm", {"value": 71, "from_unit": "inch", "to_unit": "centimeter"}),
         (CLOCK, "What time is it in Tokyo when it is 9:30 in Berlin?",
          {"source_timezone": "Europe/Berlin", "time": "09:30", "target_timezone": "Asia/Tokyo"}),
+        (CLOCK, "find out what time it is in Tokyo when it is 9:30 in Berlin",
+         {"source_timezone": "Europe/Berlin", "time": "09:30", "target_timezone": "Asia/Tokyo"}),
         (CLOCK, "Convert 3pm from London to New York",
          {"source_timezone": "Europe/London", "time": "15:00", "target_timezone": "America/New_York"}),
         (READ, "Read a.txt", {"file_path": "a.txt"}),

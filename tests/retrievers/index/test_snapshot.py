@@ -87,7 +87,7 @@ def test_what_another_index_changed_is_seen(tmp_path: Path) -> None:
     assert back.scores("q").shape == (1, 2)
 
 
-UNUSED = ("chromadb", "langchain_core", "langgraph", "mcp", "networkx", "rdflib")
+UNUSED = ("chromadb", "langchain_core", "langgraph", "mcp", "rdflib")
 TOLD = "import sys\nfrom callsheet.orchestrator.cli.main import main\ntry: main({words!r})\nexcept SystemExit: pass\n"
 
 

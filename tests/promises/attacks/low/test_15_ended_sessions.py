@@ -55,7 +55,7 @@ async def test_no_timer_outlives_its_session(fleet: Fleet, monkeypatch: pytest.M
         return handle
 
     monkeypatch.setattr(loop, "call_later", call_later)
-    pool = SessionPool(limits=Limits(idle=IDLE), environ={})
+    pool = SessionPool(limits=Limits(idle=IDLE))
     session = await pool._ready(("run", "a", ""), server)
     await session.ask("tools/call", {"name": "work", "arguments": {}}, 30)
     assert not timers[-1].cancelled()
