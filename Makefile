@@ -3,7 +3,7 @@ PYTHON ?=
 PORT ?= 2024
 UV := uv==0.13.9
 BIN := .venv/bin
-WORKSPACE := $(or $(CALLSHEET_WORKSPACE),.callsheet/workspace)
+export CALLSHEET_WORKSPACE := $(abspath $(or $(CALLSHEET_WORKSPACE),.callsheet/workspace))
 DEMO := --catalog examples/demo/mcp.json --catalog examples.demo.toolkits:agents
 # What the demo's servers say is accepted anew whenever its mcp.json is.
 PINS := .callsheet/demo-pins.json
@@ -43,9 +43,9 @@ help:
 
 run: .venv/.demo
 ifeq ($(origin Q),undefined)
-	@rm -f '$(WORKSPACE)/trip.txt'
+	@mkdir -p '$(CALLSHEET_WORKSPACE)' && rm -f '$(CALLSHEET_WORKSPACE)/trip.txt'
 	callsheet ask $(DEMO) --yes --pins '$(PINS)' --allow files/write_file -- "$$QUESTION"
-	@python -m examples.demo.check '$(WORKSPACE)/trip.txt'
+	@python -m examples.demo.check '$(CALLSHEET_WORKSPACE)/trip.txt'
 else
 	callsheet ask $(DEMO) --yes --pins '$(PINS)' --allow files/write_file -- "$$QUESTION"
 endif

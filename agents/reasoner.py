@@ -13,8 +13,7 @@ from langchain_core.runnables import Runnable
 from callsheet.agents.calls.plan import Mode, Plan, StepResult
 from callsheet.agents.planning.planner import decompose, single
 from callsheet.agents.registry.tool_registry import ToolRegistry
-from callsheet.agents.work.answer import synthesize
-from callsheet.agents.work.brief import Brief
+from callsheet.agents.work.context import Brief, synthesize
 from callsheet.agents.work.equipment import Equipment
 from callsheet.agents.work.worker_agent import carry_out
 from callsheet.graphs.catalog.model import Catalog
@@ -28,15 +27,11 @@ class PlanTask:
         request: The request, checked and understandable without the conversation.
         mode: ``auto``, or the mode that the settings ask for.
         catalog: The agents that the user may see.
-        registry: The tools, and what is known about them.
         find: The ids of the tools for a text, best first.
         context: What a planner should know besides the request: agents, surroundings, earlier results.
-        prompt: The system prompt of the planner.
         answers: Questions that the user answered, with the answers.
-        earlier: Ids of the results of all earlier requests.
-        last: The results of the last request.
+        earlier: Ids of the results of all earlier requests; ``last`` are the results of the last one.
         tools: Maximum tools per worker.
-        max_steps: Maximum steps.
         max_request: Maximum characters of the request.
     """
 
@@ -57,14 +52,7 @@ class PlanTask:
 
 @dataclass(frozen=True, slots=True)
 class AnswerTask:
-    """The results to answer from.
-
-    Attributes:
-        request: The request.
-        results: The results of its steps, in plan order.
-        prompt: The system prompt.
-        conversation: Earlier messages.
-    """
+    """The results of a request's steps, in plan order, and the conversation before it."""
 
     request: str
     results: Sequence[StepResult]
@@ -73,32 +61,19 @@ class AnswerTask:
 
 
 class Reasoner(Protocol):
-    """Plans a request, works on its steps and answers from their results.
-
-    Attributes:
-        prose: Whether its results are written for people, so that the result of a single step is the answer.
-    """
+    """Plans a request, works on its steps and answers from their results."""
 
     @property
     def prose(self) -> bool:
-        """See the class."""
+        """Whether its results are written for people, so that the result of a single step is the answer."""
         ...
 
     async def plan(self, task: PlanTask) -> Plan:
-        """The steps of a request.
-
-        Raises:
-            PlanError: It cannot be planned.
-        """
+        """The steps of a request; raises a PlanError if it cannot be planned."""
         ...
 
     async def work(self, brief: Brief, equipment: Equipment, app: Runnable[Any, Any]) -> StepResult:
-        """The result of a step.
-
-        Raises:
-            ModelError: There was no result.
-            ConcurrentRunError: Another run of the thread works on the same step.
-        """
+        """The result of a step; raises a ModelError if there is none, a ConcurrentRunError if another run does it."""
         ...
 
     async def answer(self, task: AnswerTask) -> AIMessage:
@@ -137,6 +112,5 @@ class ModelReasoner:
 
     async def answer(self, task: AnswerTask) -> AIMessage:
         """The model's answer, with a line for each step that was not done."""
-        return await synthesize(
-            task.request, task.results, self.model, prompt=task.prompt, conversation=task.conversation
-        )
+        conversation = task.conversation
+        return await synthesize(task.request, task.results, self.model, prompt=task.prompt, conversation=conversation)

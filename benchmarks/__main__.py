@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import fleet, latency, models, report
+from benchmarks import fleet, index_size, latency, models, report
 from benchmarks.measurements import arag, dependencies, nothing_fits, toolkg
 from benchmarks.rankings import outcomes, summary
 from benchmarks.rivals import beside_rivals, rivals_there, worth_comparing
@@ -62,7 +62,7 @@ def _parsed(arguments: Sequence[str] | None) -> Any:
     parser.add_argument("--data", type=Path, default=data, help="folder that holds a folder a data set")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help=f"a data set, {', '.join(SPECIAL)}")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} queries each; no results are written")
-    parser.add_argument("--scale", action="store_true", help="latency also with 100,000 tools")
+    parser.add_argument("--scale", action="store_true", help="latency with 100,000 tools, and index-size")
     parser.add_argument("--rivals", action="store_true", help="measure beside other programs, and nothing else")
     parser.add_argument("--rivals-python", type=Path, metavar="PATH", help="the Python that has them; sets --rivals")
     parser.add_argument("--tables", action="store_true", help="only write the tables of the docs")
@@ -148,6 +148,11 @@ def _latency(options: Any, say: Say) -> Body:
     return latency.measure(known, quick=options.quick, scale=options.scale, say=say)
 
 
+def _index_size(options: Any, say: Say) -> Body:
+    _need(options.scale, "it embeds 100,000 texts, with --scale")
+    return index_size.measure(options.data, say)
+
+
 def _model_arms(options: Any, model: str) -> Body:
     _need((options.data / models.SET).is_dir(), f"there is no {options.data / models.SET}")
     return models.measure(options.data, model)
@@ -170,6 +175,7 @@ SPECIAL: Mapping[str, Special] = {
     "arag-hotpotqa": _on_folder("hotpotqa", arag.on_hotpotqa),
     "arag-medical": _on_folder("graphrag-bench", arag.on_medical),
     "latency": _latency,
+    "index-size": _index_size,
     "model-arms": _with_model(_model_arms),
     "model-demo": _with_model(lambda options, model: models.measure_demo(model)),
     "fleet-tasks": lambda options, say: fleet.measure(*_servers(options), say),

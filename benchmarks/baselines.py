@@ -197,7 +197,7 @@ def graph_rag_at(
 
     def rank(query: str) -> list[str]:
         found = search(query)
-        reached = graph_rag_tool_fusion(found[:k], world.catalog, limit=_LONGEST, direct_first=direct_first)
+        reached = graph_rag_tool_fusion(found[:k], world.graph, limit=_LONGEST, direct_first=direct_first)
         return list(dict.fromkeys([*(tool.tool for tool in reached), *found]))[: max(_LONGEST, k)]
 
     return rank

@@ -29,15 +29,15 @@ from pydantic import AliasChoices, ConfigDict, Field, field_validator, model_val
 
 from callsheet import AgentGraphRetriever, Settings, create_supervisor
 from callsheet.agents import BoundTool, Limits, Plan, PlanDraft, SessionPool, Step, ToolRegistry
-from callsheet.agents.planning.drafts import PlannedStep
+from callsheet.agents.planning.planner import PlannedStep
 from callsheet.agents.registry.binding import NEED_TOOL
 from callsheet.agents.servers.catalogs.listings import LastListings
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.graphs import CatalogError, Loaded, load
 from callsheet.graphs.catalog.loading import servers_in
 from callsheet.graphs.catalog.model import Record
-from callsheet.graphs.text.clauses import clause_spans, parts_of
-from callsheet.graphs.trust.pin_book import PinBook
+from callsheet.graphs.text.words import clause_spans, parts_of
+from callsheet.graphs.trust.pins import PinBook
 from callsheet.retrievers.index.node_texts import first_sentence
 
 FLEET, SANDBOX = "{FLEET}", "sandbox"

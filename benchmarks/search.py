@@ -8,7 +8,7 @@ from functools import cache, cached_property
 import bm25s
 import numpy as np
 
-from callsheet.graphs import Agent, Catalog, OwnershipGraph, Tool, ownership_graph, split_name
+from callsheet.graphs import Agent, Catalog, KnowledgeGraph, Tool, knowledge_graph, split_name
 from callsheet.retrievers import MiniLMEmbeddings
 
 Rank = Callable[[str], list[str]]
@@ -112,9 +112,9 @@ class World:
         self.published = vectors if published is None else published  # one that has embedded nothing yet is false
 
     @cached_property
-    def graph(self) -> OwnershipGraph:
-        """Who owns what."""
-        return ownership_graph(self.catalog)
+    def graph(self) -> KnowledgeGraph:
+        """Who owns what, and what it depends on."""
+        return knowledge_graph(self.catalog)
 
     @cached_property
     def agents(self) -> Corpus:

@@ -33,20 +33,24 @@ from .catalog.model import (
     Skill as Skill,
     Tool as Tool,
 )
-from .dependencies.traversal import (
+from .knowledge_graph import (
+    KnowledgeGraph as KnowledgeGraph,
     NodeKind as NodeKind,
-    OwnershipGraph as OwnershipGraph,
     Reached as Reached,
-    dependency_graph as dependency_graph,
+    Relation as Relation,
+    dependency_edges as dependency_edges,
+    detailed_graph as detailed_graph,
     evidence as evidence,
     kind_of as kind_of,
+    knowledge_graph as knowledge_graph,
+    needed_by as needed_by,
+    needs as needs,
     owner as owner,
-    ownership_graph as ownership_graph,
-    required as required,
+    required_paths as required_paths,
     strongest as strongest,
+    used_by as used_by,
     walk as walk,
 )
-from .export.graph_formats import KnowledgeGraph as KnowledgeGraph, knowledge_graph as knowledge_graph
 from .text.json_schema import shown_schema as shown_schema
 from .text.sanitizing import (
     Hidden as Hidden,
@@ -61,7 +65,6 @@ from .trust.changes import (
     diff_of as diff_of,
     findings_of as findings_of,
     problems_of as problems_of,
-    reordered as reordered,
     told as told,
 )
 from .trust.consent import (
@@ -70,8 +73,14 @@ from .trust.consent import (
     check_agreed as check_agreed,
     starts_of as starts_of,
 )
-from .trust.pin_book import PinBook as PinBook
-from .trust.pins import Admitted as Admitted, Change as Change, Listed as Listed, digest as digest, digests as digests
+from .trust.pins import (
+    Admitted as Admitted,
+    Change as Change,
+    Listed as Listed,
+    PinBook as PinBook,
+    digest as digest,
+    digests as digests,
+)
 from .trust.policy import (
     Grants as Grants,
     Group as Group,

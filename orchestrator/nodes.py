@@ -25,14 +25,12 @@ from callsheet.agents import (
     check_answerable,
     checkpointer,
 )
-from callsheet.agents.calls.plan import source_of
-from callsheet.agents.calls.questions import question_answers, question_text, user_answer, user_question
+from callsheet.agents.calls.plan import question_answers, question_text, source_of, user_answer, user_question
 from callsheet.agents.calls.token_usage import usage_of
 from callsheet.agents.models.prompts import ANSWER
-from callsheet.agents.planning.conversation import recent
+from callsheet.agents.planning.planner import recent
 from callsheet.agents.planning.revision import NO_ITEMS
-from callsheet.agents.work.answer import LISTED, listed
-from callsheet.agents.work.context import place_of
+from callsheet.agents.work.context import LISTED, listed, place_of
 from callsheet.graphs import CallsheetError
 from callsheet.graphs.dependencies import ObservationLog
 from callsheet.orchestrator.plans.plan_revision import expand_mapped, plan_update, retriable, revision_update

@@ -15,7 +15,6 @@ from langgraph.config import get_stream_writer
 from langgraph.errors import GraphBubbleUp
 from langgraph.graph import END
 from langgraph.types import interrupt
-from langsmith.run_helpers import get_current_run_tree
 from pydantic import TypeAdapter
 
 from callsheet.agents import (
@@ -35,7 +34,7 @@ from callsheet.agents.approval.questions import given_values, input_answers, inp
 from callsheet.agents.calls.token_usage import usage_of
 from callsheet.agents.servers.in_process import tool_model
 from callsheet.agents.work.context import surroundings
-from callsheet.agents.work.weak_model import WEAK_TURNS
+from callsheet.agents.work.worker_agent import WEAK_TURNS
 from callsheet.graphs import CallsheetError, Catalog, SettingsError, shown
 from callsheet.orchestrator.run.run_context import RunConfiguration, caller
 from callsheet.orchestrator.run.run_metrics import count_result, measured
@@ -317,6 +316,8 @@ def selected(retriever: AgentGraphRetriever, query: str, *, step_id: str = "", *
     LangSmith, OpenTelemetry and other tracers of LangChain show it inside the current run, with ``step_id`` in its
     metadata. The first two also show the verdict and the ids of agents and tools there.
     """
+    from langsmith.run_helpers import get_current_run_tree  # what traces brings it: langchain-core, or the extra otel
+
     found: list[Selection] = []
 
     def select(text: str) -> dict[str, Any]:

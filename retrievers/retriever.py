@@ -24,7 +24,7 @@ from callsheet.graphs import (
     load,
     shown,
 )
-from callsheet.graphs.text.arguments import listed
+from callsheet.graphs.text.sanitizing import listed
 from callsheet.retrievers.capabilities import Assignments, Discovery, assign_capabilities, discover
 from callsheet.retrievers.index.embedding import EMBEDDED
 from callsheet.retrievers.index.minilm_embeddings import embeddings_of

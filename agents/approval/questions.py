@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 from langchain_core.messages import ToolCall
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from callsheet.agents.calls.questions import answer_form
+from callsheet.agents.calls.plan import answer_form
 from callsheet.agents.registry.binding import BoundTool
 from callsheet.agents.safety.arguments import fit_of
 from callsheet.graphs.catalog.errors import CallsheetError
@@ -27,7 +27,6 @@ class Decision(BaseModel):
     Attributes:
         type: ``approve`` sends the call; ``edit`` changes its arguments and asks again; ``reject`` does not send it;
             ``respond`` does not send it either, and returns ``message`` as its answer.
-        args: The arguments of an ``edit``.
         message: The reason of a ``reject``, or the answer of a ``respond``.
         hash: The hash of the question, to bind the answer to exactly that call.
     """
@@ -46,7 +45,6 @@ class Verdict(BaseModel):
     Attributes:
         type: ``done`` if it took effect; ``not_done`` if it did not, which sends it again; ``give_up`` to leave it.
         message: The tool's answer, if it is known.
-        hash: As in ``Decision``.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -78,16 +76,8 @@ def question(
 ) -> dict[str, Any]:
     """The payload of the interrupt.
 
-    Args:
-        kind: Whether a call needs approval, or its outcome is unknown.
-        call: The call as the model made it.
-        bound: The tool.
-        args: The arguments as they would be, or were, sent.
-        step_id: The step of the plan; empty without a plan.
-        why: Why a person is asked.
-        mark: The ``fingerprint``.
-        problem: What was wrong with the last answer about this call.
-        unchecked: Why the arguments were not validated against the tool's schema; empty if they were.
+    ``args`` are as they would be, or were, sent; ``why`` says why a person is asked, ``mark`` is the ``fingerprint``,
+    ``problem`` what was wrong with the last answer, ``unchecked`` why the arguments could not be validated.
     """
     who = f"Step {step_id}" if step_id else "The agent"
     what = "wants to call" if kind == "tool_approval" else "has called"
@@ -121,12 +111,10 @@ def answer_schema(kind: Kind, args_schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_decision(answer: object, name: str) -> Decision:
-    """Parses an answer about a call that was not sent yet.
+    """Parses an answer about a call that was not sent yet; ``name`` is what the model calls the tool.
 
-    Args:
-        answer: ``{"type": "approve"}`` and so on, the type alone, a boolean, or LangChain's form of an answer
-            (``{"decisions": [...]}``, ``{"edited_action": {"name", "args"}}``).
-        name: The name by which the model called the tool.
+    It is ``{"type": "approve"}`` and so on, the type alone, a boolean, or LangChain's ``{"decisions": [...]}`` or
+    ``{"edited_action": {"name", "args"}}``.
 
     Raises:
         AnswerError: It is invalid; the message names the valid answers.
@@ -147,11 +135,7 @@ def read_decision(answer: object, name: str) -> Decision:
 
 
 def read_verdict(answer: object) -> Verdict:
-    """Parses an answer about a call whose outcome is unknown.
-
-    Raises:
-        AnswerError: It is invalid; the message names the valid answers.
-    """
+    """Parses an answer about a call whose outcome is unknown; raises as ``read_decision``."""
     return _checked(Verdict, _plain(answer))
 
 
@@ -185,33 +169,25 @@ def _types(kind: Kind) -> Sequence[str]:
 
 NEEDS_INPUT = "needs_input"
 """The ``type`` of the question."""
-_DEFINITIONS = ("$defs", "definitions")
 
 
-def missing_values(said: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Tool id -> parameters without a value, from ``additional_kwargs`` of a worker's last message.
-
-    What a model asks for stands under "".
-    """
-    declared = said.get("outcome")
-    known = declared if isinstance(declared, Mapping) and declared.get("status") == NEEDS_INPUT else {}
-    if known.get("reply"):
-        return {"": tuple(known.get("missing") or ("answer",))}
-    return {known["tool"]: tuple(known["parameters"])} if known.get("tool") and known.get("parameters") else {}
+def missing_values(outcome: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Tool id -> parameters without a value, from a worker's declared outcome; under "", what a model asks for."""
+    if outcome.get("status") != NEEDS_INPUT:
+        return {}
+    if outcome.get("reply"):
+        return {"": tuple(outcome.get("missing") or ("answer",))}
+    wanted = tuple(outcome.get("parameters") or ())
+    return {outcome["tool"]: wanted} if wanted else {}
 
 
 def wanted_schema(schema: Mapping[str, Any], parameters: Sequence[str]) -> dict[str, Any]:
     """JSON Schema of an object with exactly these parameters of a tool."""
     known = schema.get("properties")
     properties = {name: (known.get(name, {}) if isinstance(known, Mapping) else {}) for name in parameters}
-    shared = {key: schema[key] for key in _DEFINITIONS if key in schema}
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(parameters),
-        "additionalProperties": False,
-        **shared,
-    }
+    shared = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
+    form = {"type": "object", "properties": properties, "required": list(parameters)}
+    return {**form, "additionalProperties": False, **shared}
 
 
 def input_question(step_id: str, tool: str, schema: Mapping[str, Any], why: str, problem: str = "") -> dict[str, Any]:
@@ -241,8 +217,5 @@ def given_values(answer: object) -> dict[str, Any] | None:
 
 
 def wrong_values(schema: Mapping[str, Any], values: Mapping[str, Any]) -> str:
-    """Why values do not fit the ``wanted_schema``; empty if they do.
-
-    Values that cannot be validated here are validated again before the call is sent.
-    """
+    """Why values do not fit the ``wanted_schema``; empty if they do, or if only the call can tell."""
     return "; ".join(fit_of(schema, values).errors)

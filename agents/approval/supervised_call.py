@@ -24,7 +24,6 @@ from callsheet.agents.approval.questions import (
     AnswerError,
     Decision,
     Kind,
-    Verdict,
     answer_schema,
     fingerprint,
     question,
@@ -32,9 +31,10 @@ from callsheet.agents.approval.questions import (
     read_verdict,
 )
 from callsheet.agents.calls.run_claim import Claim, checkpointer, sole_run
+from callsheet.agents.calls.tool_result import answer_to, artifact_of
+from callsheet.agents.registry.assurance import Assurance
 from callsheet.agents.registry.binding import RUN_PROGRAM, BoundTool
-from callsheet.agents.registry.call_check import AGREED
-from callsheet.agents.registry.tool_registry import ToolRegistry
+from callsheet.agents.registry.tool_registry import AGREED, ToolRegistry
 from callsheet.agents.safety.arguments import Fit, fit_of
 from callsheet.agents.safety.secrets import LostSecretError, RunSecrets
 from callsheet.graphs.catalog.errors import SettingsError
@@ -59,10 +59,6 @@ class Supervision:
     """How the calls of one step are supervised.
 
     Attributes:
-        step_id: The step.
-        policy: Which calls need approval.
-        registry: The tools and their hints.
-        secrets: Holds secret arguments.
         notice: Whether the model is told that a person changed its arguments.
         allow: Ids of tools that need no approval, because a person named them for this run.
         confirms: Whether a person must confirm every call that may change something, whatever the policy.
@@ -101,30 +97,30 @@ class SupervisedCall:
         return f"agent {self.bound.agent!r}, tool {self.bound.id.removeprefix(f'{self.bound.agent}/')!r}"
 
     @property
-    def must_confirm(self) -> bool:
-        """Whether a person must see each call of the tool, and no policy replaces that."""
-        supervision = self.supervision
-        assured = supervision.registry.assurance(self.bound.id)
-        allowed = assured.allowed or self.bound.id in supervision.allow
-        return supervision.confirms and assured.harm != "none" and not allowed
+    def registry(self) -> ToolRegistry:
+        """The tools and their hints."""
+        return self.supervision.registry
 
     @property
-    def doubt(self) -> str:
-        """Why the calls of the tool need approval, as a sentence; empty if they need none."""
-        supervision = self.supervision
-        assured = supervision.registry.assurance(self.bound.id)
-        if self.bound.id in supervision.allow:
-            return ""
-        if self.must_confirm:
-            return assured.doubt or "This tool may change something."
-        return assured.why(supervision.policy)
+    def assured(self) -> Assurance:
+        """What is known about the tool."""
+        return self.registry.assurance(self.bound.id)
+
+    @property
+    def must_confirm(self) -> bool:
+        """Whether a person must see each call of the tool, and no policy replaces that."""
+        allowed = self.assured.allowed or self.bound.id in self.supervision.allow
+        return self.supervision.confirms and self.assured.harm != "none" and not allowed
 
     def why(self, args: Mapping[str, Any]) -> str:
-        """Why a call with these arguments needs approval; empty if it needs none."""
-        policy = self.supervision.policy
-        doubt = self.doubt
-        asks = doubt or policy != "never"
-        return " ".join(filter(None, (doubt, self.unchecked(args)))) if asks else ""
+        """Why a call with these arguments needs approval, in sentences; empty if it needs none."""
+        doubt = ""
+        if self.bound.id not in self.supervision.allow:
+            unknown = self.assured.doubt or "This tool may change something."
+            doubt = unknown if self.must_confirm else self.assured.why(self.supervision.policy)
+        if not doubt and self.supervision.policy == "never":
+            return ""
+        return " ".join(filter(None, (doubt, self.unchecked(args))))
 
     def unchecked(self, args: Mapping[str, Any]) -> str:
         """Why these arguments could not be validated, as a sentence; empty if they were."""
@@ -132,60 +128,53 @@ class SupervisedCall:
         return told and f"{told[0].upper()}{told[1:]}."
 
     def _fit(self, args: Mapping[str, Any]) -> Fit:
-        registry = self.supervision.registry
+        schema = self.registry.schema(self.bound.id)
         try:
-            return registry.fit(self.bound.id, self.supervision.secrets.opened(registry.schema(self.bound.id), args))
+            return self.registry.fit(self.bound.id, self.supervision.secrets.opened(schema, args))
         except LostSecretError:
             return Fit()  # it is refused when it is sent
 
     def mark(self, args: Mapping[str, Any]) -> str:
         """The fingerprint that an approval is bound to."""
-        return fingerprint(self.bound.id, self.supervision.registry.pin(self.bound.id), args)
+        return fingerprint(self.bound.id, self.registry.pin(self.bound.id), args)
 
     def ask(self, kind: Kind, args: Mapping[str, Any], why: str, problem: str) -> tuple[Any, str]:
-        """A person's answer, and the fingerprint of the call that it is about."""
-        mark = self.mark(args)
-        told = {"step_id": self.supervision.step_id, "why": why, "mark": mark, "problem": problem}
-        unchecked = self.unchecked(args) if kind == "tool_approval" else ""
-        shown = question(kind, self.request.tool_call, self.bound, args, **told, unchecked=unchecked)
-        shown |= {"confirm": True} if self.must_confirm else {}
-        schema = self.bound.args_schema
-        answer = interrupt(shown, response_schema=answer_schema(kind, schema if isinstance(schema, dict) else {}))
-        if self.asked not in ("", mark):
-            raise AnswerError("the tool's definition has changed since this was asked: look at the call again")
-        return answer, mark
-
-    def check(self, answer: Decision | Verdict, mark: str) -> None:
-        """Checks that an answer is about this call, and that edited arguments fit.
+        """A person's ``Decision`` or ``Verdict``, and the fingerprint of the call that it is about.
 
         Raises:
-            AnswerError: It is not, or they do not.
+            AnswerError: It is invalid or about another call, or edited arguments do not fit.
         """
+        mark, unchecked = self.mark(args), self.unchecked(args) if kind == "tool_approval" else ""
+        told = {"step_id": self.supervision.step_id, "why": why, "mark": mark, "problem": problem}
+        shown = question(kind, self.request.tool_call, self.bound, args, **told, unchecked=unchecked)
+        shown |= {"confirm": True} if self.must_confirm else {}
+        form = self.bound.args_schema if isinstance(self.bound.args_schema, dict) else {}
+        said = interrupt(shown, response_schema=answer_schema(kind, form))
+        asked, self.asked = self.asked, ""
+        if asked not in ("", mark):
+            raise AnswerError("the tool's definition has changed since this was asked: look at the call again")
+        called = self.request.tool_call["name"]
+        answer = read_decision(said, called) if kind == "tool_approval" else read_verdict(said)
         if answer.hash not in (None, mark):
             raise AnswerError("the answer's hash is that of another call: look at this one again")
         if isinstance(answer, Decision) and answer.args is not None:
-            schema, secrets = self.supervision.registry.schema(self.bound.id), self.supervision.secrets
+            schema, secrets = self.registry.schema(self.bound.id), self.supervision.secrets
             if trouble := fit_of(schema, secrets.opened(schema, answer.args)).misfit:
                 raise AnswerError(secrets.hidden(trouble))
+        return answer, mark
 
     def refused(self, args: Mapping[str, Any]) -> ToolMessage | None:
         """The refusal of a call that nobody can approve: its tool is no longer there, or the arguments do not fit."""
-        registry = self.supervision.registry
-        if self.bound.id in registry.catalog.tools:
+        if self.bound.id in self.registry.catalog.tools:
             why = str(self.supervision.secrets.hidden(self._fit(args).misfit))
         else:
-            why = registry.refused([self.bound.id]).get(self.bound.id, "")
+            why = self.registry.refused([self.bound.id]).get(self.bound.id, "")
         return self.said(f"{self.named}: {why}", kind="refused", effect="none") if why else None
 
     def said(self, text: str, *, kind: str, effect: str, error: bool = True) -> ToolMessage:
         """A message for the model that is not the tool's own answer."""
-        return ToolMessage(
-            text,
-            name=self.request.tool_call["name"],
-            tool_call_id=self.request.tool_call["id"] or "",
-            status="error" if error else "success",
-            artifact={"tool": self.bound.id, "kind": kind, "effect": effect, "seconds": 0.0},
-        )
+        about = {"tool": self.bound.id, "kind": kind, "effect": effect, "seconds": 0.0}
+        return answer_to(self.request.tool_call, text, about, error=error)
 
 
 class CallState(TypedDict):
@@ -193,8 +182,7 @@ class CallState(TypedDict):
 
     Attributes:
         why: Why it needs approval; empty if it needs none.
-        approved: The ``fingerprint`` that was approved.
-        when: Time of the approval, in seconds since the epoch.
+        approved: The ``fingerprint`` that was approved, at ``when`` (in seconds since the epoch).
         unknown: What is known about a call with unknown outcome; empty for others.
     """
 
@@ -218,13 +206,9 @@ async def _ask(state: CallState) -> _Update:
     if not state["why"]:
         return {"approved": case.mark(state["args"]), "when": time.time()}
     try:
-        answer, mark = case.ask("tool_approval", state["args"], state["why"], state["problem"])
-        decision = read_decision(answer, case.request.tool_call["name"])
-        case.check(decision, mark)
+        decision, mark = case.ask("tool_approval", state["args"], state["why"], state["problem"])
     except (AnswerError, LostSecretError) as error:
         return {"problem": str(error)}
-    finally:
-        case.asked = ""
     return _decided(decision, mark, case)
 
 
@@ -233,8 +217,7 @@ def _decided(decision: Decision, mark: str, case: SupervisedCall) -> _Update:
         case "approve":
             return {"approved": mark, "when": time.time(), "problem": ""}
         case "edit":
-            schema = case.supervision.registry.schema(case.bound.id)
-            args = case.supervision.secrets.masked(schema, decision.args or {})
+            args = case.supervision.secrets.masked(case.registry.schema(case.bound.id), decision.args or {})
             # Asks again in any case; without a new reason, with the old one.
             return {"args": args, "problem": "", **({"why": why} if (why := case.why(args)) else {})}
         case "reject":
@@ -250,12 +233,10 @@ async def _send(state: CallState) -> _Update:
     case, args = get_runtime(SupervisedCall).context, state["args"]
     if case.cut_off:
         case.cut_off = False
-        what = f"{case.named}: {_CUT_OFF}"
-        return _unknown(case, case.said(what, kind="crash", effect="unknown"))
+        return _unknown(case, case.said(f"{case.named}: {_CUT_OFF}", kind="crash", effect="unknown"))
     if state["why"] and (state["approved"] != case.mark(args) or time.time() - state["when"] > _GOOD_FOR):
         return {"approved": "", "problem": "the approval is too old, or the tool's definition has changed since"}
-    request = case.request
-    repeatable = case.supervision.registry.assurance(case.bound.id).repeatable
+    request, repeatable = case.request, case.assured.repeatable
     if case.claim is not None and not repeatable:
         await case.claim.note_sent()
     agreed = AGREED.set(bool(state["why"]))
@@ -266,7 +247,7 @@ async def _send(state: CallState) -> _Update:
     if isinstance(answer, ToolMessage):
         if args != request.tool_call["args"]:
             answer = _edited(answer, args, notice=case.supervision.notice)
-        if _effect(answer) == "unknown" and not repeatable:
+        if answer.status == "error" and artifact_of(answer).get("effect") == "unknown" and not repeatable:
             return _unknown(case, answer)
     return {"answer": answer, "unknown": ""}
 
@@ -281,20 +262,16 @@ def _unknown(case: SupervisedCall, answer: ToolMessage) -> _Update:
 async def _settle(state: CallState) -> _Update:
     case = get_runtime(SupervisedCall).context
     try:
-        answer, mark = case.ask("unknown_outcome", state["args"], state["unknown"], state["problem"])
-        verdict = read_verdict(answer)
-        case.check(verdict, mark)
+        verdict, mark = case.ask("unknown_outcome", state["args"], state["unknown"], state["problem"])
     except (AnswerError, LostSecretError) as error:
         return {"problem": str(error)}
-    finally:
-        case.asked = ""
     match verdict.type:
         case "not_done":
             return {"unknown": "", "problem": "", "approved": mark, "when": time.time()}
         case "done":
             told = verdict.message or "A person says that this call took effect; what it answered is not known."
             return {"answer": case.said(told, kind="", effect="reported", error=False), "unknown": ""}
-        case "give_up":
+        case _:
             kind = state.get("kind", "crash")
             return {"answer": case.said(state["unknown"], kind=kind, effect="unknown"), "unknown": ""}
 
@@ -326,17 +303,11 @@ def _call_app() -> Any:
 CALL = _call_app()
 
 
-def _effect(message: ToolMessage) -> str:
-    artifact = message.artifact if isinstance(message.artifact, dict) else {}
-    return str(artifact.get("effect") or "") if message.status == "error" else ""
-
-
 def _edited(answer: ToolMessage, args: Mapping[str, Any], *, notice: bool) -> ToolMessage:
-    artifact = answer.artifact if isinstance(answer.artifact, dict) else {}
     content = answer.content
     if notice and isinstance(content, str):
         content = f"{content}\n\n(A person changed the arguments of this call to {dict(args)} before it was made.)"
-    return answer.model_copy(update={"content": content, "artifact": {**artifact, "args": dict(args)}})
+    return answer.model_copy(update={"content": content, "artifact": {**artifact_of(answer), "args": dict(args)}})
 
 
 def check_answerable(registry: ToolRegistry, policy: ApprovalPolicy, allow: Collection[str] = ()) -> None:
@@ -354,22 +325,18 @@ def check_answerable(registry: ToolRegistry, policy: ApprovalPolicy, allow: Coll
 
 
 async def supervised(request: ToolCallRequest, bound: BoundTool, supervision: Supervision, send: Send) -> Answer:
-    """Runs one call, after approval if it needs one.
-
-    Returns:
-        The tool's answer, or a message that says why the call was not sent.
+    """The answer of one call, after approval if it needs one; or a message that says why it was not sent.
 
     Raises:
         GraphInterrupt: A person is asked.
         ConcurrentRunError: Another run of the thread works on the same step.
     """
-    assured = supervision.registry.assurance(bound.id)
     case = SupervisedCall(request, bound, supervision, send)
     why = case.why(request.tool_call["args"])
     saver = checkpointer()
     if saver is None:
-        return case.said(f"{NO_CHECKPOINTER}", kind="refused", effect="none") if why else await send(request)
-    if not why and assured.repeatable and not (await CALL.aget_state(get_config())).values:
+        return case.said(NO_CHECKPOINTER, kind="refused", effect="none") if why else await send(request)
+    if not why and case.assured.repeatable and not (await CALL.aget_state(get_config())).values:
         return await send(request)
     async with sole_run(saver, request.tool_call["id"] or "") as case.claim:
         return await _watched(case, why)
@@ -380,10 +347,9 @@ async def _watched(case: SupervisedCall, why: str) -> Answer:
     if not before.next and "answer" in before.values:
         return cast("Answer", before.values["answer"])
     case.asked, asked = _asked(before)
-    assured = case.supervision.registry.assurance(case.bound.id)
     not_sent = before.next == ("ask",) or not before.values
     rolled_back = not_sent and case.claim is not None and case.claim.sent_before
-    case.cut_off = ((before.next == ("send",) and not asked) or rolled_back) and not assured.repeatable
+    case.cut_off = ((before.next == ("send",) and not asked) or rolled_back) and not case.assured.repeatable
     args = dict(case.request.tool_call["args"])
     given = CallState(args=args, why=why, approved="", when=0.0, problem="", unknown="")
     done = await CALL.ainvoke(given, context=case, durability="sync")
@@ -399,16 +365,7 @@ def _asked(before: StateSnapshot) -> tuple[str, bool]:
 
 def in_doubt(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> str:
     """The calls of a worker with an unknown outcome, and what to do about them; empty if there are none."""
-    said = []
-    for message in messages:
-        if not isinstance(message, ToolMessage) or not isinstance(message.artifact, dict):
-            continue
-        tool = tools.get(message.name or "")
-        unrepeatable = message.name == RUN_PROGRAM or (tool is not None and not tool.repeatable)
-        if message.artifact.get("effect") == "unknown" and unrepeatable:
-            said.append(message.text)
-    if not said:
-        return ""
-    return "\n".join(
-        (*said, "The outcome is unknown: the call is not repeated until a person has checked whether it took effect.")
-    )
+    unrepeatable = {RUN_PROGRAM, *(name for name, tool in tools.items() if not tool.repeatable)}
+    said = [m.text for m in messages if artifact_of(m).get("effect") == "unknown" and m.name in unrepeatable]
+    why = "The outcome is unknown: the call is not repeated until a person has checked whether it took effect."
+    return "\n".join((*said, why)) if said else ""

@@ -1,28 +1,26 @@
-"""What a session learns about a call: what is called, for whom, and who waits for its progress."""
+"""What a session learns about a call: what is called, for whom, who waits for its progress; and the loop it runs on."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+import os
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
 T = TypeVar("T")
 Ask = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 """Asks the person behind a call: message and JSON Schema of a form; returns an ``ElicitResult`` in wire form."""
+Progress = Callable[[float, float | None, str | None], Coroutine[Any, Any, None]]
+"""Receives the progress of a call: so far, the total if it is known, and a message."""
 Permit = Callable[[], str]
 """Called after the server was listed, right before a call is sent: why it must not be sent; empty if it may."""
-
-
-class Progress(Protocol):
-    """Receives the progress of a call."""
-
-    async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
-        """Takes the progress so far, the total if it is known, and a message."""
 
 
 PROGRESS: ContextVar[Progress | None] = ContextVar("callsheet_progress", default=None)
@@ -35,13 +33,7 @@ USER: ContextVar[str] = ContextVar("callsheet_user", default="")
 
 @dataclass(frozen=True, slots=True)
 class CallRequest:
-    """One call; the fields are those of ``SessionPool.call``.
-
-    Attributes:
-        progress: Receives its progress.
-        ask: Asks the person behind it; None if nobody can be asked.
-        user: The user's id, by default that of the context; empty for an anonymous one.
-    """
+    """One call; the fields are those of ``SessionPool.call``; nobody can be asked if ``ask`` is None."""
 
     run_id: str
     agent_id: str
@@ -57,9 +49,8 @@ class CallRequest:
 
 
 def progress_of_caller() -> Progress | None:
-    """The receiver in this context, for use on any event loop; it is called on the loop of this task."""
-    receive = PROGRESS.get()
-    if receive is None:
+    """``PROGRESS`` of this context, for use on any event loop; it runs on the loop of this task, and is not awaited."""
+    if (receive := PROGRESS.get()) is None:
         return None
     loop = asyncio.get_running_loop()
 
@@ -72,8 +63,7 @@ def progress_of_caller() -> Progress | None:
 
 def ask_of_caller() -> Ask | None:
     """``ASK`` of this context, for use on any event loop; it runs on the loop of this task."""
-    ask = ASK.get()
-    if ask is None:
+    if (ask := ASK.get()) is None:
         return None
     loop = asyncio.get_running_loop()
 
@@ -84,25 +74,88 @@ def ask_of_caller() -> Ask | None:
     return pass_on
 
 
-def asked_by(ask: Ask) -> AbstractContextManager[None]:
-    """Passes the questions of servers in the calls of this block to ``ask``."""
-    return _within(ASK, ask)
-
-
-def for_user(user: str) -> AbstractContextManager[None]:
-    """Makes the calls of this block for a user."""
-    return _within(USER, user)
-
-
-def reporting_to(receive: Progress) -> AbstractContextManager[None]:
-    """Reports the progress of the calls of this block."""
-    return _within(PROGRESS, receive)
-
-
 @contextmanager
-def _within(variable: ContextVar[T], value: T) -> Iterator[None]:
+def within(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """Sets ``PROGRESS``, ``ASK`` or ``USER`` for the calls of this block."""
     token = variable.set(value)
     try:
         yield
     finally:
         variable.reset(token)
+
+
+_THREADS = 256
+"""Many, because blocking tools in these threads may wait for work of this loop that needs a thread too."""
+
+
+class BackgroundLoop:
+    """A loop in a daemon thread, for work that outlives the loops of its callers, and for blocking callers.
+
+    It starts with the first work and runs until the process ends; ``name`` is the name of its thread.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._process = 0
+
+    @property
+    def started(self) -> bool:
+        """Whether it has had any work."""
+        return self._loop is not None and self._process == os.getpid()
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Submits work to the loop; safe from any thread and any loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._running())
+
+    async def awaited(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs work on this loop and awaits it on the caller's loop, which may be this one.
+
+        If the caller is cancelled, the work is cancelled too.
+        """
+        if not self._is_here:
+            return await asyncio.wrap_future(self.submit(work))
+        task = asyncio.create_task(work)
+        try:
+            # As from another loop: whoever is cancelled, even repeatedly, cancels the work once and does not wait.
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+
+    def blocking(self, work: Coroutine[Any, Any, T], seconds: float | None = None) -> T:
+        """Runs work on this loop and blocks the calling thread; an interrupt cancels it.
+
+        Raises:
+            TimeoutError: It took longer than this many seconds.
+            RuntimeError: The calling thread is the thread of this loop, so the loop would wait for itself.
+        """
+        if self._is_here:
+            work.close()
+            raise RuntimeError("the loop of the sessions cannot wait for itself: await this instead")
+        future = self.submit(work)
+        try:
+            return future.result(seconds)
+        except BaseException:
+            future.cancel()
+            raise
+
+    @property
+    def _is_here(self) -> bool:
+        return self.started and self._thread is threading.current_thread()
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            # A forked process inherits the loop but not its thread.
+            if self._loop is None or self._process != os.getpid():
+                self._loop, self._process = asyncio.new_event_loop(), os.getpid()
+                self._loop.set_default_executor(ThreadPoolExecutor(_THREADS, self._name))
+                self._thread = threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True)
+                self._thread.start()
+            return self._loop
+
+
+LOOP = BackgroundLoop("callsheet")
+"""The loop of this process."""

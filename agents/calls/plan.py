@@ -2,18 +2,67 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Literal, Self
 
+import jmespath
+from jmespath.exceptions import JMESPathError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from callsheet.agents.calls.questions import Question
 from callsheet.agents.calls.token_usage import Usage
 from callsheet.agents.calls.tool_result import Effect, Kind
-from callsheet.graphs.catalog.errors import PlanError
+from callsheet.graphs.catalog.errors import CallsheetError, PlanError
+
+
+class Question(BaseModel):
+    """A question to the user."""
+
+    question: str = Field(min_length=1, description="What the user must say before the request can be carried out")
+    choices: list[str] = Field(default_factory=list, description="The possible answers, where there are few")
+
+
+KIND = "question"
+"""The ``type`` of the interrupt."""
+
+
+def user_question(asked: Question) -> dict[str, Any]:
+    """The payload of the interrupt."""
+    return {
+        "type": KIND,
+        "question": asked.question,
+        "choices": list(asked.choices),
+        "description": question_text(asked),
+        "decisions": ["answer", "leave"],
+    }
+
+
+def question_text(asked: Question) -> str:
+    """The question in one line, with its choices."""
+    return f"{asked.question} ({', '.join(asked.choices)})" if asked.choices else asked.question
+
+
+def question_answers() -> dict[str, Any]:
+    """JSON Schema of the answers, from which a client can build a form."""
+    text = {"type": "string", "minLength": 1}
+    answer = answer_form("answer", {"answer": text}, ["answer"])
+    return {"oneOf": [answer, answer_form("leave"), {**text, "title": "the answer itself"}]}
+
+
+def answer_form(kind: str, fields: Mapping[str, Any] | None = None, required: Sequence[str] = ()) -> dict[str, Any]:
+    """JSON Schema of one kind of answer: an object with its ``type`` and these fields."""
+    properties = {"type": {"const": kind}, **(fields or {})}
+    return {"type": "object", "title": kind, "properties": properties, "required": ["type", *required]}
+
+
+def user_answer(answer: object) -> str:
+    """The user's answer; empty if the question is left unanswered."""
+    text = answer.get("answer") if isinstance(answer, Mapping) else answer
+    return " ".join(text.split()) if isinstance(text, str) else ""
+
 
 Mode = Literal["none", "once", "adaptive"]
 """How a request is planned: without a plan (one worker), once, or once and then revised after results."""
@@ -24,7 +73,6 @@ class Step(BaseModel):
     """One task, small enough for one agent.
 
     Attributes:
-        id: Short and unique in its plan, such as ``1``.
         text: What to do, as far as possible in the words of the request.
         depends_on: Ids of the steps whose results it uses.
         for_each: Id of a step, with an optional path into its result (``1.items``): the step is done once for each item
@@ -49,12 +97,8 @@ class Plan(BaseModel):
     """A directed acyclic graph of steps; or, without steps, an answer or a question to the user.
 
     Attributes:
-        steps: At least one, unless there is an answer or a question.
         note: Remarks on how the plan was made, such as a fallback or a repair.
-        mode: How it was made and is carried out: ``none``, ``once`` or ``adaptive``.
         open: Whether further steps depend on results, and will be planned when these are known.
-        answer: The answer to the user in place of steps.
-        ask: The question to the user in place of steps.
         request: The request, understandable without the conversation.
         incomplete: Why the plan ended early; empty if it did not.
         usage: Cost of making the plan.
@@ -102,8 +146,7 @@ class Plan(BaseModel):
     def ancestors(self, step_id: str) -> tuple[str, ...]:
         """Ids of the steps that a step depends on, directly or indirectly, in plan order."""
         waits = {step.id: step.depends_on for step in self.steps}
-        found: set[str] = set()
-        todo = list(waits[step_id])
+        found, todo = set[str](), [*waits[step_id]]
         while todo:
             if (current := todo.pop()) not in found:
                 found.add(current)
@@ -134,13 +177,9 @@ class Call(BaseModel):
         id: Its name for references, unique in its step: ``c1`` for the first call.
         agent: Id of the tool's agent.
         tool: Id of the tool.
-        args: The arguments.
         output: The answer as text; empty if the call failed.
-        error: What went wrong, with agent and tool; empty if nothing did.
-        kind: The kind of error.
-        effect: Whether the tool ran, see ``Outcome``.
+        error: What went wrong, with agent and tool, as ``kind`` and ``effect`` of an ``Outcome``; empty if nothing did.
         files: Files with media of the result, and with the full text of what was cut.
-        seconds: Duration of the call.
         began: Its start, in seconds since 1970; 0 if it is not known.
     """
 
@@ -163,20 +202,16 @@ class StepResult(BaseModel):
     """The result of one step; a failure is data, never an exception.
 
     Attributes:
-        id: Id of the step.
-        text: Text of the step.
-        depends_on: Ids of the steps whose results it used.
         status: ``done``, ``failed``, ``needs_input`` (a required argument has no value), ``outcome_unknown`` (a call
             may or may not have taken effect, so a person must check) or ``skipped`` (a step that it needs was not
             done).
         agents: Ids of the selected agents, best first.
         tools: Ids of the tools that the worker had, best first.
-        calls: The calls of all attempts, in order.
+        calls: The calls of all attempts, in order, of which there were ``attempts``.
         result: The worker's answer, a text for people.
         data: The answer as JSON, or a reference to the result of a call (``{"$call": "c2", "path": "items"}``); None if
             the text is all that there is.
         error: Why it was not done; names what is missing.
-        attempts: Number of selections tried, including replans.
         exhausted: Whether no other agent is left to try.
         missing: Tool id -> parameters without a value, or "" -> what the worker asks for; a person may provide them.
         usage: Cost of the worker's model over all attempts.
@@ -198,3 +233,86 @@ class StepResult(BaseModel):
     exhausted: bool = False
     missing: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     usage: Usage = Usage()
+
+
+FROM, CALL, PATH = "$from", "$call", "path"
+_LONGEST_PATH = 500
+
+
+class ResultValueError(CallsheetError, ValueError):
+    """There is no such result, or no value at a path in it."""
+
+
+def value_of(result: StepResult | Call) -> Any:
+    """The value of a step, as its worker gave it: its data, else its text; of a call, what it returned.
+
+    A text that is JSON counts as what it says.
+
+    Raises:
+        ResultValueError: The data of the step refer to a call that is not there, or to nothing in its result.
+    """
+    if isinstance(result, StepResult) and result.data is not None:
+        return resolved(result.data, (), result.calls)
+    text = result.result if isinstance(result, StepResult) else result.output
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def named_value(name: object, path: object, results: Sequence[StepResult], calls: Sequence[Call] = ()) -> Any:
+    """The value at a path of a result.
+
+    ``1`` names step 1, ``1/c2`` its second call, and ``c2`` the worker's own second call, of ``calls``. The path is
+    JMESPath, such as ``items[0].id``; all of the value if empty.
+
+    Raises:
+        ResultValueError: There is no such result, or no value at the path.
+    """
+    made = {call.id: call for call in calls}
+    made |= {f"{result.id}/{call.id}": call for result in results for call in result.calls if call.id}
+    known: dict[str, StepResult | Call] = {result.id: result for result in results}
+    known |= {called: call for called, call in made.items() if called and not call.error}
+    if str(name) not in known:
+        raise ResultValueError(f"there is no earlier result {str(name)!r}; there are: {', '.join(known) or 'none'}")
+    if not isinstance(path, str | None):
+        raise ResultValueError(f"the path of a reference must be a text, not {path!r}")
+    value = value_of(known[str(name)])
+    try:
+        at = jmespath.search(path[:_LONGEST_PATH], value) if path else value
+    except JMESPathError as error:
+        raise ResultValueError(f"{path!r} is not a path such as items[0].id: {error}") from error
+    if at is None and path:
+        raise ResultValueError(f"there is nothing at {path!r}; there is {shape(value)}")
+    return at
+
+
+def resolved(value: Any, results: Sequence[StepResult], calls: Sequence[Call] = ()) -> Any:
+    """A value, such as the arguments of a call, with each reference in it replaced by what it stands for.
+
+    ``{"$from": "1", "path": "items[0].id"}`` is what step 1 said; ``{"$call": "c2"}`` is what a call returned.
+
+    Raises:
+        ResultValueError: A reference has no result, or no value at its path.
+    """
+    if isinstance(value, Mapping):
+        for kind in (FROM, CALL):
+            if kind in value and value.keys() <= {kind, PATH}:
+                return named_value(value[kind], value.get(PATH), results, calls)
+        return {key: resolved(item, results, calls) for key, item in value.items()}
+    return [resolved(item, results, calls) for item in value] if isinstance(value, list) else value
+
+
+def shape(value: Any) -> str:
+    """A short description of a value: type, size and fields."""
+    match value:
+        case dict():
+            names = ", ".join(map(str, list(value)[:12]))
+            return f"an object of {len(value)} fields ({names})"
+        case list():
+            inside = f", the first {shape(value[0])}" if value else ""
+            return f"a list of {len(value)} items{inside}"
+        case str():
+            return f"a text of {len(value):,} characters"
+        case _:
+            return json.dumps(value)

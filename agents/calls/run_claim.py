@@ -24,13 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import (
-    BaseCheckpointSaver,
-    ChannelVersions,
-    Checkpoint,
-    CheckpointMetadata,
-    CheckpointTuple,
-)
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import get_runtime
@@ -80,34 +74,28 @@ class InThreads(BaseCheckpointSaver[Any]):
         """The same over the saver with these types allowed."""
         return InThreads(self._saver.with_allowlist(extra_allowlist))
 
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+    async def aget_tuple(self, *args: Any, **more: Any) -> CheckpointTuple | None:
         """``get_tuple`` in a thread."""
-        return await asyncio.to_thread(self._saver.get_tuple, config)
+        return await asyncio.to_thread(self._saver.get_tuple, *args, **more)
 
-    async def alist(self, config: RunnableConfig | None, **more: Any) -> AsyncIterator[CheckpointTuple]:
+    async def alist(self, *args: Any, **more: Any) -> AsyncIterator[CheckpointTuple]:
         """``list`` in a thread."""
-        for found in await asyncio.to_thread(lambda: [*self._saver.list(config, **more)]):
+        for found in await asyncio.to_thread(lambda: [*self._saver.list(*args, **more)]):
             yield found
 
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
+    async def aput(self, *args: Any, **more: Any) -> RunnableConfig:
         """``put`` in a thread."""
-        return await asyncio.to_thread(self._saver.put, config, checkpoint, metadata, new_versions)
+        return await asyncio.to_thread(self._saver.put, *args, **more)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """``put_writes`` in a thread."""
+        """``put_writes`` in a thread; LangGraph looks whether it takes ``task_path``."""
         await asyncio.to_thread(self._saver.put_writes, config, writes, task_id, task_path)
 
-    async def adelete_thread(self, thread_id: str) -> None:
+    async def adelete_thread(self, *args: Any, **more: Any) -> None:
         """``delete_thread`` in a thread."""
-        await asyncio.to_thread(self._saver.delete_thread, thread_id)
+        await asyncio.to_thread(self._saver.delete_thread, *args, **more)
 
 
 _CHANNEL = "callsheet:run"
@@ -136,8 +124,7 @@ class _Owner:
         working: Active parts of the run, each by its namespace and its call.
         sent: The calls that earlier runs have sent from this checkpoint.
         stopped: Whether a part ended with a question or an error, so that the run ends here.
-        left: How often all parts have left.
-        at: Time of the last leave, in seconds of ``time.monotonic``.
+        left: How often all parts have left, the last time at ``at`` (seconds of ``time.monotonic``).
     """
 
     control: object
@@ -187,9 +174,7 @@ class Claim:
 async def sole_run(saver: BaseCheckpointSaver[Any] | None, call: str = "") -> AsyncIterator[Claim | None]:
     """Claims the current checkpoint while a part of the run works on a step, or decides on a call and sends it.
 
-    Args:
-        saver: The run's checkpointer; without one there is no thread to claim.
-        call: Id of the call.
+    Without a checkpointer, there is no thread to claim.
 
     Raises:
         ConcurrentRunError: Another run has claimed the step, or the thread has moved on without this run.

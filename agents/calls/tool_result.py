@@ -17,6 +17,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
+from langchain_core.messages import ToolCall, ToolMessage
+
 from callsheet.agents.calls.limits import Limits
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.storage import cache_folder, private_folder
@@ -47,7 +49,7 @@ class Outcome:
         text: The answer as text, with a short note for each image or other medium.
         media: Files with media, and with the full text of what was cut.
         error: What went wrong, with agent and tool; empty if nothing did.
-        kind: The kind of error. ``too_large`` without an error means that the answer was cut.
+        kind: The kind of error; ``too_large`` without an error if the answer was cut.
         effect: Whether the tool ran: ``none`` if it certainly did not, ``reported`` if it reported the outcome,
             ``unknown`` if the call was sent and no readable answer came.
     """
@@ -75,6 +77,20 @@ def failed(agent_id: str, tool: str, kind: Kind, message: str, effect: Effect = 
     return Outcome(error=f"agent {agent_id!r}, tool {tool!r}: {message}", kind=kind, effect=effect)
 
 
+def answer_to(
+    call: ToolCall, text: str, artifact: Mapping[str, Any] | None = None, *, error: bool = False
+) -> ToolMessage:
+    """The message that answers a model's call."""
+    status: Literal["error", "success"] = "error" if error else "success"
+    more = None if artifact is None else dict(artifact)
+    return ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"], status=status, artifact=more)
+
+
+def artifact_of(answer: object) -> dict[str, Any]:
+    """What a tool's message holds beside its text; empty for other answers."""
+    return answer.artifact if isinstance(answer, ToolMessage) and isinstance(answer.artifact, dict) else {}
+
+
 def outcome_of(
     agent_id: str, tool: str, result: Mapping[str, Any], limits: Limits, keep: Keep | None = None
 ) -> Outcome:
@@ -83,7 +99,7 @@ def outcome_of(
         structured = clean(result.get("structuredContent"))
     except CatalogError as error:
         return failed(agent_id, tool, "protocol", f"its structured result is {error}", "reported")
-    text, media = text_of(_without_envelope(result.get("content")), keep)
+    text, media = text_of(result.get("content"), keep)
     text = clean(text)
     if result.get("isError") is True:
         text = text or (json.dumps(structured, ensure_ascii=False) if structured else "")
@@ -121,24 +137,6 @@ def text_of(content: object, keep: Keep | None = None) -> tuple[str, tuple[Store
 def _has_text(content: object) -> bool:
     """Whether there is a text block, be it empty: the text of an empty file is not its structured result."""
     return isinstance(content, list) and any(isinstance(block, dict) and "text" in block for block in content)
-
-
-def _without_envelope(content: object) -> object:
-    """The content; that of a whole result with media that a server wrote as JSON into its one text block, if it did."""
-    match content:
-        case [{"type": "text", "text": str() as text}] if text.startswith("{") and '"data"' in text:
-            with suppress(ValueError, RecursionError):
-                match json.loads(text):
-                    case {"content": list() as blocks} if any(map(_is_medium, blocks)):
-                        return blocks
-    return content
-
-
-def _is_medium(block: object) -> bool:
-    match block:
-        case {"type": "image" | "audio", "data": str()}:
-            return True
-    return False
 
 
 def _cut(text: str, most: int, keep: Keep | None) -> tuple[str, StoredContent | None]:
@@ -200,11 +198,9 @@ def _private(file: str, flags: int) -> int:
 
 
 class KeptResults:
-    """One folder per run, with files that only the user can read, removed after a week.
+    """One folder per run, with files that only the user can read, removed after these days without a new one.
 
-    Args:
-        folder: By default ``results`` in ``CALLSHEET_HOME``, otherwise in the user's cache.
-        days: Days without a new file after which a run's folder is removed.
+    The folder of all is by default ``results`` in ``CALLSHEET_HOME``, otherwise in the user's cache.
     """
 
     def __init__(self, folder: Path | None = None, *, days: float = 7) -> None:
@@ -216,11 +212,9 @@ class KeptResults:
         """A function that stores the files of one call."""
 
         def keep(content: bytes, media: str) -> StoredContent | None:
-            # A full disk loses the file, not the result.
-            with suppress(OSError):
-                return StoredContent(
-                    str(self._write(run_id, f"{agent_id}-{tool}", content, media)), media, len(content)
-                )
+            with suppress(OSError):  # a full disk loses the file, not the result
+                file = self._write(run_id, f"{agent_id}-{tool}", content, media)
+                return StoredContent(str(file), media, len(content))
             return None
 
         return keep

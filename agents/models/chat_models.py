@@ -1,41 +1,51 @@
-"""Chat models by name, and one error for all their failures."""
+"""Chat models by name, and what they answer: calls with ids and without secrets, and structured output."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+import json
+import time
+import uuid
+import weakref
+from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
+from dataclasses import replace
 from functools import lru_cache
 from importlib.util import find_spec
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from langchain_core.language_models import BaseChatModel
-from pydantic import SecretStr
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
+from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.constants import TAG_NOSTREAM
+from pydantic import BaseModel, SecretStr, ValidationError
 
-from callsheet.agents.calls.token_usage import Usage
+from callsheet.agents.calls.token_usage import Usage, usage_of
+from callsheet.agents.registry.binding import BoundTool
+from callsheet.agents.safety.secrets import RunSecrets, has_secrets
 from callsheet.graphs.catalog.errors import CallsheetError, SettingsError
+from callsheet.graphs.text.secret_patterns import MASK
+
+if TYPE_CHECKING:
+    from langchain.agents.middleware import ModelResponse
+
 
 T = TypeVar("T")
 _SECONDS: ContextVar[float] = ContextVar("callsheet_model_seconds", default=600.0)
 
 
 class ModelError(CallsheetError):
-    """A chat model did not answer; the message contains the provider's error.
-
-    Attributes:
-        usage: Cost of its answers before, which could not be used.
-    """
+    """A chat model gave no usable answer, and why; ``usage`` is the cost of the answers that could not be used."""
 
     usage: Usage = Usage()
 
 
 @lru_cache(maxsize=32)
 def chat_model(name: str, *, max_tokens: int | None = None) -> BaseChatModel:
-    """The chat model with this name, from LangChain's ``init_chat_model``.
+    """The chat model with this name, such as ``openai:gpt-5-mini``, from LangChain's ``init_chat_model``.
 
-    Args:
-        name: ``provider:model``, such as ``openai:gpt-5-mini``.
-        max_tokens: Maximum output tokens per call; by default the provider's.
+    Its calls have at most ``max_tokens`` output tokens, by default as many as the provider allows.
 
     Raises:
         SettingsError: The provider is unknown, or rejects its settings (such as a missing key).
@@ -106,3 +116,201 @@ async def answered(call: Awaitable[T]) -> T:
             raise ModelError(f"the model did not answer within {seconds:g} s") from error
         told = str(error) or ("it cannot call tools (bind_tools)" if isinstance(error, NotImplementedError) else "")
         raise ModelError(f"the model did not answer: {type(error).__name__}: {told}") from error
+
+
+Form = Literal["tool", "json_schema", "text"]
+_FORMS: tuple[Form, ...] = ("tool", "json_schema", "text")
+_IN_TEXT = "Answer with one JSON object and nothing else. It must fit this JSON schema:\n{schema}"
+QUIET: RunnableConfig = {"tags": [TAG_NOSTREAM]}
+"""For calls whose tokens must not be streamed: a chat would show them as if they were said to the user."""
+_REJECTED = (400, 404, 415, 422, 501)
+"""HTTP status codes with which providers reject the form of a request."""
+_known: dict[int, Form] = {}
+S = TypeVar("S", bound=BaseModel)
+_TEXTS = ("content", "additional_kwargs", "response_metadata")
+_MOST_TRIED = 64
+"""Maximum number of positions tried as JSON, and of list entries, so that no text takes long."""
+_ARGS = ("arguments", "parameters", "args")
+_READ = json.JSONDecoder()
+
+
+def unstreamed(model: BaseChatModel, tools: Mapping[str, BoundTool]) -> BaseChatModel:
+    """The model, without token streaming if a tool takes secrets, which would show in the stream."""
+    if not any(has_secrets(tool.args_schema) for tool in tools.values()):
+        return model
+    return model.model_copy(update={"tags": [*(model.tags or ()), TAG_NOSTREAM]})
+
+
+def normalize(
+    response: ModelResponse[Any], tools: Mapping[str, BoundTool], secrets: RunSecrets | None = None
+) -> ModelResponse[Any]:
+    """The response for the state: each call has an id, and secret arguments are masked if ``secrets`` are given."""
+    said = list(map(with_ids, response.result))
+    kept = said if secrets is None else [_without_secrets(message, tools, secrets) for message in said]
+    return replace(response, result=kept)
+
+
+def with_ids(message: BaseMessage) -> BaseMessage:
+    """The message, with an id for each of its calls."""
+    if not isinstance(message, AIMessage) or all(call["id"] for call in message.tool_calls):
+        return message
+    calls = [call if call["id"] else {**call, "id": f"call_{uuid.uuid4().hex}"} for call in message.tool_calls]
+    return message.model_copy(update={"tool_calls": calls})
+
+
+def with_written_calls(
+    message: BaseMessage, names: Collection[str], conversation: Sequence[BaseMessage]
+) -> BaseMessage:
+    """The message with the calls of these tools that a weak model wrote as JSON text.
+
+    A quotation is no call: the same call in a tool result or in another message to the model.
+    """
+    if not isinstance(message, AIMessage) or message.tool_calls:
+        return message
+    said = message.id or uuid.uuid4().hex  # a message may have no id, and the ids of calls must be unique
+    written = written_calls(message.text, names)
+    if written:
+        shown = [other.text for other in conversation if not isinstance(other, AIMessage)]
+        quoted = [call for text in shown for call in written_calls(text, names)]
+        written = [call for call in written if call not in quoted]
+    calls = [{**call, "id": f"written_{said}_{n}", "type": "tool_call"} for n, call in enumerate(written, 1)]
+    return message.model_copy(update={"content": "", "tool_calls": calls}) if calls else message
+
+
+def _without_secrets(message: BaseMessage, tools: Mapping[str, BoundTool], secrets: RunSecrets) -> BaseMessage:
+    if not isinstance(message, AIMessage):
+        return message
+    schemas = {name: tool.args_schema for name, tool in tools.items() if isinstance(tool.args_schema, dict)}
+    # Other calls are the worker's own, as ``finish``, which have no schema of secrets.
+    calls = [
+        {**call, "args": secrets.masked(schemas.get(call["name"], {}), call["args"])}
+        if call["name"] in tools
+        else {**call, "args": secrets.hidden(call["args"])}
+        for call in message.tool_calls
+    ]
+    broken = [
+        {**call, "args": MASK} if has_secrets(schemas.get(call["name"] or "")) else call
+        for call in message.invalid_tool_calls
+    ]
+    texts = {name: secrets.hidden(getattr(message, name)) for name in _TEXTS}
+    return message.model_copy(update={**texts, "tool_calls": calls, "invalid_tool_calls": broken})
+
+
+def written_calls(text: str, names: Collection[str]) -> list[dict[str, Any]]:
+    """The calls of these tools in a text, in order, without repetitions; other JSON is ignored.
+
+    Small models write ``{"name": ..., "arguments": {...}}``: with or without other words around it, several in a row,
+    in a list, with the arguments as a JSON string, or inside ``{"function": ...}``.
+    """
+    calls: list[dict[str, Any]] = []
+    for value in _values(text):
+        for written in value[:_MOST_TRIED] if isinstance(value, list) else [value]:
+            call = _call(written, names)
+            if call and call not in calls:
+                calls.append(call)
+    return calls
+
+
+def written_call(text: str, names: Collection[str]) -> dict[str, Any] | None:
+    """The first of these calls; None without any."""
+    return next(iter(written_calls(text, names)), None)
+
+
+def _values(text: str) -> Iterator[Any]:
+    """The outermost JSON objects and lists in a text, from left to right."""
+    at = 0
+    for _ in range(_MOST_TRIED):
+        starts = [place for place in (text.find("{", at), text.find("[", at)) if place >= 0]
+        if not starts:
+            return
+        try:
+            value, at = _READ.raw_decode(text, min(starts))
+            yield value
+        except (ValueError, RecursionError):
+            at = min(starts) + 1
+
+
+def _call(written: Any, names: Collection[str]) -> dict[str, Any] | None:
+    if isinstance(written, Mapping) and isinstance(written.get("function"), Mapping):
+        written = written["function"]
+    if not isinstance(written, Mapping):
+        return None
+    name, args = written.get("name"), next((written[key] for key in _ARGS if key in written), None)
+    if isinstance(args, str):
+        try:
+            args = json.loads(args)
+        except (ValueError, RecursionError):
+            return None
+    return {"name": name, "args": args} if isinstance(name, str) and name in names and isinstance(args, dict) else None
+
+
+async def structured(model: BaseChatModel, schema: type[S], messages: Sequence[AnyMessage]) -> tuple[S, Usage]:
+    """A model's answer as an object of this type, and its cost, failed attempts in other forms included.
+
+    The forms (tool call, JSON schema, JSON in text) are tried in turn until the model answers in one. That form is
+    remembered for the model, and is tried first next time. The name of the type names the tool, or the schema.
+
+    Raises:
+        ModelError: The model did not answer, or answered with prose in every form.
+    """
+    began, spent, wrong, known = time.monotonic(), Usage(), "", _known.get(id(model))
+    for form in sorted(_FORMS, key=lambda form: form != known):
+        try:
+            raw = await answered(_ask(model, schema, form, messages))
+        except ModelError as error:
+            if form == "text" or not _unsupported(error.__cause__):
+                error.usage = spent
+                raise
+            wrong = str(error)
+            continue
+        spent += usage_of([raw])
+        try:
+            value = _read(raw, schema)
+        except ValueError as error:
+            wrong = " ".join(str(error).split())
+            continue
+        if id(model) not in _known:
+            weakref.finalize(model, _known.pop, id(model), None)
+        _known[id(model)] = form
+        return value, spent + Usage(seconds=round(time.monotonic() - began, 3))
+    unusable = ModelError(f"the model did not answer in the requested form ({wrong or 'no object was given'})")
+    unusable.usage = spent + Usage(seconds=round(time.monotonic() - began, 3))
+    raise unusable
+
+
+async def _ask(model: BaseChatModel, schema: type[BaseModel], form: Form, messages: Sequence[AnyMessage]) -> AIMessage:
+    if form == "text":
+        asked = HumanMessage(_IN_TEXT.format(schema=json.dumps(schema.model_json_schema())))
+        return await model.ainvoke([*messages, asked], QUIET)
+    options = {"method": "json_schema"} if form == "json_schema" else {}
+    asking: Runnable[Any, Any] = model.with_structured_output(schema, include_raw=True, **options)
+    answer: AIMessage = (await asking.ainvoke(list(messages), QUIET))["raw"]
+    return answer
+
+
+def _unsupported(error: BaseException | None) -> bool:
+    """Whether a model or its provider rejects a form, so that another one may work."""
+    if isinstance(error, NotImplementedError | TypeError | ValueError):
+        return True
+    return getattr(error, "status_code", None) in _REJECTED
+
+
+def _read(message: AIMessage, schema: type[S]) -> S:
+    """Parses the object in a message, in any of the forms; raises a ValueError that says why there is none."""
+    wrong: ValueError | None = None
+    for candidate in _candidates(message, schema.__name__):
+        try:
+            return schema.model_validate(candidate)
+        except ValidationError as error:
+            wrong = wrong or error
+    raise wrong or ValueError(f"no object was given but: {message.text[:200]!r}")
+
+
+def _candidates(message: AIMessage, name: str) -> Iterator[Any]:
+    """Where the object may be: in the arguments of a call, in the text, or in a call written as text."""
+    yield from (call["args"] for call in message.tool_calls if call["name"] == name)
+    if call := written_call(message.text, [name]):
+        yield call["args"]
+    else:  # the object from the first brace to the last
+        with suppress(ValueError, RecursionError):
+            yield json.loads(message.text[message.text.find("{") : message.text.rfind("}") + 1])

@@ -1,10 +1,11 @@
-"""What plans, works and answers where there is no model: it splits, fills forms, reads and asks."""
+"""What plans, works and answers where there is no model, and what it says about itself and about a refusal."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
@@ -15,18 +16,126 @@ from langchain_core.runnables import Runnable
 
 from callsheet.agents.calls.plan import Plan, Step, StepResult
 from callsheet.agents.calls.token_usage import Usage
-from callsheet.agents.no_model.filling import StepReading, read_step, spread, unanswered
-from callsheet.agents.no_model.values import in_words, refers_to
-from callsheet.agents.no_model.wording import introduction, no_answer, not_allowed, note, refusal
+from callsheet.agents.no_model.filling import StepReading, kind_of, read_step, side_of, spread, unanswered
+from callsheet.agents.no_model.values import Kind, in_words, refers_to
 from callsheet.agents.planning.planner import check_number
 from callsheet.agents.reasoner import AnswerTask, PlanTask
-from callsheet.agents.work.answer import NAME, listed
-from callsheet.agents.work.brief import Brief
+from callsheet.agents.registry.tool_registry import ToolRegistry
+from callsheet.agents.work.context import NAME, Brief, listed
 from callsheet.agents.work.equipment import Equipment
 from callsheet.agents.work.worker_agent import carry_out
 from callsheet.graphs.catalog.errors import PlanError, SettingsError
-from callsheet.graphs.text.clauses import clause_spans, parts_of
-from callsheet.graphs.text.words import tokens
+from callsheet.graphs.catalog.model import Catalog, Parameter, Tool
+from callsheet.graphs.text.sanitizing import shown, split_name
+from callsheet.graphs.text.words import clause_spans, parts_of, tokens
+
+_EXAMPLES, _AGENTS, _LONGEST = 3, 20, 200
+_VALUES = {
+    Kind.NUMBER: ("5",),
+    Kind.CLOCK: ("9:30",),
+    Kind.ZONE: ("Berlin", "Tokyo"),
+    Kind.DATE: (date.today().isoformat(),),
+    Kind.FILE: ("notes.txt",),
+    Kind.FOLDER: ("notes/",),
+    Kind.URL: ("https://example.org",),
+    Kind.EMAIL: ("ann@example.org",),
+    Kind.TEXT: ('"text"',),
+}
+_ABOUT = (
+    "Without a model, a step must name a tool and each of its values, and nothing else; anything else needs --model"
+)
+
+
+def example(tool: Tool, registry: ToolRegistry) -> str:
+    """A request that works for a tool; empty if none of the words tried does."""
+    needed = [parameter for parameter in tool.parameters if parameter.required]
+    needed.sort(key=lambda p: (side_of(p.name) == 1, kind_of(p) not in (Kind.NUMBER, Kind.CLOCK)))
+    said = split_name(tool.name)
+    for parameter in needed:
+        if (value := _value(parameter)) is None:
+            return ""
+        said += f"{' to' if side_of(parameter.name) == 1 else ''} {value}"
+    said = f"{said[:1].upper()}{said[1:]}"
+    reading = read_step(said, [tool.id], registry)
+    return said if reading is not None and reading.complete else ""
+
+
+def _value(parameter: Parameter) -> str | None:
+    kind = kind_of(parameter)
+    some = parameter.enum if kind == Kind.CHOICE else _VALUES.get(kind, ()) if kind else ()
+    return str(some[max(0, side_of(parameter.name)) % len(some)]) if some else None
+
+
+def examples(catalog: Catalog, registry: ToolRegistry) -> list[str]:
+    """Requests that work, of different agents."""
+    found: list[str] = []
+    for agent in catalog.agents:
+        if len(found) == _EXAMPLES:
+            break
+        clear = (tool for tool in agent.tools if _is_clear(tool, registry))
+        found += filter(None, [next(filter(None, (example(tool, registry) for tool in clear)), "")])
+    return found
+
+
+def _is_clear(tool: Tool, registry: ToolRegistry) -> bool:
+    """Whether a tool is harmless, and its required values have forms of their own: any text may be a wrong one."""
+    if tool.id not in registry.catalog.tools or registry.assurance(tool.id).harm != "none":
+        return False
+    return not any(parameter.required and kind_of(parameter) == Kind.TEXT for parameter in tool.parameters)
+
+
+def note(catalog: Catalog, registry: ToolRegistry) -> str:
+    """One sentence about the mode, for the plan."""
+    works = " or ".join(f'"{said}"' for said in examples(catalog, registry)[:2])
+    return f"planned without a model: it does what names a tool and its values{f', as {works}' if works else ''}; " + (
+        "anything else needs --model"
+    )
+
+
+def introduction(catalog: Catalog, registry: ToolRegistry) -> str:
+    """The agents, and requests that work."""
+    lines = ["The agents are:"]
+    for agent in catalog.agents[:_AGENTS]:
+        about = agent.description or ", ".join(split_name(tool.name) for tool in agent.tools[:_EXAMPLES])
+        lines.append(f"- {agent.id}: {shown(' '.join(about.split())[:_LONGEST])}")
+    if (more := len(catalog.agents) - _AGENTS) > 0:
+        lines.append(f"- and {more} more")
+    works = [f"- {said}" for said in examples(catalog, registry)]
+    return "\n".join([*lines, *(["Requests that work:", *works] if works else []), _ABOUT])
+
+
+def refusal(reading: StepReading, registry: ToolRegistry) -> str:
+    """Why the tool of a step is not called, and a wording that would work."""
+    tool = reading.tool
+    why = []
+    if reading.unused:
+        why.append(f"nothing would be done with {_quoted(reading.unused)}")
+    if reading.missing:
+        about = {parameter.name: f"{parameter.name} {parameter.description}" for parameter in tool.parameters}
+        why.append(f"it needs {'; '.join(' '.join(about[name].split())[:_LONGEST] for name in reading.missing)}")
+    if reading.others:
+        why.append(f"{', '.join(reading.others)} would do as well: say which")
+    said = example(tool, registry)
+    hint = f'. It would be called for "{said}"' if said else ""
+    return f"the nearest tool, {tool.id}, was not called: {', and '.join(why)}{hint}"
+
+
+def not_allowed(tool: Tool) -> str:
+    """Why a complete call is not made where nobody can confirm it."""
+    return (
+        f"{tool.id} may change something, and nobody is here to confirm the call: repeat this in a terminal, or allow "
+        f"the tool with --allow {tool.id}"
+    )
+
+
+def no_answer(reading: StepReading, lacking: Sequence[str], answer: str) -> str:
+    """Why an answer is none."""
+    return f"{reading.tool.id} says nothing about {_quoted(lacking)}; the best that it has: {shown(answer)}"
+
+
+def _quoted(words: Sequence[str]) -> str:
+    return ", ".join(f'"{word}"' for word in words)
+
 
 _TURNS = 1_000
 
@@ -87,9 +196,9 @@ def _plan(task: PlanTask, *, works: bool) -> Plan:
     texts = [reading.text for reading in readings] or [task.request.strip()]
     check_number(len(texts), task.max_steps)
     lone = len(set(tokens(task.request))) == 1 and not any(reading.complete for reading in readings)
-    if works and readings and (lone or not any(reading.filled.named or reading.filled.args for reading in readings)):
+    if works and readings and (lone or not any(reading.named or reading.args for reading in readings)):
         raise PlanError(f"no tool fits. {introduction(task.catalog, task.registry)}")
-    lost = [r for r in readings if r.filled.unused or r.others or not r.filled.named]
+    lost = [r for r in readings if r.unused or r.others or not r.named]
     if works and len(texts) > 1 and lost and any(not reading.harmless for reading in readings):
         why = "; ".join(f'"{reading.text}": {refusal(reading, task.registry)}' for reading in lost)
         raise PlanError(f"a part of the request is not understood, so the rest may mean something else: {why}")
@@ -113,21 +222,18 @@ def _readings(task: PlanTask) -> list[StepReading]:
     found: list[StepReading] = []
     for clause in clauses:
         whole = _read(task, clause, len(found))
-        parts = spread(whole.tool, clause) if whole and not whole.certain else []
-        read = [_read(task, part, len(found)) for part in parts]
-        understood = [reading for reading in read if reading is not None and reading.certain]
-        if whole and not whole.certain and not len(understood) == len(parts) > 1:
+        if whole is None:
+            return []
+        parts = [] if whole.certain else spread(whole.tool, clause)
+        understood = [r for part in parts if (r := _read(task, part, len(found))) and r.certain]
+        if not whole.certain and not len(understood) == len(parts) > 1:
             parts = parts_of(clause)
             read = [_read(task, part, len(found) + place) for place, part in enumerate(parts)]
-            understood = [r for r in read if r is not None and r.complete and (r.certain or r.filled.named)]
-            if not all(r.harmless or s.filled.named for r in understood for s in understood):
+            understood = [r for r in read if r is not None and r.complete and (r.certain or r.named)]
+            if not all(r.harmless or s.named for r in understood for s in understood):
                 understood = []
-        if len(understood) == len(parts) > 1 and any(reading.certain for reading in understood):
-            found += understood
-        elif whole is not None:
-            found.append(whole)
-        else:
-            return []
+        split = len(understood) == len(parts) > 1 and any(reading.certain for reading in understood)
+        found += understood if split else [whole]
     return found
 
 
@@ -167,22 +273,22 @@ class _StepModel(BaseChatModel):
     def _next(self, answers: Sequence[ToolMessage]) -> AIMessage:
         """A call, or the outcome of the step."""
         reading: StepReading = self.reading
-        tool, filled, given = reading.tool, reading.filled, self.given.get(reading.tool.id, {})
+        tool, given = reading.tool, self.given.get(reading.tool.id, {})
         if answers:
             text = in_words(answers[-1].text) or f"{tool.id} returned an empty answer."
             # Many tools return their errors as text, and here no model reads them.
             if answers[-1].status == "error" or text.casefold().startswith("error"):
                 return _ended("failed", text)
-            lacking = unanswered(filled, text)
+            lacking = unanswered(reading, text)
             return _ended("needs_input", no_answer(reading, lacking, text)) if lacking else AIMessage(text)
-        missing = [name for name in filled.missing if name not in given]
-        if missing or filled.unused or reading.others:
-            parameters = [] if filled.unused or reading.others else missing
+        missing = [name for name in reading.missing if name not in given]
+        if missing or reading.unused or reading.others:
+            parameters = [] if reading.unused or reading.others else missing
             return _ended("needs_input", refusal(reading, self.registry), tool=tool.id, parameters=parameters)
         allowed = tool.id in self.mode.allow or self.registry.assurance(tool.id).allowed
         if not (reading.harmless or self.mode.present or allowed):
             return _ended("needs_input", not_allowed(tool))
-        call = ToolCall(name=self.names[tool.id], args={**filled.args, **given}, id="call_1", type="tool_call")
+        call = ToolCall(name=self.names[tool.id], args={**reading.args, **given}, id="call_1", type="tool_call")
         return AIMessage("", tool_calls=[call])
 
 

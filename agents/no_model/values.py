@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import cache, lru_cache
 from typing import Any
+from zoneinfo import available_timezones
 
 from callsheet.agents.calls.plan import StepResult
+from callsheet.graphs.text.words import tokens
 
 
 class Kind(StrEnum):
@@ -64,7 +69,10 @@ _KINDS = {kind.name.lower(): frozenset({kind}) for kind in Kind} | {
     "folder": frozenset({Kind.FOLDER, Kind.FILE}),
     "name": frozenset({Kind.TEXT}),
 }
-_DATES = ("%Y-%m-%d", "%d %B %Y", "%d %b %Y", "%B %d %Y", "%b %d %Y")
+_TIMES = {
+    "date": (("%Y-%m-%d", "%d %B %Y", "%d %b %Y", "%B %d %Y", "%b %d %Y"), slice(10)),
+    "clock": (("%H:%M", "%I:%M%p", "%I%p"), slice(11, 16)),
+}
 _NUMERALS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _RESULTS = re.compile(rf"\b(?:the\s|all\s(?:the\s)?|both\s)?(?:({'|'.join(_NUMERALS)})\s)?results?\b", re.IGNORECASE)
 
@@ -102,7 +110,8 @@ def _typed(text: str) -> Iterator[Value]:
                 named = _KINDS.get(str(whole.lastgroup), frozenset()) if whole else frozenset()
                 yield Value(frozenset({Kind.TEXT}) | named & _PLACES, inner, *match.span())
             case "date" | "clock":
-                if value := (_date if kind == "date" else _clock)(said):
+                plain = said.replace(",", "") if kind == "date" else said.lower().replace(" ", "").replace(".", "")
+                if value := _time(plain, *_TIMES[kind]):
                     yield Value(_KINDS[kind], value, *match.span())
             case "expression":
                 for word, sign in _SIGNS.items():
@@ -119,24 +128,11 @@ def _typed(text: str) -> Iterator[Value]:
 _PLACES = frozenset({Kind.FILE, Kind.FOLDER, Kind.URL, Kind.EMAIL})
 
 
-def _date(said: str) -> str:
-    """ISO 8601; empty if there is no such day."""
-    for form in _DATES:
-        try:
-            return datetime.strptime(said.replace(",", ""), form).date().isoformat()
-        except ValueError:
-            continue
-    return ""
-
-
-def _clock(said: str) -> str:
-    """``HH:MM``; empty if there is no such time."""
-    plain = said.lower().replace(" ", "").replace(".", "")
-    for form in ("%H:%M", "%I:%M%p", "%I%p"):
-        try:
-            return f"{datetime.strptime(plain, form):%H:%M}"
-        except ValueError:
-            continue
+def _time(said: str, forms: Sequence[str], part: slice) -> str:
+    """A part of ISO 8601, as a date or a time in one of the forms; empty if there is no such day or time."""
+    for form in forms:
+        with suppress(ValueError):
+            return datetime.strptime(said, form).isoformat()[part]
     return ""
 
 
@@ -175,3 +171,76 @@ def _plain(value: Any) -> str:
     if isinstance(value, float):
         value = float(f"{value:.12g}")  # not 160.01999999999998
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+_UNIT = re.compile(r"[A-Za-zµΩ°²³/ ‑-]{1,60}")
+_DEGREES = re.compile(r"^(?:degrees? |° ?)(?=[A-Za-z])")
+_REGIONS = ("Africa/", "America/", "Asia/", "Atlantic/", "Australia/", "Europe/", "Indian/", "Pacific/")
+
+
+def unit_in(said: str, choices: Sequence[str]) -> str | None:
+    """The only one of a tool's units that a name means: by its words, else by pint's unit, else by its size."""
+    words = tokens(said)
+    named = [choice for choice in choices if words and tokens(choice) == words]
+    if named:
+        return named[0] if len(named) == 1 else None
+    meant = _unit(said)
+    known = [(choice, unit) for choice in choices if meant and (unit := _unit(choice)) is not None]
+    equal = [choice for choice, unit in known if unit == meant]
+    equal = equal or [choice for choice, unit in known if meant and unit[1:] == meant[1:]]
+    return equal[0] if len(equal) == 1 else None
+
+
+def total(parts: Sequence[tuple[float, str]]) -> float | None:
+    """A quantity in several units, in the last of them; None unless each unit is a fraction of the one before."""
+    known = [unit for _, name in parts if (unit := _unit(name)) is not None]
+    sizes = [unit[2] for unit in known]
+    if len(known) < len(parts) or len({unit[1] for unit in known}) > 1 or sizes != sorted(set(sizes), reverse=True):
+        return None
+    found = round(sum(amount * size for (amount, _), size in zip(parts, sizes, strict=True)) / sizes[-1], 9)
+    return int(found) if found.is_integer() else found
+
+
+@lru_cache(maxsize=4096)
+def _unit(said: str) -> tuple[str, str, float] | None:
+    """Name, dimension and size of a unit; None if pint does not know it."""
+    import pint
+
+    if not _UNIT.fullmatch(said):
+        return None
+    for spelling in dict.fromkeys((_DEGREES.sub("", said), _DEGREES.sub("", said).lower())):
+        try:
+            unit = _registry().parse_units(spelling)
+            size = _registry().Quantity(2, unit).to_base_units()  # a scale with an offset, as Celsius, is itself alone
+        except (pint.errors.PintError, AttributeError, ValueError, TypeError, RecursionError):
+            continue
+        return str(unit), str(size.dimensionality), round(float(size.magnitude), 9)
+    return None
+
+
+@cache
+def _registry() -> Any:
+    import pint
+
+    return pint.UnitRegistry()
+
+
+def zone_of(said: str) -> str | None:
+    """The time zone of a place: an IANA name, a city, or a country in one zone; None for others."""
+    return _zones().get(said.lower())
+
+
+@cache
+def _zones() -> dict[str, str]:
+    from babel import Locale
+    from babel.core import get_global
+
+    names, countries = Locale("en").territories, defaultdict(set)
+    for zone, country in get_global("zone_territories").items():
+        countries[names.get(country, "").lower()].add(zone)
+    found = {country: next(iter(zones)) for country, zones in countries.items() if len(zones) == 1}
+    for zone in sorted(available_timezones()):
+        found[zone.lower()] = zone
+        if zone.startswith(_REGIONS):
+            found[zone.rsplit("/", 1)[1].replace("_", " ").lower()] = zone
+    return found

@@ -1,23 +1,133 @@
-"""Makes a plan for a request, with a model and structured output."""
+"""Makes a plan for a request, with a model and structured output; the request understood from its conversation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from collections.abc import Callable, Collection, Sequence
+from typing import Annotated, Any, TypeVar
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
-from pydantic import BaseModel
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, trim_messages
+from langchain_core.messages.utils import count_tokens_approximately
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from callsheet.agents.calls.plan import Mode, Plan, Step, plan_errors, source_of
-from callsheet.agents.calls.token_usage import Usage
-from callsheet.agents.models.chat_models import ModelError
-from callsheet.agents.models.model_output import structured
-from callsheet.agents.models.prompts import PLANNER
-from callsheet.agents.planning.drafts import PlanDraft, PlannedStep
+from callsheet.agents.calls.plan import Mode, Plan, Question, Step, plan_errors, source_of
+from callsheet.agents.calls.token_usage import Usage, usage_of
+from callsheet.agents.models.chat_models import QUIET, ModelError, answered, structured
+from callsheet.agents.models.prompts import CONDENSER, PLANNER
 from callsheet.graphs.catalog.errors import CallsheetError, PlanError
-from callsheet.graphs.text.arguments import bounded
+from callsheet.graphs.text.sanitizing import bounded
+
+
+def _reference(value: Any) -> Any:
+    """``{"$from": "1", "path": "items"}`` as ``1.items``; a number as a string."""
+    if isinstance(value, dict) and "$from" in value:
+        return ".".join(filter(None, (str(value["$from"]), str(value.get("path") or ""))))
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _question(value: Any) -> Any:
+    """A bare string as a question; an empty one as None."""
+    if isinstance(value, str):
+        return {"question": value} if value.strip() else None
+    return value
+
+
+Reference = Annotated[str, BeforeValidator(_reference)]
+Asked = Annotated[Question | None, BeforeValidator(_question)]
+
+
+class PlannedStep(BaseModel):
+    """One step of a plan."""
+
+    id: Reference = Field(description='"1", "2", ...')
+    text: str = Field(description="What to do, with every name, number, unit and path that it needs")
+    depends_on: list[Reference] = Field(
+        default_factory=list, description="Ids of the steps whose results this one needs"
+    )
+    tools: list[str] = Field(default_factory=list, description="What it needs: agent/tool, or an agent")
+    for_each: Annotated[str | None, BeforeValidator(_reference)] = Field(
+        default=None, description="Id of a step whose result is a list: this step is then done once for each item"
+    )
+
+
+class PlanDraft(BaseModel):
+    """The steps that a request needs."""
+
+    steps: list[PlannedStep] = Field(default_factory=list)
+    open: bool = Field(
+        default=False, description="True if further steps depend on results and can only be planned once they are known"
+    )
+    answer: str | None = Field(
+        default=None, description="In place of steps: the answer to a greeting, or to a question on this conversation"
+    )
+    ask: Asked = Field(
+        default=None, description="In place of steps: one question to the user, only if nothing can be planned without"
+    )
+
+
+class PlanRevision(BaseModel):
+    """What changes in a plan after the results so far."""
+
+    done: bool = Field(default=False, description="True if the results answer the request: no other step is run")
+    steps: list[PlannedStep] = Field(
+        default_factory=list, description="New steps; or, under its id, another text for a step that is not done"
+    )
+    open: bool | None = Field(
+        default=None, description="True if further steps are to be planned after these, False if not; null: as before"
+    )
+    drop: list[Reference] = Field(
+        default_factory=list, description="Ids of steps that have not run and are not needed any more"
+    )
+    ask: Asked = Field(
+        default=None, description="One question to the user, only if nothing can be done without the answer"
+    )
+    reason: str = Field(default="", description="Why, in one sentence")
+
+
+_LONGER = 4_000
+"""Characters by which a rewritten request may be longer than the user's message."""
+
+
+class Contextual(BaseModel):
+    """A request as it is understood without its conversation; ``note`` says why it is the user's message unchanged."""
+
+    model_config = ConfigDict(frozen=True)
+
+    request: str
+    note: str = ""
+    usage: Usage = Usage()
+
+
+def recent(messages: Sequence[AnyMessage], max_tokens: int) -> list[BaseMessage]:
+    """The latest turns of a conversation within a token budget (approximate): whole messages, without tool messages."""
+    spoken = [m for m in messages if isinstance(m, HumanMessage | AIMessage) and m.text.strip()]
+    count = count_tokens_approximately
+    return list(trim_messages(spoken, max_tokens=max_tokens, token_counter=count, strategy="last", start_on="human"))
+
+
+async def self_contained(
+    messages: Sequence[AnyMessage], model: BaseChatModel, *, prompt: str = CONDENSER, max_tokens: int = 2_000
+) -> Contextual:
+    """Rewrites the last message of a conversation as a request that is understandable without the others.
+
+    The model is not called for a first request, and sees at most ``max_tokens`` tokens of earlier turns.
+    """
+    said = messages[-1].text if messages else ""
+    before = recent(messages[:-1], max_tokens)
+    if not before:
+        return Contextual(request=said)
+    turns = "\n".join(f"{'User' if isinstance(m, HumanMessage) else 'Assistant'}: {m.text}" for m in before)
+    told = f"Conversation:\n{turns}\n\nLast message:\n{said}"
+    usage = Usage()
+    try:
+        answer = await answered(model.ainvoke([SystemMessage(prompt), HumanMessage(told)], QUIET))
+        text, usage = answer.text.strip(), usage_of([answer])
+        if not text or answer.tool_calls or len(text) > len(said) + _LONGER:
+            raise ModelError("the model did not return a usable request")
+    except ModelError as error:
+        return Contextual(request=said, note=f"the conversation was not taken into account: {error}", usage=usage)
+    return Contextual(request=text, usage=usage)
+
 
 S = TypeVar("S", bound=BaseModel)
 T = TypeVar("T")
@@ -43,14 +153,8 @@ async def decompose(
     the request becomes one step, and the plan's note says why. A request that needs too many steps is refused, because
     one step would do only a part of it. In place of steps, a model may answer directly or ask the user a question.
 
-    Args:
-        request: What the user wants.
-        model: Makes the plan.
-        prompt: The model's system prompt.
-        context: What the model should know besides the request: agents, surroundings, earlier results.
-        earlier: Ids of results of earlier requests, on which steps may depend too.
-        max_steps: Maximum number of steps.
-        max_request: Maximum number of characters of the request.
+    ``context`` is what the model should know besides the request: agents, surroundings, earlier results. ``earlier``
+    are ids of results of earlier requests, on which steps may depend too. ``max_request`` counts characters.
 
     Raises:
         PlanError: The request is empty, or needs too many steps (``TooManyStepsError``).
@@ -58,66 +162,43 @@ async def decompose(
     """
     request = checked_request(request, max_request)
     told = "\n\n".join(filter(None, (request, context)))
-    drafted = await read_draft(model, PlanDraft, prompt, told, lambda draft: _checked(draft, earlier, max_steps))
-    if drafted.value is not None:
-        note = f"repaired: {drafted.error}" if drafted.error else ""
-        return drafted.value.model_copy(update={"note": note, "usage": drafted.usage})
-    if isinstance(drafted.error, TooManyStepsError):
-        raise drafted.error
-    unusable = "the model's plan could not be used: " if isinstance(drafted.error, PlanError) else ""
-    return single(request, f"taken as a single step: {unusable}{drafted.error}", usage=drafted.usage)
-
-
-@dataclass(frozen=True, slots=True)
-class Drafted(Generic[T]):
-    """What became of a model's draft.
-
-    Attributes:
-        value: What was read from it; None if it could not be used.
-        error: Why it, or the draft before it, could not be used; None for a first draft that could.
-        usage: Cost of the model's answers.
-    """
-
-    value: T | None
-    error: CallsheetError | None
-    usage: Usage
+    plan, error, usage = await read_draft(
+        model, PlanDraft, prompt, told, lambda draft: _checked(draft, earlier, max_steps)
+    )
+    if plan is not None:
+        return plan.model_copy(update={"note": f"repaired: {error}" if error else "", "usage": usage})
+    if isinstance(error, TooManyStepsError):
+        raise error
+    unusable = "the model's plan could not be used: " if isinstance(error, PlanError) else ""
+    return single(request, f"taken as a single step: {unusable}{error}", usage=usage)
 
 
 async def read_draft(
     model: BaseChatModel, schema: type[S], prompt: str, told: str, read: Callable[[S], T]
-) -> Drafted[T]:
-    """Asks a model for a draft, and a second time if ``read`` refuses the first one.
+) -> tuple[T | None, CallsheetError | None, Usage]:
+    """Asks a model for a draft, and again if ``read``, which makes a value of it, raises a ``PlanError``.
 
-    Args:
-        model: The chat model.
-        schema: The form of the draft.
-        prompt: The system prompt.
-        told: The message.
-        read: Makes a value from the draft, or raises a ``PlanError`` that says what is wrong with it.
+    Returns:
+        The value, or None; why the last draft could not be used, or the one before it; and the cost.
     """
     messages: list[AnyMessage] = [SystemMessage(prompt), HumanMessage(told)]
     spent, problem = Usage(), None
     for _ in ("first", "repair"):
         try:
-            answer = await structured(model, schema, messages)
+            draft, usage = await structured(model, schema, messages)
         except ModelError as error:
-            return Drafted(None, problem if isinstance(problem, TooManyStepsError) else error, spent + error.usage)
-        spent += answer.usage
+            return None, problem if isinstance(problem, TooManyStepsError) else error, spent + error.usage
+        spent += usage
         try:
-            return Drafted(read(answer.value), problem, spent)
+            return read(draft), problem, spent
         except PlanError as error:
             problem = problem if isinstance(problem, TooManyStepsError) else error
             messages = [*messages, HumanMessage(f"That cannot be used: {error}. Give a corrected one.")]
-    return Drafted(None, problem, spent)
+    return None, problem, spent
 
 
 def checked_request(request: str, max_request: int = 32_000) -> str:
-    """The request, if it can be planned.
-
-    Raises:
-        PlanError: It is empty.
-        RequestError: It is too long.
-    """
+    """The request, if it can be planned; raises a PlanError if it is empty, a RequestError if it is too long."""
     request = bounded(request, max_request, "max_request")
     if not request.strip():
         raise PlanError("the request is empty: say what is to be done")
@@ -144,11 +225,7 @@ def drafted_step(draft: PlannedStep, earlier: Collection[str] = (), known: Colle
 
 
 def check_number(steps: int, most: int) -> None:
-    """Refuses a plan with too many steps.
-
-    Raises:
-        TooManyStepsError: There are more than allowed.
-    """
+    """Refuses a plan with too many steps by a TooManyStepsError."""
     if steps > most:
         raise TooManyStepsError(
             f"the request needs {steps} steps, at most {most} are allowed: ask for less at once, or raise max_steps"

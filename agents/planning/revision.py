@@ -5,29 +5,37 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
+from langchain_core.language_models import BaseChatModel
 from pydantic import BaseModel, ConfigDict, Field
 
-from callsheet.agents.calls.plan import Plan, Step, StepResult, plan_errors, source_of
-from callsheet.agents.planning.drafts import PlannedStep, PlanRevision
-from callsheet.agents.planning.planner import check_number, drafted_step
-from callsheet.agents.work.value_references import ResultValueError, named_value
+from callsheet.agents.calls.plan import (
+    Plan,
+    Question,
+    ResultValueError,
+    Step,
+    StepResult,
+    named_value,
+    plan_errors,
+    source_of,
+)
+from callsheet.agents.calls.token_usage import Usage
+from callsheet.agents.models.prompts import REVISER
+from callsheet.agents.planning.planner import PlannedStep, PlanRevision, check_number, drafted_step, read_draft
+from callsheet.agents.work.context import plan_lines, reports
 from callsheet.graphs.catalog.errors import PlanError
 
 
 class Revision(BaseModel):
-    """A change of a plan.
+    """A change of a plan after a number of waves; its steps by their ids.
 
     Attributes:
-        wave: Number of waves that had run, from 1.
-        added: Ids of new steps.
-        changed: Ids of steps with a new text or new dependencies, or replaced by one step per item.
-        dropped: Ids of removed steps.
-        reason: Why.
+        changed: Steps with a new text or new dependencies, or replaced by one step per item.
         refused: Whether nothing was changed, because the model returned no revision that could be applied.
-        texts: Step id -> text, of all steps above.
+        texts: Step id -> text, of all steps that were added, changed or dropped.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -80,7 +88,9 @@ def revised(
         check_number(len(steps) + len(added), max_steps)
     texts = {step.id: step.text for step in [*plan.steps, *changed.values(), *added]}
     told = [*(step.id for step in added), *changed, *dropped]
-    return _with_steps(plan, [*steps, *added]), Revision(
+    with plan_errors():
+        after = Plan(**{**dict(plan), "steps": (*steps, *added)})
+    return after, Revision(
         wave=wave,
         added=tuple(step.id for step in added),
         changed=tuple(changed),
@@ -155,15 +165,10 @@ def _relinked(step: Step, dropped: Collection[str], instead: Sequence[str]) -> S
     return step.model_copy(update={"depends_on": tuple(dict.fromkeys([*kept, *instead]))})
 
 
-def _with_steps(plan: Plan, steps: Sequence[Step]) -> Plan:
-    fields: dict[str, Any] = {**dict(plan), "steps": tuple(steps)}
-    with plan_errors():
-        return Plan(**fields)
-
-
-_LABEL = 200
-_PLACE = "{item}"
-_NAMES = ("name", "title", "id", "path", "key", "url")
+_LABEL, _PLACE, _NAMES = 200, "{item}", ("name", "title", "id", "path", "key", "url")
+_BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,3}[.)])\s+")
+NO_ITEMS = "There are no items."
+"""The result of a mapped step without items."""
 
 
 def item_text(text: str, item: Any) -> str:
@@ -181,13 +186,6 @@ def _label(item: Any) -> str:
     return line if len(line) <= _LABEL else f"{line[:_LABEL]}…"
 
 
-_BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,3}[.)])\s+")
-
-
-NO_ITEMS = "There are no items."
-"""The result of a mapped step without items."""
-
-
 class ItemsError(PlanError):
     """The items of a step cannot be read, or are too many."""
 
@@ -197,12 +195,7 @@ def items_of(step: Step, *sources: StepResult, max_items: int = 20) -> list[Any]
 
     They are a JSON list at the step's path in the result, the only list in a JSON object, or the lines of a text: only
     those with a bullet or number, if some have one. An empty text has no items. If the source was itself done once per
-    item, each of its results counts as an item unless it is a list.
-
-    Args:
-        step: Its ``for_each`` names the result, with an optional path.
-        sources: That result; or the results of a step that was done once per item.
-        max_items: Maximum number of items.
+    item, each of its results (``sources``) counts as an item unless it is a list.
 
     Raises:
         ItemsError: There is no list, or it is too long.
@@ -213,12 +206,10 @@ def items_of(step: Step, *sources: StepResult, max_items: int = 20) -> list[Any]
     for source in (source for source in sources if source.result != NO_ITEMS):
         try:
             value = named_value(source.id, path, [source])
+            if (listed := _listed(value)) is None and source.id == name:
+                raise ResultValueError(f"the result of step {source.id} is not a list")
         except ResultValueError as error:
             raise ItemsError(f"the items of step {step.id} cannot be read: {error}") from error
-        listed = _listed(value)
-        if listed is None and source.id == name:
-            why = f"the result of step {source.id} is not a list"
-            raise ItemsError(f"the items of step {step.id} cannot be read: {why}")
         items += [value] if listed is None else listed
     if len(items) > max_items:
         raise ItemsError(
@@ -231,9 +222,13 @@ def items_of(step: Step, *sources: StepResult, max_items: int = 20) -> list[Any]
 def expanded(plan: Plan, step: Step, items: Sequence[Any], *, wave: int) -> tuple[Plan, Revision]:
     """The plan with one step per item in place of a step; steps that depended on it depend on all of them."""
     taken = {one.id for one in plan.steps}
-    names = (f"{step.id}.{number}" for number in count(1))
-    free = (name for name in names if name not in taken)
-    parts = [_for_item(step, name, item) for name, item in zip(free, items, strict=False)]
+    free = (name for number in count(1) if (name := f"{step.id}.{number}") not in taken)
+    parts = [
+        step.model_copy(
+            update={"id": name, "text": item_text(step.text, item), "item": json.dumps(item, ensure_ascii=False)}
+        )
+        for name, item in zip(free, items, strict=False)
+    ]
     ids = tuple(part.id for part in parts)
     steps: list[Step] = []
     for one in plan.steps:
@@ -250,11 +245,6 @@ def expanded(plan: Plan, step: Step, items: Sequence[Any], *, wave: int) -> tupl
     )
 
 
-def _for_item(step: Step, name: str, item: Any) -> Step:
-    whole = json.dumps(item, ensure_ascii=False)
-    return step.model_copy(update={"id": name, "text": item_text(step.text, item), "item": whole})
-
-
 def _listed(value: Any) -> list[Any] | None:
     if isinstance(value, dict):
         if list(value.values()) == [""]:
@@ -263,9 +253,80 @@ def _listed(value: Any) -> list[Any] | None:
         return lists[0] if len(lists) == 1 else None
     if isinstance(value, list):
         return value
-    lines = [line for line in value.splitlines() if line.strip()] if isinstance(value, str) else []
     if value == "":
         return []
+    lines = [line for line in value.splitlines() if line.strip()] if isinstance(value, str) else []
     if marked := [line for line in lines if _BULLET.match(line)]:
         return [_BULLET.sub("", line).strip() for line in marked]
     return [line.strip() for line in lines] if len(lines) > 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Revised:
+    """The outcome of asking a model for a revision: the plan after it, and what was changed or why nothing was."""
+
+    plan: Plan
+    revision: Revision
+    ask: Question | None = None
+    usage: Usage = field(default_factory=Usage)
+
+
+def reason_to_revise(plan: Plan, results: Mapping[str, StepResult], wave: Collection[str]) -> str:
+    """Why a model should revise a plan after a wave; empty if the plan runs as expected.
+
+    Reasons are: a step of the wave failed, which is also how a worker asks for another plan; or the plan is open. A
+    step that lacks input is no reason: only a person can give it.
+    """
+    if lost := [name for name in wave if name in results and results[name].status not in ("done", "needs_input")]:
+        return f"step {', '.join(lost)} was not done"
+    return "the plan is open: it depends on what was found" if plan.open else ""
+
+
+async def revise(
+    plan: Plan,
+    results: Mapping[str, StepResult],
+    request: str,
+    model: BaseChatModel,
+    *,
+    why: str,
+    wave: int,
+    prompt: str = REVISER,
+    context: str = "",
+    replaced: Sequence[StepResult] = (),
+    answers: Sequence[str] = (),
+    earlier: Collection[str] = (),
+    max_steps: int = 12,
+) -> Revised:
+    """Asks a model to revise a plan after some of its steps.
+
+    A revision that cannot be applied may be corrected once. After that, or if the model does not answer, the plan is
+    not changed and the revision says why.
+
+    ``why`` is the reason, as of ``reason_to_revise``, and ``wave`` the number of waves that have run. ``context`` is
+    what the model should know besides the plan, ``replaced`` holds results of steps that earlier revisions replaced,
+    ``answers`` the questions that the user answered, with the answers, ``earlier`` ids of results of earlier requests.
+    """
+    run = [*replaced, *(results[step.id] for step in plan.steps if step.id in results)]
+    known = {result.id for result in run}
+    left = plan_lines(step for step in plan.steps if step.id not in known)
+    parts = (
+        f"Request: {request}",
+        "\n".join(answers),
+        f"You are asked because {why}.",
+        f"Results so far:\n\n{reports(run)}",
+        f"Steps that have not run:\n{left or 'none'}",
+        context,
+    )
+    told = "\n\n".join(filter(None, parts))
+
+    def read(draft: PlanRevision) -> Revised:
+        after, revision = revised(plan, draft, results, wave=wave, max_steps=max_steps, earlier=earlier)
+        stays = plan.open if draft.open is None else draft.open
+        return Revised(after.model_copy(update={"open": stays}), revision, draft.ask)
+
+    revision, error, usage = await read_draft(model, PlanRevision, prompt, told, read)
+    if revision is not None:
+        return replace(revision, usage=usage)
+    reason = f"not revised, although {why}: {error}"
+    ended = plan.model_copy(update={"incomplete": reason})
+    return Revised(ended, Revision(wave=wave, reason=reason, refused=True), None, usage)

@@ -1,19 +1,71 @@
-"""Whether a call needs approval, and who decides that."""
+"""What a call of a tool may do, by its hints and by the verbs of its name; whether it needs approval."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
-from callsheet.agents.safety.tool_effects import Harm, harm_of
 from callsheet.agents.servers.in_process import InProcess
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.server_config import APPROVAL, ApprovalPolicy, ServerConfig
 from callsheet.graphs.catalog.model import Tool
+from callsheet.graphs.text.sanitizing import split_name
 from callsheet.graphs.trust.policy import hints
 
-__all__ = ["ApprovalPolicy", "Assurance", "assurance_of"]
-_DESTROYS = "This tool may delete or overwrite something"
+__all__ = ["ApprovalPolicy", "Assurance", "asks", "assurance_of"]
+_MAY_DESTROY = "This tool may delete or overwrite something"
+Harm = Literal["none", "change", "destroy"]
+"""What a call of a tool may do, as far as known: nothing, change something, destroy something."""
+
+_COMPUTES = frozenset("calculate compute convert count evaluate solve translate".split())
+_READS = frozenset("describe display fetch find get list lookup query read retrieve search show tell view".split())
+_TELLS = frozenset("answer check give look report return".split())
+"""Verbs that only read at the start of a description ("Looks up ..."), but not always in a name."""
+_DESTROYS = frozenset(
+    "clean clear delete destroy discard drop erase kill overwrite purge remove reset revoke terminate "
+    "truncate uninstall wipe".split()
+)
+_RUNS = frozenset("eval exec execute run".split())
+_SHELLS = frozenset("bash cmd powershell shell terminal".split())
+_PROGRAMS = _SHELLS | frozenset("code command commands python script".split())
+"""Words in the names of tools that run any program: ``execute_command``, ``run_python``."""
+_CHANGES = _DESTROYS | frozenset(
+    """
+    add append book change copy create dump duplicate edit email export mail make message modify move notify put record
+    rename reserve save schedule send store update write
+    """.split()
+)
+
+
+def harm_of(tool: Tool, *, trusted: bool) -> Harm:
+    """What a call of a tool may do: by its hints, else by the verbs of its name, else by its description's first word.
+
+    A tool that runs any program may destroy something.
+
+    A hint that tightens always counts. ``readOnlyHint`` counts from a trusted agent, and from another one only if the
+    name does not contradict it.
+    """
+    words = split_name(tool.name).split()
+    if tool.annotations.get("destructiveHint") is True or _DESTROYS & set(words):
+        return "destroy"
+    only_reads = tool.annotations.get("readOnlyHint")
+    if only_reads is True and trusted:
+        return "none"
+    if (_RUNS & set(words) and _PROGRAMS & set(words)) or tool.name.lower() in _SHELLS:
+        return "destroy"
+    verb = next((word for word in words if word in _COMPUTES | _READS | _CHANGES), "")
+    # After another word, a verb that reads may be a part of an order: ``mark_as_read``.
+    if not verb or (verb not in _CHANGES and verb != words[0]):
+        opening = next(iter(split_name(tool.description[:80]).split()), "")
+        forms = (opening, opening.removesuffix("s"), opening.removesuffix("es"))
+        verb = next((form for form in forms if form in _COMPUTES or asks(form)), "")
+    known = verb in _COMPUTES or (asks(verb) and only_reads is not False)
+    return "none" if known or (only_reads is True and verb not in _CHANGES) else "change"
+
+
+def asks(verb: str) -> bool:
+    """Whether a verb only asks to be told something; lower case, base form."""
+    return verb in _READS or verb in _TELLS
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +101,10 @@ class Assurance:
 
 
 def assurance_of(tool: Tool, connection: object, *, trusted: bool) -> Assurance:
-    """What is known about a tool, by its connection.
+    """What is known about a tool, by its connection; only with a ``ServerConfig`` or ``InProcess`` it can be called.
 
     Hints are claims of their author. The hints of a server count if the user trusts it, those of a tool in this process
     always. Other hints can only tighten: an untrusted ``readOnlyHint`` has no effect.
-
-    Args:
-        tool: The tool.
-        connection: ``ServerConfig`` or ``InProcess``; with anything else the tool cannot be called.
-        trusted: Whether the agent's hints are trusted.
 
     Raises:
         CatalogError: The tool's ``callsheet/approval`` is not a policy.
@@ -67,7 +114,8 @@ def assurance_of(tool: Tool, connection: object, *, trusted: bool) -> Assurance:
         case ServerConfig():
             rule, allowed = connection.callsheet.approval, tool.name in connection.callsheet.allow
         case InProcess() if tool.name in connection.tools:
-            rule, trusted = _rule(tool, connection.tools[tool.name].metadata), True
+            rule, trusted = connection.options.approval or _rule(tool, connection.tools[tool.name].metadata), True
+            allowed = tool.name in connection.options.allow
         case _:
             return Assurance(callable=False)
     told = hints(tool, trusted=trusted)
@@ -82,21 +130,20 @@ def assurance_of(tool: Tool, connection: object, *, trusted: bool) -> Assurance:
 
 
 def _rule(tool: Tool, metadata: dict[str, Any] | None) -> ApprovalPolicy | None:
-    rule: Any = (metadata or {}).get(APPROVAL)
+    rule: ApprovalPolicy | None = (metadata or {}).get(APPROVAL)
     if rule is not None and rule not in (words := get_args(ApprovalPolicy)):
         raise CatalogError(f"tool {tool.id!r}: {APPROVAL} is {rule!r}: write one of {', '.join(words)}")
-    found: ApprovalPolicy | None = rule
-    return found
+    return rule
 
 
 def _doubt(tool: Tool, harm: Harm, *, only_reads: bool) -> str:
     claimed = tool.annotations.get("readOnlyHint") is True
     if tool.annotations.get("destructiveHint") is True:
-        return f"{_DESTROYS}{', although it is also marked as read-only' if claimed else ''}."
+        return f"{_MAY_DESTROY}{', although it is also marked as read-only' if claimed else ''}."
     if only_reads:
         return ""
     if claimed:
         return "The server marks this tool as read-only, but the server is not trusted."
     if harm == "destroy":
-        return f"{_DESTROYS}."
+        return f"{_MAY_DESTROY}."
     return "This tool may change something: it is not marked as read-only."

@@ -10,15 +10,15 @@ from contextvars import ContextVar
 from dataclasses import asdict
 from functools import cached_property
 from hashlib import sha256
-from itertools import count
 from typing import Any
 
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import StructuredTool, ToolException
 
+from callsheet.agents.calls.call_context import LOOP
 from callsheet.agents.calls.tool_result import Outcome
 from callsheet.graphs.catalog.model import Tool
-from callsheet.graphs.text.json_schema import shown_schema
+from callsheet.graphs.text.json_schema import inlined, shown_schema
 from callsheet.graphs.text.sanitizing import shown
 
 NEED_TOOL = "need_tool"
@@ -68,7 +68,6 @@ def names_of(agent: str, name: str) -> tuple[str, str, str]:
     return first, second, digested
 
 
-_MOST_NODES = 10_000
 _UNSETTLED: ContextVar[list[str] | None] = ContextVar("callsheet_unsettled", default=None)
 _FAILURES: ContextVar[list[dict[str, Any]] | None] = ContextVar("callsheet_failures", default=None)
 
@@ -114,26 +113,24 @@ class BoundTool(StructuredTool):
 
 
 def bound_tool(
-    name: str,
-    tool: Tool,
-    call: Callable[[dict[str, Any]], Outcome],
-    acall: Callable[[dict[str, Any]], Awaitable[Outcome]],
-    *,
-    repeatable: bool = False,
+    name: str, tool: Tool, call: Callable[[dict[str, Any], bool], Awaitable[Outcome]], *, repeatable: bool = False
 ) -> BoundTool:
-    """A tool under the name that a model sees; ``call`` and ``acall`` send a call."""
+    """A tool under the name that a model sees; ``call`` takes arguments, and whether to prefer synchronous code."""
 
-    def run(**arguments: Any) -> tuple[str, dict[str, Any]]:
-        return _delivered(tool, call(arguments))
-
-    async def arun(**arguments: Any) -> tuple[str, dict[str, Any]]:
+    async def send(arguments: dict[str, Any], *, sync: bool) -> tuple[str, dict[str, Any]]:
         unsettled = _UNSETTLED.get()
         if unsettled is None or repeatable:
-            return _delivered(tool, await acall(arguments))
+            return _delivered(tool, await call(arguments, sync))
         unsettled.append(tool.id)
-        outcome = await acall(arguments)
+        outcome = await call(arguments, sync)
         unsettled.remove(tool.id)
         return _delivered(tool, outcome)
+
+    def run(**arguments: Any) -> tuple[str, dict[str, Any]]:
+        return LOOP.blocking(send(arguments, sync=True))
+
+    async def arun(**arguments: Any) -> tuple[str, dict[str, Any]]:
+        return await send(arguments, sync=False)
 
     return BoundTool(
         name=name,
@@ -156,64 +153,11 @@ def _description(tool: Tool) -> str:
 
 
 def object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema in the form that model providers demand: an object with properties."""
+    """The schema in the form that model providers demand: an object with properties, without references."""
     properties = schema.get("properties")
     if schema.get("type", "object") != "object" or not isinstance(properties, dict | None):
         return {"type": "object", "properties": {}}
-    return _resolvable({**schema, "type": "object", "properties": properties or {}})
-
-
-def _resolvable(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema; without its references if LangChain, which expands them, would fail or take too long."""
-    try:
-        _follow(schema, schema, frozenset(), count())
-    except (LookupError, ValueError, TypeError, RecursionError):
-        without: dict[str, Any] = _without_references(schema)
-        return without
-    return schema
-
-
-def _follow(value: Any, whole: Mapping[str, Any], path: frozenset[str], steps: Iterator[int]) -> None:
-    """Visits what LangChain visits when it expands references.
-
-    Raises:
-        LookupError: A reference has no target.
-        ValueError: It leads out of the schema, or there are too many.
-    """
-    if next(steps) > _MOST_NODES:
-        raise ValueError("the expanded schema is too large")
-    match value:
-        case {"$ref": str() as reference, **beside}:
-            if reference not in path:
-                _follow(_target(reference, whole), whole, path | {reference}, steps)
-            _follow(beside, whole, path, steps)
-        case dict():
-            for key, item in value.items():
-                if key != "$defs":
-                    _follow(item, whole, path, steps)
-        case list():
-            for item in value:
-                _follow(item, whole, path, steps)
-
-
-def _target(reference: str, whole: Mapping[str, Any]) -> Any:
-    start, *parts = reference.split("/")
-    if start != "#":
-        raise ValueError(f"{reference!r} leads out of the schema")
-    found: Any = whole
-    for part in parts:
-        found = found[int(part)] if isinstance(found, list) else found[part]
-    return found
-
-
-def _without_references(value: Any) -> Any:
-    match value:
-        case dict():
-            return {key: _without_references(item) for key, item in value.items() if key != "$ref"}
-        case list():
-            return [_without_references(item) for item in value]
-        case _:
-            return value
+    return inlined({**schema, "type": "object", "properties": properties or {}})
 
 
 def _delivered(tool: Tool, outcome: Outcome) -> tuple[str, dict[str, Any]]:

@@ -1,4 +1,7 @@
-"""Tool objects for selected tools; each can call its own agent only, after a last check."""
+"""Tool objects for selected tools; each can call its own agent only, after a last check.
+
+The check: policy, changed definitions, withdrawn tools, arguments, folders.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,19 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from typing import Any
+from urllib.parse import unquote
 
-from callsheet.agents.calls.call_context import Permit, for_user
+from callsheet.agents.calls.call_context import USER, Permit, within
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.tool_result import Outcome, failed
 from callsheet.agents.registry.assurance import Assurance, assurance_of
 from callsheet.agents.registry.binding import BoundTool, bound_tool, model_names
-from callsheet.agents.registry.call_check import AGREED, DefinitionGuard, objection, why_not
-from callsheet.agents.safety.arguments import Fit, FitTo, fit_of, fit_of_call
-from callsheet.agents.safety.secrets import Secrets, with_secrets
+from callsheet.agents.safety.arguments import Fit, FitTo, fit_of, fit_of_call, outside
+from callsheet.agents.safety.secrets import LostSecretError, Secrets
 from callsheet.agents.servers import in_process
-from callsheet.agents.servers.catalogs.listings import Listing
+from callsheet.agents.servers.catalogs.listings import RESOURCE, TEMPLATE, Listing, read_request
 from callsheet.agents.servers.catalogs.server_catalog import with_agent
 from callsheet.agents.servers.in_process import InProcess
 from callsheet.agents.servers.session_pool import SessionPool
@@ -27,12 +31,20 @@ from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.loaded import CatalogSource, Loaded
 from callsheet.graphs.catalog.loading import load
 from callsheet.graphs.catalog.model import Catalog, Tool
-from callsheet.graphs.text.arguments import listed
+from callsheet.graphs.text.sanitizing import listed, shown
+from callsheet.graphs.trust.pins import digest, digests
 from callsheet.graphs.trust.policy import Policy, User
 
+AGREED: ContextVar[bool] = ContextVar("callsheet_agreed", default=False)
+"""Whether a person has approved the current call."""
 _LOG = logging.getLogger("callsheet")
-Guard = Callable[[Tool, Mapping[str, Any]], str]
-"""Called right before a call is sent, after its server was listed: why it must not be sent; empty if it may."""
+_LONGEST_URI = 200
+_NOT_OFFERED = "its server does not offer it any more, or more than once, or the catalog leaves it out by now"
+_UNASKED = '{}. Nothing was sent: such a call needs approval, in a run that asks for it (approval "risky" or "always")'
+_UNCONNECTED = (
+    "agent {!r} is known from a manifest only, so its tools can be found but not called: "
+    "connect it by an mcp.json with a server of that name"
+)
 
 
 class ToolRegistry:
@@ -44,7 +56,6 @@ class ToolRegistry:
             and its tools cannot be called.
         pool: The MCP sessions; by default a new pool.
         limits: Limits on time and size of calls.
-        guards: Each can refuse a call.
 
     Attributes:
         pool: The MCP sessions.
@@ -58,30 +69,23 @@ class ToolRegistry:
         *,
         pool: SessionPool | None = None,
         limits: Limits | None = None,
-        guards: Sequence[Guard] = (),
     ) -> None:
         self._limits = limits or (pool.limits if pool else Limits())
         self.pool = pool or SessionPool(limits=self._limits)
         self.loaded = Loaded(catalog, connections=connections)
+        self.secrets = Secrets()
         self._following = threading.RLock()
         self._followers: list[Callable[[Loaded], object]] = []
-        self._unchanged = DefinitionGuard()
-        self._guards: tuple[Guard, ...] = (self._unchanged, *guards)
-        self.pool.watch(self._unchanged.heard)
-        self.pool.watch(self._heard)
-        self.secrets = Secrets()
+        # Digests of the definitions that a server lists to a user, or to all (an empty one).
+        self._listed: dict[tuple[str, str], Mapping[str, str]] = {}
         self._reads = False
+        self.pool.watch(self._heard)
 
     @classmethod
     def from_catalog(
         cls, source: CatalogSource, *, pool: SessionPool | None = None, limits: Limits | None = None
     ) -> ToolRegistry:
-        """A registry over a catalog, with its policy and definitions.
-
-        Args:
-            source: One or several, usually a ``Loaded`` that a retriever uses too; see ``callsheet.graphs.load``.
-            pool: The sessions to use; by default its own.
-            limits: Limits of calls; by default those of the pool.
+        """A registry over a catalog, usually a ``Loaded`` that a retriever uses too, with its policy and definitions.
 
         Raises:
             CatalogError: The catalog cannot be read.
@@ -95,11 +99,11 @@ class ToolRegistry:
     def of_resources(self) -> ToolRegistry:
         """A registry over the resources and prompts of the same servers (``Loaded.of_resources``).
 
-        It shares sessions, limits, guards and policy with this registry, and follows it. Resources and prompts without
+        It shares sessions, limits and policy with this registry, and follows it. Resources and prompts without
         arguments count as read-only, as the protocol defines them. With arguments, they count as tools, because the
         arguments send data to the server.
         """
-        other = ToolRegistry(Catalog(), {}, pool=self.pool, limits=self._limits, guards=self._guards[1:])
+        other = ToolRegistry(Catalog(), {}, pool=self.pool, limits=self._limits)
         other._reads = True
         other.follow(self.loaded.of_resources)
         self.watch(lambda now: other.follow(now.of_resources))
@@ -124,7 +128,6 @@ class ToolRegistry:
         """Switches to another catalog; tools that it does not have are refused from now on."""
         with self._following:
             self.loaded = loaded
-            self._unchanged.follow(loaded.digests)
         for follower in self._followers:
             follower(loaded)
 
@@ -133,7 +136,11 @@ class ToolRegistry:
         self._followers.append(follower)
 
     def _heard(self, agent_id: str, server: ServerConfig, listing: Listing, user: str) -> None:
-        """Applies the accepted part of a new listing to the catalog; what a server lists to one user is not for all."""
+        """Applies the accepted part of a new listing to the catalog; what a server lists to one user is not for all.
+
+        A server lists its tools whenever a session opens, and again when it announces a change.
+        """
+        self._listed[agent_id, user] = {**digests(listing.resources), **digests(listing.tools)}
         if user:
             return
         with self._following:
@@ -177,7 +184,7 @@ class ToolRegistry:
             run_id: The run whose MCP sessions they share.
             beside: Names of the worker's other tools.
             user: The caller; tools that the policy denies this user are refused.
-            held_only: Skip tools that are not in the catalog (any more).
+            held_only: Skip tools that are not in the catalog.
 
         Raises:
             UnknownNameError: A tool is not in the catalog.
@@ -204,9 +211,9 @@ class ToolRegistry:
         return self._assured(tool) if tool else Assurance(callable=False)
 
     def pin(self, tool_id: str) -> str:
-        """SHA-256 of a tool's definition; empty if it is not in the catalog."""
+        """SHA-256 of a tool's accepted definition, or of that in the catalog; empty if it is not in the catalog."""
         tool = self.catalog.tools.get(tool_id)
-        return self._unchanged.pin(tool) if tool else ""
+        return (self.loaded.digests.get(tool_id) or digest(tool.model_dump(mode="json"))) if tool else ""
 
     def schema(self, tool_id: str) -> Mapping[str, Any]:
         """JSON Schema of a tool's arguments; empty if it is not in the catalog."""
@@ -237,53 +244,102 @@ class ToolRegistry:
             self.secrets.forget(run_id)
         self.pool.close(run_id)
 
-    def _bound(self, name: str, tool: Tool, run_id: str, user: User | None) -> BoundTool:
-        connection, repeatable = self.loaded.connections.get(tool.agent), self._assured(tool).repeatable
-        keep = self.pool.results.of(run_id, tool.agent, tool.name)
-        own: Any = connection.tools.get(tool.name) if isinstance(connection, InProcess) else None
-        pool, local, reached = self.pool, (tool.agent, own), (run_id, tool.agent)
-        how: Any = {"repeatable": repeatable, "reads": self._reads}
-
-        def call(args: dict[str, Any]) -> Outcome:
-            # Before a server is started, and again after it has listed its tools; it takes a second at most.
-            permit = self._permit(tool, args, user)
-            if why := permit():
-                return failed(tool.agent, tool.name, "refused", why)
-            if isinstance(connection, ServerConfig):
-                with for_user(user.id if user else ""):
-                    return pool.call_blocking(*reached, connection, tool.name, args, permit=permit, **how)
-            return in_process.call_blocking(*local, args, self._limits, keep)
-
-        async def acall(args: dict[str, Any]) -> Outcome:
-            permit = self._permit(tool, args, user)
-            # In a thread: validation may take a second, however small the server's schema and the arguments are.
-            if why := await asyncio.to_thread(permit):
-                return failed(tool.agent, tool.name, "refused", why)
-            if isinstance(connection, ServerConfig):
-                with for_user(user.id if user else ""):
-                    return await pool.call(*reached, connection, tool.name, args, permit=permit, **how)
-            return await in_process.call(*local, args, self._limits, keep)
-
-        calls = with_secrets(self.secrets.of(run_id), tool, call, acall)
-        return bound_tool(name, tool, *calls, repeatable=repeatable)
+    def fit(self, tool_id: str, arguments: Mapping[str, Any]) -> Fit:
+        """Whether arguments fit the schema of a server's tool; those of other tools are validated by LangChain."""
+        return fit_of(self.schema(tool_id), arguments) if self.server(tool_id) else Fit()
 
     def _assured(self, tool: Tool) -> Assurance:
         trusted = self.trusts(tool.agent) or (self._reads and not tool.parameters)
         return assurance_of(tool, self.loaded.connections.get(tool.agent), trusted=trusted)
 
-    def fit(self, tool_id: str, arguments: Mapping[str, Any]) -> Fit:
-        """Whether arguments fit the schema of a server's tool; those of other tools are validated by LangChain."""
-        of_server = isinstance(self.loaded.connections.get(tool_id.split("/", 1)[0]), ServerConfig)
-        return fit_of(self.schema(tool_id), arguments) if of_server else Fit()
+    def _bound(self, name: str, tool: Tool, run_id: str, user: User | None) -> BoundTool:
+        connection, secrets = self.loaded.connections.get(tool.agent), self.secrets.of(run_id)
+        repeatable = self._assured(tool).repeatable
+
+        async def call(arguments: dict[str, Any], sync: bool) -> Outcome:
+            try:
+                arguments = secrets.opened(tool.input_schema, arguments)
+            except LostSecretError as lost:
+                return failed(tool.agent, tool.name, "refused", str(lost))
+            permit = self._permit(tool, arguments, user)
+            # Before a server is started, and again after it has listed its tools. In a thread: validation may take a
+            # second, however small the server's schema and the arguments are.
+            if why := await asyncio.to_thread(permit):
+                outcome = failed(tool.agent, tool.name, "refused", why)
+            elif isinstance(connection, ServerConfig):
+                how: Any = {"repeatable": repeatable, "permit": permit, "reads": self._reads}
+                with within(USER, user.id if user else ""):
+                    outcome = await self.pool.call(run_id, tool.agent, connection, tool.name, arguments, **how)
+            else:
+                own: Any = connection.tools.get(tool.name) if isinstance(connection, InProcess) else None
+                keep = self.pool.results.of(run_id, tool.agent, tool.name)
+                outcome = await in_process.call(tool.agent, own, arguments, self._limits, keep, sync=sync)
+            return secrets.outcome(outcome)
+
+        return bound_tool(name, tool, call, repeatable=repeatable)
 
     def _permit(self, tool: Tool, arguments: Mapping[str, Any], user: User | None) -> Permit:
         agreed, fit = AGREED.get(), fit_of_call(arguments)
-        return lambda: self._objection(tool, arguments, user, fit, agreed=agreed)
+        return lambda: self._objection(tool.id, arguments, user, fit, agreed=agreed)
 
     def _objection(
-        self, tool: Tool, arguments: Mapping[str, Any], user: User | None, fit_to: FitTo, *, agreed: bool
+        self, tool_id: str, arguments: Mapping[str, Any], user: User | None, fit_to: FitTo, *, agreed: bool
     ) -> str:
-        """Why a call must not be sent; empty if it may."""
+        """Why a call must not be sent; empty if it may. ``agreed``: whether a person has approved it."""
         loaded = self.loaded
-        why = objection(tool.id, arguments, loaded, user, fit_to, agreed=agreed, reads=self._reads)
-        return why or next(filter(None, (guard(loaded.catalog.tool(tool.id), arguments) for guard in self._guards)), "")
+        if why := why_not(tool_id, loaded, user):
+            return why
+        tool = loaded.catalog.tool(tool_id)
+        match connection := loaded.connections.get(tool.agent):
+            case ServerConfig():
+                fit = fit_to(tool.input_schema)
+                why = fit.misfit or (_UNASKED.format(fit.unchecked) if fit.unchecked and not agreed else "")
+                roots = connection.callsheet.roots
+                why = why or outside(roots, tool.input_schema, arguments, folder=connection.cwd)
+                if self._reads and not why:
+                    why = hidden_resource(tool, arguments, loaded, user)
+            case InProcess():
+                # LangChain validates and converts the arguments of its own tools.
+                why = "" if tool.name in connection.tools else "the agent's connection does not hold this tool"
+            case _:
+                why = _UNCONNECTED.format(tool.agent)
+        return why or self._withdrawn(tool)
+
+    def _withdrawn(self, tool: Tool) -> str:
+        """Why a tool must not be called as its server defines it now; empty if it is as accepted."""
+        accepted = self.loaded.digests.get(tool.id)
+        now = self._listed.get((tool.agent, USER.get())) or self._listed.get((tool.agent, ""))
+        if accepted is None or now is None or now.get(tool.name) == accepted:
+            return ""
+        return _changed(tool.id) if tool.name in now else _NOT_OFFERED
+
+
+def why_not(tool_id: str, loaded: Loaded, user: User | None) -> str:
+    """Why a tool may not be called with any arguments; empty if it may."""
+    if tool := loaded.catalog.tools.get(tool_id):
+        if loaded.policy is None or loaded.policy.allows(tool, user):
+            return ""
+        return "the policy does not allow " + (f"{user.id!r} to call it" if user and user.id else "this call")
+    ids = (tool_id, tool_id.split("/", 1)[0])
+    change = next((change for change in loaded.changes if change.quarantines and change.id in ids), None)
+    if change is None:
+        return _NOT_OFFERED
+    return _changed(change.id, "its definition" if change.tool else "the command of its server")
+
+
+def _changed(change_id: str, what: str = "its definition") -> str:
+    return f"{what} has changed since it was accepted: look at it with `callsheet approve {change_id}`"
+
+
+def hidden_resource(tool: Tool, arguments: Mapping[str, Any], loaded: Loaded, user: User | None) -> str:
+    """Why a template must not read what its arguments name: a resource that the policy hides from the user."""
+    policy = loaded.policy
+    if policy is None or not tool.name.startswith(TEMPLATE):
+        return ""
+    uri = read_request(tool.name, arguments)[1]["uri"]
+    plain = unquote(uri)
+    same = [tool.model_copy(update={"name": f"{RESOURCE}{spelled}"}) for spelled in (uri, plain)]
+    listed = [one for one in loaded.catalog.by_id[tool.agent].tools if unquote(one.name) == f"{RESOURCE}{plain}"]
+    if any(policy.denies(one, user) for one in same) or any(not policy.allows(one, user) for one in listed):
+        return f"the policy does not allow {shown(uri, most=_LONGEST_URI)!r} to be read"
+    return ""

@@ -11,30 +11,27 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import attrs
 import regex
 from jsonschema import Draft202012Validator, validators
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import validator_for
-from referencing import Registry
-from referencing.exceptions import Unresolvable
 
 from callsheet.graphs.text.sanitizing import shown
 
 _MOST_SAID, _LONGEST, _LONGEST_REASON = 3, 300, 200
-_BROKEN = (Unresolvable, RecursionError, regex.error, TypeError, ValueError, AttributeError)
 _UNCHECKED = "the arguments were not checked: {}"
 _CORRECT = "Nothing was sent: correct them and call again"
 _SECONDS, _PATTERN_SECONDS = 1.0, 0.25
 _KNOWN = 1_024
 _UNTIL: ContextVar[float] = ContextVar("callsheet_schema_until", default=float("inf"))
-_extended: Any = validators.extend
+_library: Any = validators
 Keyword = Callable[[Any, Any, Any, Any], Iterator[ValidationError] | None]
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PATHS = re.compile(
@@ -72,7 +69,7 @@ def fit_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Fit:
         errors = sorted(_validator_of(json.dumps(schema)).iter_errors(dict(arguments)), key=_order)
     except TimeoutError:
         return Fit(unchecked=_UNCHECKED.format("the check against its schema takes too long"))
-    except _BROKEN as error:
+    except Exception as error:  # noqa: BLE001 (a foreign schema may be anything)
         said = shown(f"{type(error).__name__}: {error}")[:_LONGEST_REASON]
         return Fit(unchecked=_UNCHECKED.format(f"its schema cannot be used ({said})"))
     finally:
@@ -123,16 +120,24 @@ def _validator_of(schema: str) -> Any:
     if "patternProperties" in schema:
         # The library's versions match names against the same patterns, without a limit.
         more |= {"additionalProperties": _additional_properties, "unevaluatedProperties": _beyond_us}
-    return _timely(draft, more)(read, registry=Registry())
+    # Without the library's own registry, which fetches what a reference names.
+    return _timely(draft, more)(read, registry=_library.SPECIFICATIONS)
 
 
 def _timely(draft: Any, more: dict[str, Any]) -> Any:
     """The validators of a draft, some replaced, which stop at the deadline."""
     known: dict[str, Keyword] = {**draft.VALIDATORS, **more}
-    timely: Any = _extended(draft, {name: _bounded(check) for name, check in known.items()})
+    timely: Any = _library.extend(draft, {name: _bounded(check) for name, check in known.items()})
     # jsonschema's own switches back to the library's validators where a subschema has its own "$schema".
-    timely.evolve = attrs.evolve
+    timely.evolve = _evolved
     return timely
+
+
+def _evolved(validator: Any, **changes: Any) -> Any:
+    other = copy(validator)
+    for name, value in changes.items():
+        setattr(other, name, value)
+    return other
 
 
 def _bounded(check: Keyword) -> Keyword:
@@ -180,11 +185,7 @@ def _pattern_properties(validator: Any, patterns: Any, instance: Any, schema: An
 
 
 def _matches(pattern: str, text: str) -> bool:
-    """Whether a server's pattern matches a text.
-
-    Raises:
-        TimeoutError: It takes too long.
-    """
+    """Whether a server's pattern matches a text; ``TimeoutError``: it takes too long."""
     _check_deadline()
     return regex.search(pattern, text, timeout=_PATTERN_SECONDS) is not None
 
@@ -192,28 +193,24 @@ def _matches(pattern: str, text: str) -> bool:
 def outside(
     roots: Sequence[str], schema: Mapping[str, Any], arguments: Mapping[str, Any], *, folder: str | None = None
 ) -> str:
-    """Which argument is a path outside of these folders, after following links; empty if none is.
+    """Which argument is a path outside of these folders, after following links; empty if none is, or without folders.
 
-    Args:
-        roots: The allowed folders; without any, every place is allowed.
-        schema: JSON Schema of the arguments, whose formats may mark paths.
-        arguments: The arguments.
-        folder: Base of relative paths: the server's working directory, by default this process's.
+    The formats in ``schema`` may mark paths. Relative paths start at ``folder``, by default this process's.
     """
     if not roots:
         return ""
     allowed = [_real(root, folder) for root in roots]
-    formats = {name for name, spec in _properties(schema).items() if _PATHS.search(str(spec.get("format", "")))}
+    properties = schema.get("properties")
+    specs = properties.items() if isinstance(properties, dict) else ()
+    formats = {n for n, spec in specs if isinstance(spec, dict) and _PATHS.search(str(spec.get("format", "")))}
     for name, value in _texts("", arguments):
         top = name.split(".", 1)[0]
         if (path := _path(name, value, folder, named=top in formats)) is None:
             continue
         place = _real(path, folder)
         if not any(place.is_relative_to(root) for root in allowed):
-            return (
-                f"{name or 'a name'}: {value!r} is outside of the folders that this server may use "
-                f"({', '.join(map(str, allowed))}). Nothing was sent: give a place in them"
-            )
+            where = f"outside of the folders that this server may use ({', '.join(map(str, allowed))})"
+            return f"{name or 'a name'}: {value!r} is {where}. Nothing was sent: give a place in them"
     return ""
 
 
@@ -246,11 +243,6 @@ def _real(path: str, folder: str | None) -> Path:
     except RuntimeError:  # the home of an unknown user
         expanded = Path(path)
     return Path(os.path.realpath(Path(folder or Path.cwd()) / expanded))
-
-
-def _properties(schema: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    found = schema.get("properties")
-    return {name: spec for name, spec in found.items() if isinstance(spec, dict)} if isinstance(found, dict) else {}
 
 
 def _texts(name: str, value: Any) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Keeps secrets of servers, and secret arguments, out of state, checkpoints, messages and files."""
+"""Keeps secrets of servers, and secret arguments, out of state, checkpoints, messages, files and other servers."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import json
 import logging
 import re
 import secrets
+import socket
 import threading
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 from urllib.parse import quote, quote_plus
 from weakref import WeakSet
 
-from callsheet.agents.calls.tool_result import Outcome, failed
-from callsheet.graphs.catalog.errors import CallsheetError
+from callsheet.agents.calls.tool_result import Outcome
+from callsheet.graphs.catalog.errors import CallsheetError, CatalogError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
-from callsheet.graphs.catalog.model import Tool
 from callsheet.graphs.text.secret_patterns import MASK, is_secret_name, secrets_in
 
 _SHORTEST, _MOST_RUNS = 6, 1_000
@@ -28,10 +28,8 @@ _FOR_ADDRESSES = str.maketrans("+/", "-_")
 _PLAIN = re.compile(
     r"[\w.-]{0,15}|[-+\d.,:TZ ]+|(?:[~.]{0,2}|[A-Za-z]:)[/\\].*|[^@\s]+@[\w.-]+|[a-z]+://[^@\s?]*", re.ASCII | re.DOTALL
 )
+_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)")
 _PLACEHOLDER = re.compile(r"secret:[0-9a-f]{16}")
-
-Call = Callable[[dict[str, Any]], Outcome]
-AsyncCall = Callable[[dict[str, Any]], Awaitable[Outcome]]
 
 
 class LostSecretError(CallsheetError):
@@ -44,11 +42,7 @@ def is_secret(name: str, schema: Mapping[str, Any]) -> bool:
 
 
 class Redaction:
-    """Removes values from texts, in any form: plain, in JSON, in a URL, in base64.
-
-    Args:
-        values: The values; those with less than six characters are ignored.
-    """
+    """Removes values of six characters or more from texts, in any form: plain, in JSON, in a URL, in base64."""
 
     def __init__(self, values: Iterable[str]) -> None:
         self._forms: list[str] = []
@@ -72,14 +66,12 @@ class Redaction:
         match value:
             case str():
                 return self.text(value)
-            case dict():
-                return self._object(value)
             case list():
                 return [self.value(item) for item in value]
+            case dict():
+                pass
             case _:
                 return value
-
-    def _object(self, value: Mapping[str, Any]) -> dict[str, Any]:
         hidden: dict[str, Any] = {}
         for key, item in value.items():
             name = self.text(key)
@@ -90,20 +82,20 @@ class Redaction:
 
 
 def of_server(full: ServerConfig, named: Iterable[tuple[str, str]], *, everything: bool = False) -> Redaction:
-    """Removes what answers of a server must not show.
+    """Removes what answers of a server must not show; ``full`` has its variables expanded, ``named`` are these.
 
-    These are the values of its headers, and those of its environment that look secret by name or value: a folder, a
-    number or an ordinary word in an answer is not removed.
-
-    Args:
-        full: The server, variables expanded.
-        named: Environment variables that its entry refers to, with their values.
-        everything: Treat all values of its environment as secret, for error messages.
+    It is the values of its headers, and those of its environment that look secret by name or value: a folder, a number
+    or an ordinary word in an answer is not removed. With ``everything``, for error messages, all of them are secret.
     """
     given = [*full.env.items(), *named]
     values = {value for name, value in given if everything or is_secret_name(name) or _looks_secret(value)}
     headers = {part for value in full.headers.values() for part in _of_header(value)}
     return Redaction({*values, *headers, *secrets_in((*full.args, full.url or "", *(value for _, value in given)))})
+
+
+def named_in(raw: ServerConfig, environ: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The environment variables that a server's entry refers to, with their values."""
+    return [(name, environ[name]) for name in _VARIABLE.findall(raw.model_dump_json()) if name in environ]
 
 
 def _of_header(value: str) -> set[str]:
@@ -117,14 +109,16 @@ def _of_header(value: str) -> set[str]:
     return found
 
 
-class RunSecrets:
+class RunSecrets(Redaction):
     """The secret arguments of one run: kept in memory, with placeholders in the state."""
 
+    hidden = Redaction.value
+
     def __init__(self) -> None:
+        super().__init__(())
         self._lock = threading.Lock()
         self._placeholders: dict[str, str] = {}
         self._values: dict[str, Any] = {}
-        self._redaction = Redaction(())
 
     def masked(self, schema: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments with a placeholder for each secret, according to their schema."""
@@ -137,14 +131,6 @@ class RunSecrets:
             LostSecretError: A placeholder belongs to another run, or to a program that has ended.
         """
         return {name: _changed(name, value, _property(schema, name), self._show) for name, value in args.items()}
-
-    def text(self, text: str) -> str:
-        """A text without the known secrets."""
-        return self._redaction.text(text)
-
-    def hidden(self, value: Any) -> Any:
-        """A text or JSON value without the known secrets."""
-        return self._redaction.value(value)
 
     def outcome(self, outcome: Outcome) -> Outcome:
         """The outcome of a call without the known secrets."""
@@ -160,7 +146,7 @@ class RunSecrets:
                 hide_in_logs(self)
                 placeholder = f"secret:{secrets.token_hex(8)}"
                 self._placeholders[key], self._values[placeholder] = placeholder, value
-                self._redaction = Redaction(str(known) for known in self._values.values())
+                self.add([str(value)])
             return self._placeholders[key]
 
     def _show(self, value: Any) -> Any:
@@ -176,15 +162,14 @@ class Secrets:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._runs: OrderedDict[str, RunSecrets] = OrderedDict()
+        self._runs: dict[str, RunSecrets] = {}
 
     def of(self, run_id: str) -> RunSecrets:
         """The secrets of one run; only those of the last thousand runs are kept."""
         with self._lock:
-            found = self._runs.setdefault(run_id, RunSecrets())
-            self._runs.move_to_end(run_id)
-            while len(self._runs) > _MOST_RUNS:
-                self._runs.popitem(last=False)
+            found = self._runs[run_id] = self._runs.pop(run_id, RunSecrets())
+            if len(self._runs) > _MOST_RUNS:
+                del self._runs[next(iter(self._runs))]
             return found
 
     def forget(self, run_id: str) -> None:
@@ -249,30 +234,12 @@ def _looks_secret(value: str) -> bool:
     return len(value) >= 12 and letters >= 3 and digits >= 2 and "/" not in value and "." not in value
 
 
-def with_secrets(secrets: RunSecrets, tool: Tool, call: Call, acall: AsyncCall) -> tuple[Call, AsyncCall]:
-    """The same calls, which fill in secret arguments and remove them from the results."""
-
-    def opened(args: dict[str, Any]) -> dict[str, Any] | Outcome:
-        try:
-            return secrets.opened(tool.input_schema, args)
-        except LostSecretError as lost:
-            return failed(tool.agent, tool.name, "refused", str(lost))
-
-    def guarded(args: dict[str, Any]) -> Outcome:
-        return given if isinstance(given := opened(args), Outcome) else secrets.outcome(call(given))
-
-    async def aguarded(args: dict[str, Any]) -> Outcome:
-        return given if isinstance(given := opened(args), Outcome) else secrets.outcome(await acall(given))
-
-    return guarded, aguarded
-
-
 class _Hiding(logging.Filter):
     """Rewrites log records; none is dropped."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.known: WeakSet[Redaction | RunSecrets] = WeakSet()
+        self.known: WeakSet[Redaction] = WeakSet()
 
     def filter(self, record: logging.LogRecord) -> bool:
         message = said = record.getMessage()
@@ -293,8 +260,32 @@ _LOGGERS = (
 )
 
 
-def hide_in_logs(hides: Redaction | RunSecrets) -> None:
+def hide_in_logs(hides: Redaction) -> None:
     """Removes secrets from the logs of these libraries, as long as ``hides`` is referenced."""
     _HIDING.known.add(hides)
     for name in _LOGGERS:
         logging.getLogger(name).addFilter(_HIDING)
+
+
+def origin(address: str) -> tuple[str, str, int | None]:
+    """Scheme, host and port of an address, as the client that sends requests reads it; ``CatalogError``: it is none."""
+    import httpx2
+
+    try:
+        url = httpx2.URL(address)
+    except (httpx2.InvalidURL, ValueError) as error:
+        raise CatalogError(f"{address!r} is not an address: {error}") from error
+    return url.scheme, url.host, url.port or {"http": 80, "https": 443}.get(url.scheme)
+
+
+def of_this_machine(host: str) -> bool:
+    """Whether a host is this machine, in any of its forms, or is found on its link only, as metadata of clouds are."""
+    name = host.rstrip(".").lower()
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        found = IPv6Address(name) if ":" in name else IPv4Address(socket.inet_aton(name))
+    except (OSError, ValueError):
+        return False
+    found = getattr(found, "ipv4_mapped", None) or found
+    return found.is_loopback or found.is_unspecified or found.is_link_local

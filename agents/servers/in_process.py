@@ -1,4 +1,4 @@
-"""Tools in this process: LangChain tools and LangGraph apps, called with limits."""
+"""Tools in this process, called with limits: LangChain tools, and LangGraph apps and remote agents as one tool each."""
 
 from __future__ import annotations
 
@@ -6,25 +6,36 @@ import asyncio
 import contextvars
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from time import monotonic
-from typing import Any
+from typing import Annotated, Any, NotRequired, TypeVar
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import ToolMessage
-from langchain_core.tools import BaseTool, StructuredTool
+from langchain_core.messages import BaseMessage, ToolMessage, convert_to_messages
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.tools import BaseTool, StructuredTool, Tool as LangChainTool, ToolException
+from langgraph.config import get_config
+from langgraph.errors import GraphBubbleUp, GraphInterrupt
+from langgraph.graph import END, START, StateGraph
+from langgraph.pregel.remote import RemoteGraph
+from langgraph.runtime import get_runtime
+from langgraph.types import Command, interrupt
+from pydantic import Field
+from typing_extensions import TypedDict
 
-from callsheet.agents.calls.background_loop import LOOP
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.token_usage import Usage
 from callsheet.agents.calls.tool_result import Fault, Keep, Outcome, capped, failed, text_of
-from callsheet.agents.servers.app_tool import APP
+from callsheet.graphs.catalog.errors import CatalogError
+from callsheet.graphs.catalog.formats.server_config import ServerOptions
 from callsheet.graphs.text.sanitizing import clean
 
+_T = TypeVar("_T")
 _CALL_ID = "callsheet"
 _COMMAND = "it returned a Command for the workflow that calls it, which Callsheet does not carry out: return a result"
 CALL_LIMITS: ContextVar[Limits | None] = ContextVar("callsheet_limits", default=None)
@@ -33,12 +44,7 @@ CALL_LIMITS: ContextVar[Limits | None] = ContextVar("callsheet_limits", default=
 
 @dataclass(slots=True)
 class ToolModel:
-    """The model for tools of this process that answer with one.
-
-    Attributes:
-        model: The chat model of the run; None without one.
-        usage: Cost of these tools' model calls so far.
-    """
+    """The chat model of the run, if any, for tools of this process; and the cost of their calls so far."""
 
     model: BaseChatModel | None = None
     usage: Usage = field(default_factory=Usage)
@@ -61,30 +67,39 @@ def tool_model(model: BaseChatModel | None) -> Iterator[ToolModel]:
 
 @dataclass(frozen=True, slots=True)
 class InProcess:
-    """A connection to tools of this process."""
+    """A connection to tools of this process, with what the user's catalog sets for them."""
 
     tools: Mapping[str, BaseTool]
+    options: ServerOptions = field(default_factory=ServerOptions)
 
 
 async def call(
-    agent_id: str, tool: BaseTool, args: Mapping[str, Any], limits: Limits, keep: Keep | None = None
+    agent_id: str,
+    tool: BaseTool,
+    args: Mapping[str, Any],
+    limits: Limits,
+    keep: Keep | None = None,
+    *,
+    sync: bool = False,
 ) -> Outcome:
-    """Calls a tool; any exception is in the outcome.
+    """Calls a tool; any exception is in the outcome. With ``sync``, its synchronous code is used if there is any.
 
     Raises:
         GraphBubbleUp: The tool interrupts the workflow that it runs in.
     """
     began, bounds = monotonic(), CALL_LIMITS.set(limits)
-    scope = asyncio.timeout(_seconds(tool, limits))
+    # As a tool call: only then a tool returns its artifact and status, and gets an injected id.
+    request: dict[str, Any] = {"type": "tool_call", "name": tool.name, "args": dict(args), "id": _CALL_ID}
+    # An app is limited by its step.
+    scope = asyncio.timeout(None if (tool.metadata or {}).get(APP) else limits.call)
     try:
         async with scope:
-            request = _request(tool, args)
-            if _is_async(tool):
+            if _is_async(tool, sync=sync):
                 answer = await tool.ainvoke(request)
                 outcome = await asyncio.to_thread(_outcome, agent_id, tool, answer, limits, keep)
             else:
                 outcome = await asyncio.wrap_future(
-                    _in_thread(lambda: _outcome(agent_id, tool, tool.invoke(request), limits, keep))
+                    in_thread(lambda: _outcome(agent_id, tool, tool.invoke(request), limits, keep))
                 )
     except Exception as error:  # noqa: BLE001 (a tool may raise anything; it becomes data)
         outcome = _late(agent_id, tool, limits) if scope.expired() else _raised(agent_id, tool, error)
@@ -93,36 +108,9 @@ async def call(
     return replace(outcome, seconds=monotonic() - began)
 
 
-def call_blocking(
-    agent_id: str, tool: BaseTool, args: Mapping[str, Any], limits: Limits, keep: Keep | None = None
-) -> Outcome:
-    """As ``call``, for callers without an event loop; a tool with asynchronous code only works too."""
-    if isinstance(tool, StructuredTool) and tool.func is None:
-        return LOOP.blocking(call(agent_id, tool, args, limits, keep))
-    began = monotonic()
-    future = _in_thread(lambda: _outcome(agent_id, tool, tool.invoke(_request(tool, args)), limits, keep))
-    try:
-        outcome = future.result(_seconds(tool, limits))
-    except Exception as error:  # noqa: BLE001 (a tool may raise anything; it becomes data)
-        if _only_async(tool, error):
-            return LOOP.blocking(call(agent_id, tool, args, limits, keep))
-        outcome = _raised(agent_id, tool, error) if future.done() else _late(agent_id, tool, limits)
-    return replace(outcome, seconds=monotonic() - began)
-
-
-def _seconds(tool: BaseTool, limits: Limits) -> float | None:
-    """Timeout of a call; None for an app, which is limited by its step."""
-    return None if (tool.metadata or {}).get(APP) else limits.call
-
-
-def _request(tool: BaseTool, args: Mapping[str, Any]) -> dict[str, Any]:
-    # As a tool call: only then a tool returns its artifact and status, and gets an injected id.
-    return {"type": "tool_call", "name": tool.name, "args": dict(args), "id": _CALL_ID}
-
-
-def _in_thread(work: Callable[[], Outcome]) -> Future[Outcome]:
+def in_thread(work: Callable[[], _T]) -> Future[_T]:
     """Runs work in a daemon thread, so that a hung tool does not block the exit."""
-    future: Future[Outcome] = Future()
+    future: Future[_T] = Future()
     future.set_running_or_notify_cancel()
     context = contextvars.copy_context()
 
@@ -136,21 +124,13 @@ def _in_thread(work: Callable[[], Outcome]) -> Future[Outcome]:
     return future
 
 
-def _is_async(tool: BaseTool) -> bool:
-    if isinstance(tool, StructuredTool):
-        return tool.coroutine is not None
+def _is_async(tool: BaseTool, *, sync: bool) -> bool:
+    if isinstance(tool, StructuredTool | LangChainTool):
+        return tool.coroutine is not None and not (sync and tool.func)
     return type(tool)._arun is not BaseTool._arun
 
 
-def _only_async(tool: BaseTool, error: Exception) -> bool:
-    if isinstance(error, NotImplementedError):
-        return _is_async(tool)
-    return isinstance(error, TypeError) and "No synchronous function" in str(error)
-
-
 def _outcome(agent_id: str, tool: BaseTool, answer: object, limits: Limits, keep: Keep | None) -> Outcome:
-    from langgraph.types import Command
-
     if isinstance(answer, Command):
         return failed(agent_id, tool.name, "protocol", _COMMAND, "reported")
     message = answer if isinstance(answer, ToolMessage) else ToolMessage(str(answer), tool_call_id=_CALL_ID)
@@ -177,10 +157,250 @@ def _late(agent_id: str, tool: BaseTool, limits: Limits) -> Outcome:
 
 
 def _raised(agent_id: str, tool: BaseTool, error: Exception) -> Outcome:
-    from langgraph.errors import GraphBubbleUp
-
     if isinstance(error, GraphBubbleUp):
         raise error
     if isinstance(error, Fault):
         return failed(agent_id, tool.name, error.kind, clean(str(error)), error.effect)
     return failed(agent_id, tool.name, "tool", clean(f"{type(error).__name__}: {error}"[:4_000]), "reported")
+
+
+TOOL_NAME = "run"
+APP = "callsheet_app"
+"""In a tool's metadata: the tool is an app, which may take as long as its step."""
+_MOST_TOOLS, _LONGEST_LINE = 30, 160
+# The remote run streams into ours under these keys; it does not get the others, above all not the user.
+_PASSED = ("checkpoint_ns", "__pregel_stream")
+Request = Annotated[str, Field(description="The whole request, in plain words.")]
+
+
+class RemoteConversation(TypedDict):
+    """A conversation with a remote agent, as stored in our checkpoints.
+
+    Attributes:
+        given: The request.
+        thread: The partner's ids of the conversation.
+        asked: Its pending questions: ``id`` and ``value`` of each.
+        answers: The person's answers by question id; missing before the first question.
+        answer: Text and structured part of its final answer.
+    """
+
+    given: str
+    thread: dict[str, str]
+    asked: list[dict[str, Any]]
+    answers: NotRequired[dict[str, Any]]
+    answer: NotRequired[Any]
+
+
+Send = Callable[[RemoteConversation], Awaitable[dict[str, Any]]]
+"""Sends a remote agent the request, or the answers to its last questions.
+
+It returns an update of the conversation: an ``answer``, or what is ``asked`` now.
+"""
+
+
+class _Partner(TypedDict):
+    send: Any
+
+
+def _conversation() -> Any:
+    """Asks the partner's questions to a person; thread and questions are stored in our checkpoints."""
+
+    async def send(state: RemoteConversation) -> dict[str, Any]:
+        # The partner is in the context, because it cannot be stored in a checkpoint.
+        return {"asked": [], **await get_runtime(_Partner).context["send"](state)}
+
+    def ask(state: RemoteConversation) -> dict[str, Any]:
+        return {"answers": {one["id"]: interrupt(one["value"]) for one in state["asked"]}}
+
+    app = StateGraph(RemoteConversation, context_schema=_Partner)
+    app.add_node("send", send)
+    app.add_node("ask", ask)
+    app.add_edge(START, "send")
+    app.add_conditional_edges("send", lambda state: "ask" if state["asked"] else END, ["ask", END])
+    app.add_edge("ask", "send")
+    return app.compile(name="remote")
+
+
+_CONVERSATION = _conversation()
+
+
+def _send_to(graph: RemoteGraph) -> Send:
+    """A graph on another LangGraph server; its tokens are streamed in our run."""
+
+    async def send(talk: RemoteConversation) -> dict[str, Any]:
+        given: Any = Command(resume=talk["answers"]) if "answers" in talk else _input("messages", talk["given"])
+        ours = get_config()
+        passed = {key: value for key, value in ours.get("configurable", {}).items() if key in _PASSED}
+        config: Any = {
+            "configurable": {**passed, "thread_id": talk["thread"]["id"]},
+            "callbacks": ours.get("callbacks"),
+        }
+        try:
+            return {"answer": answer_of(await graph.ainvoke(given, config))}
+        except GraphInterrupt as stopped:
+            return {"asked": [{"id": one.id, "value": one.value} for one in stopped.args[0]]}
+
+    return send
+
+
+def _input(field: str | None, request: str) -> Any:
+    """A request as the input of an app: in ``field``, or as the input itself if None."""
+    if field is None:
+        return request
+    return {field: [{"role": "user", "content": request}] if field == "messages" else request}
+
+
+def answer_of(output: object) -> tuple[str, Any]:
+    """Text and structured part of an app's output."""
+    match output:
+        case str():
+            return output, None
+        case BaseMessage():
+            return output.text, None
+        case {"__interrupt__": [*asked]}:
+            raise _unanswerable(asked)
+        case {"messages": [*_, (BaseMessage() | dict()) as last], **rest}:
+            return convert_to_messages([last])[0].text, rest or None
+        case Mapping() | list():
+            return json.dumps(output, ensure_ascii=False, default=str), output
+        case _:
+            return str(output), None
+
+
+def _unanswerable(asked: Iterable[Any]) -> ToolException:
+    questions = "; ".join(str(getattr(question, "value", question)) for question in asked)
+    return ToolException(
+        f"it asks a person, who can answer only if the workflow is compiled with a checkpointer: {questions}"
+    )
+
+
+def tool_of_app(agent_id: str, app: Runnable[Any, Any], description: str = "") -> StructuredTool:
+    """The tool ``run(request: str)`` that passes its request to the app.
+
+    The app runs as a part of the calling run: its tokens are streamed, its interrupts are interrupts of that run, and
+    the answer resumes the app at the same place.
+
+    Args:
+        agent_id: Id of the app's agent.
+        app: Takes a string, messages, or an object with one required string; a ``RemoteGraph`` takes messages.
+        description: What it does; by default the app's own description. Metadata of the app that begin with
+            ``callsheet/`` apply to the tool: ``app.with_config(metadata={"callsheet/approval": "never"})``.
+
+    Raises:
+        CatalogError: The app takes another input.
+    """
+    own = {key: value for key, value in _metadata(app).items() if key.startswith("callsheet/")}
+    description = description or description_of(agent_id, app)
+    if isinstance(app, RemoteGraph):
+        return tool_of_remote_agent(_send_to(app), description, own)
+    field = _field_for_request(agent_id, app)
+
+    def run(request: Request) -> tuple[str, Any]:
+        with _askable():
+            return answer_of(app.invoke(_input(field, request), _config(app)))
+
+    async def arun(request: Request) -> tuple[str, Any]:
+        with _askable():
+            return answer_of(await app.ainvoke(_input(field, request), _config(app)))
+
+    return StructuredTool.from_function(func=run, coroutine=arun, **_about(description, own))
+
+
+def tool_of_remote_agent(send: Send, description: str, own: Mapping[str, Any]) -> StructuredTool:
+    """The same tool for a remote agent, with which our run has a conversation; ``own`` is metadata of the tool."""
+
+    async def ask(request: Request) -> tuple[str, Any]:
+        begin: RemoteConversation = {"given": request, "thread": {"id": str(uuid.uuid4())}, "asked": []}
+        with _askable():
+            done = await _CONVERSATION.ainvoke(begin, context={"send": send})
+            if "__interrupt__" in done:
+                raise GraphInterrupt(done["__interrupt__"])
+        text, structured = done["answer"]
+        return text, structured
+
+    return StructuredTool.from_function(coroutine=ask, **_about(description, own))
+
+
+def _about(description: str, own: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": TOOL_NAME,
+        "description": description,
+        "response_format": "content_and_artifact",
+        "metadata": {APP: True, **own},
+        "handle_tool_error": True,
+    }
+
+
+def description_of(agent_id: str, app: Runnable[Any, Any]) -> str:
+    """The app's own description, or its tools, or the names of its nodes."""
+    for said in (getattr(app, "description", None), _metadata(app).get("description")):
+        if isinstance(said, str) and said.strip():
+            return said
+    name, nodes = getattr(app, "name", None), getattr(app, "nodes", None)
+    hands = f"Hands a request to {name if isinstance(name, str) and name not in ('', 'LangGraph') else agent_id}"
+    if tools := _tools_of(nodes):
+        beginnings = [(tool.name, tool.description.strip().split("\n\n")[0]) for tool in tools[:_MOST_TOOLS]]
+        return f"{hands}, which has these tools. {' '.join(summary_line(*one) for one in beginnings)}"
+    steps = [str(node) for node in nodes or () if not str(node).startswith("__")]
+    return hands + (f", which works in the steps {', '.join(steps)}." if steps else ".")
+
+
+def _tools_of(nodes: Any) -> list[BaseTool]:
+    """The tools of an app from ``create_agent``, or with a ``ToolNode``; empty if none are known."""
+    bound = [getattr(node, "bound", None) for node in (nodes.values() if isinstance(nodes, Mapping) else ())]
+    held: Iterable[Any] = (getattr(node, "tools_by_name", {}) for node in bound)
+    return [tool for tools in held for tool in tools.values() if isinstance(tool, BaseTool)]
+
+
+def summary_line(name: str, description: str) -> str:
+    """A name with the beginning of its description, on one line."""
+    about = " ".join(description.split())
+    return f"{name.strip()}: {about if len(about) <= _LONGEST_LINE else about[:_LONGEST_LINE] + '…'}"
+
+
+def _metadata(app: Runnable[Any, Any]) -> dict[str, Any]:
+    return dict((getattr(app, "config", None) or {}).get("metadata") or {})
+
+
+def _field_for_request(agent_id: str, app: Runnable[Any, Any]) -> str | None:
+    """Name of the input field for the request; None if the input itself is the request.
+
+    A LangGraph app without an input schema (``@entrypoint``) is assumed to take messages, as most do.
+    """
+    from langgraph.pregel.protocol import PregelProtocol
+
+    schema = app.get_input_jsonschema()
+    properties = schema.get("properties")
+    if not isinstance(properties, dict) or not properties:
+        return "messages" if isinstance(app, PregelProtocol) and "type" not in schema else None
+    if "messages" in properties:
+        return "messages"
+    required = [name for name in schema.get("required") or properties if name in properties]
+    if len(required) == 1:
+        return str(required[0])
+    raise CatalogError(
+        f"agent {agent_id!r}: the app needs the inputs {', '.join(required)}, but it is handed one request in words: "
+        "give it 'messages' or one string as input"
+    )
+
+
+def _config(app: Runnable[Any, Any]) -> RunnableConfig | None:
+    """A new thread for an app with its own checkpointer, if the calling run has none."""
+    from callsheet.agents.calls.run_claim import checkpointer
+
+    if checkpointer() is not None or not getattr(app, "checkpointer", None):
+        return None
+    return {"configurable": {"thread_id": str(uuid.uuid4())}}
+
+
+@contextmanager
+def _askable() -> Iterator[None]:
+    """Passes interrupts on if the run can wait for the answer."""
+    from callsheet.agents.calls.run_claim import checkpointer
+
+    try:
+        yield
+    except GraphInterrupt as stopped:
+        if checkpointer() is not None:
+            raise
+        raise _unanswerable(stopped.args[0]) from None

@@ -1,20 +1,25 @@
-"""What planner, worker and reviser know besides their task: results in a form for models, and the surroundings."""
+"""What models are told: the task of a worker, results, and the surroundings; and the answer from the results."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, get_args
 
-from callsheet.agents.calls.plan import Call, Plan, Step, StepResult, source_of
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+
+from callsheet.agents.calls.plan import Call, Plan, ResultValueError, Step, StepResult, shape, source_of, value_of
 from callsheet.agents.calls.tool_result import Kind
+from callsheet.agents.models.chat_models import ModelError, answered
+from callsheet.agents.models.prompts import ANSWER, BY_REFERENCE, SKILL
 from callsheet.agents.registry.binding import READ_RESULT
 from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.servers.in_process import InProcess
-from callsheet.agents.work.value_references import ResultValueError, shape, value_of
 from callsheet.graphs import CallsheetError, ServerConfig
 
 _AGENTS = 50
@@ -26,13 +31,9 @@ _ABSENT = "Nobody is present: a question stays unanswered, and ends the work tha
 
 
 def surroundings(registry: ToolRegistry, agents: Collection[str], begun: float, *, present: bool) -> str:
-    """The date, who is present, and the folders of agents, as text for a model.
+    """The date (of ``begun``, in seconds since 1970), whether a person is there, and the agents' folders, for a model.
 
-    Args:
-        registry: Knows how the agents are reached.
-        agents: Ids of the agents that the user may see, those in play first.
-        begun: Start of the run, in seconds since 1970.
-        present: Whether a person can answer questions.
+    ``agents`` are those that the user may see, those in play first.
     """
     now = datetime.fromtimestamp(begun).astimezone()
     zone = os.environ.get("TZ") or now.tzname() or ""
@@ -150,3 +151,126 @@ def _call(call: Call, step: str, most: int) -> str:
     line = " ".join(came.split())
     cut = (text if len(text) <= most else f"{text[:most]}…" for text in (args, line))
     return f"- {step}/{call.id} {call.tool} {' -> '.join(cut)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """One step for a worker, and what it should know to do it.
+
+    Attributes:
+        skills: Name of a skill -> its instructions, as far as the budget allows.
+        inputs: Results of the steps that it depends on, directly or indirectly.
+        before: The result of an earlier attempt at this step; None for the first.
+        place: Its place in the plan, as text for a model; empty for a plan of one step.
+        about: Date, people and folders, as text for a model.
+        item: The item that the step is done for, as JSON; empty if there is none.
+        given: Tool id -> parameter -> value that a person entered for this step; under "", what the worker asked for.
+    """
+
+    text: str = ""
+    request: str = ""
+    skills: Mapping[str, str] = field(default_factory=dict)
+    inputs: tuple[StepResult, ...] = ()
+    before: StepResult | None = None
+    place: str = ""
+    about: str = ""
+    item: str = ""
+    given: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def calls_before(self) -> int:
+        """Number of calls of an earlier attempt."""
+        return len(self.before.calls) if self.before else 0
+
+    def opening(self) -> str:
+        """The first message to a worker: its step, and what it should know to do it."""
+        whole, before = self.request.strip(), self.before
+        given = [f"{name}: {value}" for values in self.given.values() for name, value in values.items()]
+        parts = (
+            self.text,
+            *(f"{SKILL.format(name=name)}\n{text}" for name, text in self.skills.items()),
+            f"The item:\n{self.item}" if self.item else "",
+            f"The whole request{', of which this is one step' if self.place else ''}:\n{whole}"
+            if whole and whole != self.text.strip()
+            else "",
+            self.place,
+            f"Results of earlier steps:\n{reports(self.inputs)}\n{BY_REFERENCE}" if self.inputs else "",
+            f"This step was begun before. What was done and what came of it:\n{reported(before)}\nYour next call is "
+            f"c{self.calls_before + 1}. Do not repeat what took effect." if before else "",
+            "A person has said:\n" + "\n".join(given) if given else "",
+            self.about,
+        )  # fmt: skip
+        return "\n\n".join(filter(None, parts))
+
+
+_LONGEST_LINE = 2_000
+_HEADINGS = {
+    "failed": "Failed",
+    "outcome_unknown": "Outcome unknown",
+    "needs_input": "Needs your input",
+    "skipped": "Skipped",
+}
+LISTED = "(The results are listed as they are: {})"
+"""The remark on an answer that could not be written."""
+NAME = "supervisor"
+"""Author of the answer."""
+
+
+async def synthesize(
+    request: str,
+    results: Sequence[StepResult],
+    model: BaseChatModel,
+    *,
+    prompt: str = ANSWER,
+    conversation: Sequence[BaseMessage] = (),
+) -> AIMessage:
+    """The answer to a request, from the results of its steps only, as the message that was streamed.
+
+    It has a line for each step that was not done: a model may claim what did not happen. If the model fails, the
+    results are listed, and the error is named. The model sees the earlier messages of the ``conversation``.
+    """
+    told = f"Request: {request}\n\nResults of its steps:\n\n" + "\n\n".join(map(_said, results))
+    try:
+        message = await answered(model.ainvoke([SystemMessage(prompt), *conversation, HumanMessage(told)]))
+    except ModelError as error:
+        return AIMessage(f"{listed(request, results)}\n\n{LISTED.format(error)}", name=NAME)
+    text, lines = message.text.strip(), not_done(results)
+    text = "\n".join([text, "", *lines]) if text and lines else text or listed(request, results)
+    return message.model_copy(update={"content": text, "tool_calls": [], "name": NAME})
+
+
+def listed(request: str, results: Sequence[StepResult]) -> str:
+    """The results of a plan, a line or a paragraph for each step: first what was done, then what was not and why."""
+    done = [result for result in results if result.status == "done"]
+    parts = [_line(result, result.result.strip() or "done") for result in done]
+    parts += not_done(results)
+    effects = any(r.status == "outcome_unknown" or any(not call.error for call in r.calls) for r in results)
+    if not done and not effects:
+        said = f' of "{_shortened(request.strip(), 200)}"' if request.strip() else ""
+        parts.insert(0, f"Nothing was done{said}.")
+    return "\n".join(parts)
+
+
+def not_done(results: Sequence[StepResult]) -> list[str]:
+    """A line for each step that failed, needs input or was skipped, with the reason."""
+    return [
+        f"{heading}: {_line(result, result.error.strip() or result.result.strip() or 'no reason was given')}"
+        for status, heading in _HEADINGS.items()
+        for result in results
+        if result.status == status
+    ]
+
+
+def _line(result: StepResult, said: str) -> str:
+    return _shortened(f"{result.text.strip().rstrip('.;,')}: {said}".replace("?:", "?"))
+
+
+def _shortened(text: str, longest: int = _LONGEST_LINE) -> str:
+    return text if len(text) <= longest else f"{text[:longest].rstrip()} ... ({len(text)} characters in all)"
+
+
+def _said(result: StepResult) -> str:
+    """One step's result in the form for a model."""
+    if result.status != "done":
+        return reported(result)
+    return f"<step id={result.id!r}>\n{result.text}\n<result>\n{result.result}\n</result>\n</step>"

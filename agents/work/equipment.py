@@ -1,4 +1,4 @@
-"""What a worker has for one step."""
+"""What a worker has for one step, and what came of it: its calls and its outcome."""
 
 from __future__ import annotations
 
@@ -7,21 +7,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolCall, ToolMessage
 from langchain_core.outputs import ChatResult
 from langchain_core.tools import BaseTool
 
 from callsheet.agents.approval.supervised_call import Supervision
-from callsheet.agents.calls.plan import Call
+from callsheet.agents.calls.plan import Call, Status
+from callsheet.agents.calls.tool_result import artifact_of
 from callsheet.agents.models.prompts import WORKER
-from callsheet.agents.programs.program_run import definition, functions_of
-from callsheet.agents.registry.binding import BoundTool
+from callsheet.agents.registry.binding import NEED_TOOL, NO_OUTPUT, READ_RESULT, BoundTool
 from callsheet.agents.safety.secrets import RunSecrets
-from callsheet.agents.work.brief import Brief
-from callsheet.agents.work.finish import finish_definition
-from callsheet.agents.work.need_tool import DEFINITION, ToolRequests, equipped
-from callsheet.agents.work.read_result import READ_DEFINITION, shown_in_part
-from callsheet.agents.work.worker_conversation import calls_of
+from callsheet.agents.work.context import Brief
+from callsheet.agents.work.own_tools import (
+    DEFINITION,
+    FINISH,
+    OUTCOME,
+    READ_DEFINITION,
+    ToolRequests,
+    finish_definition,
+    shown_in_part,
+)
 
 
 class UnsetModel(BaseChatModel):
@@ -40,14 +45,9 @@ class Equipment:
     """What a worker has for one step.
 
     Attributes:
-        brief: The step.
-        model: Decides which tool to call.
         tools: The selected tools by the names that the model sees.
-        prompt: The system prompt.
         own_tools: Whether the model is offered the worker's own tools: to end its step, and to read long results.
-        max_turns: Maximum number of model calls.
-        max_calls: Maximum number of tool calls, including requests for tools.
-        max_tokens: Maximum number of tokens of its model calls; no limit if None.
+        max_turns: Maximum number of model calls; ``max_calls`` of tool calls, including requests for tools.
         requests: Answers requests for further tools; None if it cannot ask for any.
         supervision: Supervises its calls; None sends them without supervision.
         refused: Ids of selected tools that must not be called any more, with the reason.
@@ -84,8 +84,19 @@ class Equipment:
         return self.supervision.step_id if self.supervision else ""
 
     def held(self, messages: Sequence[AnyMessage]) -> dict[str, BoundTool]:
-        """The tools with those that were added during this conversation, in the order of their addition."""
-        return equipped(self.tools, self.requests, messages)
+        """The tools with those that were added, in the order of their addition.
+
+        The conversation alone determines what was added, so a resumed step has the same tools under the same names.
+        """
+        held = dict(self.tools)
+        if self.requests is None:
+            return held
+        for message in messages:
+            if isinstance(message, ToolMessage) and message.name == NEED_TOOL and message.status != "error":
+                known = {tool.id for tool in held.values()}
+                new = [tool_id for tool_id in artifact_of(message).get("added", ()) if tool_id not in known]
+                held |= self.requests.bind(new, list(held))
+        return held
 
     def calls(self, messages: Sequence[AnyMessage], held: Mapping[str, BoundTool]) -> tuple[Call, ...]:
         """The calls of its conversation, in order; ``held`` are the tools that it has by now."""
@@ -111,7 +122,111 @@ class Equipment:
         own = self._own_tools(calls)
         if not self.code:
             return [*self.tools.values(), *own, *list(held.values())[len(self.tools) :]]
+        from callsheet.agents.programs import definition, functions_of
+
         functions = functions_of(held)
         inside = {tool.id for tool in functions.values()}
         alone = [tool for tool in held.values() if tool.id not in inside]
         return [*([definition(functions)] if functions else []), *own, *alone]
+
+
+OWN_TOOLS = (NEED_TOOL, READ_RESULT, FINISH)
+"""The worker's own tools, whose calls have no id: nothing refers to their answers."""
+_LIMITS = frozenset({"length", "max_tokens", "model_length"})
+"""Finish reasons of providers for an answer that was cut."""
+_BEGINNING = 200  # characters
+
+
+def calls_of(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool], *, before: int = 0) -> tuple[Call, ...]:
+    """The tool calls of a worker's conversation, in order, with the ids ``c1``, ``c2`` and so on.
+
+    The ids go on from the calls of an earlier attempt, of which there were ``before``. The calls of a program have the
+    ids ``c3.1``, ``c3.2``.
+    """
+    return tuple(_calls(messages, tools, prefix="c", first=1 + before))
+
+
+def _calls(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool], *, prefix: str, first: int) -> list[Call]:
+    answers = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
+    calls: list[Call] = []
+    for message in messages:
+        for call in message.tool_calls if isinstance(message, AIMessage) else ():
+            answer, bound = answers.get(call["id"] or ""), tools.get(call["name"])
+            text = answer.text if answer else "no answer"
+            failed = answer is None or answer.status == "error"
+            artifact = artifact_of(answer) or {"effect": "none"}
+            number = "" if call["name"] in OWN_TOOLS else f"{prefix}{first}"
+            first += bool(number)
+            if program := artifact.get("calls"):
+                inside = [AIMessage("", tool_calls=program), *artifact["answers"]]
+                calls += _calls(inside, tools, prefix=f"{number}.", first=1)
+            calls.append(
+                Call(
+                    id=number,
+                    agent=bound.agent if bound else artifact.get("agent", ""),
+                    tool=bound.id if bound else artifact.get("tool", call["name"]),
+                    args=artifact.get("args", call["args"]),
+                    output="" if failed or text == NO_OUTPUT else text,
+                    error=text if failed else "",
+                    kind=artifact.get("kind", ""),
+                    effect=artifact.get("effect", "reported"),
+                    files=tuple(file["path"] for file in artifact.get("media", ())),
+                    seconds=round(float(artifact.get("seconds") or 0.0), 3),
+                    began=round(float(artifact.get("began") or 0.0), 3),
+                )
+            )
+    return calls
+
+
+def made_calls(messages: Sequence[BaseMessage]) -> int:
+    """Number of calls, those of programs included."""
+    asked = sum(len(message.tool_calls) for message in messages if isinstance(message, AIMessage))
+    programs = (message.artifact for message in messages if isinstance(message, ToolMessage))
+    return asked + sum(len(made.get("calls", ())) for made in programs if isinstance(made, dict))
+
+
+def repeats_last(call: ToolCall, messages: Sequence[BaseMessage]) -> bool:
+    """Whether a call is the one before it once more, and that one succeeded."""
+    made = [one for message in messages if isinstance(message, AIMessage) for one in message.tool_calls]
+    at = next((place for place, one in enumerate(made) if one["id"] == call["id"]), 0)
+    last = made[at - 1] if at else None
+    failed = {m.tool_call_id for m in messages if isinstance(m, ToolMessage) and m.status == "error"}
+    alike = last is not None and (last["name"], last["args"]) == (call["name"], call["args"])
+    return last is not None and alike and last["id"] not in failed
+
+
+def outcome_of(last: AnyMessage, calls: Sequence[Call]) -> tuple[Status, str]:
+    """How the step ended, by the worker's word: its declared outcome, otherwise its plain words, which mean done."""
+    declared, text = last.additional_kwargs.get(OUTCOME), last.text.strip()
+    if isinstance(declared, dict):
+        match declared.get("status"):
+            case "done":
+                return "done", ""
+            case "needs_input" | "outcome_unknown" as status:
+                wanted = [what for what in declared.get("missing", ()) if what not in text]
+                return status, f"{text} (missing: {', '.join(wanted)})" if wanted else text
+            case "need_plan":
+                return "failed", f"the worker asks for another plan: {text}"
+            case _:
+                return "failed", text
+    refused = [call.error for call in calls if call.kind in ("rejected", "sign_in")]
+    if refused and all(call.error for call in calls if call.agent):  # a person's word stands above a model's
+        return "failed", refused[-1]
+    if reason := _cut(last):
+        told = f"the model's answer was cut at its token limit (finish reason {reason!r}: raise its max_tokens)"
+        return "failed", f"{told}; it began: {text[:_BEGINNING]}"
+    if isinstance(last, AIMessage) and last.invalid_tool_calls and not text:
+        bad = last.invalid_tool_calls[0]
+        return "failed", f"the model's call of {bad['name']!r} has arguments that are no JSON: {bad['args']!s:.200}"
+    if not text:
+        made = ", ".join(dict.fromkeys(call.tool for call in calls))
+        return "failed", f"the model ended without an answer, after these calls: {made}" if made else (
+            "the model gave neither a tool call nor an answer"
+        )
+    return "done", ""
+
+
+def _cut(message: AnyMessage) -> str:
+    """The finish reason of an answer that a limit of tokens ended, in its provider's words; empty for others."""
+    said = (message.response_metadata.get(name) for name in ("finish_reason", "stop_reason", "done_reason"))
+    return next((reason for reason in said if isinstance(reason, str) and reason.lower() in _LIMITS), "")

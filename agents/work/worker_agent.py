@@ -1,11 +1,18 @@
-"""The generic worker: a LangChain agent whose model and tools are passed with each step."""
+"""The generic worker: a LangChain agent whose model and tools are passed with each step.
+
+What helps weak models, of a few billion parameters, is one middleware that is off by default
+(``Settings.weak_model``). Such a model writes calls as text, answers from memory instead of calling a tool, repeats a
+call for ever, or says nothing. A strong model's word stands.
+"""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse, ToolCallRequest
@@ -19,34 +26,187 @@ from langchain_core.messages import (
     ToolMessage,
 )
 from langchain_core.runnables import Runnable, RunnableConfig
-from langgraph.types import Command
+from langgraph.config import get_stream_writer
 
 from callsheet.agents.approval.questions import missing_values
-from callsheet.agents.approval.supervised_call import Send, in_doubt, supervised
-from callsheet.agents.calls.plan import Call, Status, StepResult
+from callsheet.agents.approval.supervised_call import Answer, Send, in_doubt, supervised
+from callsheet.agents.calls.plan import Call, ResultValueError, Status, StepResult, resolved, value_of
 from callsheet.agents.calls.run_claim import checkpointer, sole_run
-from callsheet.agents.calls.token_usage import usage_of
-from callsheet.agents.models.chat_models import answered
-from callsheet.agents.models.deferred_tools import deferred
-from callsheet.agents.models.model_output import normalize, unstreamed
+from callsheet.agents.calls.token_usage import usage_of, with_usage_of
+from callsheet.agents.calls.tool_result import answer_to, artifact_of
+from callsheet.agents.models.chat_models import (
+    ModelError,
+    answered,
+    normalize,
+    unstreamed,
+    with_ids,
+    with_written_calls,
+)
 from callsheet.agents.models.prompts import AGAIN, LAST_TURN
-from callsheet.agents.programs.program_run import Program, functions_of, run_program
 from callsheet.agents.registry.binding import NEED_TOOL, READ_RESULT, RUN_PROGRAM, BoundTool, names_of
-from callsheet.agents.work.brief import Brief
-from callsheet.agents.work.equipment import Equipment, UnsetModel
-from callsheet.agents.work.finish import ENDINGS, FINISH, OUTCOME, finished, refused_finish
-from callsheet.agents.work.need_tool import answer_request
-from callsheet.agents.work.progress import NameStep, TellCalls
-from callsheet.agents.work.read_result import abbreviated, answer_reading
-from callsheet.agents.work.value_references import ResultValueError, resolved, value_of
-from callsheet.agents.work.weak_model import WeakModelHelp
-from callsheet.agents.work.worker_conversation import (
+from callsheet.agents.work.context import Brief
+from callsheet.agents.work.equipment import (
     OWN_TOOLS,
+    Equipment,
+    UnsetModel,
     made_calls,
     outcome_of,
     repeats_last,
 )
+from callsheet.agents.work.own_tools import (
+    ENDINGS,
+    FINISH,
+    OUTCOME,
+    abbreviated,
+    answer_reading,
+    answer_request,
+    deferred,
+    finished,
+    refused_finish,
+)
 from callsheet.graphs.text.sanitizing import counted
+
+STEP_ID = "step_id"
+M = TypeVar("M", bound=BaseMessage)
+Handler = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+
+
+class NameStep(AgentMiddleware[AgentState[Any], Any]):
+    """Adds the step's id to the metadata of every message, which providers do not get. A worker's first middleware."""
+
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any]:
+        """Adds the step's id to the model's messages."""
+        response = await handler(request)
+        return replace(response, result=[_named(message, request.runtime.context) for message in response.result])
+
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: Send) -> Answer:
+        """Adds the step's id to the tool's message."""
+        answer = await handler(request)
+        return _named(answer, request.runtime.context) if isinstance(answer, ToolMessage) else answer
+
+
+class TellCalls(AgentMiddleware[AgentState[Any], Any]):
+    """Writes to the custom stream when a call starts and ends. A worker's last middleware, next to the tool."""
+
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: Send) -> Answer:
+        """Sends a call between the events ``tool_started`` and ``tool_finished``."""
+        write, call, tool = get_stream_writer(), request.tool_call, request.tool
+        about = {STEP_ID: _step_id(request.runtime.context), "call_id": call["id"], "tool": call["name"]}
+        if isinstance(tool, BoundTool):
+            about |= {"tool": tool.id, "agent": tool.agent}
+        began = time.time()
+        write({"event": "tool_started", **about, "args": call["args"], "began": began})
+        answer, outcome = await handler(request), {"status": "success"}
+        if isinstance(answer, ToolMessage):
+            artifact = artifact_of(answer)
+            outcome = {"status": answer.status, "output": answer.text}
+            outcome |= {key: artifact[key] for key in ("seconds", "kind", "effect") if key in artifact}
+            answer = answer.model_copy(update={"artifact": {**artifact, "began": began}})
+        write({"event": "tool_finished", **about, **outcome})
+        return answer
+
+
+def _named(message: M, context: object) -> M:
+    metadata = {**message.response_metadata, STEP_ID: _step_id(context)}
+    return message.model_copy(update={"response_metadata": metadata})
+
+
+def _step_id(context: object) -> str:
+    return context.step_id if isinstance(context, Equipment) else ""
+
+
+_REMINDER = """\
+The step is: {step}
+If {tools} does it, call that tool now, with everything that it needs. If none does, repeat your answer: {answer}"""
+_WORDLESS = """\
+The step is: {step}
+Your last message was empty. Call a tool that the step still needs, or say what came of the step."""
+WEAK_TURNS = 8
+"""Maximum number of turns of a weak model in one step: what it has not done by then, it does not do."""
+
+
+class WeakModelHelp(AgentMiddleware[AgentState[Any], Any]):
+    """Reads calls from text, asks once more, and ends a step whose model only repeats itself or only failed."""
+
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any] | AIMessage:
+        """Calls the model, and helps it if the step's equipment says that it is weak."""
+        if not request.runtime.context.weak:
+            return await handler(request)
+        message = await _said(request, handler)
+        if repeated := _repeated(message, request.messages):
+            failed = [answer.text for answer in repeated if answer.status == "error"]
+            said = failed or [answer.text for answer in repeated]
+            return _answered(message, "\n".join(dict.fromkeys(said)), status="failed" if failed else "done")
+        if again := _asked_again(request, message):
+            with suppress(ModelError):
+                message = with_usage_of(await _said(again, handler), message)
+        if why := _only_failed(message, request.messages):
+            return _answered(message, why, status="failed")
+        return ModelResponse(result=[message])
+
+
+async def _said(request: ModelRequest[Any], handler: Handler) -> AIMessage:
+    """The model's message, with ids, and with the calls that it wrote as text."""
+    (message,) = (await answered(handler(request))).result
+    names = [tool.name for tool in request.tools if not isinstance(tool, dict)]
+    names += [tool["function"]["name"] for tool in request.tools if isinstance(tool, dict) and "function" in tool]
+    told = with_written_calls(with_ids(message), names, request.messages)
+    return told if isinstance(told, AIMessage) else AIMessage(told.text)
+
+
+def _answered(message: AIMessage, text: str, *, status: str = "done") -> AIMessage:
+    outcome = {"status": status, "reply": True}
+    return message.model_copy(
+        update={"content": text, "tool_calls": [], "additional_kwargs": {OUTCOME: outcome} if status != "done" else {}}
+    )
+
+
+def _repeated(message: AIMessage, before: Sequence[AnyMessage]) -> list[ToolMessage]:
+    """The earlier answers, if the model only repeats calls; otherwise empty."""
+    answers = {m.tool_call_id: m for m in before if isinstance(m, ToolMessage)}
+    made = [call for m in before if isinstance(m, AIMessage) for call in m.tool_calls]
+    known = {_key(call): answer for call in made if (answer := answers.get(call["id"] or ""))}
+    if any(_key(call) not in known for call in message.tool_calls):
+        return []
+    return [known[_key(call)] for call in message.tool_calls]
+
+
+def _only_failed(message: AIMessage, before: Sequence[AnyMessage]) -> str:
+    """The last error, if the model ends a step of which every call failed; otherwise empty."""
+    answers = [m for m in before if isinstance(m, ToolMessage)]
+    if message.tool_calls or not answers or any(answer.status != "error" for answer in answers):
+        return ""
+    return answers[-1].text
+
+
+def _asked_again(request: ModelRequest[Any], message: AIMessage) -> ModelRequest[Any] | None:
+    """The second request, if the model answered at once without a call, or ended with an empty message.
+
+    Without an earlier result to answer from, a model that made no call is forced to call a tool (if the provider does
+    not support that, the answer stands); otherwise it is reminded.
+    """
+    if message.tool_calls:
+        return None
+    brief = request.runtime.context.brief
+    step, tools = brief.text, [tool.name for tool in request.tools if not isinstance(tool, dict)]
+    if len(request.messages) > 1:
+        return None if message.text.strip() else _with(request, _WORDLESS.format(step=step))
+    if not tools:
+        return None
+    if not brief.inputs:
+        return request.override(tool_choice="any")
+    return _with(request, _REMINDER.format(step=step, tools=" or ".join(tools), answer=message.text))
+
+
+def _with(request: ModelRequest[Any], text: str) -> ModelRequest[Any]:
+    messages: list[BaseMessage] = [*request.messages, HumanMessage(text)]
+    changes: Mapping[str, Any] = {"messages": messages}
+    return request.override(**changes)
+
+
+def _key(call: ToolCall) -> str:
+    return json.dumps([call["name"], call["args"]], sort_keys=True, default=str)
+
 
 _NOTHING = Equipment(tools={})
 
@@ -54,11 +214,7 @@ _NOTHING = Equipment(tools={})
 class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
     """Gives the worker the model and the tools of its step, and refuses every call to another tool."""
 
-    async def awrap_model_call(
-        self,
-        request: ModelRequest[Equipment],
-        handler: Callable[[ModelRequest[Equipment]], Awaitable[ModelResponse[Any]]],
-    ) -> ModelResponse[Any] | AIMessage:
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any] | AIMessage:
         """Calls the step's model with the step's tools."""
         equipment, messages = request.runtime.context, request.messages
         held = equipment.held(messages)
@@ -66,10 +222,8 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
         if doubt := in_doubt(messages, held):
             return _stopped(doubt, "outcome_unknown")
         turns = sum(isinstance(message, AIMessage) for message in messages)
-        closing, stop = (
-            turns == equipment.max_turns,
-            f"stopped after {counted(equipment.max_turns, 'turn')} without a result",
-        )
+        stop = f"stopped after {counted(equipment.max_turns, 'turn')} without a result"
+        closing = turns == equipment.max_turns
         if turns > equipment.max_turns:
             return _stopped(stop)
         if equipment.max_tokens is not None and (spent := usage_of(messages).tokens) >= equipment.max_tokens:
@@ -91,11 +245,7 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
             return _stopped(stop, reply=last)
         return finished(last, calls) or response
 
-    async def awrap_tool_call(
-        self,
-        request: ToolCallRequest,
-        handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]],
-    ) -> ToolMessage | Command[Any]:
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: Send) -> Answer:
         """Runs a selected tool; a call to another tool is refused, and nothing is sent."""
         context: object = request.runtime.context
         equipment = context if isinstance(context, Equipment) else _NOTHING
@@ -116,12 +266,13 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
         self, request: ToolCallRequest, equipment: Equipment, tools: Mapping[str, BoundTool], handler: Send
     ) -> ToolMessage:
         """Runs a program, each of whose calls goes the way of any other."""
+        from callsheet.agents.programs import Program, functions_of, run_program
+
         call, messages = request.tool_call, request.state["messages"]
         if call["id"] != next(other["id"] for other in messages[-1].tool_calls if other["name"] == RUN_PROGRAM):
-            told = "one program at a time: this one was not run"
-            return ToolMessage(told, tool_call_id=call["id"] or "", name=RUN_PROGRAM, status="error")
+            return answer_to(call, "one program at a time: this one was not run", error=True)
 
-        async def send(inner: ToolCall) -> ToolMessage | Command[Any]:
+        async def send(inner: ToolCall) -> Answer:
             return await self._call(request.override(tool_call=inner), equipment, tools, handler)
 
         results = {result.id: value_of(result) for result in equipment.brief.inputs}
@@ -132,7 +283,7 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
 
     async def _call(
         self, request: ToolCallRequest, equipment: Equipment, tools: Mapping[str, BoundTool], handler: Send
-    ) -> ToolMessage | Command[Any]:
+    ) -> Answer:
         """Makes a call."""
         call, messages = request.tool_call, request.state["messages"]
         if call["name"] not in tools:
@@ -140,17 +291,19 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
         bound = tools[call["name"]]
         if repeats_last(call, messages) and equipment.harmless(bound.id):
             again = f"You have just made this call, and its result stands above; {AGAIN}"
-            return ToolMessage(again, tool_call_id=call["id"] or "", name=call["name"], artifact={"effect": "none"})
+            return answer_to(call, again, {"effect": "none"})
         try:
             arguments = resolved(call["args"], equipment.brief.inputs, equipment.calls(messages, tools))
         except ResultValueError as error:
-            return ToolMessage(str(error), tool_call_id=call["id"] or "", name=call["name"], status="error")
+            return answer_to(call, str(error), error=True)
         request = request.override(tool=bound, tool_call={**call, "args": arguments})
         if equipment.supervision is None:
             answer = await handler(request)
         else:
             answer = await supervised(request, bound, equipment.supervision, handler)
-        return answer if arguments == call["args"] else _with_args(answer, arguments)
+        if arguments != call["args"] and (artifact := artifact_of(answer)):
+            return cast("ToolMessage", answer).model_copy(update={"artifact": {"args": arguments, **artifact}})
+        return answer
 
 
 worker = create_agent(
@@ -164,15 +317,7 @@ worker = create_agent(
 
 
 async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] = worker) -> StepResult:
-    """Lets the worker do one step.
-
-    Args:
-        brief: The step, its tools and the results that it depends on.
-        equipment: The model and the tools.
-        app: The worker, if not the one of this module.
-
-    Returns:
-        The result; the caller fills in ``id``, ``depends_on`` and ``agents``.
+    """Lets the worker do one step; the caller fills in ``id``, ``depends_on`` and ``agents`` of the result.
 
     Raises:
         ModelError: The model did not answer.
@@ -204,7 +349,7 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
         error=error or "",
         exhausted=status != "done"
         and (by_word or any(call.kind in ("rejected", "sign_in") or _may_last(call, equipment) for call in calls)),
-        missing=missing_values(last.additional_kwargs),
+        missing=missing_values(declared),
         usage=usage_of(messages, time.monotonic() - began),
     )
 
@@ -212,13 +357,6 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
 def _may_last(call: Call, equipment: Equipment) -> bool:
     """Whether a call took effect and may have changed something: another agent must not repeat it."""
     return not (call.error or call.tool in (*OWN_TOOLS, RUN_PROGRAM) or equipment.harmless(call.tool))
-
-
-def _with_args(answer: ToolMessage | Command[Any], arguments: Mapping[str, Any]) -> ToolMessage | Command[Any]:
-    """The answer of a call, with the values of its references."""
-    if not isinstance(answer, ToolMessage) or not isinstance(answer.artifact, dict):
-        return answer
-    return answer.model_copy(update={"artifact": {"args": dict(arguments), **answer.artifact}})
 
 
 def _not_held(call: ToolCall, tools: Mapping[str, BoundTool], refused: Mapping[str, str]) -> ToolMessage:
@@ -230,13 +368,13 @@ def _not_held(call: ToolCall, tools: Mapping[str, BoundTool], refused: Mapping[s
         if call["name"] in names_of(agent, name):
             artifact |= {"agent": agent, "tool": tool_id, "kind": "refused"}
             text = f"agent {agent!r}, tool {name!r}: {why}"
-    return ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"], status="error", artifact=artifact)
+    return answer_to(call, text, artifact, error=True)
 
 
 def _stopped(why: str, status: Status = "failed", *, reply: BaseMessage | None = None) -> AIMessage:
     """Ends the step; the cost of a reply that is not used is kept."""
-    outcome = {OUTCOME: {"status": status, "reason": why}}
+    outcome: dict[str, Any] = {"status": status, "reason": why}
     if not isinstance(reply, AIMessage):
-        return AIMessage(why, additional_kwargs=outcome)
+        return AIMessage(why, additional_kwargs={OUTCOME: outcome})
     kept = {"usage_metadata": reply.usage_metadata, "response_metadata": reply.response_metadata}
-    return AIMessage(why, additional_kwargs={OUTCOME: {**outcome[OUTCOME], "reply": True}}, **kept)
+    return AIMessage(why, additional_kwargs={OUTCOME: {**outcome, "reply": True}}, **kept)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from benchmarks.bootstrap import Bootstrap, cell, short
 from benchmarks.search import SharedVectors, vectors_of_this_run
+from benchmarks.sets.names import first_line, names, titles_of
 from callsheet.retrievers.documents import (
     DocumentIndex,
     Hits,
@@ -27,12 +28,10 @@ from callsheet.retrievers.documents import (
     content_words,
     estimated_tokens,
     keyword_search,
-    names,
     search_and_read,
     semantic_search,
 )
-from callsheet.retrievers.documents.chunk_store import rarity
-from callsheet.retrievers.documents.document_text import first_line, plain
+from callsheet.retrievers.documents.document_text import plain, rarity
 
 Scores = NDArray[np.floating[Any]]
 BEARING = 0.75
@@ -81,7 +80,7 @@ def medical(data: Path) -> Iterator[Collected]:
     text = json.loads((folder / "medical.json").read_text(encoding="utf-8"))[0]["context"]
     asked = json.loads((folder / "medical_questions.json").read_text(encoding="utf-8"))
     with _indexed({"medical.txt": text[:_PART]}) as (index, vectors):
-        texts = {chunk.id: chunk.text for chunk in index.lexicon.chunks()}
+        texts = dict(zip(index.lexicon.ids, index.lexicon.texts(), strict=True))
         found = [(one["question"], answer_words(one["question"], one["answer"])) for one in asked]
         questions = [_worded(question, words, texts) for question, words in found if len(words) >= _LEAST_WORDS]
         borne = [question for question in questions if question.complete(texts)]
@@ -138,10 +137,12 @@ class Words:
         chunks, occurrences = len(index.lexicon.ids), index.lexicon.occurrences(self.keys)
         self.held: Scores = np.zeros((chunks, len(self.keys)), np.float32)
         self.title: Scores = np.zeros((chunks, len(self.keys)), np.float32)
+        titles = titles_of(index)
         for column, key in enumerate(self.keys):
             places = occurrences[key]
             self.held[places.rows, column] = np.minimum(places.counts, _COUNTED) / _COUNTED
-            self.title[places.rows, column] = places.titles
+            for row in places.rows:
+                self.title[row, column] = len(key) / max(len(titles[row]), 1) if key in titles[row] else 0.0
         rarities = [rarity(len(occurrences[key].rows), chunks) for key in self.keys]
         self.rarity = np.array(rarities, np.float32)
 

@@ -10,8 +10,8 @@ from benchmarks.bootstrap import Bootstrap, Interval, cell
 from benchmarks.rankings import evaluate, ours_at
 from benchmarks.search import World
 from benchmarks.sets.cases import Benchmark, with_dependencies
-from callsheet.graphs import Catalog, Tool
-from callsheet.graphs.dependencies import DependencyFile, Proposal, Rule, Selector, attach
+from callsheet.graphs import Catalog, DependencyKind, Tool
+from callsheet.graphs.dependencies import DependencyFile, Proposal, attach
 from callsheet.retrievers.inference import infer_dependencies
 
 SETS = ("toollinkos-shuffled", "toolsandbox", "restbench")
@@ -20,10 +20,6 @@ FIRST_ONLY = SETS[2]
 """The set whose written edges are, by construction, of the first required argument of each tool only."""
 EDGE_COLUMNS = ("edges of", "written", "proposed", "precision", "recall", "F1", "F1 with kind", "F1 with direct or not")
 RANK_COLUMNS = ("dependencies", "mAP@10", "R@10")
-NETWORK = Rule(
-    tools=Selector(core=False), depends_on=("get_wifi_status",), reason="what is not core may need the network"
-)
-"""The one rule that is declared, without looking which tools really need the network."""
 _HALVES_SEED = 7
 _ABOUT_EDGES = (
     "Dependencies that people wrote, against those that callsheet infer proposes from the same catalog without any. "
@@ -119,22 +115,27 @@ def graphs(catalog: Catalog) -> Mapping[str, tuple[Catalog, Mapping[str, float]]
     """The graphs that are compared, by what is in them: the tools with it, and settings that it needs."""
     none, core = bare(catalog), bare(catalog, keep=lambda tool: tool.core)
     accepted = [edge.model_copy(update={"accept": True}) for edge in infer_dependencies(none)]
+    # Declared without looking which tools really need the network.
+    wifi = next(tool for tool in catalog.tools if tool.endswith("/get_wifi_status"))
+    needing = (tool.id for tool in catalog.tools.values() if not tool.core and tool.id != wifi)
+    kind = DependencyKind.TOOL_DIRECTLY
+    network = [Proposal(source=tool, target=wifi, kind=kind, accept=True) for tool in needing]
     off, default = {"proposed": 0.0}, dict[str, float]()
     return {
         "none, nothing inferred": (none, off),
         "none, inferred by default": (none, default),
         "inferred, all accepted": (beside(none, accepted), default),
-        "one rule, inferred by default": (beside(none, (), NETWORK), default),
-        "one rule, those of core tools declared, inferred by default": (beside(core, (), NETWORK), default),
-        "one rule, those of core tools declared, nothing inferred": (beside(core, (), NETWORK), off),
+        "one rule, inferred by default": (beside(none, network), default),
+        "one rule, those of core tools declared, inferred by default": (beside(core, network), default),
+        "one rule, those of core tools declared, nothing inferred": (beside(core, network), off),
         "as written, nothing inferred": (catalog, off),
         "as written, inferred by default": (catalog, default),
     }
 
 
-def beside(catalog: Catalog, edges: Iterable[Proposal], *rules: Rule) -> Catalog:
+def beside(catalog: Catalog, edges: Iterable[Proposal]) -> Catalog:
     """A catalog with a file of dependencies beside it; what would make a circle of requirements is left indirect."""
-    agents, _ = attach(catalog.agents, [("benchmark", DependencyFile(rules=rules, edges=tuple(edges)))])
+    agents, _ = attach(catalog.agents, [("benchmark", DependencyFile(edges=tuple(edges)))])
     return Catalog(agents=agents)
 
 

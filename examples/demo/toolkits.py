@@ -1,11 +1,10 @@
-"""LangChain community toolkits as agents: files in one folder, a read-only database, a table of countries.
+"""LangChain community toolkits as agents that need code: a read-only database, a table of countries.
 
 Load it with ``--catalog examples.demo.toolkits:agents``. No tool here needs a key or the network.
 """
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import tempfile
 import warnings
@@ -18,7 +17,6 @@ from sqlalchemy import create_engine
 
 with warnings.catch_warnings():
     warnings.filterwarnings("ignore", message="`langchain-community` is being sunset", category=DeprecationWarning)
-    from langchain_community.agent_toolkits.file_management.toolkit import FileManagementToolkit
     from langchain_community.agent_toolkits.json.toolkit import JsonToolkit
     from langchain_community.tools.json.tool import JsonSpec
     from langchain_community.tools.sql_database.tool import (
@@ -39,12 +37,8 @@ class Described(TypedDict):
 
 
 def agents() -> dict[str, Described]:
-    """The three toolkit agents of the demo, by name."""
+    """The two agents by name."""
     return {
-        "files": {
-            "description": "Reads, writes, finds, copies, moves and deletes text files in the workspace folder.",
-            "tools": _unasked(FileManagementToolkit(root_dir=str(_workspace())).get_tools()),
-        },
         "planets": {
             "description": "A read-only SQL database of the planets of the solar system and their large moons: "
             "size, mass, distance, orbit, discoverer.",
@@ -80,18 +74,10 @@ def _country_tools(path: Path) -> list[BaseTool]:
 
 
 def _unasked(tools: list[BaseTool]) -> list[BaseTool]:
-    """The same tools, called without asking a person but to delete: they stay in one folder."""
+    """The same tools, called without asking a person: they only read."""
     for tool in tools:
-        if tool.name == "file_delete":
-            continue
         tool.metadata = {**(tool.metadata or {}), "callsheet/approval": "never"}
     return tools
-
-
-def _workspace() -> Path:
-    folder = Path(os.environ.get("CALLSHEET_WORKSPACE") or ".callsheet/workspace").resolve()
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def _sql_tools(path: Path) -> list[BaseTool]:

@@ -73,7 +73,7 @@ def main() -> int:
     """Warm every server of ``mcp.json``, saying what was done."""
     servers = json.loads((Path(__file__).parent / "mcp.json").read_text(encoding="utf-8"))["mcpServers"]
     for name, server in servers.items():
-        if "command" not in server:  # a folder of documents: there is nothing to fetch
+        if "command" not in server:  # documents, a toolkit: there is nothing to fetch
             continue
         package = next(word for word in server["args"] if "==" in word)
         print(f"  {name}: {package} ...", end="", flush=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache, cached_property
+from graphlib import CycleError, TopologicalSorter
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -51,32 +52,23 @@ class Taxonomy(Record):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        seen: set[str] = set()
+        broader: dict[str, str | None] = {}
         for capability in self.capabilities:
-            if capability.id in seen:
+            if capability.id in broader:
                 raise CatalogError(f"two capabilities have the id {capability.id!r}: rename or remove one")
-            seen.add(capability.id)
-        for capability in self.capabilities:
-            if capability.broader is not None and capability.broader not in seen:
+            broader[capability.id] = capability.broader
+        for name, wider in broader.items():
+            if wider is not None and wider not in broader:
                 raise CatalogError(
-                    f"capability {capability.id!r} is under {capability.broader!r}, which the taxonomy does not hold"
-                    f"{near_names(capability.broader, seen)}: correct broader or add it"
+                    f"capability {name!r} is under {wider!r}, which the taxonomy does not hold"
+                    f"{near_names(wider, broader)}: correct broader or add it"
                 )
-        self._check_cycles()
+        try:
+            TopologicalSorter({name: [wider] for name, wider in broader.items() if wider is not None}).prepare()
+        except CycleError as error:
+            path = " > ".join(reversed(error.args[1]))
+            raise CatalogError(f"capabilities form a cycle: {path}: remove one broader") from error
         return self
-
-    def _check_cycles(self) -> None:
-        acyclic: set[str] = set()
-        for start in self.by_id:
-            path: dict[str, None] = {}
-            here: str | None = start
-            while here is not None and here not in acyclic:
-                if here in path:
-                    cycle = list(path)[list(path).index(here) :]
-                    raise CatalogError(f"capabilities form a cycle: {' > '.join([*cycle, here])}: remove one broader")
-                path[here] = None
-                here = self.by_id[here].broader
-            acyclic.update(path)
 
     @cached_property
     def by_id(self) -> Mapping[str, Capability]:
@@ -99,18 +91,16 @@ class Taxonomy(Record):
 
     def ancestors(self, capability_id: str) -> tuple[str, ...]:
         """Ids of the broader capabilities, nearest first."""
-        return tuple(self._broader(capability_id))
+        ids, broader = list[str](), self.capability(capability_id).broader
+        while broader is not None:
+            ids.append(broader)
+            broader = self.by_id[broader].broader
+        return tuple(ids)
 
     def at(self, depth: int, capability_id: str) -> str:
         """The id at this depth on the path from the broadest (0) to this one; its own id if it is less deep."""
         path = [*reversed(self.ancestors(capability_id)), capability_id]
         return path[min(depth, len(path) - 1)]
-
-    def _broader(self, capability_id: str) -> Iterator[str]:
-        broader = self.capability(capability_id).broader
-        while broader is not None:
-            yield broader
-            broader = self.by_id[broader].broader
 
 
 class _File(Record):
@@ -140,20 +130,10 @@ def read_taxonomy(path: str | Path) -> Taxonomy:
     except (OSError, UnicodeDecodeError, RecursionError, ValueError) as error:
         raise CatalogError(f"the taxonomy {path} cannot be read: {error}") from error
     if not isinstance(content, dict):
-        raise CatalogError(f'the taxonomy {path} must be an object {{"capabilities": [...]}}, not {_kind(content)}')
+        raise CatalogError(f'the taxonomy {path} must be an object {{"capabilities": [...]}}')
     try:
         file = _File(**content)
         base = default_taxonomy().capabilities if file.extends else ()
         return Taxonomy(capabilities=(*base, *file.capabilities))
     except CatalogError as error:
         raise CatalogError(f"the taxonomy {path}: {error}") from error
-
-
-def _kind(value: object) -> str:
-    match value:
-        case list():
-            return "a list"
-        case str():
-            return "a text"
-        case _:
-            return f"{value!r:.40}"

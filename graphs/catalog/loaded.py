@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
-from callsheet.graphs.catalog.formats.mcp_format import Difference, Problem
-from callsheet.graphs.catalog.formats.server_config import ServerConfig
+from callsheet.graphs.catalog.formats.mcp_format import Problem
 from callsheet.graphs.catalog.model import Agent, Catalog, Skill
 from callsheet.graphs.dependencies.dependency_files import DependencyFile
 from callsheet.graphs.trust.pins import Change
 from callsheet.graphs.trust.policy import Policy
-
-
-class Live(Protocol):
-    """A server whose tools may change while it runs."""
-
-    @property
-    def difference(self) -> Difference:
-        """What the answer for this catalog changed; nothing if the server was not asked or did not answer."""
-        ...
-
-    def heard(self, answer: Any) -> SourceCatalog | None:
-        """Its agent after a new listing, with the accepted tools; None if the listing is the same as before."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -37,7 +23,7 @@ class _Details:
         connections: Agent id -> connection for its calls: a ``ServerConfig``, or objects of this process.
         digests: Id of a tool of a live server -> SHA-256 of its definition as the server sent it.
         changes: Differences from the accepted definitions; changed and new tools are left out.
-        live: Agent id -> the object that updates its tools.
+        live: Agent id -> the object that updates its tools after a new listing (``LiveServer`` of ``agents``).
         down: Agents whose servers did not answer, with their last known tools: id -> time of the last answer.
         rejected: Source, target and parameter of each dependency that a person rejected.
         dependency_files: Paths of the files of dependencies.
@@ -50,7 +36,7 @@ class _Details:
     problems: tuple[Problem, ...] = field(default=(), kw_only=True)
     digests: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     changes: tuple[Change, ...] = field(default=(), kw_only=True)
-    live: Mapping[str, Live] = field(default_factory=dict, kw_only=True)
+    live: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
     down: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     rejected: tuple[tuple[str, str, str | None], ...] = field(default=(), kw_only=True)
     dependency_files: tuple[str, ...] = field(default=(), kw_only=True)
@@ -117,34 +103,14 @@ def _merged(values: Sequence[Any]) -> Any:
     return {key: value for mapping in values for key, value in mapping.items()}
 
 
-class ToolSource(Protocol):
-    """A LangChain toolkit."""
-
-    def get_tools(self) -> Any:
-        """The tools."""
-
-
-class Invocable(Protocol):
-    """A LangChain tool, a compiled LangGraph app, a ``RemoteGraph``, or any other runnable."""
-
-    def invoke(self, input: Any, config: Any = None, **more: Any) -> Any:  # noqa: A002 (LangChain's name)
-        """Runs it."""
-
-
-class Reachable(Protocol):
-    """A remote agent with its address: an ``A2AAgent``."""
-
-    def server(self) -> ServerConfig:
-        """The configuration of the connection."""
-        ...
-
-
 Named = str | Path | Catalog | Loaded | SourceCatalog
 """A file, or a catalog that is already loaded."""
-Objects = Mapping[str, Any] | Sequence[Any] | ToolSource | Invocable | Reachable | Callable[..., Any]
-"""Agents of this process: objects by agent id, a list of them, or one."""
-CatalogSource = Named | Objects
-"""A catalog of any kind, or a list of several."""
+CatalogSource: TypeAlias = object
+"""A catalog of any kind, or a list of several.
+
+Either ``Named``, or agents of this process: objects by agent id, a list of them, or one. An object is a LangChain tool
+or toolkit, a function, a compiled LangGraph app, another runnable, or an ``A2AAgent``.
+"""
 
 
 def sources_of(*arguments: CatalogSource) -> tuple[CatalogSource, ...]:
@@ -153,15 +119,14 @@ def sources_of(*arguments: CatalogSource) -> tuple[CatalogSource, ...]:
     A list or tuple that holds a path or a catalog is several sources; its other items together are one more source.
     Any other list is one source: tools, or agents with names.
     """
-    return tuple(source for argument in arguments for source in _flattened(argument))
-
-
-def _flattened(argument: CatalogSource) -> Sequence[CatalogSource]:
-    if not isinstance(argument, list | tuple):
-        return (argument,)
-    catalogs = [item for item in argument if isinstance(item, Named)]
-    objects = [item for item in argument if not isinstance(item, Named)]
-    return [*catalogs, objects] if objects else catalogs
+    sources: list[CatalogSource] = []
+    for argument in arguments:
+        if not isinstance(argument, list | tuple):
+            sources.append(argument)
+            continue
+        objects = [item for item in argument if not isinstance(item, Named)]
+        sources += [*(item for item in argument if isinstance(item, Named)), *([objects] if objects else [])]
+    return tuple(sources)
 
 
 def label_of(source: CatalogSource) -> str:

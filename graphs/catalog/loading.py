@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, Skill, To
 from callsheet.graphs.dependencies import attach, parse_dependencies
 from callsheet.graphs.text.sanitizing import counted
 from callsheet.graphs.trust.consent import Start, check_agreed, starts_of
-from callsheet.graphs.trust.pin_book import PinBook
+from callsheet.graphs.trust.pins import PinBook
 from callsheet.graphs.trust.policy import Policy, policy_of
 
 _CODE = re.compile(r"`(?=[^`\s]{0,199}(?:[_/-]|[a-z][A-Z]))([^`\s]{1,200})`")  # `fetch` may be any function
@@ -30,17 +32,9 @@ _MOST_NAMED = 200
 
 
 def resolve(agents: Sequence[Agent], *, lenient: Collection[str] = ()) -> tuple[tuple[Agent, ...], tuple[Problem, ...]]:
-    """Replaces the names in ``depends_on`` by tool ids.
+    """Replaces the names in ``depends_on`` by tool ids: an id, a tool of the same agent, or a name that is unique.
 
-    A name can be an id, the name of a tool of the same agent, or a bare name that is unique in the catalog.
-
-    Args:
-        agents: All agents of the catalog.
-        lenient: Ids of agents whose dangling dependencies are dropped and reported, because the server of
-            the other tool may be down.
-
-    Returns:
-        The agents in their order, and a problem for each dependency that was dropped.
+    Dangling dependencies of the ``lenient`` agents are dropped and reported: the server of the other tool may be down.
 
     Raises:
         CatalogError: A name used by any other agent matches no tool, or several.
@@ -48,25 +42,28 @@ def resolve(agents: Sequence[Agent], *, lenient: Collection[str] = ()) -> tuple[
     ids, by_name = _names(agents)
     problems: list[Problem] = []
 
-    def resolved(tool: Tool) -> Tool:
-        edges: list[Dependency] = []
-        for edge in tool.depends_on:
-            # A server may list many unknown names, and a search for similar names is slow.
-            hints = () if tool.agent in lenient else ids
-            try:
-                edges.append(edge.model_copy(update={"tool": _id(edge.tool, tool, ids, by_name, hints)}))
-            except CatalogError as error:
-                if tool.agent not in lenient:
-                    raise
-                problems.append(Problem(tool.agent, "dependency", f"{error}; it is dropped"))
-        return tool.model_copy(update={"depends_on": tuple(edges)})
+    def resolved(edge: Dependency, tool: Tool) -> Iterator[Dependency]:
+        exact = (name for name in (edge.tool, f"{tool.agent}/{edge.tool}") if name in ids)
+        candidates = list(islice(exact, 1)) or by_name.get(edge.tool, [])
+        if len(candidates) == 1:
+            yield edge.model_copy(update={"tool": candidates[0]})
+            return
+        # A server may list many unknown names, and a search for similar names is slow.
+        hint = "" if tool.agent in lenient else near_names(edge.tool, ids)
+        wrong = f"could be {' or '.join(candidates)}: give the id"
+        if not candidates:
+            wrong = f"is not in the catalog{hint}: correct the name or remove the dependency"
+        message = f"tool {tool.id!r} depends on {edge.tool!r}, which {wrong}"
+        if tool.agent not in lenient:
+            raise CatalogError(message)
+        problems.append(Problem(tool.agent, "dependency", f"{message}; it is dropped"))
 
-    def with_resolved(agent: Agent) -> Agent:
-        if not any(tool.depends_on for tool in agent.tools):
-            return agent
-        return agent.model_copy(update={"tools": tuple(map(resolved, agent.tools))})
+    def changed(tool: Tool) -> Tool:
+        edges = tuple(found for edge in tool.depends_on for found in resolved(edge, tool))
+        return tool if edges == tool.depends_on else tool.model_copy(update={"depends_on": edges})
 
-    return tuple(map(with_resolved, agents)), tuple(problems)
+    done = [agent.model_copy(update={"tools": tuple(map(changed, agent.tools))}) for agent in agents]
+    return tuple(done), tuple(problems)
 
 
 def resolve_skills(
@@ -75,18 +72,8 @@ def resolve_skills(
     """Replaces the tool names of skills by ids, and adds the tools that their texts name in code spans.
 
     A name can be an id, a bare name that is unique in the catalog, or ``mcp__agent__tool``, as coding agents write it.
-    In the text, a bare name must not be an ordinary word.
-
-    Skills are often written for other programs, so a tool that is not in the catalog is no problem.
-
-    Args:
-        skills: All skills of the catalog.
-        agents: All agents of the catalog.
-        unresolved: Id of a skill -> further names that it allows, which no agent had so far.
-
-    Returns:
-        The skills in their order, a problem for each skill that allows a tool by a name that several tools have, and
-        the names that are still of no tool.
+    In the text, a bare name must not be an ordinary word. Skills are often written for other programs, so a tool that
+    is not in the catalog is no problem: its name is returned by the id of the skill, like the ``unresolved`` ones.
     """
     ids, by_name = _names(agents)
 
@@ -114,7 +101,7 @@ def resolve_skills(
     return tuple(map(resolved, skills)), tuple(problems), unknown
 
 
-def _names(agents: Sequence[Agent]) -> tuple[set[str], Mapping[str, Sequence[str]]]:
+def _names(agents: Sequence[Agent]) -> tuple[set[str], Mapping[str, list[str]]]:
     """The ids of all tools, and bare name -> ids."""
     by_name: dict[str, list[str]] = defaultdict(list)
     for agent in agents:
@@ -123,31 +110,12 @@ def _names(agents: Sequence[Agent]) -> tuple[set[str], Mapping[str, Sequence[str
     return {tool for tools in by_name.values() for tool in tools}, by_name
 
 
-def _id(
-    name: str, tool: Tool, ids: Collection[str], by_name: Mapping[str, Sequence[str]], hints: Collection[str]
-) -> str:
-    if name in ids:
-        return name
-    if (own := f"{tool.agent}/{name}") in ids:
-        return own
-    candidates = by_name.get(name, ())
-    if len(candidates) == 1:
-        return candidates[0]
-    if candidates:
-        raise CatalogError(
-            f"tool {tool.id!r} depends on {name!r}, which could be {' or '.join(candidates)}: give the id"
-        )
-    raise CatalogError(
-        f"tool {tool.id!r} depends on {name!r}, which is not in the catalog{near_names(name, hints)}: "
-        "correct the name or remove the dependency"
-    )
-
-
 __all__ = ["Loaded", "Problem", "SourceCatalog", "load", "servers_in", "starts_in"]
 
 _REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _RDF = (".ttl", ".jsonld", ".nt")
 _TOOLLINKOS = ("core_tools.json", "regular_tools.json")
+_NAMES_TOOLKIT = b'"toolkit"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,22 +186,52 @@ def servers_in(source: str) -> Mapping[str, ServerConfig]:
     """The MCP servers and APIs that loading this source would reach; empty for other kinds of sources."""
     if server := _specification(source):
         return {source: server}
-    return read_servers(document, source) if (document := _configuration(source)) else {}
+    return {name: server for path, one in _configurations(source) for name, server in read_servers(one, path).items()}
 
 
 def starts_in(source: str) -> tuple[Start, ...]:
-    """What needs consent before this source is loaded: processes, addresses, folders of documents."""
+    """What needs consent before this source is loaded: processes, addresses, folders of documents, toolkits."""
     if server := _specification(source):
         return starts_of({"": server})
-    document = _configuration(source)
-    return starts_of(read_servers(document, source), read_folders(document, _path(source))) if document else ()
+    configurations = _configurations(source)
+    return tuple(
+        start
+        for path, one in configurations
+        for start in starts_of(read_servers(one, path), read_folders(one, Path(path)))
+    )
 
 
-def _configuration(source: str) -> Mapping[str, Any] | None:
-    """The document of an ``mcp.json``; None for other kinds of sources."""
+def _configurations(source: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The configurations in this source with their paths, of which a folder may hold several."""
     path = _path(source)
-    document = read_json(path) if path.is_file() and path.suffix.lower() not in _RDF else None
-    return document if isinstance(document, dict) and ("mcpServers" in document or "servers" in document) else None
+    if path.is_dir():
+        files = [file for file in path.glob("*.json") if _NAMES_TOOLKIT in file.read_bytes()]
+    else:
+        files = [path] if path.is_file() and path.suffix.lower() not in _RDF else []
+    for file in files:
+        with suppress(*([CatalogError] if path.is_dir() else [])):  # which loading reports
+            if one := _configuration(read_json(file), file):
+                yield str(file), one
+
+
+def _configuration(document: Any, path: Path) -> Mapping[str, Any] | None:
+    """An ``mcp.json``, or the toolkits of another catalog in its form; None for what starts nothing."""
+    match document:
+        case {"mcpServers": _} | {"servers": _}:
+            return dict(document)
+        case {"toolkit": _}:
+            entries = [document]
+        case {"callsheet": _, "agents": list() as agents}:
+            entries = [entry for entry in agents if _is_toolkit(entry)]
+        case _:
+            return None
+    named = {str(entry.get("name") or entry.get("id") or path.stem): entry for entry in entries}
+    servers = {name: {key: entry[key] for key in entry.keys() - {"name", "id"}} for name, entry in named.items()}
+    return {"mcpServers": servers} if servers else None
+
+
+def _is_toolkit(entry: object) -> bool:
+    return isinstance(entry, dict) and "toolkit" in entry
 
 
 def _specification(source: str) -> ServerConfig | None:
@@ -267,14 +265,14 @@ def _read(name: str, opening: _Opening) -> SourceCatalog:
         return _plugin("mcp")({"": server}, pins=pins, agreed=consented, anew=opening.anew)
     path = _path(name)
     if path.is_dir():
-        return _folder(path)
+        return _folder(path, opening)
     if path.suffix.lower() in _RDF and path.is_file():
         from callsheet.graphs.rdf import read_rdf
 
         written = read_rdf(path)
         return SourceCatalog(written.agents, skills=written.skills)
     if path.name == SKILL_FILE and path.is_file():
-        return _folder(path.parent)
+        return _folder(path.parent, opening)
     if path.is_file():
         return _document(read_json(path), path, opening)
     if _REFERENCE.fullmatch(name):
@@ -291,7 +289,7 @@ def _path(name: str) -> Path:
     return path
 
 
-def _folder(folder: Path) -> SourceCatalog:
+def _folder(folder: Path, opening: _Opening) -> SourceCatalog:
     if all((folder / name).is_file() for name in _TOOLLINKOS):
         return _toollinkos(folder)
     published = folder / "tools.json"
@@ -307,7 +305,8 @@ def _folder(folder: Path) -> SourceCatalog:
     parts: list[tuple[str, SourceCatalog]] = []
     for file in files:
         try:
-            part = _manifest(read_json(file), file)
+            document = read_json(file)
+            part = _document(document, file, opening) if _is_toolkit(document) else _manifest(document, file)
         except CatalogError as error:
             problems.append(Problem(file.name, "malformed", str(error)))
             continue
@@ -318,8 +317,8 @@ def _folder(folder: Path) -> SourceCatalog:
         read = counted(len(files) or len(problems), "file")
         raise CatalogError(f"{folder}: none of its {read} is {what}: {problems[0].message}")
     _check_unique(parts)
-    agents = tuple(agent for _, part in parts for agent in part.agents)
-    return SourceCatalog(agents, skills=tuple(skills), problems=tuple(problems))
+    whole = joined([part for _, part in parts]) if parts else SourceCatalog()
+    return replace(whole, skills=tuple(skills), problems=tuple(problems))
 
 
 def _check_unique(parts: Sequence[tuple[str, SourceCatalog]]) -> None:
@@ -344,26 +343,30 @@ def _toollinkos(folder: Path) -> SourceCatalog:
 
 
 def _document(document: Any, path: Path, opening: _Opening) -> SourceCatalog:
+    configuration = _configuration(document, path)
     match document:
-        case {"mcpServers": _} | {"servers": _}:
-            return _configured(document, path, opening)
+        case {"mcpServers": _} | {"servers": _} | {"toolkit": _}:
+            return _configured(configuration or {}, path, opening)
         case {"callsheet_dependencies": _}:
             content = parse_dependencies(document, str(path))
             return SourceCatalog(dependencies=((str(path), content),), dependency_files=(str(path),))
         case {"callsheet": _, "agents": list()} | {"callsheet": _, "skills": list()}:
+            if configuration:
+                document = {**document, "agents": [entry for entry in document["agents"] if not _is_toolkit(entry)]}
             own = from_native(document, str(path))
-            return SourceCatalog(own.agents, skills=own.skills)
+            part = SourceCatalog(own.agents, skills=own.skills)
+            return joined([part, _configured(configuration, path, opening)]) if configuration else part
         case list() if path.name in _TOOLLINKOS:
             return _toollinkos(path.parent)
         case list():
-            agents, problems = agents_of_livemcpbench(document, str(path))
-            return SourceCatalog(agents, problems=problems)
+            published, problems = agents_of_livemcpbench(document, str(path))
+            return SourceCatalog(published, problems=problems)
         case _:
             return _manifest(document, path)
 
 
 def _configured(document: Mapping[str, Any], path: Path, opening: _Opening) -> SourceCatalog:
-    """The servers of an ``mcp.json``, and its folders of documents."""
+    """The servers of an ``mcp.json``, its toolkits, and its folders of documents."""
     servers, folders = read_servers(document, str(path)), read_folders(document, path)
     commands = opening.policy.commands if opening.policy else None
     consented = check_agreed(servers, str(path), yes=opening.yes, commands=commands, folders=folders)
@@ -385,7 +388,7 @@ def _manifest(document: Any, path: Path) -> SourceCatalog:
             description = info.get("description") if isinstance(info, dict) else ""
             instructions = initialize.get("instructions")
         case _:
-            raise CatalogError(no_catalog(path, document))
+            raise CatalogError(no_catalog(path))
     if not name.strip():
         raise CatalogError(f"{path}: the agent's name is empty: give it one")
     agent, problems = agent_from_listing(name, tools, description=_text(description), instructions=_text(instructions))

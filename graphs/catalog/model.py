@@ -263,6 +263,11 @@ class Catalog(Record):
         return self
 
     @cached_property
+    def derived(self) -> dict[str, Any]:
+        """What was computed from the catalog and is kept with it: its knowledge graph."""
+        return {}
+
+    @cached_property
     def tools(self) -> Mapping[str, Tool]:
         """Every tool by id, in the order of the agents."""
         return {tool.id: tool for agent in self.agents for tool in agent.tools}

@@ -1,7 +1,4 @@
-"""Dependencies between tools: declared by people, proposed by a program, or observed in runs.
-
-`traversal` has the walks of Graph RAG-Tool Fusion, `proposals` the files of dependencies.
-"""
+"""Dependencies between tools: declared by people, proposed by a program, or observed in runs."""
 
 import lazy_loader
 

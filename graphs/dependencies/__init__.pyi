@@ -1,8 +1,6 @@
 from .dependency_files import (
     DependencyFile as DependencyFile,
     Proposal as Proposal,
-    Rule as Rule,
-    Selector as Selector,
     attach as attach,
     combine as combine,
     decide as decide,
@@ -13,7 +11,6 @@ from .dependency_files import (
     write_dependencies as write_dependencies,
 )
 from .observation import (
-    CallRecord as CallRecord,
     ObservationLog as ObservationLog,
     OutcomeLog as OutcomeLog,
     Outcomes as Outcomes,

@@ -1,13 +1,11 @@
-"""Files of dependencies: rules for many tools, and proposals with a person's decisions."""
+"""Files of dependencies: proposals with a person's decisions."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,72 +16,7 @@ from callsheet.graphs.catalog.formats.documents import read_json
 from callsheet.graphs.catalog.formats.mcp_format import Problem
 from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, DependencyKind, Name, Provenance, Record, Tool
 from callsheet.graphs.storage import locked, replace_bytes
-from callsheet.graphs.text.sanitizing import clean, split_name
-
-
-class Selector(Record):
-    """Conditions on tools. A tool must meet all conditions that are set; one item of a list is enough.
-
-    Attributes:
-        ids: Patterns of ids with ``*``, ``?`` and ``[...]``; a pattern without a slash matches the bare name.
-        words: Words or phrases in the name or the description; case does not matter.
-        core: Whether the tool is a core tool.
-        annotations: MCP's hints with their values, such as ``{"openWorldHint": true}``.
-    """
-
-    ids: tuple[Name, ...] = ()
-    words: tuple[Name, ...] = ()
-    core: bool | None = None
-    annotations: Mapping[str, Any] = Field(default_factory=dict)
-
-    def selects(self, tool: Tool) -> bool:
-        """Whether a tool meets the conditions."""
-        return (
-            (not self.ids or any(_has_id(pattern, tool) for pattern in self.ids))
-            and (not self.words or _has_word(self.words, tool))
-            and (self.core is None or tool.core == self.core)
-            and all(tool.annotations.get(name, _MISSING) == value for name, value in self.annotations.items())
-        )
-
-
-class Rule(Record):
-    """A dependency of all matching tools, for example of all network tools on a connection check.
-
-    Attributes:
-        tools: The tools that depend on the others.
-        without: Exceptions from ``tools``.
-        depends_on: Names or ids of the tools that they need; a tool never depends on itself.
-        kind: One of the four kinds.
-        reason: The author's reason.
-    """
-
-    tools: Selector = Selector()
-    without: Selector | None = None
-    depends_on: Annotated[tuple[Name, ...], Field(min_length=1)]
-    kind: DependencyKind = DependencyKind.TOOL_DIRECTLY
-    reason: str = ""
-
-    def selects(self, tool: Tool) -> bool:
-        """Whether the rule applies to a tool."""
-        return self.tools.selects(tool) and not (self.without is not None and self.without.selects(tool))
-
-
-_MISSING = object()
-_NO_LETTER = re.compile(r"[\W_]+")
-
-
-def _has_id(pattern: str, tool: Tool) -> bool:
-    return fnmatchcase(tool.id if "/" in pattern else tool.name, pattern)
-
-
-def _has_word(words: Sequence[str], tool: Tool) -> bool:
-    text = _folded(f"{split_name(tool.name)} {tool.description}")
-    return any(_folded(word) in text for word in words)
-
-
-def _folded(text: str) -> str:
-    return f" {_NO_LETTER.sub(' ', text.casefold()).strip()} "
-
+from callsheet.graphs.text.sanitizing import clean
 
 KEY, FORMAT = "callsheet_dependencies", 1
 
@@ -133,23 +66,13 @@ class Proposal(Record):
 
 
 class DependencyFile(Record):
-    """The content of a file of dependencies.
+    """The content of a file of dependencies: proposals, reviewed or not."""
 
-    Attributes:
-        rules: Rules that a person declared.
-        edges: Proposals, reviewed or not.
-    """
-
-    rules: tuple[Rule, ...] = ()
     edges: tuple[Proposal, ...] = ()
 
 
 def parse_dependencies(document: Mapping[str, Any], where: str) -> DependencyFile:
-    """The content of a parsed file.
-
-    Args:
-        document: An object with ``callsheet_dependencies``.
-        where: Name of the file, for messages.
+    """The content of a parsed file; messages name it ``where``.
 
     Raises:
         CatalogError: The format or a field is unknown, a field is missing or has the wrong type, or an edge occurs
@@ -188,9 +111,8 @@ def write_dependencies(content: DependencyFile, path: str | Path) -> None:
         CatalogError: The file cannot be written.
     """
     file = Path(path).resolve()  # a symbolic link stays one
-    rules = [rule.model_dump(mode="json", exclude_defaults=True) for rule in content.rules]
-    edges = [edge.model_dump(mode="json") for edge in content.edges]
-    text = f'{{\n "{KEY}": {FORMAT},\n "rules": {_json_lines(rules)},\n "edges": {_json_lines(edges)}\n}}\n'
+    edges = ",\n  ".join(json.dumps(edge.model_dump(mode="json"), ensure_ascii=False) for edge in content.edges)
+    text = f'{{\n "{KEY}": {FORMAT},\n "edges": [\n  {edges}\n ]\n}}\n'
     try:
         exists = file.exists()
         mode = file.stat().st_mode & 0o777 if exists else 0o666
@@ -200,18 +122,13 @@ def write_dependencies(content: DependencyFile, path: str | Path) -> None:
 
 
 def merge_proposals(before: DependencyFile, new: Iterable[Proposal]) -> DependencyFile:
-    """A file with new proposals that keeps everything a person wrote.
+    """A file with new proposals, in their order, that keeps every decision of a person.
 
-    Rules and edges with a decision stay unchanged, even if they are not proposed again; undecided edges stay only if
-    they are proposed again.
-
-    Args:
-        before: The present content of the file.
-        new: The new proposals, in their order.
+    Edges with a decision stay unchanged, even if they are not proposed again; undecided ones only if they are.
     """
     decided = {edge.key: edge for edge in before.edges if edge.accept is not None}
     edges = [decided.pop(edge.key, edge) for edge in new]
-    return DependencyFile(rules=before.rules, edges=(*edges, *decided.values()))
+    return DependencyFile(edges=(*edges, *decided.values()))
 
 
 def combine(*groups: Iterable[Proposal]) -> tuple[Proposal, ...]:
@@ -229,11 +146,6 @@ def combine(*groups: Iterable[Proposal]) -> tuple[Proposal, ...]:
     )
 
 
-def _json_lines(records: Iterable[Mapping[str, Any]]) -> str:
-    lines = [json.dumps(record, ensure_ascii=False) for record in records]
-    return "[\n  " + ",\n  ".join(lines) + "\n ]" if lines else "[]"
-
-
 _INDIRECT = {
     DependencyKind.TOOL_DIRECTLY: DependencyKind.TOOL_INDIRECTLY,
     DependencyKind.PARAMETER_DIRECTLY: DependencyKind.PARAMETER_INDIRECTLY,
@@ -245,20 +157,16 @@ def without_cycles(proposals: Sequence[Proposal], catalog: Catalog) -> tuple[Pro
 
     In each cycle, the proposal with the lowest confidence becomes indirect, until no cycle is left. Dependencies of
     the catalog do not change.
-
-    Args:
-        proposals: The edges, in any order.
-        catalog: The tools with their dependencies.
     """
-    import networkx as nx
+    from callsheet.graphs.knowledge_graph import cycles, dependency_edges, knowledge_graph
 
-    required = [(tool.id, edge.tool) for tool in catalog.tools.values() for edge in tool.depends_on if edge.required]
+    held = dependency_edges(knowledge_graph(catalog))
+    required = [(tool, edge.tool) for tool, edge in held if edge.required]
     edges = list(proposals)
     while True:
         direct = [i for i, edge in enumerate(edges) if edge.kind.direct]
-        graph: nx.DiGraph[str] = nx.DiGraph([*required, *((edges[i].source, edges[i].target) for i in direct)])
-        cycles = [tools for tools in nx.strongly_connected_components(graph) if len(tools) > 1]
-        cycle_of = {tool: number for number, tools in enumerate(cycles) for tool in tools}
+        parts = cycles([*required, *((edges[i].source, edges[i].target) for i in direct)])
+        cycle_of = {tool: number for number, tools in enumerate(parts) if len(tools) > 1 for tool in tools}
         weakest: dict[int, int] = {}
         for i in direct:
             cycle = cycle_of.get(edges[i].source)
@@ -277,38 +185,45 @@ def attach(
 ) -> tuple[tuple[Agent, ...], tuple[Problem, ...]]:
     """The agents with the dependencies of these files after their own, and the problems.
 
-    Edges of rules are declared, those of accepted proposals reviewed, those of undecided proposals stay proposed or
-    observed. Edges that a tool already has are left out. A rejected proposal also removes the same edge from the tool,
-    unless a person wrote or accepted it.
-
-    Args:
-        agents: All agents of the catalog, with resolved dependencies.
-        files: The files with their names.
-        lenient: Ids of agents whose tools may be missing, because the server may be down or may have changed.
+    Edges of accepted proposals are reviewed, those of undecided proposals stay proposed or observed. Edges that a tool
+    already has are left out. A rejected proposal also removes the same edge from the tool, unless a person wrote or
+    accepted it. Tools of the ``lenient`` agents may be missing: their servers may be down or have changed.
 
     Raises:
         CatalogError: A tool is not in the catalog, or required dependencies form a cycle.
     """
     additions = _Additions({tool.id: tool for agent in agents for tool in agent.tools}, lenient)
     for where, content in files:
-        for number, rule in enumerate(content.rules):
-            additions.add_rule(rule, f"{where}: rules.{number}")
         for number, edge in enumerate(content.edges):
             additions.add_proposal(edge, f"{where}: edges.{number}")
     if not additions.new and not additions.rejected:
         return tuple(agents), tuple(additions.problems)
-    additions.check_cycles()
-    return tuple(additions.applied(agent) for agent in agents), tuple(additions.problems)
+    agents = tuple(additions.applied(agent) for agent in agents)
+    _check_cycles(agents, additions.origin)
+    return agents, tuple(additions.problems)
+
+
+def _check_cycles(agents: Sequence[Agent], origin: Mapping[tuple[str, str], str]) -> None:
+    """Refuses a cycle through one of these required edges; the values say where they are written."""
+    if not origin:
+        return
+    from callsheet.graphs.knowledge_graph import cycle_from, cycles, dependency_edges, graph_of
+
+    edges = dependency_edges(graph_of(agents))
+    for part in cycles((tool, edge.tool) for tool, edge in edges if edge.required):
+        for (source, target), where in origin.items():
+            if source in part and target in part:
+                raise CatalogError(
+                    f"{where}: this makes a cycle of tools that require each other: "
+                    f"{' -> '.join(cycle_from(part, source, target))}: "
+                    "remove one of these edges, or make it indirect"
+                )
 
 
 def decide(path: str | Path, edge: Proposal, *, before: bool | None, agents: Sequence[Agent]) -> None:
     """Writes a person's decision about one edge to a file of dependencies; everything else in it stays.
 
-    Args:
-        path: The file.
-        edge: The edge with its decision; None takes an earlier decision back.
-        before: The decision that the person was shown.
-        agents: All agents of the catalog.
+    An edge without a decision takes an earlier one back. ``before`` is the decision that the person was shown.
 
     Raises:
         CatalogError: Somebody else decided in the meantime, an accepted edge makes a cycle of tools that require each
@@ -325,7 +240,7 @@ def decide(path: str | Path, edge: Proposal, *, before: bool | None, agents: Seq
         edges[edge.key] = edge
         if edge.accept:
             _check_accepted(edge, edges.values(), agents, str(path))
-        write_dependencies(DependencyFile(rules=content.rules, edges=tuple(edges.values())), path)
+        write_dependencies(DependencyFile(edges=tuple(edges.values())), path)
 
 
 def _check_accepted(edge: Proposal, edges: Iterable[Proposal], agents: Sequence[Agent], where: str) -> None:
@@ -348,15 +263,6 @@ class _Additions:
     problems: list[Problem] = field(default_factory=list)
     origin: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def add_rule(self, rule: Rule, where: str) -> None:
-        sources = [tool for tool in self.tools.values() if rule.selects(tool)]
-        if not sources:
-            self.problems.append(Problem(where, "dependency", "the rule matches no tool of the catalog"))
-        for name in rule.depends_on:
-            if (target := self._resolve(name, where)) is not None:
-                for tool in sources:
-                    self._add(tool.id, Dependency(tool=target, kind=rule.kind, reason=rule.reason), where)
-
     def add_proposal(self, edge: Proposal, where: str) -> None:
         if edge.accept is False:
             self.rejected.add(edge.key)
@@ -371,22 +277,6 @@ class _Additions:
         if edge.accept and edge.parameter and edge.parameter.split(".")[0] not in known:
             lacking = f"{edge.source!r} has no parameter {edge.parameter!r}{near_names(edge.parameter, known)}"
             self.problems.append(Problem(where, "dependency", f"{lacking}: the edge holds for the whole tool"))
-
-    def check_cycles(self) -> None:
-        if not self.origin:
-            return
-        import networkx as nx
-
-        tools = self.tools.values()
-        edges = ((tool.id, edge) for tool in tools for edge in (*tool.depends_on, *self.new.get(tool.id, ())))
-        graph: nx.DiGraph[str] = nx.DiGraph((tool, edge.tool) for tool, edge in edges if edge.required)
-        for (source, target), where in self.origin.items():
-            if nx.has_path(graph, target, source):
-                path = " -> ".join((source, *nx.shortest_path(graph, target, source)))
-                raise CatalogError(
-                    f"{where}: this makes a cycle of tools that require each other: {path}: "
-                    "remove one of these edges, or make it indirect"
-                )
 
     def applied(self, agent: Agent) -> Agent:
         """The agent with the changes to its tools."""
@@ -405,15 +295,6 @@ class _Additions:
         self.new[source].append(edge)
         if edge.required:
             self.origin.setdefault((source, edge.tool), where)
-
-    def _resolve(self, name: str, where: str) -> str | None:
-        if name not in self.tools and "/" not in name:
-            candidates = [tool.id for tool in self.tools.values() if tool.name == name]
-            if len(candidates) > 1:
-                raise CatalogError(f"{where}: {name!r} could be {' or '.join(candidates)}: give the id")
-            if candidates:
-                return candidates[0]
-        return name if self._exists(name, where) else None
 
     def _exists(self, name: str, where: str) -> bool:
         if name in self.tools:

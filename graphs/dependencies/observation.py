@@ -6,134 +6,40 @@ import hashlib
 import json
 import logging
 import re
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, TypeAlias
+
+from pydantic import NonNegativeInt, PositiveInt, TypeAdapter
 
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.model import Catalog, DependencyKind, Tool
 from callsheet.graphs.dependencies.dependency_files import Proposal
 from callsheet.graphs.storage import StoredFile, StoreError, file_named, state_file
 
-
-class CountFile(ABC):
-    """Base class of files of counts.
-
-    Args:
-        file: The file or its path; by default ``name`` in the shared store, or else in the user's data folder. The
-            first count creates it.
-    """
-
-    name: str
-    tools: int
-    """How many ids of tools a key begins with."""
-
-    def __init__(self, file: str | Path | StoredFile | None = None) -> None:
-        self.file = state_file(self.name) if file is None else file_named(file)
-
-    @abstractmethod
-    def read(self) -> Mapping[Any, Any]:
-        """The counts so far; empty if there is no file yet.
-
-        Raises:
-            CatalogError: The file cannot be read, or has another format.
-        """
-
-    def forget(self, pattern: str = "*") -> int:
-        """Removes the counts of tools whose ids match a pattern (``files/*``); returns the number of entries.
-
-        Raises:
-            CatalogError: As for ``read``.
-            TrustError: The file cannot be written.
-        """
-        with self.file.locked():
-            counts = self.read()
-            kept = {
-                key: count
-                for key, count in counts.items()
-                if not any(fnmatchcase(tool, pattern) for tool in key[: self.tools])
-            }
-            if len(kept) < len(counts):
-                self._write(kept)
-        return self._entries(counts) - self._entries(kept)
-
-    def remove(self) -> int:
-        """Removes the file, also one that cannot be read; returns the number of entries that it had."""
-        try:
-            known = self._entries(self.read())
-        except CatalogError:
-            known = 0
-        self.file.remove()
-        return known
-
-    def _entries(self, counts: Mapping[Any, Any]) -> int:
-        return len(counts)
-
-    @abstractmethod
-    def _write(self, counts: Mapping[Any, Any]) -> None: ...
-
-    def _document(self) -> Any:
-        """The parsed file; None if there is none yet."""
-        try:
-            return json.loads(self.file.text())
-        except FileNotFoundError:
-            return None
-        except StoreError as error:
-            raise CatalogError(f"the counts in {self.file} cannot be read: {error}") from error
-        except (OSError, ValueError, RecursionError) as error:
-            raise CatalogError(
-                f"{self.file}: cannot be read: {error}: remove the file to start counting again"
-            ) from error
-
-    def _replace(self, document: dict[str, Any]) -> None:
-        self.file.replace(json.dumps(document, ensure_ascii=False, indent=0).encode())
-
-
 Seen = tuple[str, str, str]
 """Source, target, and the parameter of the source whose value came from a result of the target."""
-FORMAT = 1
+_Key = tuple[str, str]
+"""Id of a tool, and digest of its definition: a changed tool starts anew."""
 _SHORTEST, _LONGEST = 3, 500
-_MOST_EDGES = 20_000
-_OBSERVED = "callsheet_observed"
+_MOST_ENTRIES, _MOST_CALLS = 20_000, 100
+_LOG = logging.getLogger(__name__)
 
 
-class CallRecord(Protocol):
-    """One tool call."""
-
-    @property
-    def tool(self) -> str:
-        """Id of the tool."""
-        ...
-
-    @property
-    def args(self) -> Mapping[str, Any]:
-        """The arguments."""
-        ...
-
-    @property
-    def output(self) -> str:
-        """The result as text; empty if the call failed."""
-        ...
+Call: TypeAlias = Any
+"""A call of ``agents``, which this package must not import: its ``tool``, ``args`` and ``output`` (empty if it failed),
+``error`` (empty if nothing went wrong), ``kind`` of error, and ``effect``: whether it ran."""
 
 
-def observed(calls: Sequence[CallRecord], *, before: Sequence[CallRecord] = (), said: str = "") -> Counter[Seen]:
-    """Counts the arguments that calls took from the results of earlier calls.
+def observed(calls: Sequence[Call], *, before: Sequence[Call] = (), said: str = "") -> Counter[Seen]:
+    """Counts the arguments that calls of one step took from the results of earlier calls, and of those ``before`` it.
 
     An argument counts if one of its values, of at least three characters, occurs as a whole word in an earlier result,
-    but not in the request. It counts once per call, however many of its values occur there. The source is the latest
-    call that returned the value without having it in its own arguments.
-
-    Args:
-        calls: The calls of one step, in order.
-        before: The calls of the steps that it depends on, in order.
-        said: The request of the user.
-
-    Returns:
-        In how many calls each argument was observed.
+    but not in what the user ``said``. It counts once per call, however many of its values occur there. The source is
+    the latest call that returned the value without having it in its own arguments.
     """
     counts: Counter[Seen] = Counter()
     earlier = list(before)
@@ -171,61 +77,6 @@ def observed_proposals(seen: Mapping[Seen, int], catalog: Catalog) -> tuple[Prop
     return tuple(proposals)
 
 
-class ObservationLog(CountFile):
-    """Counts of observations in a file, without values of calls.
-
-    Args:
-        file: As in ``CountFile``; ``observed.json`` by default.
-    """
-
-    name, tools = "observed.json", 2
-
-    def read(self) -> Counter[Seen]:
-        """The counts so far; empty if there is no file yet.
-
-        Raises:
-            CatalogError: The file has another format.
-        """
-        if (document := self._document()) is None:
-            return Counter()
-        return _counts(document, self.file)
-
-    def add(self, seen: Mapping[Seen, int]) -> None:
-        """Adds to the counts; safe for several processes. Beyond 20,000 edges, those seen least are dropped.
-
-        Raises:
-            CatalogError: The file has another format.
-            TrustError: The file cannot be written.
-        """
-        if not seen:
-            return
-        with self.file.locked():
-            counts = self.read()
-            counts.update(seen)
-            self._write(dict(counts.most_common(_MOST_EDGES)))
-
-    def _write(self, counts: Mapping[Seen, int]) -> None:
-        edges = [[*key, count] for key, count in sorted(counts.items())]
-        self._replace({_OBSERVED: FORMAT, "edges": edges})
-
-
-def _counts(document: Any, file: StoredFile) -> Counter[Seen]:
-    edges = document.get("edges") if isinstance(document, dict) and document.get(_OBSERVED) == FORMAT else None
-    match edges:
-        case list() if all(_is_count(edge) for edge in edges):
-            return Counter({(source, target, parameter): count for source, target, parameter, count in edges})
-        case _:
-            raise CatalogError(f"{file}: not a file of observed dependencies: remove it to start counting again")
-
-
-def _is_count(edge: Any) -> bool:
-    match edge:
-        case [str(), str(), str(), int() as count]:
-            return count > 0
-        case _:
-            return False
-
-
 def _values(args: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
     """The values in a call's arguments, each with its path of names."""
     match args:
@@ -241,48 +92,17 @@ def _values(args: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
             yield ".".join(path), str(args).strip()
 
 
-def _origin(value: str, calls: Sequence[CallRecord]) -> str | None:
+def _origin(value: str, calls: Sequence[Call]) -> str | None:
     """The tool of the latest call that returned a value and was not given it."""
     for call in reversed(calls):
         if _within(value, call.output) and not any(_within(value, text) for _, text in _values(call.args)):
-            return call.tool
+            return str(call.tool)
     return None
 
 
 def _within(value: str, text: str) -> bool:
     """Whether a value occurs in a text as a whole word or number."""
     return value in text and re.search(rf"(?<![\w]){re.escape(value)}(?![\w])", text) is not None
-
-
-_OUTCOMES = "callsheet_outcomes"
-_LOG = logging.getLogger(__name__)
-_MOST_CALLS, _MOST_TOOLS = 100, 20_000
-_Key = tuple[str, str]
-"""Id of a tool, and digest of its definition: a changed tool starts anew."""
-
-
-class CallEnd(Protocol):
-    """The end of one tool call."""
-
-    @property
-    def tool(self) -> str:
-        """Id of the tool."""
-        ...
-
-    @property
-    def error(self) -> str:
-        """What went wrong; empty if nothing did."""
-        ...
-
-    @property
-    def kind(self) -> str:
-        """The kind of error."""
-        ...
-
-    @property
-    def effect(self) -> str:
-        """Whether the tool ran: ``none``, ``reported`` or ``unknown``."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +131,7 @@ class Outcomes:
         return Outcomes(done + other.done, failed + other.failed, misused + other.misused)
 
 
-def outcomes_of(calls: Iterable[CallEnd]) -> dict[str, Outcomes]:
+def outcomes_of(calls: Iterable[Call]) -> dict[str, Outcomes]:
     """Tool id -> the outcomes of these calls, without those that a person answered or that were refused."""
     counts: dict[str, Outcomes] = {}
     for call in calls:
@@ -323,14 +143,101 @@ def outcomes_of(calls: Iterable[CallEnd]) -> dict[str, Outcomes]:
     return counts
 
 
-class OutcomeLog(CountFile):
-    """Outcomes in a file.
+class CountFile:
+    """A file of rows, each with names and counts; the first count creates it.
 
     Args:
-        file: As in ``CountFile``; ``outcomes.json`` by default.
+        file: The file or its path; by default ``name`` in the shared store, or else in the user's data folder.
     """
 
-    name, tools = "outcomes.json", 1
+    name: ClassVar[str]
+    mark: ClassVar[str]
+    field: ClassVar[str]
+    row: ClassVar[TypeAdapter[list[tuple[Any, ...]]]]
+    tools: ClassVar[int]
+    """How many ids of tools a row begins with."""
+
+    def __init__(self, file: str | Path | StoredFile | None = None) -> None:
+        self.file = state_file(self.name) if file is None else file_named(file)
+
+    def forget(self, pattern: str = "*") -> int:
+        """Removes the counts of tools whose ids match a pattern (``files/*``); returns the number of entries.
+
+        Raises:
+            CatalogError: The file cannot be read, or has another format.
+            TrustError: The file cannot be written.
+        """
+        with self.file.locked():
+            rows = self._rows()
+            kept = [row for row in rows if not any(fnmatchcase(tool, pattern) for tool in row[: self.tools])]
+            if len(kept) < len(rows):
+                self._replace(kept)
+        return self._entries(rows) - self._entries(kept)
+
+    def remove(self) -> int:
+        """Removes the file, also one that cannot be read; returns the number of entries that it had."""
+        try:
+            known = self._entries(self._rows())
+        except CatalogError:
+            known = 0
+        self.file.remove()
+        return known
+
+    def _entries(self, rows: Iterable[Sequence[Any]]) -> int:
+        return len({tuple(row[: 2 * self.tools - 1]) for row in rows})
+
+    def _rows(self) -> list[tuple[Any, ...]]:
+        """The rows of the file; none if there is no file yet."""
+        try:
+            document = json.loads(self.file.text())
+            if document[self.mark] != 1:
+                raise ValueError(f"unknown format {document[self.mark]!r}")
+            return self.row.validate_python(list(map(tuple, document[self.field])), strict=True)
+        except FileNotFoundError:
+            return []
+        except StoreError as error:
+            raise CatalogError(f"the counts in {self.file} cannot be read: {error}") from error
+        except (OSError, LookupError, TypeError, ValueError, RecursionError) as error:
+            message = f"{self.file}: not a file of {self.field} that can be read: remove it to start counting again"
+            raise CatalogError(message) from error
+
+    def _replace(self, rows: Iterable[Sequence[Any]]) -> None:
+        document = {self.mark: 1, self.field: sorted(map(list, rows))}
+        self.file.replace(json.dumps(document, ensure_ascii=False, indent=0).encode())
+
+
+class ObservationLog(CountFile):
+    """Counts of observations in a file, without values of calls."""
+
+    name, mark, field, tools = "observed.json", "callsheet_observed", "edges", 2
+    row = TypeAdapter(list[tuple[str, str, str, PositiveInt]])
+
+    def read(self) -> Counter[Seen]:
+        """The counts so far; empty if there is no file yet.
+
+        Raises:
+            CatalogError: The file cannot be read, or has another format.
+        """
+        return Counter({(source, target, parameter): count for source, target, parameter, count in self._rows()})
+
+    def add(self, seen: Mapping[Seen, int]) -> None:
+        """Adds to the counts; safe for several processes. Beyond 20,000 edges, those seen least are dropped.
+
+        Raises:
+            CatalogError: As for ``read``.
+            TrustError: The file cannot be written.
+        """
+        if seen:
+            with self.file.locked():
+                counts = self.read() + Counter(seen)
+                self._replace((*key, count) for key, count in counts.most_common(_MOST_ENTRIES))
+
+
+class OutcomeLog(CountFile):
+    """Outcomes in a file."""
+
+    name, mark, field, tools = "outcomes.json", "callsheet_outcomes", "tools", 1
+    row = TypeAdapter(list[tuple[str, str, NonNegativeInt, NonNegativeInt, NonNegativeInt]])
 
     def read(self) -> dict[_Key, Outcomes]:
         """The outcomes so far; empty if there is no file yet.
@@ -338,12 +245,7 @@ class OutcomeLog(CountFile):
         Raises:
             CatalogError: The file cannot be read, or has another format.
         """
-        if (document := self._document()) is None:
-            return {}
-        rows = document.get("tools") if isinstance(document, dict) and document.get(_OUTCOMES) == FORMAT else None
-        if not isinstance(rows, list) or not all(map(_is_row, rows)):
-            raise CatalogError(f"{self.file}: not a file of outcomes: remove it to start counting again")
-        return {(tool, digest): Outcomes(*counts) for tool, digest, *counts in rows}
+        return {(tool, digest): Outcomes(*counts) for tool, digest, *counts in self._rows()}
 
     def of(self, catalog: Catalog) -> dict[str, Outcomes]:
         """Tool id -> the outcomes of the tools of a catalog, as far as they have the same definition.
@@ -370,15 +272,8 @@ class OutcomeLog(CountFile):
             counts = self.read()
             for key, counted in new.items():
                 counts[key] = counts.get(key, Outcomes()) + counted
-            kept = sorted(counts, key=lambda key: (key not in new, -counts[key].sent))[:_MOST_TOOLS]
-            self._write({key: counts[key] for key in kept})
-
-    def _entries(self, counts: Mapping[_Key, Outcomes]) -> int:
-        return len({tool for tool, _ in counts})
-
-    def _write(self, counts: Mapping[_Key, Outcomes]) -> None:
-        rows = [[*key, o.done, o.failed, o.misused] for key, o in sorted(counts.items())]
-        self._replace({_OUTCOMES: FORMAT, "tools": rows})
+            kept = sorted(counts, key=lambda key: (key not in new, -counts[key].sent))[:_MOST_ENTRIES]
+            self._replace((*key, *astuple(counts[key])) for key in kept)
 
 
 def following(log: OutcomeLog, catalog: Catalog) -> Callable[[], Mapping[str, Outcomes]]:
@@ -408,11 +303,3 @@ def following(log: OutcomeLog, catalog: Catalog) -> Callable[[], Mapping[str, Ou
 def _digest(tool: Tool) -> str:
     definition = json.dumps([tool.description, tool.input_schema], sort_keys=True, default=repr)
     return hashlib.sha256(definition.encode()).hexdigest()[:16]
-
-
-def _is_row(row: Any) -> bool:
-    match row:
-        case [str(), str(), int() as done, int() as failed, int() as misused]:
-            return min(done, failed, misused) >= 0
-        case _:
-            return False

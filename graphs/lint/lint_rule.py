@@ -14,13 +14,7 @@ from callsheet.graphs.text.sanitizing import escaped
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The subject of a check.
-
-    Attributes:
-        catalog: All agents and tools.
-        taxonomy: The known capabilities.
-        problems: Problems of loading the catalog.
-    """
+    """The subject of a check: a catalog, the known capabilities, and the problems of loading it."""
 
     catalog: Catalog
     taxonomy: Taxonomy
@@ -41,14 +35,7 @@ Look = Callable[[Subject], Iterator[Remark]]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A lint rule.
-
-    Attributes:
-        name: Words joined by hyphens.
-        severity: Severity of its findings.
-        about: Description in one line, for the documentation.
-        look: Returns a remark for each violation.
-    """
+    """A lint rule; ``about`` describes it in the documentation, ``look`` returns a remark for each violation."""
 
     name: str
     severity: Severity

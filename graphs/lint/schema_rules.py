@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from callsheet.graphs.catalog.errors import Severity, near_names
 from callsheet.graphs.catalog.model import Tool
+from callsheet.graphs.knowledge_graph import cycle_from, cycles, dependency_edges, knowledge_graph
 from callsheet.graphs.lint.lint_rule import Remark, Subject, listed, on, quoted, rule
 from callsheet.graphs.text.json_schema import LARGEST_SCHEMA, NAMED, keywords
 
@@ -26,18 +27,14 @@ def load_problem(subject: Subject) -> Iterator[Remark]:
 @rule("dependency-cycle", Severity.ERROR, "Direct dependencies form a cycle.")
 def dependency_cycle(subject: Subject) -> Iterator[Remark]:
     """None of the tools can run first. Cycles of indirect dependencies are allowed."""
-    import networkx as nx
-
-    tools = subject.catalog.tools
-    graph: nx.DiGraph[str] = nx.DiGraph()
-    graph.add_edges_from((t.id, edge.tool) for t in tools.values() for edge in t.depends_on if edge.kind.direct)
-    order = {tool: place for place, tool in enumerate(tools)}
-    components = (sorted(part, key=order.__getitem__) for part in nx.strongly_connected_components(graph))
-    cyclic = [part for part in components if len(part) > 1 or graph.has_edge(part[0], part[0])]
-    for part in sorted(cyclic, key=lambda part: order[part[0]]):
-        path = [edge[0] for edge in nx.find_cycle(graph.subgraph(part), part[0])]
-        cycle = " -> ".join([*path, path[0]])
-        yield on(tools[path[0]], f"is in a cycle of direct dependencies: {cycle}: remove one, or make it indirect")
+    edges = dependency_edges(knowledge_graph(subject.catalog))
+    parts = cycles((tool, edge.tool) for tool, edge in edges if edge.kind.direct)
+    order = {tool: place for place, tool in enumerate(subject.catalog.tools)}
+    first = {min(part, key=order.__getitem__): part for part in parts}
+    for start in sorted(first, key=order.__getitem__):
+        cycle = " -> ".join(cycle_from(first[start], start))
+        message = f"is in a cycle of direct dependencies: {cycle}: remove one, or make it indirect"
+        yield on(subject.catalog.tools[start], message)
 
 
 @rule("unknown-capability", Severity.ERROR, "A tool names a capability that is not in the taxonomy.")
@@ -77,17 +74,13 @@ def schema_not_object(subject: Subject) -> Iterator[Remark]:
 @rule("unresolved-reference", Severity.ERROR, "A $ref points to an undefined part of its own schema.")
 def unresolved_reference(subject: Subject) -> Iterator[Remark]:
     """The referenced part is not validated."""
-    for tool, which, reference in _broken_references(subject):
-        if not _remote(reference):
-            yield on(tool, f"{which} refers to {quoted(reference)}, which is undefined: define it, or correct it")
+    return _broken_references(subject, remote=False, cure="is undefined: define it, or correct it")
 
 
 @rule("remote-reference", Severity.ERROR, "A $ref points outside its schema; it is never fetched.")
 def remote_reference(subject: Subject) -> Iterator[Remark]:
     """Fetching it would let a server make us send requests to any address."""
-    for tool, which, reference in _broken_references(subject):
-        if _remote(reference):
-            yield on(tool, f"{which} refers to {quoted(reference)}, which is never fetched: copy it into $defs")
+    return _broken_references(subject, remote=True, cure="is never fetched: copy it into $defs")
 
 
 @rule("undeclared-required", Severity.WARNING, "A required parameter is not among the properties.")
@@ -175,12 +168,12 @@ def _is_valid(draft: Any, part: str) -> bool:
     return bool(draft(draft.META_SCHEMA).is_valid(json.loads(part)))
 
 
-def _broken_references(subject: Subject) -> Iterator[tuple[Tool, str, str]]:
+def _broken_references(subject: Subject, *, remote: bool, cure: str) -> Iterator[Remark]:
     for tool, which, schema in _schemas(subject):
         references = [value for key, value in keywords(schema) if key in {"$ref", "$dynamicRef"}]
         for reference in dict.fromkeys(value for value in references if isinstance(value, str)):
-            if not _resolves(schema, reference):
-                yield tool, which, reference
+            if _remote(reference) is remote and not _resolves(schema, reference):
+                yield on(tool, f"{which} refers to {quoted(reference)}, which {cure}")
 
 
 def _resolves(schema: Mapping[str, Any], reference: str) -> bool:

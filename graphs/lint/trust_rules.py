@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import chain, islice
 
 from callsheet.graphs.catalog.errors import Severity
-from callsheet.graphs.catalog.model import SKILLS, Agent, Tool
+from callsheet.graphs.catalog.model import SKILLS, Agent
 from callsheet.graphs.lint.injection_phrases import orders_in
 from callsheet.graphs.lint.lint_rule import Remark, Subject, quoted, rule
 from callsheet.graphs.text.sanitizing import LONGEST_TEXT, Hidden, hidden_in, shown, strings_in
@@ -22,6 +22,8 @@ _ORDERING = re.compile(
     r"replaces?|supersedes?|overrides?|deprecated|every|any|all)\b"
 )
 _NEAR, _REMEMBERED = 80, 10_000
+_OF_AGENT = ("id", "name", "description", "instructions", "category")
+_OF_TOOL = ("name", "title", "description", "input_schema", "output_schema", "annotations")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,37 +157,20 @@ def _distinct(places: Iterable[_Place]) -> frozenset[str]:
 
 
 def _places_of_skills(subject: Subject, *fields: str) -> list[_Place]:
-    return [
-        _Place(f"its {name}", (getattr(skill, name),), SKILLS, skill.id)
-        for skill in subject.catalog.skills
-        for name in fields
-    ]
+    return [place for skill in subject.catalog.skills for place in _places(skill, fields, SKILLS, skill.id)]
 
 
 def _places_by_agent(subject: Subject) -> Iterator[list[_Place]]:
     for agent in subject.catalog.agents:
-        yield [*_places_of_agent(agent), *(place for tool in agent.tools for place in _places_of_tool(tool))]
+        places = [*_places(agent, _OF_AGENT, agent.id)]
+        for tool in agent.tools:
+            places += _places(tool, _OF_TOOL, agent.id, tool.id)
+            if said := tuple(strings_in([[edge.parameter, edge.reason] for edge in tool.depends_on])):
+                places.append(_Place("its dependencies", said, agent.id, tool.id))
+        yield places
 
 
-def _places_of_agent(agent: Agent) -> Iterator[_Place]:
-    fields = {
-        "its id": agent.id,
-        "its name": agent.name,
-        "its description": agent.description,
-        "its instructions": agent.instructions,
-        "its category": agent.category,
-    }
-    return (_Place(where, (text,), agent.id) for where, text in fields.items() if text)
-
-
-def _places_of_tool(tool: Tool) -> Iterator[_Place]:
-    values = {
-        "its name": tool.name,
-        "its title": tool.title,
-        "its description": tool.description,
-        "its input schema": tool.input_schema,
-        "its output schema": tool.output_schema,
-        "its annotations": tool.annotations,
-        "its dependencies": [[edge.parameter, edge.reason] for edge in tool.depends_on],
-    }
-    return (_Place(where, tuple(strings_in(value)), tool.agent, tool.id) for where, value in values.items() if value)
+def _places(node: object, fields: Iterable[str], agent: str, tool: str = "") -> Iterator[_Place]:
+    for field in fields:
+        if value := getattr(node, field):
+            yield _Place(f"its {field.replace('_', ' ')}", tuple(strings_in(value)), agent, tool)

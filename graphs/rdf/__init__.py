@@ -7,29 +7,27 @@ try:
 except ImportError as error:
     raise ImportError("RDF needs the extra rdf, which is not installed: pip install rdflib pyshacl") from error
 
-from callsheet.graphs.rdf.catalog_reader import from_graph
-from callsheet.graphs.rdf.catalog_writer import to_graph
-from callsheet.graphs.rdf.serialization import RdfFormat, from_rdf, graph_of_file, parse, read_rdf, to_rdf
-from callsheet.graphs.rdf.validation import checks, graph_findings, rdf_file_findings, rdf_findings, shapes
-from callsheet.graphs.rdf.vocabulary_terms import BASE, CS, vocabulary
+from callsheet.graphs.rdf.catalog_graph import (
+    BASE as BASE,
+    CS as CS,
+    from_graph as from_graph,
+    to_graph as to_graph,
+    vocabulary as vocabulary,
+)
+from callsheet.graphs.rdf.serialization import (
+    RdfFormat as RdfFormat,
+    from_rdf as from_rdf,
+    graph_of_file as graph_of_file,
+    parse as parse,
+    read_rdf as read_rdf,
+    to_rdf as to_rdf,
+)
+from callsheet.graphs.rdf.validation import (
+    checks as checks,
+    graph_findings as graph_findings,
+    rdf_file_findings as rdf_file_findings,
+    rdf_findings as rdf_findings,
+    shapes as shapes,
+)
 
 logging.getLogger("rdflib").addHandler(logging.NullHandler())  # relevant warnings are errors here
-
-__all__ = [
-    "BASE",
-    "CS",
-    "RdfFormat",
-    "checks",
-    "from_graph",
-    "from_rdf",
-    "graph_findings",
-    "graph_of_file",
-    "parse",
-    "rdf_file_findings",
-    "rdf_findings",
-    "read_rdf",
-    "shapes",
-    "to_graph",
-    "to_rdf",
-    "vocabulary",
-]

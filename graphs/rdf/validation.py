@@ -17,30 +17,19 @@ from rdflib.term import Node
 from callsheet.graphs.capabilities.taxonomy import Capability
 from callsheet.graphs.catalog.errors import CallsheetError, CatalogError, Finding, Severity
 from callsheet.graphs.catalog.model import Catalog
-from callsheet.graphs.rdf.catalog_reader import from_graph
-from callsheet.graphs.rdf.catalog_writer import to_graph
+from callsheet.graphs.rdf.catalog_graph import CS, from_graph, to_graph
 from callsheet.graphs.rdf.serialization import graph_of_file
-from callsheet.graphs.rdf.vocabulary_terms import CS
 
 _SEVERITIES = {SH.Violation: Severity.ERROR, SH.Warning: Severity.WARNING, SH.Info: Severity.INFO}
 
 
 def rdf_findings(catalog: Catalog, taxonomy: Sequence[Capability] | None = None) -> tuple[Finding, ...]:
-    """The findings of the SHACL shapes and the SPARQL checks for a catalog.
-
-    Args:
-        catalog: The catalog.
-        taxonomy: The known capabilities; None: the default taxonomy.
-    """
+    """The findings of the SHACL shapes and the SPARQL checks for a catalog; the taxonomy as for ``to_graph``."""
     return graph_findings(to_graph(catalog, taxonomy))
 
 
 def rdf_file_findings(path: Path) -> tuple[Finding, ...]:
-    """The findings for an RDF file: syntax, SHACL shapes, SPARQL checks, and validity as a catalog.
-
-    Args:
-        path: A ``.ttl``, ``.jsonld`` or ``.nt`` file, valid as a catalog or not.
-    """
+    """The findings for a ``.ttl``, ``.jsonld`` or ``.nt`` file: syntax, shapes, checks, and validity as a catalog."""
     try:
         graph = graph_of_file(path)
     except CatalogError as error:
@@ -49,7 +38,7 @@ def rdf_file_findings(path: Path) -> tuple[Finding, ...]:
     try:
         from_graph(graph)
     except CatalogError as error:
-        return (*findings, Finding(Severity.ERROR, "rdf-catalog", f"{path}: {error}"))
+        findings += (Finding(Severity.ERROR, "rdf-catalog", f"{path}: {error}"),)
     return findings
 
 
@@ -77,20 +66,19 @@ def checks() -> Mapping[str, str]:
     return {rule: queries[rule].read_text(encoding="utf-8") for rule in sorted(queries)}
 
 
-def _shaped(graph: Graph) -> Iterator[Finding]:
+def _shaped(graph: Graph) -> list[Finding]:
     import pyshacl
 
     conforms, report, message = pyshacl.validate(graph, shacl_graph=_shapes_graph(), inplace=True)
-    if isinstance(report, Exception) or not isinstance(report, Graph):
+    if not isinstance(report, Graph):
         raise CallsheetError(f"the SHACL shapes could not be applied: {message}")
-    results = () if conforms else report.subjects(RDF.type, SH.ValidationResult)
     findings = []
-    for result in results:
+    for result in () if conforms else report.subjects(RDF.type, SH.ValidationResult):
         node, shape = report.value(result, SH.focusNode), report.value(result, SH.sourceShape)
         rule = str(shape).rpartition("#")[2] if isinstance(shape, URIRef) else "rdf-shape"
         severity = _SEVERITIES[cast("URIRef", report.value(result, SH.resultSeverity))]
         findings.append(_finding(graph, node, severity, rule, str(report.value(result, SH.resultMessage))))
-    yield from sorted(findings, key=lambda finding: (finding.rule, finding.agent, finding.tool, finding.message))
+    return sorted(findings, key=lambda finding: (finding.rule, finding.agent, finding.tool, finding.message))
 
 
 def _checked(graph: Graph) -> Iterator[Finding]:
@@ -113,16 +101,14 @@ def _shapes_graph() -> Graph:
 
 def _finding(graph: Graph, node: Node | None, severity: Severity, rule: str, message: str) -> Finding:
     """A finding with the agent and the tool of the node; the message names any other node by its IRI."""
+
+    def identifier(node: Node | None) -> str:
+        return str(graph.value(node, DCTERMS.identifier, any=True) or node or "")
+
     tool = graph.value(predicate=CS.hasDependency, object=node, any=True) or node
+    ids = "", ""
     if (tool, RDF.type, CS.Tool) in graph:
-        agent = graph.value(tool, CS.hostedOn, any=True)
-        ids = str(graph.value(agent, DCTERMS.identifier, any=True) or ""), _id(graph, tool)
+        ids = identifier(graph.value(tool, CS.hostedOn, any=True)), identifier(tool)
     elif (tool, RDF.type, CS.Agent) in graph:
-        ids = _id(graph, tool), ""
-    else:
-        ids = "", ""
+        ids = identifier(tool), ""
     return Finding(severity, rule, message if any(ids) else f"<{node}>: {message}", *ids)
-
-
-def _id(graph: Graph, node: Node | None) -> str:
-    return str(graph.value(node, DCTERMS.identifier, any=True) or node)

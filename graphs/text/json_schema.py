@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
+from urllib.parse import unquote
 
 from callsheet.graphs.text.sanitizing import LONGEST_TEXT, hidden_in, shown, strings_in
 
@@ -28,6 +31,57 @@ def keywords(schema: Any) -> Iterator[tuple[str, Any]]:
             yield from keywords(list(value.values()))
         elif key not in _VALUES | _LISTS:
             yield from keywords(value)
+
+
+def pointed(reference: object, whole: Any) -> Any:
+    """What a reference within a document points to (RFC 6901), or ``LookupError``."""
+    if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
+        raise LookupError(reference)
+    part = whole
+    for name in unquote(reference).split("/")[1:]:
+        key = name.replace("~1", "/").replace("~0", "~")
+        try:
+            part = part[int(key)] if isinstance(part, list) else part[key]
+        except (LookupError, ValueError, TypeError) as error:
+            raise LookupError(reference) from error
+    return part
+
+
+def inlined(schema: Mapping[str, Any], *, most: int = 10_000) -> dict[str, Any]:
+    """The schema with what its references point to in their place.
+
+    A reference in a cycle, or to nothing, allows any value; so do all if the result had more than ``most`` parts.
+    """
+    steps = count()
+
+    def follow(value: Any, path: tuple[str, ...]) -> Any:
+        if next(steps) > most:
+            raise RecursionError
+        match value:
+            case {"$ref": str() as reference, **beside}:
+                target: Any = {}
+                if reference not in path:
+                    with suppress(LookupError):
+                        target = follow(pointed(reference, schema), (*path, reference))
+                return {**(target if isinstance(target, dict) else {}), **follow(beside, path)}
+            case dict():
+                return {key: follow(item, path) for key, item in value.items()}
+            case list():
+                return [follow(item, path) for item in value]
+            case _:
+                return value
+
+    try:
+        found: dict[str, Any] = follow({k: v for k, v in schema.items() if k not in ("$defs", "definitions")}, ())
+    except RecursionError:
+        found = _without_references(schema)
+    return found
+
+
+def _without_references(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_references(item) for item in value]
+    return {k: _without_references(v) for k, v in value.items() if k != "$ref"} if isinstance(value, dict) else value
 
 
 def shown_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -155,22 +209,14 @@ def _forms(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Iterator[Map
     if not isinstance(schema, dict) or depth > 2 * _DEEPEST:
         return
     yield schema
-    if isinstance(reference := schema.get("$ref"), str):
-        yield from _forms(_referred(reference, root), root, depth + 1)
+    if isinstance(reference := schema.get("$ref"), str) and reference != "#":
+        with suppress(LookupError):
+            yield from _forms(pointed(reference, root), root, depth + 1)
     for key in _ALTERNATIVES:
         for part in schema[key] if isinstance(schema.get(key), list) else ():
             yield from _forms(part, root, depth + 1)
     if isinstance(schema.get("items"), dict):
         yield from _forms(schema["items"], root, depth + 1)
-
-
-def _referred(reference: str, root: Mapping[str, Any]) -> Any:
-    if not reference.startswith("#/"):
-        return None
-    part: Any = root
-    for name in reference[2:].split("/"):
-        part = part.get(name.replace("~1", "/").replace("~0", "~")) if isinstance(part, dict) else None
-    return part
 
 
 def _leaf(forms: list[Mapping[str, Any]], path: tuple[str, ...], *, required: bool, many: bool) -> Field:

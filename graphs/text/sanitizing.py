@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
-from callsheet.graphs.catalog.errors import CatalogError
+from callsheet.graphs.catalog.errors import CatalogError, RequestError, SettingsError
 from callsheet.graphs.text.regex import linear
 
 if TYPE_CHECKING:
@@ -17,18 +17,13 @@ if TYPE_CHECKING:
 
 LONGEST_TEXT, DEEPEST = 4_096, 100
 _MARKS = linear(r"(\pM{30})\pM+")
+_LONG_BLANK = re.compile(r"\s{33,}")
 _BREAKS = re.compile(r"[\n\t\u2028\u2029]")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def counted(number: int, word: str, plural: str = "") -> str:
-    """A number with its noun: ``1 agent``, ``2,000 agents``, ``3 queries``.
-
-    Args:
-        number: The number.
-        word: The noun in the singular.
-        plural: The noun in the plural; by default, the singular with an s.
-    """
+    """A number with its noun: ``1 agent``, ``2,000 agents``; with a ``plural``, ``3 queries``."""
     return f"{number:,} {word if number == 1 else plural or f'{word}s'}"
 
 
@@ -119,11 +114,9 @@ def error_lines(error: ValidationError) -> str:
 
 
 def written_out(document: str, *, longest: int = 4) -> str:
-    """A document with hidden characters as ``\\u202e``, an equivalent escape in JSON, Cypher, Turtle and N-Triples.
+    """A document with hidden characters, all inside quotation marks, as ``\\u202e`` of JSON, Cypher and Turtle.
 
-    Args:
-        document: A document that has such characters only inside quotation marks.
-        longest: Digits for characters above U+FFFF: 8 for ``\\U0001f600``, 4 for two surrogates.
+    ``longest``: digits for characters above U+FFFF, 8 for ``\\U0001f600``, 4 for two surrogates.
     """
     return _HIDDEN.sub(lambda match: "".join(_codes(match, longest)), document)
 
@@ -155,11 +148,7 @@ def encodable(text: str) -> str:
 
 
 def clean(value: Any, *, deepest: int = DEEPEST) -> Any:
-    """A JSON value with all its strings encodable.
-
-    Raises:
-        CatalogError: Objects and lists are nested too deeply to be written again.
-    """
+    """A JSON value with all its strings encodable, or ``CatalogError``."""
     if deepest < 0:
         raise CatalogError(f"nested more than {DEEPEST} levels deep")
     match value:
@@ -193,3 +182,29 @@ def split_name(name: str) -> str:
 
 def _visible(match: re.Match[str]) -> str:
     return {"legitimate": match.group(), "newline": "\n"}.get(match.lastgroup or "", "")
+
+
+def check_type(value: object, kind: type, name: str) -> None:
+    """Refuses (``SettingsError``) an argument that is neither None nor of its type."""
+    if not isinstance(value, kind | None):
+        raise SettingsError(f"{name} must be {kind.__name__}(...), not {type(value).__name__}")
+
+
+def listed(texts: str | Iterable[str]) -> tuple[str, ...]:
+    """The texts; a single text counts as one, not as its characters."""
+    return (texts,) if isinstance(texts, str) else tuple(texts)
+
+
+def bounded(text: str, most: int, setting: str) -> str:
+    """A request or a query in which more than 32 blanks in a row become one blank, or an empty line.
+
+    Raises:
+        RequestError: The text is longer.
+    """
+    text = _LONG_BLANK.sub(lambda run: "\n\n" if "\n" in run.group() else " ", clean(text))
+    if len(text) > most:
+        raise RequestError(
+            f"this has {len(text):,} characters, the maximum is {most:,}: shorten it, move long parts "
+            f"to a file, or raise the setting {setting!r}"
+        )
+    return text

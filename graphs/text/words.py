@@ -1,9 +1,10 @@
-"""The words of a text, as search and accounting compare them."""
+"""The words of a text, as search and accounting compare them, and its clauses."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 import Stemmer
@@ -46,3 +47,70 @@ def tokens(text: str) -> list[str]:
 def _stem(word: str) -> str:
     stem: str = Stemmer.Stemmer("english").stemWord(word)
     return stem
+
+
+Span = tuple[int, int]
+MOST_CLAUSES = 8
+_LEAST_WORDS = 2
+_PREFIX = 4000  # characters that are cut into clauses: more than embedders of queries read
+
+_CONNECTIVE = (
+    r"and then|then|after that|afterwards?|finally|lastly|as well as|next|in addition|additionally|also|furthermore"
+    r"|moreover|meanwhile|besides|followed by|along with|plus"
+)
+_CUT = re.compile(
+    r"[.!?;]\s+|[。！？；]|\n\s*(?:(?:\d+[.)]|[-*•])\s+)?|(?:^|\s)(?:\d+[.)]|[-*•])\s+"
+    rf"|(?:,|(?<![\s,]))\s+(?:and\s+)?\b(?:{_CONNECTIVE})\b[,:]?\s+",
+    re.IGNORECASE,
+)
+_PART = re.compile(r",\s+(?:and\s+)?|(?<=\s)and\s+", re.IGNORECASE)
+_QUOTED = re.compile(r"\"[^\"]{1,200}\"|“[^”]{1,200}”|(?<=\s)'[^']{1,200}'(?=\W|$)|`[^`]{1,200}`")
+
+
+def clause_spans(query: str, *, most: int = MOST_CLAUSES) -> list[Span]:
+    """The places of the clauses of a query; empty if there is only one.
+
+    The query is cut at ends of sentences, semicolons, line ends, list numbers and connectives, but not inside
+    quotation marks. A piece with fewer than two content words is joined to the one before; if there are too many
+    pieces, the shortest are joined.
+    """
+    pieces = _joined(query, _cut(query))
+    while len(pieces) > most:
+        shortest = min(range(len(pieces) - 1), key=lambda i: pieces[i + 1][1] - pieces[i][0])
+        pieces[shortest : shortest + 2] = [(pieces[shortest][0], pieces[shortest + 1][1])]
+    return pieces if len(pieces) > 1 else []
+
+
+def parts_of(clause: str) -> list[str]:
+    """The parts of a clause between its commas and *and*, but not inside quotation marks; short ones are joined."""
+    return [clause[start:end].strip() for start, end in _joined(clause, _cut(clause, _PART))]
+
+
+def _joined(query: str, cut: Iterable[Span]) -> list[Span]:
+    """The pieces, those with too few content words joined to the one before, or after the first."""
+    pieces: list[Span] = []
+    for start, end in cut:
+        if pieces and _words(query, start, end) < _LEAST_WORDS:
+            pieces[-1] = (pieces[-1][0], end)
+        else:
+            pieces.append((start, end))
+    if len(pieces) > 1 and _words(query, *pieces[0]) < _LEAST_WORDS:
+        pieces[:2] = [(pieces[0][0], pieces[1][1])]
+    return pieces
+
+
+def _cut(query: str, pattern: re.Pattern[str] = _CUT) -> Iterator[Span]:
+    quoted = [match.span() for match in _QUOTED.finditer(query)]
+    start = 0
+    for match in pattern.finditer(query, 0, _PREFIX):
+        if any(left < match.start() < right for left, right in quoted):
+            continue
+        if query[start : match.start()].strip():
+            yield start, match.start()
+        start = match.end()
+    if query[start:].strip():
+        yield start, len(query)
+
+
+def _words(query: str, start: int, end: int) -> int:
+    return len(set(tokens(query[start:end])))

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from itertools import takewhile, zip_longest
+from itertools import groupby, zip_longest
 from typing import Any
 
 from callsheet.graphs.catalog.errors import Finding, Severity
@@ -21,42 +21,17 @@ _CONTEXT = 3
 _MOST_PAIRS = 400_000
 
 
-class _Lines(SequenceMatcher[str]):
-    """Matches equal lines at both ends, then lines that occur once on each side, then the lines between them.
-
-    Sections that are too long to compare count as replaced, so that the diff always shows them.
-    """
-
-    def __init__(self, before: Sequence[str], after: Sequence[str]) -> None:
-        super().__init__(None, "", "", autojunk=False)
-        self.a, self.b = before, after
-        self._matches: list[tuple[int, int, int]] = []
-        for i, j, size in _matches(before, after):
-            x, y, known = self._matches.pop() if self._matches else (0, 0, 0)
-            if (x + known, y + known) == (i, j):
-                self._matches.append((x, y, known + size))
-            else:
-                self._matches += [(x, y, known)] * bool(known) + [(i, j, size)] * bool(size)
-        self._matches.append((len(before), len(after), 0))
-
-    def get_matching_blocks(self) -> list[tuple[int, int, int]]:  # type: ignore[override]
-        """The common sections: position in each text, and number of lines."""
-        return self._matches
-
-
 def difference(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
-    """A complete unified diff."""
+    """A complete diff: ``-`` before the accepted lines, ``+`` before those of now, ``@@`` for equal ones left out."""
     if list(before) != list(after):
         yield from ("--- accepted", "+++ now")
-    for group in _Lines(before, after).get_grouped_opcodes(_CONTEXT):
-        (_, i1, _, j1, _), (_, _, i2, _, j2) = group[0], group[-1]
-        yield f"@@ -{i1 + 1},{i2 - i1} +{j1 + 1},{j2 - j1} @@"
-        for tag, a1, a2, b1, b2 in group:
-            if tag == "equal":
-                yield from (f" {line}" for line in before[a1:a2])
-            else:
-                yield from (f"-{line}" for line in before[a1:a2])
-                yield from (f"+{line}" for line in after[b1:b2])
+    for changed, pairs in groupby(aligned(before, after), lambda pair: pair[0] != pair[1]):
+        left, right = zip(*pairs, strict=True)
+        if changed:
+            yield from (f"-{line}" for line in left if line is not None)
+            yield from (f"+{line}" for line in right if line is not None)
+        else:
+            yield from ("@@" if line is None else f" {line}" for line in left)
 
 
 def aligned(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[str | None, str | None]]:
@@ -64,31 +39,22 @@ def aligned(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[str |
 
     Equal lines far from a change are left out; a pair of two None is in their place.
     """
-    end = 0
-    for group in _Lines(before, after).get_grouped_opcodes(_CONTEXT):
-        if group[0][1] > end:
+    pairs, i, j = list[tuple[str | None, str | None]](), 0, 0
+    for x, y, size in [*_matches(before, after), (len(before), len(after), 0)]:
+        pairs += zip_longest(before[i:x], after[j:y])
+        i, j = x + size, y + size
+        pairs += zip(before[x:i], after[y:j], strict=True)
+    changed = [n for n, (old, new) in enumerate(pairs) if old != new]
+    near = {m for n in changed for m in range(n - _CONTEXT, n + _CONTEXT + 1)}
+    for n, pair in enumerate(pairs):
+        if n in near:
+            yield pair
+        elif n == 0 or n - 1 in near:
             yield None, None
-        for tag, a1, a2, b1, b2 in group:
-            end = a2
-            yield from (zip if tag == "equal" else _pairs)(before[a1:a2], after[b1:b2])
-    if end < len(before):
-        yield None, None
-
-
-def _pairs(left: Sequence[str], right: Sequence[str]) -> Iterator[tuple[str | None, str | None]]:
-    """Lines that replace each other, from the first or from the last on, where they begin more alike."""
-    forwards = [*zip_longest(left, right)]
-    backwards = [*zip_longest(reversed(left), reversed(right))][::-1]
-    yield from max(forwards, backwards, key=_alike)
-
-
-def _alike(pairs: Sequence[tuple[str | None, str | None]]) -> int:
-    """How many characters the lines of each pair have in common from the beginning."""
-    characters = (zip(old or "", new or "", strict=False) for old, new in pairs)
-    return sum(1 for both in characters for _ in takewhile(lambda two: two[0] == two[1], both))
 
 
 def _matches(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[int, int, int]]:
+    """Equal sections: those between lines that occur once on each side, and these lines."""
     i = j = 0
     for x, y in [*_anchors(a, b), (len(a), len(b))]:
         yield from _between(a, b, (i, x), (j, y))
@@ -148,28 +114,23 @@ _DESCRIPTIONS = {
     "command": "is reached by another command or address than was accepted",
     "about": "describes itself otherwise than was accepted, and the accepted description is used",
 }
-REORDERED = "the same words in another order: PYTHONHASHSEED=0 in its env keeps the order of a server in Python"
-"""Hint for a server whose texts change their order at every start."""
 _SEVERITY = {"removed": Severity.INFO, "about": Severity.WARNING, "new": Severity.WARNING}
 
 
 def told(change: Change) -> str:
     """A change in one line."""
-    return f"{one_line(change.id)} {_in_detail(change)}"
+    return f"{one_line(change.id)} {_description(change, in_detail=True)}"
 
 
-def _in_detail(change: Change) -> str:
-    """The description, for a suspect tool with the words that are suspected."""
-    why = "; it ".join(suspicions(change.after)) if change.kind == "suspect" else ""
-    return f"is new, and a text of it {why}" if why else _description(change)
-
-
-def _description(change: Change) -> str:
-    return _DESCRIPTIONS[change.kind] + (f" ({REORDERED})" if reordered(change) else "")
+def _description(change: Change, *, in_detail: bool) -> str:
+    """In detail, a suspect tool is described with the words that are suspected."""
+    if in_detail and change.kind == "suspect" and (why := "; it ".join(suspicions(change.after))):
+        return f"is new, and a text of it {why}"
+    return _DESCRIPTIONS[change.kind]
 
 
 def diff_of(change: Change) -> str:
-    """A unified diff of the accepted definition and the present one, with hidden characters escaped."""
+    """A diff of the accepted definition and the present one, with hidden characters escaped."""
     return "\n".join(difference(*_both(change)))
 
 
@@ -183,14 +144,6 @@ def _both(change: Change) -> tuple[list[str], list[str]]:
     if change.before is None and change.kind not in ("new", "suspect"):
         before = ["(the accepted definition was too long to store)"]
     return before, after
-
-
-def reordered(change: Change) -> bool:
-    """Whether only the order of words changed, as when a server prints a set."""
-    if change.kind != "changed" or change.before is None:
-        return False
-    before, after = (sorted(re.findall(r"\w+|[^\w\s]", json.dumps(side))) for side in (change.before, change.after))
-    return before == after
 
 
 def problems_of(changes: Sequence[Change]) -> tuple[Problem, ...]:
@@ -208,7 +161,7 @@ def findings_of(changes: Sequence[Change]) -> tuple[Finding, ...]:
         Finding(
             _SEVERITY.get(change.kind, Severity.ERROR),
             f"pin-{change.kind}",
-            f"{_in_detail(change)}: {_cure(change.agent)}",
+            f"{_description(change, in_detail=True)}: {_cure(change.agent)}",
             change.agent,
             change.id if change.tool else "",
         )
@@ -220,7 +173,8 @@ def _group_summary(group: Sequence[Change]) -> str:
     change, names = group[0], [one_line(item.tool) for item in group[:_MOST_NAMES] if item.tool]
     if len(group) > _MOST_NAMES:
         names.append(f"and {len(group) - _MOST_NAMES} more")
-    description = _description(change) if len(group) == 1 else _description(change).replace("is ", "are ", 1)
+    description = _description(change, in_detail=False)
+    description = description if len(group) == 1 else description.replace("is ", "are ", 1)
     return f"{', '.join(names) or 'it'} {description}: {_cure(change.agent)}"
 
 

@@ -23,6 +23,7 @@ _DECISIVE = frozenset(
     "UV_INDEX UV_INDEX_URL UV_DEFAULT_INDEX PIP_INDEX_URL NPM_CONFIG_REGISTRY".split()
 )
 _COMMANDS, _FOLDERS, _SPECIFICATIONS = "start these commands", "read these folders", "read these specifications"
+_TOOLKITS = "import these toolkits"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +32,12 @@ class Start:
 
     Attributes:
         agent: Name of the server.
-        line: The command line, the address, or the folder of documents to read, with variables not expanded.
+        line: The command line, the class of a toolkit with its arguments, the address, or the folder of documents to
+            read, with variables not expanded.
         folder: Working folder of the command; empty for an address.
         names: Names of the environment variables or headers, without values; variables that select the program, such
             as ``PYTHONPATH``, have their values.
         grants: Additional permissions of the server, in words.
-        digest: SHA-256 of all this, which is stored.
         does: What it does, in words.
     """
 
@@ -45,8 +46,13 @@ class Start:
     folder: str
     names: tuple[str, ...]
     grants: tuple[str, ...]
-    digest: str
-    does: str = _COMMANDS
+    does: str
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all this but the name, which is stored."""
+        content = [self.line, self.folder, self.names, self.grants, self.does]
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
     def __str__(self) -> str:
         """One line for people, with hidden characters escaped."""
@@ -65,7 +71,11 @@ def starts_of(
     servers with additional permissions, and every folder.
     """
     risky = (item for item in servers.items() if item[1].command or is_address(item[1].openapi) or _is_risky(item[1]))
-    return (*(_start(*item) for item in risky), *(_reading(*folder) for folder in (folders or {}).items()))
+    reads = {name: f"reads the documents in {folder.documents}" for name, folder in (folders or {}).items()}
+    return (
+        *(_start(*item) for item in risky),
+        *(Start(name, line, "", (), (), _FOLDERS) for name, line in reads.items()),
+    )
 
 
 def check_agreed(
@@ -78,12 +88,8 @@ def check_agreed(
 ) -> frozenset[str]:
     """Checks that all commands of these servers may run, and all folders of documents may be read.
 
-    Args:
-        servers: Servers by name.
-        where: The file that they come from, for the message.
-        yes: Consents to all of them; so does ``CALLSHEET_YES``.
-        commands: Patterns of the commands that the policy allows (``Policy.commands``); None: any.
-        folders: Folders by the names of their agents.
+    ``where`` is the file that they come from, ``commands`` are those that the policy allows; None: any. ``yes``
+    consents to all of them, as ``CALLSHEET_YES`` does.
 
     Returns:
         Names of the servers whose present command has stored consent.
@@ -92,7 +98,9 @@ def check_agreed(
         TrustError: A command has no consent, or the policy forbids it; the message shows each.
     """
     starts = starts_of(servers, folders)
-    if forbidden := [start for start in starts if start.folder and not _allowed(start, commands)]:
+    allowed = ("*",) if commands is None else commands
+    runs = (start for start in starts if start.folder)
+    if forbidden := [start for start in runs if not any(fnmatchcase(start.line, each) for each in allowed)]:
         raise TrustError(f"{where} would start commands that the policy does not allow:\n{_lines(forbidden)}")
     known = Agreements().known()
     new = [start for start in starts if start.digest not in known]
@@ -122,11 +130,7 @@ class Agreements:
         self.file = file_named(file) if file else state_file("agreed.json")
 
     def known(self) -> frozenset[str]:
-        """The digests; empty if the file is missing or unreadable, so that the person is asked again.
-
-        Raises:
-            TrustError: They are in the shared store, which cannot be used.
-        """
+        """The digests; empty if the file is missing or unreadable, so that the person is asked again."""
         try:
             content = json.loads(self.file.text())
         except StoreError as error:
@@ -136,37 +140,21 @@ class Agreements:
         return frozenset(map(str, content)) if isinstance(content, list) else frozenset()
 
     def add(self, starts: Collection[Start]) -> None:
-        """Stores consent to these starts.
-
-        Raises:
-            TrustError: The file cannot be written.
-        """
+        """Stores consent to these starts."""
         with self.file.locked():
             digests = self.known() | {start.digest for start in starts}
             self.file.replace(json.dumps(sorted(digests), indent=1).encode())
 
 
 def _start(name: str, server: ServerConfig) -> Start:
-    does = _COMMANDS
-    if server.openapi:
-        does = _SPECIFICATIONS
-        line = " for ".join(filter(None, (server.openapi, server.url)))
-        folder, values = "", dict(server.headers)
-    elif not server.command:
-        line, folder, values = server.url or "", "", dict(server.headers)
-    else:
+    folder, values = "", server.headers
+    line = " for ".join(filter(None, (server.openapi, server.url)))
+    if server.command and not server.openapi:
         line, values = shlex.join((server.command, *server.args)), server.env
         folder = server.cwd if server.cwd and "${" in server.cwd else str(Path(server.cwd or os.curdir).absolute())
     names = tuple(f"{key}={values[key]}" if key.upper() in _DECISIVE else key for key in sorted(values))
-    grants = _grants(server)
-    digest = hashlib.sha256(json.dumps([line, folder, names, grants]).encode()).hexdigest()
-    return Start(name, line, folder, names, grants, digest, does)
-
-
-def _reading(name: str, folder: FolderConfig) -> Start:
-    line = f"reads the documents in {folder.documents}"
-    digest = hashlib.sha256(json.dumps(["documents", str(folder.documents)]).encode()).hexdigest()
-    return Start(name, line, "", (), (), digest, _FOLDERS)
+    does = _TOOLKITS if server.transport == "toolkit" else _SPECIFICATIONS if server.openapi else _COMMANDS
+    return Start(name, line, folder, names, _grants(server), does)
 
 
 def _grants(server: ServerConfig) -> tuple[str, ...]:
@@ -178,10 +166,6 @@ def _grants(server: ServerConfig) -> tuple[str, ...]:
 
 def _is_risky(server: ServerConfig) -> bool:
     return bool(_grants(server)) or any("${" in text for text in (server.url or "", *server.headers.values()))
-
-
-def _allowed(start: Start, commands: Sequence[str] | None) -> bool:
-    return commands is None or any(fnmatchcase(start.line, pattern) for pattern in commands)
 
 
 def _lines(starts: Sequence[Start]) -> str:

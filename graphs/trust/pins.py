@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal
 
+from callsheet.graphs.catalog.errors import CatalogError, TrustError
 from callsheet.graphs.catalog.formats.mcp_format import Entries, name_of
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Record
+from callsheet.graphs.storage import StoredFile, StoreError, file_named, state_file
 from callsheet.graphs.text.sanitizing import Hidden, hidden_in, one_line, strings_in
 from callsheet.graphs.text.secret_patterns import masked
 
 ChangeKind = Literal["new", "suspect", "changed", "removed", "command", "about"]
 _HIDDEN = frozenset({Hidden.TAG, Hidden.BIDI, Hidden.CONTROL})
-_LONGEST_STORED, _LARGEST_SERVER = 65_536, 2_000_000
+_LONGEST_STORED, _LARGEST_SERVER, _FORMAT = 65_536, 2_000_000, 1
 
 
 class Pin(Record):
@@ -178,20 +182,13 @@ def everything(listed: Listed) -> Admitted:
     return Admitted(listed.about, tuple(listed.entries), digests(listed.entries))
 
 
-def compare(agent: str, pin: ServerPin, listed: Listed, *, agreed: Collection[str] = ()) -> Admitted:
-    """The accepted part of a listing, by the pins of its server.
-
-    Args:
-        agent: Name of the server.
-        pin: The pins of the server.
-        listed: The present listing.
-        agreed: Servers whose present command has consent; for these, a new command is not a change.
-    """
+def _compare(agent: str, pin: ServerPin, listed: Listed, *, agreed: Collection[str], book: str) -> Admitted:
+    """The accepted part of a listing, by the pins of its server in a book."""
     entries, hashes = Entries.of(listed.entries), digests(listed.entries)
     now = entries.tools
     changes: list[Change] = []
-    if _identity(listed.server) != pin.sha256 and agent not in agreed:
-        changes.append(_new_command(agent, pin, listed))
+    if (command := _identity(listed.server)) != pin.sha256 and agent not in agreed:
+        changes.append(Change(agent, "command", "", pin.command, _shown_command(listed.server), command))
     if dict(listed.about) != pin.about:
         changes.append(Change(agent, "about", "", pin.about, dict(listed.about), digest(dict(listed.about))))
     for name, definition in now.items():
@@ -207,10 +204,11 @@ def compare(agent: str, pin: ServerPin, listed: Listed, *, agreed: Collection[st
     quarantined = {change.tool for change in changes if change.quarantines}
     usable = {name: hashes[name] for name in now if name not in quarantined and "" not in quarantined}
     admitted = tuple(entry for entry in listed.entries if name_of(entry) in usable or name_of(entry) not in now)
-    return Admitted(pin.about, admitted, usable, tuple(changes))
+    full = (replace(change, book=book, pinned=_standing(pin, change)) for change in changes)
+    return Admitted(pin.about, admitted, usable, tuple(full))
 
 
-def standing(pin: ServerPin, change: Change) -> str:
+def _standing(pin: ServerPin, change: Change) -> str:
     """SHA-256 of what is accepted in the place of a change; empty if nothing is."""
     match change.kind:
         case "command":
@@ -221,7 +219,7 @@ def standing(pin: ServerPin, change: Change) -> str:
             return pin.tools[change.tool].sha256 if change.tool in pin.tools else ""
 
 
-def accepted(pin: ServerPin, change: Change) -> ServerPin:
+def _accepted(pin: ServerPin, change: Change) -> ServerPin:
     """The pins of a server after a person has accepted a change."""
     match change.kind:
         case "command":
@@ -232,10 +230,6 @@ def accepted(pin: ServerPin, change: Change) -> ServerPin:
             return pin.model_copy(update={"tools": {k: v for k, v in pin.tools.items() if k != change.tool}})
         case _:
             return pin.model_copy(update={"tools": {**pin.tools, change.tool: pin_of(change.after or {})}})
-
-
-def _new_command(agent: str, pin: ServerPin, listed: Listed) -> Change:
-    return Change(agent, "command", "", pin.command, _shown_command(listed.server), _identity(listed.server))
 
 
 def _identity(server: ServerConfig) -> str:
@@ -256,13 +250,118 @@ def _identity(server: ServerConfig) -> str:
 
 def _shown_command(server: ServerConfig) -> dict[str, Any]:
     """The configuration for people, with likely secrets in arguments and address masked."""
-    if server.openapi:
-        address = {"url": masked([server.url])[0]} if server.url else {}
-        return {"openapi": masked([server.openapi])[0], **address, "headers": sorted(server.headers)}
-    if server.url:
-        return {"url": masked([server.url])[0], "headers": sorted(server.headers)}
-    return {
-        "command": [server.command, *masked(server.args)],
-        **({"cwd": server.cwd} if server.cwd else {}),
-        **({"env": sorted(server.env)} if server.env else {}),
+    addresses = {"openapi": server.openapi, "url": server.url or ""}
+    shown = {
+        **{name: masked([address])[0] for name, address in addresses.items() if address},
+        "command": [server.command, *masked(server.args)] if server.command else [],
+        "cwd": server.cwd,
+        "env": sorted(server.env),
+        "headers": sorted(server.headers),
     }
+    return {name: value for name, value in shown.items() if value}
+
+
+class _File(Record):
+    callsheet_pins: int
+    servers: dict[str, ServerPin]
+
+
+class PinBook:
+    """The pins of one configuration. An unreadable file is an error, not an empty book.
+
+    Args:
+        file: The file, its path, or its name in the shared store (``store:...``); the first pin creates it.
+    """
+
+    def __init__(self, file: str | Path | StoredFile) -> None:
+        self.file = file_named(file)
+
+    @classmethod
+    def of(cls, config: Path, file: str | Path | None = None) -> PinBook:
+        """The book of a configuration file.
+
+        Args:
+            config: The ``mcp.json``.
+            file: The file of the pins; by default ``CALLSHEET_PINS``, otherwise a file in the shared store, or else in
+                the user's data folder.
+        """
+        if path := file or os.environ.get("CALLSHEET_PINS"):
+            return cls(path)
+        where = str(config.resolve())
+        name = f"{config.stem}-{hashlib.sha256(where.encode()).hexdigest()[:12]}.json"
+        return cls(state_file(f"pins/{name}"))
+
+    def admit(self, listings: Mapping[str, Listed], *, agreed: Collection[str] = ()) -> dict[str, Admitted]:
+        """The accepted parts of listings; pins servers that are new.
+
+        Raises:
+            TrustError: The file cannot be read, or a new pin cannot be written.
+        """
+        pins = self.servers()
+        if new := [name for name in listings if name not in pins]:
+            with self.file.locked():
+                pins = {**{name: pinned(listings[name]) for name in new}, **self.servers()}
+                self._write(pins)
+        book = str(self.file)
+        return {name: _compare(name, pins[name], said, agreed=agreed, book=book) for name, said in listings.items()}
+
+    def accept(self, changes: Sequence[Change]) -> None:
+        """Stores changes that a person has accepted as new pins.
+
+        Raises:
+            TrustError: The file cannot be read or written, no longer has the server, or somebody else accepted
+                something else in the meantime.
+        """
+        with self.file.locked():
+            pins = self.servers()
+            for change in changes:
+                if change.agent not in pins:
+                    raise TrustError(
+                        f"{one_line(change.id)}: {self.file} no longer has pins of this server, so nothing was "
+                        "accepted: restore the file, or list the server again"
+                    )
+                if _standing(pins[change.agent], change) not in (change.pinned, change.sha256):
+                    raise TrustError(
+                        f"{one_line(change.id)}: something else was accepted since this was shown: look again"
+                    )
+                pins[change.agent] = _accepted(pins[change.agent], change)
+            self._write(pins)
+
+    def servers(self) -> dict[str, ServerPin]:
+        """The pins by server; empty if there is no file yet."""
+        try:
+            content = json.loads(self.file.text())
+        except FileNotFoundError:
+            return {}
+        except StoreError as error:
+            raise TrustError(f"the pins cannot be read, so nothing is used: {error}") from error
+        except OSError as error:
+            raise TrustError(
+                f"the pins in {self.file} cannot be read, so nothing is used: {error.strerror}: make the file readable"
+            ) from error
+        except (ValueError, RecursionError) as error:
+            raise self._damaged(str(error)) from error
+        if not isinstance(content, dict) or content.get("callsheet_pins") != _FORMAT:
+            raise self._damaged(f"it is not a file of pins of format {_FORMAT}")
+        try:
+            servers = _File(**content).servers
+        except (CatalogError, TypeError) as error:
+            raise self._damaged(str(error)) from error
+        self._check(servers)
+        return servers
+
+    def _check(self, servers: Mapping[str, ServerPin]) -> None:
+        for name, server in servers.items():
+            for tool, pin in server.tools.items():
+                if pin.definition is not None and digest(pin.definition) != pin.sha256:
+                    raise self._damaged(f"the definition of {name}/{tool} does not fit its SHA-256")
+
+    def _write(self, pins: Mapping[str, ServerPin]) -> None:
+        body = {"callsheet_pins": _FORMAT, "servers": {name: pin.model_dump() for name, pin in sorted(pins.items())}}
+        self.file.replace(json.dumps(body, indent=1).encode("ascii"))  # also half of a surrogate pair can be stored
+
+    def _damaged(self, why: str) -> TrustError:
+        return TrustError(
+            f"the pins in {self.file} are not reliable, so nothing is used: {why}: restore the file, "
+            "or delete it to accept the present definitions of the servers"
+        )

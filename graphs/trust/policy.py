@@ -6,20 +6,19 @@ import json
 import os
 import re
 import threading
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, model_serializer, model_validator
+from pydantic import ConfigDict, Field, model_serializer, model_validator
 
 from callsheet.graphs.capabilities.taxonomy import default_taxonomy
 from callsheet.graphs.catalog.errors import CatalogError, Finding, SettingsError, Severity
 from callsheet.graphs.catalog.model import SKILLS, Catalog, Name, Record, Tool
-from callsheet.graphs.dependencies.traversal import reachable
 from callsheet.graphs.text.sanitizing import counted, normalized, shown
 
 Hint = Literal["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"]
@@ -48,7 +47,7 @@ class User:
 
 
 class Rule(Record):
-    """Conditions on tools; a tool must meet all of them.
+    """Conditions on tools; a tool must meet all of them. In a policy, a string is short for a rule with that ``id``.
 
     Attributes:
         id: Pattern of the tool's id or of its agent's: ``files/read_*``, ``git``, ``*/delete*``.
@@ -59,6 +58,11 @@ class Rule(Record):
     id: Name | None = None
     capability: Name | None = None
     annotations: dict[Hint, bool] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_text(cls, value: Any) -> Any:
+        return {"id": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _not_empty(self) -> Rule:
@@ -78,14 +82,7 @@ class Rule(Record):
 
 @dataclass(frozen=True)
 class Rules:
-    """All rules that apply to one user.
-
-    Attributes:
-        default: Whether a tool that matches no rule is allowed.
-        allows: Rules of allowed tools.
-        denies: Rules of forbidden tools; they override the others.
-        trust: Patterns of trusted agents.
-    """
+    """All rules that apply to one user; ``denies`` override the others."""
 
     default: bool
     allows: tuple[Rule, ...]
@@ -114,11 +111,8 @@ class Rules:
     def fits(self, rule: Rule, tool: Tool, *, claims: bool) -> bool:
         """Whether a rule matches a tool.
 
-        Args:
-            rule: The rule.
-            tool: The tool.
-            claims: Whether the rule restricts access. Then claimed capabilities count without trust, and names match
-                in any spelling: with capitals, invisible characters, or wide letters.
+        If it restricts access (``claims``), claimed capabilities count without trust, and names match in any spelling:
+        with capitals, invisible characters, or wide letters.
         """
         trusted = self.trusts(tool.agent)
         if rule.id is not None and not _id_matches(rule.id, tool, loosely=claims):
@@ -212,7 +206,9 @@ def view_of(catalog: Catalog, allowed: Callable[[Tool], bool]) -> View:
     skills = tuple(skill for skill in catalog.skills if allowed(Tool(agent=SKILLS, name=skill.name)))
     if len(granted) == len(catalog.tools) and not forbidden and len(skills) == len(catalog.skills):
         return View(catalog, frozenset(granted), frozenset())
-    blocked = _blocked(catalog, granted)
+    from callsheet.graphs.knowledge_graph import knowledge_graph, requiring, restricted
+
+    blocked = requiring(knowledge_graph(catalog), catalog.tools.keys() - granted) & granted
     visible = frozenset(granted - blocked)
     agents = tuple(
         agent.model_copy(update={"tools": tuple(_within(tool, visible) for tool in agent.tools if tool.id in visible)})
@@ -220,17 +216,7 @@ def view_of(catalog: Catalog, allowed: Callable[[Tool], bool]) -> View:
         if any(tool.id in visible for tool in agent.tools) or (agent.id in without_tools and agent.id not in forbidden)
     )
     seen = (skill.model_copy(update={"tools": tuple(t for t in skill.tools if t in visible)}) for skill in skills)
-    return View(Catalog(agents=agents, skills=tuple(seen)), visible, frozenset(blocked))
-
-
-def _blocked(catalog: Catalog, granted: set[str]) -> set[str]:
-    """The granted tools that require a tool that is not granted, directly or through others."""
-    dependents: dict[str, list[str]] = defaultdict(list)
-    for tool in catalog.tools.values():
-        for edge in tool.depends_on:
-            if edge.required:
-                dependents[edge.tool].append(tool.id)
-    return reachable(dependents.keys() - granted, lambda tool: dependents.get(tool, ())) & granted
+    return View(restricted(Catalog(agents=agents, skills=tuple(seen)), catalog), visible, frozenset(blocked))
 
 
 def _within(tool: Tool, visible: frozenset[str]) -> Tool:
@@ -238,23 +224,7 @@ def _within(tool: Tool, visible: frozenset[str]) -> Tool:
     return tool if len(edges) == len(tool.depends_on) else tool.model_copy(update={"depends_on": edges})
 
 
-Default = Literal["allow", "deny"]
 _MOST_VIEWS = 32
-_PATTERN = StringConstraints(min_length=1, pattern=r"\S")
-
-
-def _as_rules(value: Any) -> Any:
-    return [_as_rule(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _as_rule(value: Any) -> Any:
-    if isinstance(value, str):
-        return Rule(id=value)
-    return Rule(**value) if isinstance(value, dict) else value
-
-
-Patterns = Annotated[tuple[Rule | str | dict[str, Any], ...], BeforeValidator(_as_rules)]
-"""Rules; a string is short for a rule with that ``id``."""
 
 
 class Grants(Record):
@@ -265,8 +235,8 @@ class Grants(Record):
         deny: Rules of tools that may not; they override ``allow``.
     """
 
-    allow: Patterns = ()
-    deny: Patterns = ()
+    allow: tuple[Rule, ...] = ()
+    deny: tuple[Rule, ...] = ()
 
 
 class Group(Grants):
@@ -279,13 +249,11 @@ class Group(Grants):
     members: tuple[Name, ...] = ()
 
 
-class Policy(Record):
-    """Who may see and call which agents and tools; deny overrides allow.
+class Policy(Grants):
+    """Who may see and call which agents and tools; deny overrides allow, also of groups and users.
 
     Attributes:
         default: For tools that no rule matches.
-        allow: Rules for everyone.
-        deny: Rules for everyone; they override every ``allow``, also those of groups and users.
         trust: Patterns of agents whose own claims about their tools (MCP's hints, capabilities) may relax checks.
         commands: Patterns of command lines that a catalog may start; any if missing.
         reviewers: Users and groups who may accept and reject in the explorer of a server.
@@ -296,27 +264,24 @@ class Policy(Record):
 
     model_config = ConfigDict(ignored_types=(cached_property,))
 
-    default: Default
-    allow: Patterns = ()
-    deny: Patterns = ()
-    trust: tuple[Annotated[str, _PATTERN], ...] = ()
-    commands: tuple[Annotated[str, _PATTERN], ...] | None = None
+    default: Literal["allow", "deny"]
+    trust: tuple[Name, ...] = ()
+    commands: tuple[Name, ...] | None = None
     reviewers: tuple[Name, ...] = ()
     groups: dict[Name, Group] = Field(default_factory=dict)
     users: dict[Name, Grants] = Field(default_factory=dict)
     callsheet_policy: Literal[1] = 1
 
     @cached_property
-    def _cache(self) -> tuple[threading.Lock, dict[User, Rules], OrderedDict[Any, tuple[Catalog, View]]]:
-        return threading.Lock(), {}, OrderedDict()
+    def _cache(self) -> tuple[threading.Lock, OrderedDict[Any, tuple[Catalog, View]]]:
+        return threading.Lock(), OrderedDict()
+
+    @cached_property
+    def _rules(self) -> Callable[[User], Rules]:
+        return lru_cache(maxsize=_MOST_VIEWS * 32)(self._rules_of)
 
     def allows(self, tool: Tool, user: User | str | None = None) -> bool:
-        """Whether a user may see and call a tool.
-
-        Args:
-            tool: The tool.
-            user: The user; None: only the rules for everyone apply.
-        """
+        """Whether a user may see and call a tool; None: only the rules for everyone apply."""
         return self._rules(_user(user)).allow(tool)
 
     def denies(self, tool: Tool, user: User | str | None = None) -> bool:
@@ -341,7 +306,7 @@ class Policy(Record):
         A tool that requires a forbidden tool is left out too, because it cannot work.
         """
         rules = self._rules(_user(user))
-        lock, _, views = self._cache
+        lock, views = self._cache
         key = (id(catalog), rules.key)
         with lock:
             if key in views:
@@ -355,11 +320,7 @@ class Policy(Record):
         return view
 
     def findings(self, *catalogs: Catalog) -> tuple[Finding, ...]:
-        """Findings for rules that match no tool or skill of these catalogs: a ``deny`` with a typo forbids nothing.
-
-        Args:
-            catalogs: Catalogs under this policy; resources and prompts have their own (``Loaded.of_resources``).
-        """
+        """Findings for rules that match no tool or skill of these catalogs: a ``deny`` with a typo forbids nothing."""
         skills = [skill for catalog in catalogs for skill in catalog.skills]
         tools = [tool for catalog in catalogs for tool in catalog.tools.values()]
         tools += [Tool(agent=SKILLS, name=skill.name) for skill in skills]
@@ -375,45 +336,30 @@ class Policy(Record):
         )
 
     def _all_rules(self) -> list[tuple[str, Rule]]:
-        sections: list[tuple[str, Grants | Policy]] = [("", self)]
+        sections: list[tuple[str, Grants]] = [("", self)]
         sections += [(f"group {name!r}, ", group) for name, group in self.groups.items()]
         sections += [(f"user {name!r}, ", grants) for name, grants in self.users.items()]
         return [
             (f"{where}{effect}", rule)
             for where, grants in sections
             for effect, rules in (("allow", grants.allow), ("deny", grants.deny))
-            for rule in _rules_of(rules)
+            for rule in rules
         ]
 
-    def _rules(self, user: User) -> Rules:
-        lock, cache, _ = self._cache
-        with lock:
-            rules = cache.get(user)
-        if rules is None:
-            groups = self.groups.items()
-            sections: list[Grants | Policy] = [self]
-            sections += [group for name, group in groups if user.id in group.members or name in user.groups]
-            if user.id in self.users:
-                sections.append(self.users[user.id])
-            rules = Rules(
-                default=self.default == "allow",
-                allows=tuple(rule for grants in sections for rule in _rules_of(grants.allow)),
-                denies=tuple(rule for grants in sections for rule in _rules_of(grants.deny)),
-                trust=self.trust,
-            )
-            with lock:
-                if len(cache) >= _MOST_VIEWS * 32:
-                    cache.clear()
-                cache[user] = rules
-        return rules
+    def _rules_of(self, user: User) -> Rules:
+        groups = [each for name, each in self.groups.items() if user.id in each.members or name in user.groups]
+        own = [self.users[user.id]] if user.id in self.users else []
+        sections: list[Grants] = [self, *groups, *own]
+        return Rules(
+            default=self.default == "allow",
+            allows=tuple(rule for grants in sections for rule in grants.allow),
+            denies=tuple(rule for grants in sections for rule in grants.deny),
+            trust=self.trust,
+        )
 
 
 def read_policy(path: str | Path) -> Policy:
-    """A policy from a JSON file.
-
-    Raises:
-        SettingsError: The file cannot be read, or is not a policy.
-    """
+    """A policy from a JSON file; a SettingsError if it cannot be read, or is not a policy."""
     try:
         content: Any = json.loads(Path(path).expanduser().read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -427,19 +373,11 @@ def read_policy(path: str | Path) -> Policy:
 
 
 def policy_of(policy: Policy | str | Path | None) -> Policy | None:
-    """A policy, or the policy in a file; None: the file in ``CALLSHEET_POLICY``, if set.
-
-    Raises:
-        SettingsError: The file cannot be read, or is not a policy.
-    """
+    """A policy, or the policy in a file, as ``read_policy``; None: the file in ``CALLSHEET_POLICY``, if set."""
     if isinstance(policy, Policy):
         return policy
     path = policy or os.environ.get("CALLSHEET_POLICY")
     return read_policy(path) if path else None
-
-
-def _rules_of(patterns: tuple[Any, ...]) -> tuple[Rule, ...]:
-    return cast("tuple[Rule, ...]", patterns)
 
 
 def _user(user: User | str | None) -> User:

@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 
 from callsheet.agents.approval.questions import NEEDS_INPUT
 from callsheet.agents.approval.supervised_call import NOBODY
-from callsheet.agents.calls.questions import KIND as QUESTION
+from callsheet.agents.calls.plan import KIND as QUESTION
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.sync_bridge import sync_and_async
 from callsheet.orchestrator.state import text_of

@@ -2,34 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+import asyncio
+import threading
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import BaseMessage
-from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
-from langchain_core.tracers.context import register_configure_hook
 from pydantic import Field
 
 from callsheet.agents.calls.token_usage import usage_of
-from callsheet.agents.servers.app_tool import APP
 from callsheet.agents.servers.catalogs.python_objects import part_of_tools
-from callsheet.agents.servers.in_process import TOOL_MODEL
-from callsheet.graphs import CallsheetError, SourceCatalog
+from callsheet.agents.servers.in_process import APP, TOOL_MODEL, in_thread
+from callsheet.graphs import CallsheetError, SettingsError, SourceCatalog
 from callsheet.graphs.catalog.formats.server_config import FolderConfig
 from callsheet.graphs.catalog.loaded import joined
 from callsheet.graphs.trust.policy import READ_ONLY
-from callsheet.orchestrator.apps.document_library import Library
+from callsheet.retrievers.documents.document_index import Indexed, Library
 from callsheet.retrievers.documents.document_reading import Overview, overview_of
 
 TOOL_NAME = "search_documents"
 _RECURSION = 1_000
 _WAIT = 45.0  # seconds, less than the timeout of a call
 Question = Annotated[str, Field(description="The whole question, in plain words.")]
+
+
+@dataclass(slots=True)
+class Update:
+    """The updates of a folder's index, one at a time, in the background."""
+
+    library: Library
+    folder: Path
+    _progress: str = "just begun"
+    _work: Future[Indexed] | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def wait(self, seconds: float) -> None:
+        """Waits until the index is up to date; a longer update continues.
+
+        Raises:
+            SettingsError: It takes longer than this many seconds; the message gives its progress.
+        """
+        with self._lock:
+            if self._work is None or self._work.done():
+                self._work = in_thread(lambda: self.library.fresh(self.folder, self._report))
+            work = self._work
+        try:
+            work.result(seconds)
+        except TimeoutError:
+            raise SettingsError(
+                f"the documents are still being indexed ({self._progress}): ask again in a while, "
+                f"or run `callsheet documents index {self.folder}` beforehand"
+            ) from None
+
+    def _report(self, stage: str, done: int, total: int) -> None:
+        self._progress = f"{stage} {done:,} of {total:,}"
 
 
 def load_folders(config: Mapping[str, FolderConfig]) -> SourceCatalog:
@@ -59,26 +88,22 @@ def document_tool(name: str, about: Overview, library: Library, model: str | Non
 
     In a step, it answers with the model of the step's worker, otherwise with ``model``, if there is one.
     """
-    folder = library.folder()
-    said = f"Answers questions about {about.topics}: searches the documents of {name}, and cites them."
+    update = Update(library, library.folder())
+    about_it = f"Answers questions about {about.topics}: searches the documents of {name}, and cites them."
 
     def search_documents(question: Question) -> tuple[str, dict[str, Any]]:
-        _ready(library, folder)
-        with _counted():
-            return _answer(_app(library, model).invoke(_asked(question)))
+        _ready(update)
+        return _answer(_app(library, model).invoke(_asked(question)), model)
 
     async def asearch_documents(question: Question) -> tuple[str, dict[str, Any]]:
-        import asyncio
-
-        await asyncio.to_thread(_ready, library, folder)
-        with _counted():
-            return _answer(await _app(library, model).ainvoke(_asked(question)))
+        await asyncio.to_thread(_ready, update)
+        return _answer(await _app(library, model).ainvoke(_asked(question)), model)
 
     return StructuredTool.from_function(
         func=search_documents,
         coroutine=asearch_documents,
         name=TOOL_NAME,
-        description=f"{said} They speak of: {about.terms}." if about.terms else said,
+        description=f"{about_it} They speak of: {about.terms}." if about.terms else about_it,
         response_format="content_and_artifact",
         metadata={"annotations": dict(READ_ONLY), APP: True},
     )
@@ -93,38 +118,9 @@ def _app(library: Library, model: str | None) -> Any:
     return create_arag(library, model=chosen).compile(name="arag").with_config(recursion_limit=_RECURSION)
 
 
-class _Messages(BaseCallbackHandler):
-    """Collects what models say."""
-
-    def __init__(self) -> None:
-        self.messages: list[BaseMessage] = []
-
-    def on_llm_end(self, response: LLMResult, **_: Any) -> None:
-        """Keeps the messages of one call."""
-        said = (one for several in response.generations for one in several)
-        self.messages += [one.message for one in said if isinstance(one, ChatGeneration)]
-
-
-_LISTENER: ContextVar[_Messages | None] = ContextVar("callsheet_documents", default=None)
-register_configure_hook(_LISTENER, inheritable=True)
-
-
-@contextmanager
-def _counted() -> Iterator[None]:
-    """Adds the cost of the models that are called in this block to that of the step."""
-    listener = _Messages()
-    token = _LISTENER.set(listener)
+def _ready(update: Update) -> None:
     try:
-        yield
-    finally:
-        _LISTENER.reset(token)
-        if (given := TOOL_MODEL.get()) is not None:
-            given.usage += usage_of(listener.messages)
-
-
-def _ready(library: Library, folder: Path) -> None:
-    try:
-        library.ready(folder, _WAIT)
+        update.wait(_WAIT)
     except CallsheetError as error:
         raise ToolException(str(error)) from error
 
@@ -133,9 +129,14 @@ def _asked(question: str) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": question}]}
 
 
-def _answer(state: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The answer with its artifact; that the documents say nothing is one too, and ``answered`` tells them apart."""
+def _answer(state: Mapping[str, Any], model: str | None) -> tuple[str, dict[str, Any]]:
+    """The answer with its artifact; that the documents say nothing is one too, and ``answered`` tells them apart.
+
+    The cost of the models that found it is added to that of the step.
+    """
     message = state["messages"][-1]
+    if (given := TOOL_MODEL.get()) is not None and (given.model or model):
+        given.usage += usage_of(state["messages"])
     about = message.additional_kwargs["arag"]
     if about["failed"]:
         raise ToolException(message.text)

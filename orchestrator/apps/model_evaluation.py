@@ -33,13 +33,12 @@ from pydantic import BaseModel, ConfigDict
 from callsheet.agents import Call, ModelError, ToolRegistry, Usage
 from callsheet.agents.calls.token_usage import Price, usage_of
 from callsheet.agents.calls.tool_result import Fault
-from callsheet.agents.models.chat_models import answered
-from callsheet.agents.models.model_output import with_ids, with_written_calls
+from callsheet.agents.models.chat_models import answered, with_ids, with_written_calls
 from callsheet.agents.safety.arguments import fit_of
 from callsheet.agents.servers.in_process import InProcess
-from callsheet.agents.work.worker_conversation import calls_of
+from callsheet.agents.work.equipment import calls_of
 from callsheet.graphs import Loaded, SettingsError, Tool
-from callsheet.graphs.storage.local_files import cure_of, private_folder, replace_text
+from callsheet.graphs.storage import cure_of, private_folder, replace_bytes
 from callsheet.orchestrator.run.settings import Planning, Settings
 from callsheet.orchestrator.supervisor import create_supervisor
 from callsheet.retrievers import AgentGraphRetriever, LabelledQuery
@@ -229,7 +228,7 @@ async def _supervised(app: Any, request: str) -> Attempt:
     held = [tool for result in results for tool in result["tools"]]  # with those that it asked for
     asked = [str(one.value.get("type", "question")) for one in state.get("__interrupt__", ())]
     stopped = [*(f"it asked the user: {kind}" for kind in asked), *(r["error"] for r in results if r["error"])]
-    usage = Usage.from_report(state.get("usage", {}))
+    usage = Usage(**state.get("usage", {}))
     return Attempt(
         offered=tuple(dict.fromkeys([*selected, *held])),
         calls=tuple(Call(**call) for result in results for call in result["calls"]),
@@ -470,6 +469,6 @@ async def evaluate_arms(
 def _store(file: Path, attempt: Attempt) -> None:
     try:
         private_folder(file.parent)
-        replace_text(file, attempt.model_dump_json())
+        replace_bytes(file, attempt.model_dump_json().encode())
     except OSError as error:
         raise SettingsError(f"the attempt cannot be stored in {file}: {error.strerror}: {cure_of(error)}") from error

@@ -33,12 +33,11 @@ from callsheet.agents import (
     supervised,
     unstreamed,
 )
-from callsheet.agents.models.deferred_tools import deferred
-from callsheet.agents.models.model_output import with_written_calls
+from callsheet.agents.models.chat_models import with_written_calls
 from callsheet.agents.registry.binding import NEED_TOOL
-from callsheet.agents.work.need_tool import DEFINITION, answer_request
+from callsheet.agents.work.own_tools import DEFINITION, answer_request, deferred
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
-from callsheet.graphs.text.arguments import check_type
+from callsheet.graphs.text.sanitizing import check_type
 from callsheet.orchestrator.apps.agent_requests import picked, requests_of
 from callsheet.orchestrator.run.process.process_state import CatalogSync
 from callsheet.orchestrator.run.run_context import caller

@@ -8,8 +8,7 @@ import shlex
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,6 +17,7 @@ from callsheet.graphs.text.sanitizing import counted
 from callsheet.orchestrator.cli.approval_prompt import approve_all, ask_person, described, has_terminal, leave_inputs
 from callsheet.orchestrator.cli.shared_options import (
     CatalogOptions,
+    check_model,
     common,
     kept_options,
     run_options,
@@ -29,7 +29,6 @@ from callsheet.orchestrator.run.threads import Threads
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
 
-    from callsheet.agents import Prices
     from callsheet.orchestrator.cli.output.run_output import Show
 
 _STEP_FIELDS = ("id", "text", "depends_on", "agents", "tools", "status", "calls", "result", "data", "error")
@@ -68,7 +67,6 @@ def ask(
     options: CatalogOptions,
     query: str | None,
     thread: str | None,
-    prices: Path | None,
     allow: tuple[str, ...],
     *,
     resume: bool,
@@ -83,15 +81,16 @@ def ask(
     Example:
       callsheet ask "Convert 3 miles to km and write the result to km.txt" --catalog mcp.json
     """
-    from callsheet.agents import ToolRegistry, read_prices
+    from callsheet.agents import ToolRegistry
 
     threads = Threads()
     thread = _thread(threads, query, thread, resume=resume)
-    began, priced = time.monotonic(), read_prices(prices)
+    began = time.monotonic()
+    check_model(of_run["model"])
     if of_run["code_mode"]:
         if not of_run["model"]:
             raise click.UsageError("--code-mode needs --model, which writes the programs")
-        from callsheet.agents.programs.sandbox import check_installed
+        from callsheet.agents.programs import check_installed
 
         check_installed()
     loaded = options.open()
@@ -107,7 +106,7 @@ def ask(
     workflow = create_supervisor(
         loaded, retriever=retriever, registry=registry, settings=settings, observed=ObservationLog()
     )
-    show = None if options.as_json else Show(priced)
+    show = None if options.as_json else Show()
     kept = kept_options("thread", "resume", "as_json")
     again = shlex.join(["callsheet", "ask", "--resume", "--thread", thread, *kept])
     given = None if resume else {"messages": [{"role": "user", "content": query}]}
@@ -122,7 +121,7 @@ def ask(
         threads.settle(thread, ended=not ran.left)
     seconds = time.monotonic() - began
     if show is None:
-        click.echo(json.dumps(_report(ran, thread, again, seconds, priced), ensure_ascii=False))
+        click.echo(json.dumps(_report(ran, thread, again, seconds), ensure_ascii=False))
     elif ran.waiting:
         show.waiting(ran.waiting, again)
     else:
@@ -260,17 +259,13 @@ class RunResult:
         }
 
 
-def _report(ran: RunResult, thread: str, again: str, seconds: float, prices: Prices) -> dict[str, Any]:
-    from callsheet.agents import Usage
-
+def _report(ran: RunResult, thread: str, again: str, seconds: float) -> dict[str, Any]:
     waits = f"Stopped to ask: waiting for a person with {counted(len(ran.waiting), 'question')}. Continue with: {again}"
-    usage = ran.state.get("usage", {})
     return {
         "answer": waits if ran.waiting else ran.answer,
         "steps": ran.steps(),
         "note": ran.plan["note"],
-        "usage": usage,
-        "cost": asdict(prices.cost(Usage.from_report(usage))) if usage else None,
+        "usage": ran.state.get("usage", {}),
         "revisions": ran.state.get("revisions", []),
         "thread": thread,
         "waiting": described(ran.waiting),

@@ -21,9 +21,7 @@ from callsheet.orchestrator.cli.shared_options import (
     catalog_options,
     common,
     json_option,
-    model_option,
     output_option,
-    progress_bar,
     report,
     size_options,
     taxonomy_option,
@@ -31,7 +29,7 @@ from callsheet.orchestrator.cli.shared_options import (
 )
 
 if TYPE_CHECKING:
-    from callsheet.graphs import Catalog, Loaded, Taxonomy
+    from callsheet.graphs import Loaded, Taxonomy
     from callsheet.graphs.dependencies import Proposal
     from callsheet.retrievers import Changes
 
@@ -49,10 +47,12 @@ def index(options: CatalogOptions) -> int:
     Example:
       callsheet index --catalog mcp.json
     """
+    from callsheet.graphs import dependency_edges
+
     began = time.monotonic()
     loaded = options.open()
     selector, changes, place = options.selector(loaded)
-    edges = [edge for tool in selector.catalog.tools.values() for edge in tool.depends_on]
+    edges = [edge for _, edge in dependency_edges(selector.graph)]
     declared = sum(edge.holds for edge in edges)
     problems = [{"agent": one.agent, "kind": one.kind, "message": one.message} for one in loaded.problems]
     needs = {"dependencies": declared, "inferred": len(edges) - declared}
@@ -183,9 +183,8 @@ def discover(options: CatalogOptions, query: str, budget: int, taxonomy: Taxonom
 @output_option("Write the proposals to this file for review. Rules and reviewed edges in it stay.")
 @click.option("--least", default=0.5, type=click.FloatRange(0.05, 0.99), help="Minimum confidence.")
 @click.option("--server", metavar="URL", help="Add the calls that a LangGraph server observed, from its store.")
-@model_option("Chat model that judges each proposal. It changes the confidence, but does not accept or reject.")
 @catalog_options
-def infer(options: CatalogOptions, file: Path | None, least: float, server: str | None, model: str | None) -> int:
+def infer(options: CatalogOptions, file: Path | None, least: float, server: str | None) -> int:
     """Propose dependencies between tools, from names, schemas, descriptions and observed calls.
 
     Review the file (set "accept" to true or false), then load it together with its catalog.
@@ -216,8 +215,6 @@ def infer(options: CatalogOptions, file: Path | None, least: float, server: str 
 
         seen.update(asyncio.run(observed_on(server)))
     found: Sequence[Proposal] = infer_dependencies(catalog, least=least, seen=seen)
-    if model:
-        found = _judged(found, catalog, model)
     if file:
         with locked(file):  # decisions of the meantime count too
             merged = merge_proposals(read_dependencies(file) if file.exists() else merged, found)
@@ -229,22 +226,11 @@ def infer(options: CatalogOptions, file: Path | None, least: float, server: str 
     return 0 if merged.edges else 1
 
 
-def _judged(found: Sequence[Proposal], catalog: Catalog, model: str) -> Sequence[Proposal]:
-    from callsheet.agents import chat_model, judge_proposals
-
-    with progress_bar("Asking the model") as progress:
-        judged = asyncio.run(judge_proposals(found, catalog, chat_model(model), progress=progress))
-    if judged.failed:
-        click.echo(f"{judged.judged} of {counted(len(found), 'proposal')} judged: {shown(judged.failed)}", err=True)
-    return judged.proposals
-
-
 @click.command(short_help="List the capabilities of each tool.")
-@model_option("Chat model that assigns capabilities.  [default: none; assigned by the texts]")
 @output_option("Write the catalog to this file, and declare all capabilities with a confidence of at least .5.")
 @taxonomy_option
 @common
-def capabilities(options: CatalogOptions, model: str | None, file: Path | None, taxonomy: Taxonomy | None) -> int:
+def capabilities(options: CatalogOptions, file: Path | None, taxonomy: Taxonomy | None) -> int:
     """List the capabilities of each tool, from a taxonomy.
 
     \b
@@ -254,18 +240,10 @@ def capabilities(options: CatalogOptions, model: str | None, file: Path | None, 
     """
     from callsheet.graphs import CatalogError, dump
     from callsheet.orchestrator.cli.output.catalog_output import show_assignments
-    from callsheet.retrievers.capabilities import assign_by_model, with_capabilities
+    from callsheet.retrievers.capabilities import with_capabilities
 
     loaded = options.open()
-    retriever = options.retriever(loaded, taxonomy=taxonomy)
-    found = retriever.capabilities()
-    if model:
-        from callsheet.agents import chat_model
-
-        with progress_bar("Asking the model") as progress:
-            found = assign_by_model(
-                retriever.catalog, chat_model(model), found.taxonomy, otherwise=found, progress=progress
-            )
+    found = options.retriever(loaded, taxonomy=taxonomy).capabilities()
     if file:
         try:
             file.write_text(dump(with_capabilities(visible(loaded), found)) + "\n", encoding="utf-8")

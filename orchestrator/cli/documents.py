@@ -12,7 +12,14 @@ import click
 
 from callsheet.graphs.text.sanitizing import counted, error_lines, shown
 from callsheet.orchestrator.cli.mcp import listing_of, serve_stdio
-from callsheet.orchestrator.cli.shared_options import Command, check_model, index_options, json_option, report
+from callsheet.orchestrator.cli.shared_options import (
+    Command,
+    check_model,
+    index_options,
+    json_option,
+    progress_bar,
+    report,
+)
 from callsheet.orchestrator.run.process.environment import Environment
 from callsheet.orchestrator.run.settings import Settings
 
@@ -33,7 +40,7 @@ _INSTRUCTIONS = (
 def documents() -> None:
     """Index a folder of documents, answer questions from it, or serve it to MCP clients.
 
-    Reads .txt, .md, .rst, .csv and .tsv; after `pip install markdownify pypdf python-docx` also .html, .pdf and .docx.
+    Reads .txt, .md, .rst, .csv and .tsv; with the extra documents also .html, .pdf, .docx and text that is not UTF-8.
 
     \b
     Example:
@@ -100,15 +107,9 @@ def ask_command(
     settings = Settings(model=model, naive=naive)
     app = create_arag(folder, settings=settings, embeddings=embeddings, index=place).compile(name="arag")
     given: Any = {"messages": [{"role": "user", "content": question}]}
-    state = app.invoke(given)
-    answer = state["messages"][-1].text
-    content = {
-        "answer": answer,
-        "citations": state["citations"],
-        "loops": state["loops"],
-        "retrieved_tokens": state["retrieved_tokens"],
-        "seconds": round(time.monotonic() - began, 3),
-    }
+    state: dict[str, Any] = app.invoke(given)
+    answer = state.pop("messages")[-1].text
+    content = {"answer": answer, **state, "seconds": round(time.monotonic() - began, 3)}
     report(content, shown(answer, most=None), as_json=as_json)
     return 0 if state["citations"] else 1
 
@@ -179,18 +180,11 @@ def tool_server(name: str, tools: Sequence[BaseTool], instructions: str = "") ->
 
 def _opened(folder: str, place: str | None, embeddings: str) -> tuple[DocumentIndex, Indexed]:
     """Updates and returns the index of a folder; shows progress, and names the files that were left out."""
-    from rich.console import Console
-    from rich.progress import Progress
-
     from callsheet.retrievers.documents import DocumentIndex
 
     index = DocumentIndex(folder, embeddings=embeddings, index=place)
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("Looking", total=None)
-        found = index.sync(
-            lambda stage, done, total: bar.update(task, description=stage.capitalize(), completed=done, total=total)
-        )
+    with progress_bar("Indexing the documents") as bar:
+        found = index.sync(lambda _, done, total: bar(done, total))
     for problem in found.problems:
         click.echo(f"left out: {shown(str(problem))}", err=True)
     if not found.documents:

@@ -14,6 +14,7 @@ from callsheet.graphs import SettingsError
 from callsheet.orchestrator.cli.shared_options import (
     FILE,
     CatalogOptions,
+    check_model,
     common,
     model_option,
     progress_bar,
@@ -117,7 +118,7 @@ def _of_model(
 ) -> int:
     from callsheet.agents import chat_model
     from callsheet.agents.calls.token_usage import price_of
-    from callsheet.graphs.storage.local_files import cache_folder
+    from callsheet.graphs.storage import cache_folder
     from callsheet.orchestrator.apps.model_evaluation import (
         DEFAULT_ARMS,
         Arms,
@@ -132,6 +133,7 @@ def _of_model(
     known = [f"{name}.success" for name in names]
     gates = _gates(demands, known, f"with --model there are {', '.join(known)}")
     price = price_of(model, prices)
+    check_model(model)
     if max_cost is not None and price is None:
         raise SettingsError("--max-cost needs the price of the model: give --prices FILE")
     loaded = options.open()

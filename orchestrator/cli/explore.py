@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.orchestrator.cli.shared_options import FILE, CatalogOptions, common, run_options
+from callsheet.orchestrator.cli.shared_options import FILE, CatalogOptions, check_model, common, run_options
 from callsheet.orchestrator.run.process.environment import Environment
 from callsheet.orchestrator.run.settings import Settings
 
@@ -26,13 +26,6 @@ if TYPE_CHECKING:
 @click.option(
     "--user", default="", show_default=False, metavar="NAME", help="Show only what the policy grants this user."
 )
-@click.option(
-    "--report",
-    "reports",
-    multiple=True,
-    type=FILE,
-    help="Report of `callsheet eval --json` to show as tables; repeatable.",
-)
 @run_options
 @click.option(
     "--dependencies",
@@ -45,8 +38,6 @@ def explore(
     options: CatalogOptions,
     port: int,
     user: str,
-    reports: tuple[Path, ...],
-    prices: Path | None,
     decisions: Path | None,
     *,
     no_browser: bool,
@@ -59,19 +50,18 @@ def explore(
 
     \b
     Example:
-      callsheet explore --catalog mcp.json --report report.json
+      callsheet explore --catalog mcp.json
     """
-    from callsheet.agents import ToolRegistry, read_prices
+    from callsheet.agents import ToolRegistry
     from callsheet.graphs.dependencies import ObservationLog
     from callsheet.orchestrator.run.process.process_state import Served
     from callsheet.orchestrator.run.threads import Threads
     from callsheet.orchestrator.server import Site, create_explorer
-    from callsheet.orchestrator.server.explorer.evaluations import read_reports
     from callsheet.orchestrator.server.listener import LOOPBACK, listening, serve
-    from callsheet.orchestrator.server.runs.local_runs import LocalRunner, LocalRuns
+    from callsheet.orchestrator.server.runs.local_runs import LocalRunner
     from callsheet.orchestrator.supervisor import create_supervisor
 
-    shown, priced = read_reports(reports), read_prices(prices)
+    check_model(of_run["model"])
     options = replace(options, catalogs=_with_decisions(options.catalogs, decisions))
     with listening(port) as listener:
         loaded = options.open()
@@ -88,10 +78,8 @@ def explore(
         threads, key = Threads(), secrets.token_urlsafe(24)
         threads.sweep()
         app = create_explorer(
-            Site(lambda: served, priced),
-            reports=lambda: shown,
-            runs=LocalRuns(threads),
-            runner=LocalRunner(workflow, threads, registry, retriever.user),
+            Site(lambda: served),
+            runs=LocalRunner(workflow, threads, registry, retriever.user),
             key=key,
             user=retriever.user,
             hosts=Environment().hosts,

@@ -15,6 +15,7 @@ from callsheet.orchestrator.cli.catalog_commands import capabilities, discover, 
 from callsheet.orchestrator.cli.documents import documents
 from callsheet.orchestrator.cli.eval import evaluate_command
 from callsheet.orchestrator.cli.explore import explore
+from callsheet.orchestrator.cli.graph import graph
 from callsheet.orchestrator.cli.mcp import mcp
 from callsheet.orchestrator.cli.review_commands import approve, check, export
 from callsheet.orchestrator.cli.shared_options import INTERRUPTED
@@ -45,6 +46,7 @@ for command in (
     explore,
     export,
     forget,
+    graph,
     index,
     infer,
     mcp,

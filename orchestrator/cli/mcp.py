@@ -57,14 +57,8 @@ if TYPE_CHECKING:
 )
 @click.option("--issuer", metavar="URL", help="Authorization server whose tokens are accepted over HTTP.")
 @approve_option
-@click.option(
-    "--direct",
-    default=0,
-    type=click.IntRange(0, 50),
-    help="Also show this many tools of the last searches as tools of their own.",
-)
 @click.option("--ask", is_flag=True, help="Also serve `ask`: a whole request to the supervisor.")
-@model_option("Chat model for --ask.", callback=None, **env("MODEL"))
+@model_option("Chat model for --ask.", **env("MODEL"))
 @common
 @click.pass_context
 def mcp(
@@ -76,7 +70,6 @@ def mcp(
     tokens: Path | None,
     issuer: str | None,
     approval: ApprovalPolicy,
-    direct: int,
     model: str | None,
     *,
     http: bool,
@@ -115,10 +108,10 @@ def mcp(
     options.follow_shared_store(registry)
     asked = serving.supervisor_tool(loaded, retriever, registry, model, approval) if ask else None
     identify = serving.http_client if http else serving.one_client()
-    served = GatewayServer(gateway, identify, direct=direct, ask=asked)
+    served = GatewayServer(gateway, identify, ask=asked)
     try:
         if options.as_json:
-            click.echo(listing_of(served.server.instructions, served.tools()))
+            click.echo(listing_of(served.server.instructions, served.tools))
         elif http:
             _serve_http(served, verifier, host, port, url, issuer)
         else:
@@ -146,7 +139,7 @@ async def serve_stdio(server: Server[Any]) -> None:
 
 def _serve_stdio(served: GatewayServer, registry: ToolRegistry) -> None:
     """Serves until the client disconnects, or the process is interrupted."""
-    from callsheet.agents.servers.session_pool import beside_sessions
+    from callsheet.agents.calls.call_context import LOOP
 
     def interrupted(*_: object) -> None:
         # The library reads standard input in a thread that nothing ends but its end.
@@ -155,7 +148,8 @@ def _serve_stdio(served: GatewayServer, registry: ToolRegistry) -> None:
         os._exit(INTERRUPTED)
 
     signal.signal(signal.SIGINT, interrupted)
-    beside_sessions(serve_stdio(served.server))
+    # On the loop of all sessions: its calls of tools change no threads.
+    LOOP.blocking(serve_stdio(served.server))
 
 
 def _verifier(tokens: Path | None, issuer: str | None, url: str | None) -> TokenVerifier | None:

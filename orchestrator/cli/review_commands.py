@@ -14,8 +14,7 @@ import click
 from callsheet.graphs.catalog.errors import Finding, Severity, UnknownNameError, near_names
 from callsheet.graphs.text.sanitizing import counted, shown
 from callsheet.graphs.trust.changes import diff_of, findings_of, told
-from callsheet.graphs.trust.pin_book import PinBook
-from callsheet.graphs.trust.pins import Change
+from callsheet.graphs.trust.pins import Change, PinBook
 from callsheet.orchestrator.cli.approval_prompt import has_terminal
 from callsheet.orchestrator.cli.shared_options import (
     CatalogOptions,
@@ -150,7 +149,7 @@ def _accepted(change: Change, *, yes: bool, quiet: bool) -> bool:
     return click.confirm("Accept it?", err=True) if has_terminal() and not yes else yes
 
 
-FORMS = ("turtle", "jsonld", "ntriples", "graphml", "cypher", "cypher-schema", "mermaid", "json")
+FORMS = ("turtle", "jsonld", "ntriples", "graphml", "cypher", "mermaid", "json")
 
 
 @click.command()
@@ -167,7 +166,7 @@ def export(
     The export includes inferred dependencies, with their provenance.
 
     turtle, jsonld, ntriples and json can be loaded again as a catalog. cypher is a script for Neo4j and similar
-    databases; cypher-schema makes the tables that Ladybug needs first.
+    databases.
 
     \b
     Examples:
@@ -216,8 +215,6 @@ def _document(form: str, catalog: Catalog, taxonomy: Sequence[Capability] | None
             return export.to_graphml(catalog, taxonomy)
         case "cypher":
             return export.to_cypher(catalog, taxonomy)
-        case "cypher-schema":
-            return export.cypher_schema()
         case "mermaid":
             return export.to_mermaid(catalog, around=around)
         case "json":
@@ -228,9 +225,9 @@ def _document(form: str, catalog: Catalog, taxonomy: Sequence[Capability] | None
 
 
 def _save(file: Path, document: str) -> None:
-    from callsheet.graphs.storage import replace_text
+    from callsheet.graphs.storage import replace_bytes
 
     try:
-        replace_text(file, document.encode("utf-8", "replace").decode("utf-8"), mode=0o666)
+        replace_bytes(file, document.encode("utf-8", "replace"), mode=0o666)
     except OSError as error:
         raise click.BadParameter(f"{file} cannot be written: {error.strerror}", param_hint="--output") from error

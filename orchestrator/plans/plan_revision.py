@@ -11,10 +11,8 @@ from langgraph.config import get_stream_writer
 from langgraph.types import Overwrite
 
 from callsheet.agents import Plan, Revision, Step, StepResult, ToolRegistry, checkpointer, revise
-from callsheet.agents.calls.plan import source_of
-from callsheet.agents.calls.questions import question_text
-from callsheet.agents.planning.reviser import Revised, reason_to_revise
-from callsheet.agents.planning.revision import ItemsError, expanded, items_of
+from callsheet.agents.calls.plan import question_text, source_of
+from callsheet.agents.planning.revision import ItemsError, Revised, expanded, items_of, reason_to_revise
 from callsheet.orchestrator.plans.request_planner import earlier_results, planning_context
 from callsheet.orchestrator.plans.run_limits import limit_reached
 from callsheet.orchestrator.run.run_context import RunConfiguration

@@ -9,11 +9,10 @@ from typing import Any
 from langchain_core.messages import ChatMessage, HumanMessage
 
 from callsheet.agents import Plan, PlanTask, StepResult, ToolRegistry, self_contained
-from callsheet.agents.planning.conversation import Contextual
-from callsheet.agents.planning.planner import checked_request
+from callsheet.agents.planning.planner import Contextual, checked_request
 from callsheet.agents.work.context import reports, surroundings
 from callsheet.graphs import PlanError
-from callsheet.graphs.text.arguments import bounded
+from callsheet.graphs.text.sanitizing import bounded
 from callsheet.orchestrator.run.run_context import RunConfiguration
 from callsheet.orchestrator.state import ChatInput, State
 from callsheet.retrievers import AgentGraphRetriever, catalog_outline

@@ -19,7 +19,6 @@ from langgraph.store.base import BaseStore
 from callsheet.agents import (
     Call,
     ModelReasoner,
-    NoModel,
     Plan,
     Prompts,
     Reasoner,
@@ -29,7 +28,6 @@ from callsheet.agents import (
 )
 from callsheet.agents.models.chat_models import limit_model_calls
 from callsheet.agents.models.prompts import WEAK_WORKER, WORKER
-from callsheet.agents.programs.sandbox import check_installed
 from callsheet.graphs import Catalog, SettingsError, User
 from callsheet.graphs.dependencies import ObservationLog, OutcomeLog, Seen, observed, outcomes_of
 from callsheet.orchestrator.run.settings import Settings
@@ -144,6 +142,8 @@ class RunConfiguration:
             return
         if self.model("worker") is None:
             raise SettingsError("code mode needs a model for the workers: it writes the programs")
+        from callsheet.agents.programs import check_installed
+
         check_installed()
 
     def noted(self, note: str) -> str:
@@ -190,6 +190,8 @@ class RunConfiguration:
         model, settings = self.model(role), self.settings
         if model is not None:
             return ModelReasoner(model)
+        from callsheet.agents import NoModel
+
         present = checkpointer() is not None and settings.attended
         return NoModel(present, frozenset(settings.allow), works=self.model("worker") is None)
 

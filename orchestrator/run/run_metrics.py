@@ -1,12 +1,15 @@
-"""Metrics of this process, for Prometheus."""
+"""Metrics of this process, for Prometheus; without ``prometheus-client``, nothing is counted."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
 from functools import cache
+from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+
+from callsheet.graphs.catalog.errors import SettingsError
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
@@ -37,48 +40,54 @@ class _Figures:
 
 
 @cache
-def _figures() -> _Figures:
-    return _Figures()
+def _figures() -> _Figures | None:
+    return _Figures() if find_spec("prometheus_client") else None
 
 
 def measured(retriever: AgentGraphRetriever, query: str, **changes: Any) -> Selection:
     """``retriever.select`` with its duration and picks counted."""
     began = time.perf_counter()
     selection = retriever.select(query, **changes)
-    figures = _figures()
-    figures.retrieval.observe(time.perf_counter() - began)
-    if selection.verdict == "nothing_fits":
-        figures.nothing.inc()
-        return selection
-    for agent in selection.agents:
-        figures.picks.labels(agent.id).inc()
+    if (figures := _figures()) is not None:
+        figures.retrieval.observe(time.perf_counter() - began)
+        fits = selection.verdict != "nothing_fits"
+        figures.nothing.inc(not fits)
+        for agent in selection.agents if fits else ():
+            figures.picks.labels(agent.id).inc()
     return selection
 
 
 def count_result(result: StepResult) -> None:
     """Counts a finished step and its calls."""
-    _figures().steps.labels(result.status).inc()
+    if (figures := _figures()) is not None:
+        figures.steps.labels(result.status).inc()
     for call in result.calls:
         count_call(call.agent, (call.kind or "tool") if call.error else "")
 
 
 def count_call(agent: str, failure: str = "") -> None:
     """Counts a call, with the kind of its error if it failed."""
-    figures = _figures()
-    figures.calls.labels(agent).inc()
-    if failure:
-        figures.failures.labels(agent, failure).inc()
+    if (figures := _figures()) is not None:
+        figures.calls.labels(agent).inc()
+        if failure:
+            figures.failures.labels(agent, failure).inc()
 
 
 def exposition(may_see: Callable[[str], bool], unavailable: Iterable[str] = (), waiting: int | None = None) -> str:
-    """The metrics in Prometheus's text format."""
+    """The metrics in Prometheus's text format.
+
+    Raises:
+        SettingsError: ``prometheus-client`` is missing.
+    """
+    if (figures := _figures()) is None:
+        raise SettingsError("metrics need an extra: pip install 'callsheet[server]'")
     from prometheus_client import generate_latest
     from prometheus_client.metrics_core import GaugeMetricFamily
 
     down = GaugeMetricFamily("callsheet_agent_unavailable", "Agents that are not called for now.", labels=["agent"])
     for agent in unavailable:
         down.add_metric([agent], 1)
-    found = [*_figures().registry.collect(), down]
+    found = [*figures.registry.collect(), down]
     if waiting is not None:
         found.append(GaugeMetricFamily("callsheet_approvals_waiting", "Questions that wait for a person.", waiting))
     registry: Any = SimpleNamespace(collect=lambda: [_without(metric, may_see) for metric in found])

@@ -10,7 +10,7 @@ from langchain_core.runnables.config import set_config_context
 from langgraph.config import get_config
 
 from callsheet.agents import in_threads
-from callsheet.agents.calls.background_loop import LOOP
+from callsheet.agents.calls.call_context import LOOP
 
 T = TypeVar("T")
 

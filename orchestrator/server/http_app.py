@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cache
-
-from callsheet.agents import read_prices
 from callsheet.orchestrator.run.process.environment import Environment
 from callsheet.orchestrator.run.process.process_state import served
-from callsheet.orchestrator.server.explorer.evaluations import Report, read_reports
 from callsheet.orchestrator.server.explorer.routes import create_explorer
-from callsheet.orchestrator.server.runs.server_runs import ServerRunner, ServerRuns
+from callsheet.orchestrator.server.runs.server_runs import ServerRuns
 from callsheet.orchestrator.server.visible_catalog import Site
-
-
-@cache
-def _reports() -> tuple[Report, ...]:
-    return read_reports(Environment().reports)
-
 
 _environment = Environment()
 app = create_explorer(
-    Site(served, read_prices(_environment.prices)),
-    reports=_reports,
+    Site(served),
     runs=ServerRuns(),
-    runner=ServerRunner(),
     authenticated=True,
     hosts=_environment.hosts,
     origins=_environment.origins,

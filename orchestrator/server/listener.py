@@ -18,17 +18,17 @@ def listening(port: int, host: str = LOOPBACK) -> socket.socket:
     Raises:
         SettingsError: The port is in use, or the address is not of this machine.
     """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family)
+    v6 = ":" in host
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.listen()
+        return socket.create_server(
+            (host, port),
+            family=socket.AF_INET6 if v6 else socket.AF_INET,
+            dualstack_ipv6=v6 and socket.has_dualstack_ipv6(),
+        )
     except OSError as error:
-        listener.close()
         where = f"port {port}" if host == LOOPBACK else f"port {port} of {host}"
-        raise SettingsError(f"{where} cannot be used: {error.strerror}: give another one with --port") from error
-    return listener
+        why = (error.strerror or str(error)).partition(" (while")[0]
+        raise SettingsError(f"{where} cannot be used: {why}: give another one with --port") from error
 
 
 def serve(app: ASGIApp, listener: socket.socket) -> None:

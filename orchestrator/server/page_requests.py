@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 from starlette.requests import Request
 
 from callsheet.graphs import CallsheetError
@@ -30,16 +30,12 @@ _MOST_BYTES = 1_000_000
 _Form = TypeVar("_Form", bound=BaseModel)
 
 
-class Parameters(BaseModel):
+class Parameters(BaseModel, extra="ignore"):
     """Query parameters; unknown ones are ignored."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
-
-class Body(BaseModel):
+class Body(BaseModel, extra="forbid"):
     """The body of a request; unknown fields are refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class RefusedError(CallsheetError):
@@ -55,11 +51,7 @@ class ForbiddenError(RefusedError):
 
 
 class PageKey:
-    """The key.
-
-    Args:
-        key: The secret of the page's address; without one, the header needs no particular value.
-    """
+    """The secret of the page's address; without one, the header needs no particular value."""
 
     def __init__(self, key: str = "") -> None:
         self._key = key
@@ -84,7 +76,6 @@ class PageKey:
 
         Raises:
             RefusedError: The key is missing or wrong, or the body is too long.
-            ValidationError: The body is not valid.
         """
         self.check(request)
         body = b""

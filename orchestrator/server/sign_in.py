@@ -15,9 +15,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from callsheet.agents import ToolRegistry
-from callsheet.agents.safety.secrets import of_server
-from callsheet.agents.servers.faults import named_in
+from callsheet.agents.safety.secrets import named_in, of_server
 from callsheet.agents.servers.oauth.addresses import CALLBACK, PAGE, is_loopback, server_address
+from callsheet.agents.servers.oauth.callback import HEADERS, LASTS, callback, cookie_of
 from callsheet.graphs import SettingsError, UnknownNameError, User
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.orchestrator.server.page_requests import Body, ForbiddenError, PageKey
@@ -29,12 +29,7 @@ _NO_USERS = (
     "command line"
 )
 _POLICY = "default-src 'none'; script-src 'self'; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'"
-_HEADERS = {
-    "content-security-policy": _POLICY,
-    "cache-control": "no-store",
-    "referrer-policy": "no-referrer",
-    "x-content-type-options": "nosniff",
-}
+_HEADERS = {**HEADERS, "content-security-policy": _POLICY}
 _HTML = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Sign in</title>
 <form><h1>Sign in</h1>
@@ -70,17 +65,12 @@ def public_routes() -> list[Route]:
     return [
         Route(PAGE, lambda _: Response(_HTML, media_type="text/html", headers=_HEADERS)),
         Route(f"{PAGE}/page.js", lambda _: Response(_SCRIPT, media_type="text/javascript", headers=_HEADERS)),
-        Route(CALLBACK, _callback),
+        Route(CALLBACK, callback),
     ]
 
 
 async def begin(registry: ToolRegistry, user: User, request: Request) -> JSONResponse:
     """Begins a sign-in, for the browser that asks: only that one can end it, so nobody gets another user's tokens.
-
-    Args:
-        registry: Knows the servers, and which tools the user may call.
-        user: Who asks.
-        request: ``SignInRequest``, from the page.
 
     Raises:
         RefusedError: The request is not from the page.
@@ -91,15 +81,14 @@ async def begin(registry: ToolRegistry, user: User, request: Request) -> JSONRes
     known, config = registry.catalog.by_id.get(agent), registry.loaded.connections.get(agent)
     if known is None or not registry.permitted([tool.id for tool in known.tools], user):
         raise UnknownNameError(f"there is no agent {agent!r} that you may call")
-    if not isinstance(config, ServerConfig) or not config.url or config.callsheet.sign_in:
+    if not isinstance(config, ServerConfig) or not config.url:
         raise SettingsError(f"agent {agent!r} asks for no sign-in of a user")
     address, full = server_address(), config.expanded(os.environ)
     if not user.id and not is_loopback(address):
         raise ForbiddenError(_NO_USERS)
     if "@" in urlsplit(full.url or "").netloc:
         raise SettingsError("its address contains a user and a password: remove them")
-    (sign_ins, callbacks), browser = await run_in_threadpool(_libraries), secrets.token_urlsafe(32)
-    hide = of_server(full, named_in(config, os.environ)).text
+    browser, hide = secrets.token_urlsafe(32), of_server(full, named_in(config, os.environ)).text
     opened: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def open_page(page: str) -> None:
@@ -107,9 +96,9 @@ async def begin(registry: ToolRegistry, user: User, request: Request) -> JSONRes
             raise SettingsError("its address contains a secret, which the page of the authorization server would show")
         opened.set_result(page)
 
-    going = asyncio.create_task(
-        sign_ins.sign_in(full.url, f"{address}{CALLBACK}", open_page, user=user.id, browser=browser, hide=hide)
-    )
+    start = await run_in_threadpool(_client)
+    flow = start(full.url, f"{address}{CALLBACK}", open_page, user=user.id, browser=browser, hide=hide)
+    going = asyncio.create_task(flow.tokens())
     _GOING.add(going)
     going.add_done_callback(_GOING.discard)
     await asyncio.wait((going, opened), return_when=asyncio.FIRST_COMPLETED)
@@ -118,17 +107,11 @@ async def begin(registry: ToolRegistry, user: User, request: Request) -> JSONRes
     going.add_done_callback(lambda task: task.cancelled() or task.exception())  # the callback tells it
     answer = JSONResponse({"url": opened.result(), "server": address}, headers={"cache-control": "no-store"})
     kind: Any = {"path": PAGE, "httponly": True, "samesite": "lax", "secure": address.startswith("https:")}
-    answer.set_cookie(callbacks.cookie_of(opened.result()), browser, max_age=int(sign_ins.LASTS), **kind)
+    answer.set_cookie(cookie_of(opened.result()), browser, max_age=int(LASTS), **kind)
     return answer
 
 
-async def _callback(request: Request) -> Response:
-    answer: Response = await (await run_in_threadpool(_libraries))[1].callback(request)
-    return answer
+def _client() -> Any:
+    from callsheet.agents.servers.oauth.sign_in import SignIn  # the import takes a second
 
-
-def _libraries() -> tuple[Any, Any]:
-    # The import takes a second.
-    from callsheet.agents.servers.oauth import callback, sign_in
-
-    return sign_in, callback
+    return SignIn

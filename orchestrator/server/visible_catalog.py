@@ -6,24 +6,23 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any, Literal
 
-from callsheet.agents import Prices, ToolRegistry
+from callsheet.agents import ToolRegistry
 from callsheet.graphs import (
     Catalog,
     CatalogError,
     Change,
-    Dependency,
     Finding,
+    KnowledgeGraph,
     Loaded,
     Policy,
     Problem,
-    Tool,
     User,
     default_taxonomy,
     escaped,
+    knowledge_graph,
 )
 from callsheet.graphs.catalog.formats.mcp_format import tool_from_entry
 from callsheet.graphs.lint import RULES, Subject
@@ -32,6 +31,7 @@ from callsheet.orchestrator.run.process.process_state import Served
 from callsheet.retrievers import AgentGraphRetriever
 from callsheet.retrievers.capabilities import Assignments
 
+Json = dict[str, Any]
 NodeName = Literal["agent", "tool", "skill", "capability"]
 _MOST_KNOWN, _LONGEST, _LONGEST_LINE = 8, 4_096, 240
 _WELL, _MAYBE = 0.6, 0.3
@@ -55,25 +55,8 @@ def fit(score: float) -> str:
     return "fits well" if score >= _WELL else "may fit" if score >= _MAYBE else "is near, but hardly fits"
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A link to a node: exact id, label for display, kind, and one line of description."""
-
-    id: str
-    label: str
-    kind: NodeName
-    about: str = ""
-
-
 class Knowledge:
-    """Derived data of a catalog, or of the part that some users may see; computed once, on first use.
-
-    Args:
-        retriever: Over what these users may see.
-        problems: Problems of the catalog.
-        work: Runs the long computations, one at a time.
-        closing: Set when the results are no longer needed.
-    """
+    """Derived data of what some users may see; computed once, on first use, in ``work``, until ``closing`` is set."""
 
     def __init__(
         self,
@@ -86,14 +69,10 @@ class Knowledge:
         self._retriever, self._problems, self._work, self._closing = retriever, problems, work, closing
         self._lock, self._results = threading.Lock(), dict[str, Future[Any]]()
 
-    @cached_property
-    def needed_by(self) -> Mapping[str, Sequence[tuple[Tool, Dependency]]]:
-        """Tool id -> the tools that depend on it, each with its edge."""
-        needed: dict[str, list[tuple[Tool, Dependency]]] = {}
-        for tool in self.catalog.tools.values():
-            for edge in tool.depends_on:
-                needed.setdefault(edge.tool, []).append((tool, edge))
-        return needed
+    @property
+    def graph(self) -> KnowledgeGraph:
+        """The knowledge graph of what these users may see."""
+        return knowledge_graph(self.catalog)
 
     def capabilities(self) -> Future[Assignments]:
         """The capabilities of each tool."""
@@ -120,17 +99,7 @@ class Knowledge:
 
 @dataclass(frozen=True, slots=True)
 class VisibleCatalog:
-    """What one user may see.
-
-    Attributes:
-        user: The user.
-        retriever: Searches it.
-        knowledge: Derived data, shared with users who may see the same.
-        loaded: The current catalog with its problems, changes and digests.
-        registry: Knows which agents are trusted, and which ones fail.
-        read: As in ``Served``.
-        prices: Prices of models.
-    """
+    """What one user may see; ``knowledge`` is shared with users who may see the same; ``read`` as in ``Served``."""
 
     user: User
     retriever: AgentGraphRetriever
@@ -138,7 +107,6 @@ class VisibleCatalog:
     loaded: Loaded
     registry: ToolRegistry
     read: Callable[[bool], Loaded] | None = None
-    prices: Prices = field(default_factory=Prices)
 
     @property
     def policy(self) -> Policy | None:
@@ -175,12 +143,13 @@ class VisibleCatalog:
         """The visible changes of an agent's server since its tools were accepted."""
         return [change for change in self.loaded.changes if change.agent == agent and self._may_see_change(change)]
 
-    def link(self, node: str) -> Link:
-        """A link to an agent, a tool or a skill, with the first line of its description."""
+    def link(self, node: str) -> Json:
+        """A link to an agent, a tool or a skill: its exact id, a label, its kind, the first line of its description."""
         catalog = self.catalog
         kind: NodeName = "tool" if node in catalog.tools else "skill" if node in catalog.skills_by_id else "agent"
         known = catalog.tools.get(node) or catalog.skills_by_id.get(node) or catalog.by_id.get(node)
-        return Link(node, shown_line(node), kind, shown_line(known.description) if known else "")
+        about = shown_line(known.description) if known else ""
+        return {"id": node, "label": shown_line(node), "kind": kind, "about": about}
 
     def _may_see_change(self, change: Change) -> bool:
         """A quarantined tool is in no catalog, so the policy decides on its old and its new definition."""
@@ -194,15 +163,10 @@ class VisibleCatalog:
 
 
 class Site:
-    """A catalog with its explorer.
+    """A served catalog with its explorer."""
 
-    Args:
-        served: The catalog, its retriever and its registry.
-        prices: Prices of models.
-    """
-
-    def __init__(self, served: Callable[[], Served], prices: Prices | None = None) -> None:
-        self._prices, self._served, self._loaded = prices or Prices(), served, Loaded(Catalog())
+    def __init__(self, served: Callable[[], Served]) -> None:
+        self._served, self._loaded = served, Loaded(Catalog())
         self._watched: ToolRegistry | None = None
         self._work = ThreadPoolExecutor(1, thread_name_prefix="callsheet-explorer")
         self._closing, self._lock = threading.Event(), threading.Lock()
@@ -218,7 +182,7 @@ class Site:
         self._watch(served)
         retriever, loaded = served.retriever.within(user), self._loaded
         knowledge = self._knowledge(retriever, loaded)
-        return VisibleCatalog(user, retriever, knowledge, loaded, served.registry, served.read, self._prices)
+        return VisibleCatalog(user, retriever, knowledge, loaded, served.registry, served.read)
 
     def follow(self, loaded: Loaded) -> None:
         """Uses a catalog that was loaded again, in calls and in searches; slow, so not for an event loop."""

@@ -1,9 +1,7 @@
 from .capability_index import (
     Assigned as Assigned,
-    AssignmentError as AssignmentError,
     Assignments as Assignments,
     CapabilityIndex as CapabilityIndex,
-    assign_by_model as assign_by_model,
     assign_capabilities as assign_capabilities,
     with_capabilities as with_capabilities,
 )

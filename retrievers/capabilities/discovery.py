@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from callsheet.graphs import Catalog
 from callsheet.retrievers.capabilities.capability_index import LIKELY
 from callsheet.retrievers.selection.result import PickedTool, Selection, Verdict
 
@@ -20,11 +21,10 @@ AGENTS, INSPECTED, _SOURCES = 10, 3, 5
 
 @dataclass(frozen=True, slots=True)
 class LikelyCapability:
-    """A capability that a request may need, with its likelihood, 0 to 1.
+    """A capability that a request may need, its type of action, and its likelihood, 0 to 1.
 
-    Attributes:
-        action: Its type of action: the broader capability one level under the cluster.
-        tools, agents: Number of tools with a confidence of at least .5, and of the agents that own them.
+    ``tools`` and ``agents`` are the numbers of tools that have it, with a confidence of at least .5, and of their
+    agents.
     """
 
     id: str
@@ -44,14 +44,7 @@ class LikelySource:
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
-    """An inspected tool.
-
-    Attributes:
-        use: Expected use, over all units of the request.
-        link: Link to the likely capabilities, .1 to 1.
-        capabilities: Capabilities with a confidence of at least .5, highest first.
-        why: Why it is not; empty if it is.
-    """
+    """A tool with its expected use, its link to the likely capabilities, .1 to 1, and why it is no candidate, if so."""
 
     id: str
     use: float
@@ -64,14 +57,7 @@ class Inspected:
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """The result of a discovery.
-
-    Attributes:
-        query, budget: The request, and B, maximum number of candidates.
-        capabilities, sources: Capabilities that it may need, and agents that may serve it, likeliest first.
-        inspected, candidates: The inspected tools, and the candidates, best first.
-        verdict: ``nothing_fits`` if even the best agent scores below the threshold.
-    """
+    """What a request may need, and the tools for it, at most ``budget``; all of them likeliest first."""
 
     query: str
     budget: int
@@ -120,16 +106,15 @@ def discover(selector: Selector, query: str, *, budget: int = 5, **changes: obje
     """
     known = {"agents": max(AGENTS, budget), "tools": budget, "capability_weight": WEIGHT, "cut": CUT, "skills": 0}
     selection = selector.select(query, **{**known, **changes})
-    likely = selection.trace.capabilities
     uses = {node.id: node.use for node in selection.trace.nodes if node.kind == "tool" and node.use > 0}
     uses |= {tool.id: tool.use for tool in selection.tools}
     inspected = sorted(uses, key=lambda tool: -uses[tool])[: INSPECTED * budget]
     return Discovery(
         query=selection.query,
         budget=budget,
-        capabilities=tuple(_linked(name, share, selector) for name, share in likely.items()),
-        sources=_sources(uses, selector),
-        inspected=tuple(_inspected(tool, selection, selector) for tool in inspected),
+        capabilities=tuple(_linked(name, share, selector) for name, share in selection.trace.capabilities.items()),
+        sources=_sources(uses, selector.catalog),
+        inspected=tuple(_inspected(tool, uses[tool], selection, selector) for tool in inspected),
         candidates=selection.tools,
         verdict=selection.verdict,
     )
@@ -142,29 +127,25 @@ def _linked(name: str, likelihood: float, selector: Selector) -> LikelyCapabilit
     return LikelyCapability(name, action, likelihood, len(tools), len(owners))
 
 
-def _sources(uses: Mapping[str, float], selector: Selector) -> tuple[LikelySource, ...]:
-    total = sum(uses.values())
-    shares: dict[str, float] = {}
+def _sources(uses: Mapping[str, float], catalog: Catalog) -> tuple[LikelySource, ...]:
+    shares, total = dict[str, float](), sum(uses.values())
     for tool, use in uses.items():
-        agent = selector.catalog.tool(tool).agent
+        agent = catalog.tool(tool).agent
         shares[agent] = shares.get(agent, 0.0) + use / total
     best = sorted(shares, key=lambda agent: -shares[agent])[:_SOURCES]
     return tuple(LikelySource(agent, shares[agent]) for agent in best)
 
 
-def _inspected(tool: str, selection: Selection, selector: Selector) -> Inspected:
-    index = selector.capabilities
+def _inspected(tool: str, use: float, selection: Selection, selector: Selector) -> Inspected:
+    index, kept = selector.capabilities, any(picked.id == tool for picked in selection.tools)
     has = index.of_tools[index.rows[tool]]
-    able = [index.leaves[place] for place in np.argsort(-has, kind="stable").tolist() if has[place] >= LIKELY]
-    candidate = next((picked for picked in selection.tools if picked.id == tool), None)
-    use = candidate.use if candidate else next(node.use for node in selection.trace.nodes if node.id == tool)
     reason = next((cut.reason for cut in selection.trace.cut if cut.id == tool), "not worth a place")
     return Inspected(
         id=tool,
         use=use,
         link=index.link(index.rows[tool], index.vector(selection.trace.capabilities)),
-        capabilities=tuple(able),
+        capabilities=tuple(index.leaves[place] for place in np.argsort(-has, kind="stable") if has[place] >= LIKELY),
         requires=tuple(p.name for p in selector.catalog.tool(tool).parameters if p.required),
-        kept=candidate is not None,
-        why="" if candidate else reason,
+        kept=kept,
+        why="" if kept else reason,
     )

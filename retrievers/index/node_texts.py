@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from callsheet.graphs import Agent, Catalog, Parameter, Skill, Tool, shown, split_name
 from callsheet.graphs.catalog.model import SKILLS
 
+Kind = Literal["agent", "tool", "skill"]
 Span = tuple[int, int]
 """Start and end of a part of a query, in characters."""
 
@@ -30,7 +31,7 @@ class Node:
     """
 
     id: str
-    kind: Literal["agent", "tool", "skill"]
+    kind: Kind
     owner: str
     text: str
     words: str
@@ -164,21 +165,18 @@ def _joined(parts: Iterable[str]) -> str:
 class Identifiers:
     """The names with an underscore, a hyphen, a dot or an inner capital, and all ids, in any case.
 
-    Such names do not occur in ordinary sentences. They are stored as sorted hashes: texts would take 250 bytes each.
+    Such names do not occur in ordinary sentences.
     """
 
     def __init__(self, nodes: Sequence[Node]) -> None:
-        self._nodes = nodes
-        pairs = [(hash(name), row) for row, node in enumerate(nodes) for name in _identifiers_of(node)]
-        found = np.array(pairs, np.int64).reshape(-1, 2)
-        found = found[np.lexsort(found.T[::-1])]
-        self._hashes, self._rows = found[:, 0].copy(), found[:, 1].astype(np.int32)
+        self._rows: dict[str, list[int]] = {}
+        for row, node in enumerate(nodes):
+            for name in _identifiers_of(node):
+                self._rows.setdefault(name, []).append(row)
 
     def rows(self, word: str) -> list[int]:
         """The rows of the nodes with this name or id, in their order."""
-        folded = word.casefold()
-        start, end = (int(self._hashes.searchsorted(hash(folded), side)) for side in ("left", "right"))
-        return [row for row in self._rows[start:end].tolist() if folded in _identifiers_of(self._nodes[row])]
+        return self._rows.get(word.casefold(), [])
 
 
 def _identifiers_of(node: Node) -> set[str]:

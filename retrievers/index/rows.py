@@ -1,13 +1,13 @@
-"""Vectors by the ids of their rows: stored in Chroma or in memory, and multiplied with a query."""
+"""Rows of vectors by their ids, in a collection of Chroma or in memory, and what multiplies them with a query."""
 
 from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -19,22 +19,33 @@ from callsheet.graphs.storage import cache_folder, private_file
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
     from chromadb.api.models.Collection import Collection
-    from chromadb.api.types import GetResult
 
-Vectors = NDArray[np.floating[Any]]
-"""``(n, d)`` in single or half precision."""
-LARGE = 20_000
-"""Number of rows above which vectors in memory have half precision, and products are estimated first."""
-_DIRECTIONS, _EXACT, _BLOCK = 96, 1_000, 8_192
+T = TypeVar("T")
+Vectors = NDArray[np.float32]
+Metadata = Mapping[str, Any]
+IN_MEMORY = ":memory:"
+PAGE = 256
+MOST_AT_ONCE = 5_461  # rows that Chroma takes or gives at once
+HNSW: Any = {"space": "ip", "ef_search": 400}
+"""Inner products, because a node's vector is a weighted mean of unit vectors, so that its length counts."""
 _GROUP = 64
+_LOCK_SECONDS = 600.0
+_CURE = "it can be made again: delete the folder, or choose another with index= or CALLSHEET_INDEX"
+_OPENINGS = itertools.count(1)
 
 
-def precision(rows: int) -> type[np.float32] | type[np.float16]:
-    """The type of so many vectors in memory: half precision beyond 20,000, where it changes cosines by about 1e-5."""
-    return np.float32 if rows <= LARGE else np.float16
+def products(rows: Vectors, queries: Vectors) -> Vectors:
+    """The products of all rows ``(n, d)`` with these queries ``(q, d)``, as ``(q, n)``.
+
+    A query takes one thread (``vecdot``): a product by the threads of a BLAS waits for all of them, up to a hundred
+    times as long where the processors are busy.
+    """
+    if not len(rows):
+        return np.zeros((len(queries), 0), np.float32)
+    return np.stack([np.vecdot(rows, query) for query in queries])
 
 
-def among_best(values: NDArray[np.float32], most: int) -> NDArray[np.intp]:
+def among_best(values: Vectors, most: int) -> NDArray[np.intp]:
     """Rows, in order, that include those of the best ``most`` values; few more if there are many values.
 
     The best ``most`` maxima of groups of 64 are as many values; what is below the least of them is not among the best.
@@ -44,59 +55,6 @@ def among_best(values: NDArray[np.float32], most: int) -> NDArray[np.intp]:
     groups = len(values) // _GROUP
     maxima = values[: groups * _GROUP].reshape(groups, _GROUP).max(axis=1) if groups > most else values
     return np.flatnonzero(values >= np.partition(maxima, -most)[-most])
-
-
-class Matrix:
-    """Products of all rows with a query: exact up to 20,000 rows, above that exact for the best rows.
-
-    Of a large matrix, the products are first estimated in the 96 directions in which its rows differ most (the leading
-    eigenvectors of their second moments), which takes a quarter of the time. Then at least the best 1,000 rows are
-    multiplied; the others keep the estimate. A query takes one thread (``vecdot``): a product by the threads of a BLAS
-    waits for all of them, up to a hundred times as long where the processors are busy.
-
-    Args:
-        rows: ``(n, d)``, as ``precision`` says.
-    """
-
-    def __init__(self, rows: Vectors) -> None:
-        self.rows = rows
-        self._directions: NDArray[np.float32] | None = None
-        if len(rows) > LARGE and rows.shape[1] > _DIRECTIONS:
-            moments = np.zeros((rows.shape[1], rows.shape[1]), np.float32)
-            for block in self._blocks():
-                moments += block.T @ block
-            _, vectors = np.linalg.eigh(moments)
-            self._directions = np.ascontiguousarray(vectors[:, -_DIRECTIONS:], np.float32)
-            self._projected = np.concatenate([block @ self._directions for block in self._blocks()])
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def products(self, queries: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The products of all rows with these queries ``(q, d)``, as ``(q, n) float32``."""
-        if self._directions is not None:
-            return np.stack([self._estimated(query, self._directions) for query in queries])
-        if self.rows.dtype == np.float32:
-            return np.stack([np.vecdot(self.rows, query) for query in queries])
-        return np.concatenate([block @ queries.T for block in self._blocks()]).T
-
-    def _blocks(self) -> Iterator[NDArray[np.float32]]:
-        for start in range(0, len(self.rows), _BLOCK):
-            block: NDArray[np.float32] = self.rows[start : start + _BLOCK].astype(np.float32, copy=False)
-            yield block
-
-    def _estimated(self, query: NDArray[np.float32], directions: NDArray[np.float32]) -> NDArray[np.float32]:
-        products: NDArray[np.float32] = np.vecdot(self._projected, query @ directions)
-        best = among_best(products, _EXACT)
-        products[best] = np.vecdot(np.asarray(self.rows[best], np.float32), query)
-        return products
-
-
-IN_MEMORY = ":memory:"
-PAGE = 256
-_LOCK_SECONDS = 600.0
-_CURE = "it can be made again: delete the folder, or choose another with index= or CALLSHEET_INDEX"
-_OPENINGS = itertools.count(1)
 
 
 def rows_of(name: str, where: str | Path | None) -> ChromaRows | MemoryRows:
@@ -129,67 +87,92 @@ class ChromaRows:
         self._spelling = ""
         self._opened: Collection | None = None
 
-    def held(self, metadata: Mapping[str, str]) -> dict[str, Mapping[str, Any]]:
-        """The rows with these values among their metadata: id -> all of their metadata."""
-        found = self._collection.get(where=dict(metadata), include=["metadatas"])
-        metadatas: Sequence[Mapping[str, Any]] = found["metadatas"] or []
-        return dict(zip(found["ids"], metadatas, strict=True))
-
-    def ids(self) -> Iterator[str]:
-        """The ids of all rows, read page by page."""
-        for start in itertools.count(0, PAGE * 8):
-            page = self._collection.get(limit=PAGE * 8, offset=start, include=[])["ids"]
-            yield from page
-            if len(page) < PAGE * 8:
-                return
+    def held(self) -> dict[str, Metadata]:
+        """All rows: id -> metadata."""
+        rows: dict[str, Metadata] = {}
+        for start in itertools.count(0, MOST_AT_ONCE):
+            page = self._collection.get(limit=MOST_AT_ONCE, offset=start, include=["metadatas"])
+            rows.update(zip(page["ids"], page["metadatas"] or [], strict=True))
+            if len(page["ids"]) < MOST_AT_ONCE:
+                break
+        return rows
 
     def missing(self, ids: Sequence[str]) -> list[str]:
         """Those of these ids that there is no row of, in their order."""
-        there: set[str] = set()
-        for start in range(0, len(ids), PAGE):
-            there.update(self._collection.get(ids=list(ids[start : start + PAGE]), include=[])["ids"])
+        there = {row for page in _pages(ids) for row in self._collection.get(ids=page, include=[])["ids"]}
         return [row for row in ids if row not in there]
 
-    def add(self, ids: Sequence[str], vectors: Vectors, metadatas: Sequence[Mapping[str, str]] | None = None) -> None:
+    def add(self, ids: Sequence[str], vectors: Vectors, metadatas: Sequence[Metadata] | None = None) -> None:
         """Adds rows; of an id that is there already the old row stays."""
-        self._collection.add(
-            ids=list(ids),
-            embeddings=vectors,
-            metadatas=[dict(metadata) for metadata in metadatas] if metadatas and any(metadatas) else None,
-        )
+        self._collection.add(ids=list(ids), embeddings=vectors, metadatas=metadatas and [*map(dict, metadatas)])
 
     def delete(self, ids: Sequence[str]) -> None:
         """Deletes rows."""
-        for start in range(0, len(ids), PAGE):
-            self._collection.delete(ids=list(ids[start : start + PAGE]))
+        for page in _pages(ids):
+            self._collection.delete(ids=page)
 
-    def vectors(self, ids: Sequence[str], metadata: Mapping[str, str] | None = None) -> Vectors:
-        """The vectors of these rows as ``(n, d)``, in the order of the ids; all of them must be there.
+    def vectors(self, ids: Sequence[str]) -> Vectors:
+        """The vectors of these rows as ``(n, d)``, in the order of the ids; all of them must be there."""
+        parts = [np.zeros((0, 1), np.float32)] if not ids else []
+        for page in _pages(ids):
+            found = self._read(lambda collection, page=page: collection.get(ids=page, include=["embeddings"]))
+            place = {row: i for i, row in enumerate(found["ids"])}
+            parts.append(np.asarray(found["embeddings"], np.float32)[[place[row] for row in page]])
+        return np.concatenate(parts)
 
-        Metadata that all of these rows have, and few others, lets them be read in one go.
-        """
-        if not ids:
-            return np.zeros((0, 1), np.float32)
-        if metadata is not None:
-            return _ordered(self._embedded(where=dict(metadata)), ids).astype(precision(len(ids)), copy=False)
-        pages = [ids[start : start + PAGE] for start in range(0, len(ids), PAGE)]
-        vectors = [
-            _ordered(self._embedded(ids=list(page)), page).astype(precision(len(ids)), copy=False) for page in pages
+    def nearest(self, queries: Vectors, most: int, kind: str | None = None) -> list[dict[str, float]]:
+        """The rows nearest to each query, of all kinds or of one, as HNSW finds them: id -> cosine, best first."""
+        found = self._read(
+            lambda collection: collection.query(
+                query_embeddings=[*queries],
+                n_results=most,
+                where={"kind": kind} if kind else None,
+                include=["distances"],
+            )
+        )
+        return [
+            {row: 1 - distance for row, distance in zip(ids, distances, strict=True)}
+            for ids, distances in zip(found["ids"], found["distances"] or [], strict=True)
         ]
-        return np.concatenate(vectors)
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Keeps other processes from writing to the same collection of the same folder, as ``exclusive`` does."""
+        """Keeps other processes from writing nodes to the same folder, as ``exclusive`` does."""
         if self.folder is None:
             yield
             return
         self._collection  # noqa: B018 (makes the folder, or says why it cannot)
-        with exclusive(self.folder / f"{self._name}.lock"):
+        with exclusive(self.folder / "nodes.lock"):
             try:
                 yield
             finally:
                 clear_unused_slots(self.folder)
+
+    def reopen(self) -> None:
+        """Opens the folder as it is now.
+
+        Chroma keeps what it read of the vectors for each spelling of a path, and does not see what another process
+        wrote since; under a new spelling it reads again.
+        """
+        from chromadb.api.client import Client
+
+        if self.folder is not None and self._opened is not None:
+            before, self._spelling = self._client, "/." * next(_OPENINGS)
+            self._opened = self._open()
+            if isinstance(before, Client):
+                before.close()
+
+    def _read(self, ask: Callable[[Collection], T]) -> T:
+        """The answer of the collection; of a folder that another process has written to, as it is now."""
+        collection = self._collection
+        try:
+            return ask(collection)
+        except Exception:
+            if self.folder is None:
+                raise
+        if collection is self._opened:
+            self.reopen()
+        return ask(self._collection)
 
     @property
     def _collection(self) -> Collection:
@@ -198,30 +181,15 @@ class ChromaRows:
             self._opened = self._open()
         return self._opened
 
-    def _embedded(self, **which: Any) -> GetResult:
-        from chromadb.api.client import Client
-        from chromadb.errors import ChromaError
-
-        try:
-            return self._collection.get(**which, include=["embeddings"])
-        except ChromaError:
-            if self.folder is None:
-                raise
-        # Another process has written here since Chroma read the vectors of this folder, and it keeps what it read for
-        # each spelling of a path: under a new one it reads again.
-        if isinstance(self._client, Client):
-            self._client.close()
-        self._spelling = "/." * next(_OPENINGS)
-        self._opened = self._open()
-        return self._opened.get(**which, include=["embeddings"])
-
     def _open(self) -> Collection:
         from chromadb.errors import ChromaError
 
         try:
             self._client = self._connect()
             return self._client.get_or_create_collection(
-                self._name, embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
+                self._name,
+                embedding_function=None,
+                configuration={"hnsw": HNSW},
             )
         except (OSError, ValueError, ChromaError) as error:
             cure = "" if self.folder is None else f": {_CURE}"
@@ -242,7 +210,7 @@ class ChromaRows:
 
 
 class MemoryRows:
-    """The same as ``ChromaRows``, in a dictionary that ends with its owner.
+    """The same as ``ChromaRows``, in a dictionary that ends with its owner, and without ``nearest``.
 
     A collection of Chroma in memory takes 2.7 MB, which Chroma keeps until the process ends.
     """
@@ -250,45 +218,42 @@ class MemoryRows:
     where = folder = None
 
     def __init__(self) -> None:
-        self._rows: dict[str, tuple[Vectors, int, Mapping[str, str]]] = {}  # an array and the place in it
+        self._rows: dict[str, tuple[Vectors, Metadata]] = {}
 
-    def held(self, metadata: Mapping[str, str]) -> dict[str, Mapping[str, Any]]:
+    def held(self) -> dict[str, Metadata]:
         """As in ``ChromaRows``, like all the others."""
-        return {row: told for row, (_, _, told) in [*self._rows.items()] if metadata.items() <= told.items()}
-
-    def ids(self) -> Iterator[str]:
-        """As in ``ChromaRows``."""
-        return iter([*self._rows])
+        return {row: metadata for row, (_, metadata) in [*self._rows.items()]}
 
     def missing(self, ids: Sequence[str]) -> list[str]:
         """Those of these ids that there is no row of, in their order."""
         return [row for row in ids if row not in self._rows]
 
-    def add(self, ids: Sequence[str], vectors: Vectors, metadatas: Sequence[Mapping[str, str]] | None = None) -> None:
+    def add(self, ids: Sequence[str], vectors: Vectors, metadatas: Sequence[Metadata] | None = None) -> None:
         """Adds rows; of an id that is there already the old row stays."""
-        own: Vectors = vectors.astype(precision(len(self._rows)))
-        for place, (row, told) in enumerate(zip(ids, metadatas or [{}] * len(ids), strict=True)):
-            self._rows.setdefault(row, (own, place, told))
+        for row, vector, metadata in zip(ids, vectors, metadatas or [{}] * len(ids), strict=True):
+            self._rows.setdefault(row, (vector, metadata))
 
     def delete(self, ids: Sequence[str]) -> None:
         """Deletes rows."""
         for row in ids:
             self._rows.pop(row, None)
 
-    def vectors(self, ids: Sequence[str], metadata: Mapping[str, str] | None = None) -> Vectors:
+    def vectors(self, ids: Sequence[str]) -> Vectors:
         """The vectors of these rows as ``(n, d)``, in the order of the ids; all of them must be there."""
         if not ids:
             return np.zeros((0, 1), np.float32)
-        vectors: Vectors = np.empty((len(ids), self._rows[ids[0]][0].shape[1]), precision(len(ids)))
-        for place, row in enumerate(ids):  # held once, as part of what is returned
-            array, old, told = self._rows[row]
-            vectors[place] = array[old]
-            self._rows[row] = (vectors, place, told)
+        vectors = np.stack([self._rows[row][0] for row in ids])
+        for row, vector in zip(ids, vectors, strict=True):  # held once, as part of what is returned
+            self._rows[row] = (vector, self._rows[row][1])
         return vectors
 
     def writing(self) -> AbstractContextManager[None]:
         """No other process writes here."""
         return nullcontext()
+
+
+def _pages(ids: Sequence[str]) -> Iterator[list[str]]:
+    return ([*ids[start : start + PAGE]] for start in range(0, len(ids), PAGE))
 
 
 def is_url(where: str | Path) -> bool:
@@ -299,10 +264,8 @@ def is_url(where: str | Path) -> bool:
     """
     scheme, separator, _ = str(where).partition("://")
     if separator and scheme not in ("http", "https"):
-        raise SettingsError(
-            f"an index cannot be at {scheme}://: give a folder, http(s):// of a Chroma server, or module:object of a "
-            "LangChain VectorStore, such as a PGVectorStore for vectors in Postgres"
-        )
+        cure = "give a folder, http(s):// of a Chroma server, or module:object of a LangChain VectorStore"
+        raise SettingsError(f"an index cannot be at {scheme}://: {cure}, such as a PGVectorStore for Postgres")
     return bool(separator)
 
 
@@ -329,15 +292,8 @@ def exclusive(lock_file: Path) -> Iterator[None]:
         lock.release()
 
 
-def _ordered(found: GetResult, ids: Sequence[str]) -> NDArray[np.float32]:
-    position = {row: i for i, row in enumerate(found["ids"])}
-    return np.asarray(found["embeddings"], np.float32)[[position[row] for row in ids]]
-
-
 _HEADER = struct.Struct("<4xQQQQ")
 """The beginning of ``header.bin``, after its version: an offset, and the numbers of slots, vectors and bytes a slot."""
-_LENGTH = 4
-_ZEROS = bytes(1_048_576)
 
 
 def clear_unused_slots(folder: Path) -> None:
@@ -350,15 +306,15 @@ def clear_unused_slots(folder: Path) -> None:
         if len(content) < _HEADER.size:
             continue
         _, _, vectors, size = _HEADER.unpack_from(content)
-        for name, each in (("data_level0.bin", size), ("length.bin", _LENGTH)):
-            if (file := header.with_name(name)).is_file():
-                _clear(file, vectors * each)
-
-
-def _clear(file: Path, start: int) -> None:
-    with file.open("r+b") as content:
-        content.seek(start)
-        while piece := content.read(len(_ZEROS)):
-            if any(piece):
-                content.seek(-len(piece), 1)
-                content.write(_ZEROS[: len(piece)])
+        for file, used in (
+            (header.with_name("data_level0.bin"), vectors * size),
+            (header.with_name("length.bin"), vectors * 4),
+        ):
+            if not file.is_file():
+                continue
+            with file.open("r+b") as slots:
+                slots.seek(used)
+                unused = slots.read()
+                if unused.strip(b"\0"):
+                    slots.seek(used)
+                    slots.write(bytes(len(unused)))

@@ -7,20 +7,19 @@ import io
 import re
 import uuid
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.graphs.storage import replace_bytes
 from callsheet.retrievers.index.embedding import Embedder, embedder_name, encode, encode_spans
-from callsheet.retrievers.index.node_texts import Changes, Node, Progress, Span, VectorIndex
-from callsheet.retrievers.index.rows import PAGE, Matrix, Vectors, rows_of
+from callsheet.retrievers.index.node_texts import Changes, Kind, Node, Progress, Span, VectorIndex
+from callsheet.retrievers.index.rows import MOST_AT_ONCE, PAGE, ChromaRows, Vectors, products, rows_of
 
 if TYPE_CHECKING:
     from langchain_core.vectorstores import VectorStore
@@ -28,16 +27,26 @@ if TYPE_CHECKING:
     from callsheet.retrievers.index.embedding import Embedder
 
 
-class ChromaIndex:
-    """The vectors of one catalog, stored in a Chroma collection and multiplied in memory.
+EXACT = 20_000
+"""Number of nodes up to which all vectors are in memory and compared with a query."""
+_HITS, _PAGE = 200, 1_000
+"""Nodes that a search in a store returns, and documents that a store takes at once."""
 
-    A collection in a folder has a snapshot of the vectors beside it; Chroma is opened only if that has other rows. A
-    collection belongs to one embedder and one format of texts. The id of a row is a hash of catalog, node and text, so
-    a row never changes. An update first adds all missing rows, then removes the others: killed, it leaves all old rows.
+
+class ChromaIndex:
+    """The vectors of one catalog, stored in a Chroma collection.
+
+    Up to 20,000 nodes in a folder are compared in memory, with vectors from a snapshot beside Chroma, which is opened
+    only if that has other rows. Of more nodes, or on a Chroma server, ``collection.query`` finds the best 200, and the
+    others get the lowest cosine of these.
+
+    A collection belongs to one embedder, format of texts and catalog. The id of a row is a hash of node and text, so a
+    row never changes. An update first adds all missing rows, then removes the others: killed, it leaves all old rows,
+    and the next update adds the rest.
 
     Args:
         embeddings: The embedder.
-        catalog: Name that distinguishes the rows of this catalog from others in the collection.
+        catalog: Name that distinguishes the rows of this catalog from others in the same place.
         recipe: Version of the format of the texts.
         where: A folder, or an ``http(s)://`` address of ``chroma run``; None: in memory only.
 
@@ -48,12 +57,17 @@ class ChromaIndex:
     def __init__(self, embeddings: Embedder, *, catalog: str, recipe: str, where: str | Path | None = None) -> None:
         self.embeddings = embeddings
         self._catalog = hashlib.sha256(catalog.encode()).hexdigest()[:16]
-        name = re.sub(r"[^a-zA-Z0-9.-]+", "-", f"nodes-{embedder_name(embeddings)}-{recipe}").strip("-.")
+        name = f"nodes-{embedder_name(embeddings)}-{recipe}-{self._catalog}"
+        name = re.sub(r"[^a-zA-Z0-9.-]+", "-", name).strip("-.")
         self._rows = rows_of(name, where)
+        self._stored = self._rows if isinstance(self._rows, ChromaRows) else None
         self.where = self._rows.where
         folder = self._rows.folder
-        self._snapshot = None if folder is None else Snapshot(folder / f"{name}-{self._catalog}.vectors")
-        self._vectors = Matrix(np.zeros((0, 1), np.float32))
+        self._snapshot = None if folder is None else folder / f"{name}.vectors"
+        self._columns: dict[str, int] = {}
+        self._nodes: Sequence[tuple[str, Kind]] = ()
+        self._vectors: Vectors | None = None
+        self._dimensions, self._after = 0, 0  # the second: hash of all rows after the last update
 
     def sync(self, nodes: Sequence[Node], progress: Progress | None = None) -> Changes:
         """As in ``VectorIndex``. Other processes that write to the same folder wait for each other.
@@ -62,12 +76,15 @@ class ChromaIndex:
             SettingsError: The place cannot be opened.
         """
         rows = {self._row(node): node for node in nodes}
-        known = self._snapshot.read(list(rows)) if self._snapshot else None
-        if known is not None:
-            self._vectors = Matrix(known)
+        ids, kinds = list(rows), [(node.id, node.kind) for node in rows.values()]
+        exact = self.where is None or (self._snapshot is not None and len(ids) <= EXACT)
+        if exact and self._snapshot and (known := read_snapshot(self._snapshot, ids)) is not None:
+            self._take(ids, kinds, known)
             return Changes()
         with self._rows.writing():
-            held = {row: str(metadata["node"]) for row, metadata in self._rows.held(self._mine).items()}
+            held = {row: str(metadata["node"]) for row, metadata in self._rows.held().items()}
+            if self._stored and self._after not in (0, hash(frozenset(held))):
+                self._stored.reopen()
             missing = [(row, node) for row, node in rows.items() if row not in held]
             missing.sort(key=lambda item: len(item[1].text))
             for start in range(0, len(missing), PAGE):
@@ -75,54 +92,84 @@ class ChromaIndex:
                 if progress:
                     progress(min(start + PAGE, len(missing)), len(missing))
             self._rows.delete([row for row in held if row not in rows])
-            self._vectors = Matrix(self._rows.vectors(list(rows), self._mine))
-            if self._snapshot:
-                self._snapshot.write(list(rows), self._vectors.rows)
-        before = set(held.values())
-        wanted = {node.id for node in nodes}
-        updated = sum(node.id in before for _, node in missing)
-        return Changes(len(missing) - updated, updated, len(before - wanted))
+            self._take(ids, kinds, self._rows.vectors(ids if exact else ids[:1]))
+            self._after = hash(frozenset(ids))
+            if self._snapshot and self._vectors is not None:
+                write_snapshot(self._snapshot, ids, self._vectors)
+        return _changes(held.values(), [node.id for _, node in missing], nodes)
 
     def fork(self) -> ChromaIndex:
-        """A copy over the same rows, whose ``sync`` does not change the results of the original."""
+        """A copy over the same rows, whose ``sync`` does not change the vectors that the original has in memory."""
         return copy(self)
 
-    def scores(self, query: str, spans: Sequence[Span] = ()) -> NDArray[np.float32]:
-        """As in ``VectorIndex``; of a large catalog, all but the best are estimates.
+    def scores(self, query: str, spans: Sequence[Span] = ()) -> Vectors:
+        """As in ``VectorIndex``.
 
         Raises:
             SettingsError: The query's vector has other dimensions.
         """
-        if not len(self._vectors):
+        if not self._columns:
             return np.zeros((1 + len(spans), 0), np.float32)
-        return self.products(encode_spans(self.embeddings, query, spans))
+        vectors = encode_spans(self.embeddings, query, spans)
+        if self._vectors is not None or self._stored is None:
+            return self.products(vectors)
+        self._check(vectors)
+        return _completed(self._stored.nearest(vectors, min(_HITS, len(self._columns))), self._columns)
 
-    def products(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Cosines ``(m, n)`` of vectors ``(m, d)`` with those of every node, as ``scores`` has them."""
-        if not len(self._vectors):
+    def nearest(self, query: str, most: int, kind: Kind | None = None) -> list[tuple[str, float]]:
+        """The nodes of all kinds, or of one, that are nearest to a query: id and cosine, best first.
+
+        It is the search of the published algorithms: the top N of a joint index of agents and tools.
+        """
+        vectors = encode_spans(self.embeddings, query)
+        if self._vectors is None and self._stored and self._columns:
+            self._check(vectors)
+            hits = self._stored.nearest(vectors, min(most, len(self._columns)), kind)[0]
+            return [(self._nodes[self._columns[row]][0], hits[row]) for row in hits if row in self._columns]
+        scores = self.products(vectors)[0]
+        order = np.argsort(-scores, kind="stable").tolist()
+        rows = [row for row in order if kind in (None, self._nodes[row][1])][:most]
+        return [(self._nodes[row][0], float(scores[row])) for row in rows]
+
+    def products(self, vectors: Vectors) -> Vectors:
+        """Cosines ``(m, n)`` of vectors ``(m, d)`` with those of every node."""
+        if not self._columns:
             return np.zeros((len(vectors), 0), np.float32)
-        if vectors.shape[1] != (there := self._vectors.rows.shape[1]):
-            raise SettingsError(
-                f"the index has vectors of {there} dimensions, but {embedder_name(self.embeddings)} made one of "
-                f"{vectors.shape[1]}: set the embedder's attribute `name`, so that it gets its own index"
-            )
-        return self._vectors.products(vectors)
+        self._check(vectors)
+        if self._vectors is not None:
+            return products(self._vectors, vectors)
+        ids = list(self._columns)
+        pages = (self._rows.vectors(ids[start : start + MOST_AT_ONCE]) for start in range(0, len(ids), MOST_AT_ONCE))
+        return np.concatenate([products(page, vectors) for page in pages], axis=1)
 
-    @property
-    def _mine(self) -> Mapping[str, str]:
-        return {"catalog": self._catalog}
+    def part(self, rows: Sequence[int]) -> Vectors | None:
+        """The vectors ``(m, d)`` of these nodes, to be compared in memory; None if all are, or these are too many."""
+        if self._vectors is not None or len(rows) > EXACT:
+            return None
+        ids = list(self._columns)
+        return self._rows.vectors([ids[row] for row in rows])
+
+    def _take(self, ids: Sequence[str], nodes: Sequence[tuple[str, Kind]], vectors: Vectors) -> None:
+        """The rows and nodes of the catalog, and their vectors, or the first of them if they are not in memory."""
+        self._nodes = nodes
+        self._columns = {row: column for column, row in enumerate(ids)}
+        self._vectors = vectors if len(vectors) == len(ids) else None
+        self._dimensions = vectors.shape[1]
+
+    def _check(self, vectors: Vectors) -> None:
+        if vectors.shape[1] != self._dimensions:
+            raise SettingsError(
+                f"the index has vectors of {self._dimensions} dimensions, but {embedder_name(self.embeddings)} made "
+                f"one of {vectors.shape[1]}: set the embedder's attribute `name`, so that it gets its own index"
+            )
 
     def _row(self, node: Node) -> str:
         content = "\0".join((self._catalog, node.id, node.text, *map(str, node.views)))
         return hashlib.sha256(content.encode()).hexdigest()[:32]
 
     def _add(self, rows: Sequence[tuple[str, Node]]) -> None:
-        vectors = self._encode([node for _, node in rows])
-        metadatas = [{**self._mine, "node": node.id, "kind": node.kind} for _, node in rows]
-        self._rows.add([row for row, _ in rows], vectors, metadatas)
-
-    def _encode(self, nodes: Sequence[Node]) -> NDArray[np.float32]:
         """One vector a node: the weighted sum of its texts' vectors, whose product with a query's is their mean."""
+        nodes = [node for _, node in rows]
         texts = list(dict.fromkeys(text for node in nodes for text in (node.text, *(view for view, _ in node.views))))
         vectors = encode(self.embeddings, texts)
         row = {text: i for i, text in enumerate(texts)}
@@ -131,47 +178,65 @@ class ChromaIndex:
             sums[i] = (1 - sum(weight for _, weight in node.views)) * vectors[row[node.text]]
             for view, weight in node.views:
                 sums[i] += weight * vectors[row[view]]
-        return sums
+        metadatas = [
+            {
+                "node": node.id,
+                "kind": node.kind,
+                "owner": node.owner,
+                "agent": "" if node.kind == "skill" else node.owner,
+            }
+            for node in nodes
+        ]
+        self._rows.add([row for row, _ in rows], sums, metadatas)
 
 
-class Snapshot:
-    """A file with the vectors of a set of rows: a SHA-256 of the ids and of the rest, then an array of NumPy.
+def read_snapshot(file: Path, rows: Sequence[str]) -> Vectors | None:
+    """The vectors ``(n, d)`` of these rows in this order; None if the file is damaged or has other rows.
 
     The id of a row is a hash of its content, so the vectors of the same ids are always valid, even if another process
     has changed the index.
     """
+    try:
+        content = file.read_bytes()
+    except OSError:
+        return None
+    array = io.BytesIO(content)
+    array.seek(_SEAL)
+    return np.load(array) if content[:_SEAL] == _seal(rows, memoryview(content)[_SEAL:]) else None
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
 
-    def read(self, rows: Sequence[str]) -> Vectors | None:
-        """The vectors ``(n, d)`` of these rows in this order; None if the file is damaged or has other rows."""
-        try:
-            content = self._file.read_bytes()
-        except OSError:
-            return None
-        array = io.BytesIO(content)
-        array.seek(_SEAL)
-        return np.load(array) if content[:_SEAL] == _seal(rows, memoryview(content)[_SEAL:]) else None
-
-    def write(self, rows: Sequence[str], vectors: Vectors) -> None:
-        """Stores the vectors of these rows, in this order; errors are ignored, because the index works without it."""
-        array = io.BytesIO()
-        np.save(array, vectors)
-        with suppress(OSError):
-            replace_bytes(self._file, _seal(rows, array.getbuffer()) + array.getvalue())
+def write_snapshot(file: Path, rows: Sequence[str], vectors: Vectors) -> None:
+    """Stores the vectors of these rows, in this order; errors are ignored, because the index works without it."""
+    array = io.BytesIO()
+    np.save(array, vectors)
+    with suppress(OSError):
+        replace_bytes(file, _seal(rows, array.getbuffer()) + array.getvalue())
 
 
 _SEAL = 32
 
 
 def _seal(rows: Sequence[str], array: memoryview) -> bytes:
+    """SHA-256 of the ids and of the array."""
     digest = hashlib.sha256("\n".join(rows).encode())
     digest.update(array)
     return digest.digest()
 
 
-_FROM_STORE, _PAGE = 200, 1_000
+def _changes(before: Iterable[str], added: Sequence[str], nodes: Sequence[Node]) -> Changes:
+    old = set(before)
+    updated = sum(node in old for node in added)
+    return Changes(len(added) - updated, updated, len(old.difference(node.id for node in nodes)))
+
+
+def _completed(hits: Sequence[Mapping[str, float]], columns: Mapping[str, int]) -> Vectors:
+    """A row of scores for each query: those of its hits; every other node gets the lowest of them."""
+    scores = np.zeros((len(hits), len(columns)), np.float32)
+    for row, found in zip(scores, hits, strict=True):
+        row[:] = min(found.values(), default=0.0)
+        for name in found.keys() & columns.keys():
+            row[columns[name]] = found[name]
+    return scores
 
 
 class VectorStoreIndex:
@@ -205,22 +270,15 @@ class VectorStoreIndex:
                 progress(start + len(page), len(missing))
         if gone := [row for row in self._nodes if row not in wanted]:
             self._store.delete(gone)
-        before, after = set(self._nodes.values()), {node.id for node in nodes}
-        updated = sum(wanted[row].id in before for row in missing)
+        changes = _changes(self._nodes.values(), [wanted[row].id for row in missing], nodes)
         self._nodes = {row: node.id for row, node in wanted.items()}
-        return Changes(len(missing) - updated, updated, len(before - after))
+        return changes
 
-    def scores(self, query: str, spans: Sequence[Span] = ()) -> NDArray[np.float32]:
+    def scores(self, query: str, spans: Sequence[Span] = ()) -> Vectors:
         """As in ``VectorIndex``, with the store's relevance scores, or its plain scores if it has no others."""
-        column = {row: i for i, row in enumerate(self._nodes)}
-        scores = np.zeros((1 + len(spans), len(column)), np.float32)
-        for i, text in enumerate((query, *(query[start:end] for start, end in spans))):
-            hits = self._similar(text, min(len(column), _FROM_STORE))
-            scores[i] = min((score for _, score in hits), default=0.0)
-            for row, score in hits:
-                if row in column:
-                    scores[i, column[row]] = score
-        return scores
+        texts = (query, *(query[start:end] for start, end in spans))
+        hits = [self._similar(text, min(len(self._nodes), _HITS)) for text in texts]
+        return _completed(hits, {row: column for column, row in enumerate(self._nodes)})
 
     def _missing(self, rows: Sequence[str]) -> list[str]:
         """Those of these documents that the store does not have, in their order."""
@@ -230,14 +288,14 @@ class VectorStoreIndex:
                 there |= {document.id for document in self._store.get_by_ids(rows[start : start + _PAGE])}
         return [row for row in rows if row not in there]
 
-    def _similar(self, text: str, k: int) -> list[tuple[str, float]]:
+    def _similar(self, text: str, k: int) -> dict[str, float]:
         if k == 0:
-            return []
+            return {}
         try:
             hits = self._store.similarity_search_with_relevance_scores(text, k=k)
         except NotImplementedError:
             hits = self._store.similarity_search_with_score(text, k=k)
-        return [(str(document.metadata.get("row")), float(score)) for document, score in hits]
+        return {str(document.metadata.get("row")): float(score) for document, score in hits}
 
 
 def _document_id(node: Node) -> str:
@@ -249,13 +307,15 @@ class PartOfIndex:
     """The part of an index that a user may see: a ``VectorIndex`` of these rows, over the vectors of the whole."""
 
     def __init__(self, whole: VectorIndex, rows: Sequence[int]) -> None:
-        self._whole = whole
-        self._rows = np.asarray(rows, np.intp)
+        self._whole, self._rows = whole, np.asarray(rows, np.intp)
+        self._vectors = whole.part(rows) if isinstance(whole, ChromaIndex) else None
 
     def sync(self, nodes: Sequence[Node], progress: Progress | None = None) -> Changes:
         """Changes nothing: only the whole index is updated."""
         return Changes()
 
-    def scores(self, query: str, spans: Sequence[Span] = ()) -> NDArray[np.float32]:
+    def scores(self, query: str, spans: Sequence[Span] = ()) -> Vectors:
         """As in ``VectorIndex``, for these rows."""
+        if self._vectors is not None and isinstance(self._whole, ChromaIndex):
+            return products(self._vectors, encode_spans(self._whole.embeddings, query, spans))
         return self._whole.scores(query, spans)[:, self._rows]

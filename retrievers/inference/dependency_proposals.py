@@ -8,7 +8,15 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from callsheet.graphs import Catalog, CatalogError, DependencyKind, SettingsError, Tool
+from callsheet.graphs import (
+    Catalog,
+    CatalogError,
+    DependencyKind,
+    SettingsError,
+    Tool,
+    dependency_edges,
+    knowledge_graph,
+)
 from callsheet.graphs.dependencies import (
     DependencyFile,
     Proposal,
@@ -58,8 +66,8 @@ def infer_dependencies(
     ends = Ends.of(tools, {agent.id: agent.system or agent.id for agent in catalog.agents})
     hints = [*hints_by_rules(ends), *record_types(ends), *matches(ends, least=least)]
     best = _best(hint for hint in _makers_less(hints, ends) if hint.confidence >= least)
-    held = [(tool.id, edge) for tool in tools for edge in tool.depends_on if edge.holds]
-    filled = {(tool, edge.parameter) for tool, edge in held if edge.parameter}
+    held = dependency_edges(knowledge_graph(catalog))
+    filled = {(tool, edge.parameter) for tool, edge in held if edge.holds and edge.parameter}
     inferred = (_proposal(hint, tools, first=first) for hint, first in _with_first(best))
     proposals = [edge for edge in inferred if (edge.source, edge.parameter) not in filled]
     return with_observed(proposals, seen or {}, catalog)
@@ -67,7 +75,7 @@ def infer_dependencies(
 
 def with_observed(proposals: Iterable[Proposal], seen: Mapping[Seen, int], catalog: Catalog) -> tuple[Proposal, ...]:
     """The proposals with those from observations, without cycles of direct dependencies and without known edges."""
-    known = {(tool.id, edge.tool) for tool in catalog.tools.values() for edge in tool.depends_on if edge.holds}
+    known = {(tool, edge.tool) for tool, edge in dependency_edges(knowledge_graph(catalog)) if edge.holds}
     edges = combine(proposals, observed_proposals(seen, catalog))
     return without_cycles([edge for edge in edges if (edge.source, edge.target) not in known], catalog)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from callsheet.graphs import NodeKind, OwnershipGraph, kind_of, owner
+from callsheet.graphs import KnowledgeGraph, NodeKind, kind_of, owner
 from callsheet.retrievers.papers.rank_fusion import RRF_K, Hit, weighted_rrf
 
 PUBLISHED_WEIGHTS: Mapping[NodeKind, float] = {"agent": 1.5, "tool": 1.0}
@@ -12,7 +12,7 @@ PUBLISHED_WEIGHTS: Mapping[NodeKind, float] = {"agent": 1.5, "tool": 1.0}
 
 def agent_as_a_graph(
     merged: Sequence[str],
-    graph: OwnershipGraph,
+    graph: KnowledgeGraph,
     *,
     agents: int,
     weights: Mapping[NodeKind, float] = PUBLISHED_WEIGHTS,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from callsheet.graphs import Catalog, Reached, walk
+from callsheet.graphs import KnowledgeGraph, Reached, walk
 
 
 def graph_rag_tool_fusion(
-    found: Sequence[str], catalog: Catalog, *, limit: int, per_tool: int | None = None, direct_first: bool = False
+    found: Sequence[str], graph: KnowledgeGraph, *, limit: int, per_tool: int | None = None, direct_first: bool = False
 ) -> list[Reached]:
     """The tools of a first search, each followed by its dependencies.
 
@@ -18,7 +18,7 @@ def graph_rag_tool_fusion(
 
     Args:
         found: The first search's top k tool ids, best first.
-        catalog: The tools with their dependencies.
+        graph: The tools with their dependencies.
         limit: K, the length of the result.
         per_tool: d_limit, the maximum number of dependencies per tool; None: no maximum.
         direct_first: Whether direct dependencies come before indirect ones. The paper uses their order in the
@@ -30,6 +30,6 @@ def graph_rag_tool_fusion(
     result: dict[str, Reached] = {}
     for tool in found:
         result.setdefault(tool, Reached(tool, (tool,), direct=True))
-        for reached in walk(catalog, tool, direct_first=direct_first)[:per_tool]:
+        for reached in walk(graph, tool, direct_first=direct_first)[:per_tool]:
             result.setdefault(reached.tool, reached)
     return list(result.values())[:limit]

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from callsheet.graphs import (
-    Catalog,
     DependencyKind,
+    KnowledgeGraph,
     NodeKind,
-    OwnershipGraph,
     Reached,
     SettingsError,
-    ownership_graph,
+    dependency_edges,
     strongest,
 )
 from callsheet.graphs.dependencies import Outcomes
@@ -46,11 +44,11 @@ if TYPE_CHECKING:
 
 
 class Ranker:
-    """Ranks the agents and tools of one catalog; the arguments are those of ``Selector``."""
+    """Ranks the agents and tools of one graph; the other arguments are those of ``Selector``."""
 
     def __init__(
         self,
-        catalog: Catalog,
+        graph: KnowledgeGraph,
         nodes: Sequence[Node],
         vectors: VectorIndex,
         lexical: LexicalIndex,
@@ -59,7 +57,7 @@ class Ranker:
     ) -> None:
         self.nodes = nodes
         self.row = {node.id: i for i, node in enumerate(nodes)}
-        self._catalog, self._vectors, self._lexical = catalog, vectors, lexical
+        self._graph, self._vectors, self._lexical = graph, vectors, lexical
         kinds = np.array([node.kind for node in nodes])
         self._is_agent = kinds == "agent"
         self._agent_rows: Rows = np.flatnonzero(self._is_agent)
@@ -67,7 +65,7 @@ class Ranker:
         self._skill_rows: Rows = np.flatnonzero(kinds == "skill")
         position = {nodes[row].id: i for i, row in enumerate(self._agent_rows.tolist())}
         self._owners: Rows = np.array([position.get(node.owner, -1) for node in nodes], np.intp)
-        self._with_needs = {self.row[tool.id] for tool in catalog.tools.values() if tool.depends_on}
+        self._with_needs = {self.row[tool] for tool, _ in dependency_edges(graph)}
         self._needs: dict[tuple[int, float, float, float, float], tuple[tuple[Reached, float], ...]] = {}
         self._implied: dict[str, tuple[Scores, Scores, float]] = {}
         self._named = Identifiers(nodes)
@@ -138,10 +136,6 @@ class Ranker:
         """The link of a tool to the likely capabilities, .1 to 1; 1 if capabilities are not used."""
         return 1.0 if ranked.likely is None else self.capabilities.link(row, ranked.likely)
 
-    @cached_property
-    def _graph(self) -> OwnershipGraph:
-        return ownership_graph(self._catalog)
-
     def needs(self, row: int, settings: SelectSettings) -> tuple[tuple[Reached, float], ...]:
         """The dependencies of a tool with the weights of their strongest paths, cached."""
         key = (row, settings.tool_dependency, settings.parameter_dependency, settings.listing, settings.proposed)
@@ -155,7 +149,7 @@ class Ranker:
                 DependencyKind.PARAMETER_INDIRECTLY: settings.parameter_dependency,
             }
             self._needs[key] = strongest(
-                self._catalog, self.nodes[row].id, weights, listing=settings.listing, proposed=settings.proposed
+                self._graph, self.nodes[row].id, weights, listing=settings.listing, proposed=settings.proposed
             )
         return self._needs[key]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
 from callsheet.graphs import SettingsError
-from callsheet.graphs.text.clauses import clause_spans
+from callsheet.graphs.text.words import clause_spans
 from callsheet.retrievers.index.node_texts import Span
 from callsheet.retrievers.papers.agent_graph import PUBLISHED_WEIGHTS
 from callsheet.retrievers.papers.rank_fusion import RRF_K
@@ -115,7 +115,7 @@ class SelectSettings:
         parameter_dependency: The same for a tool that returns the value of a parameter.
         listing: Factor for each dependency that the author lists earlier.
         proposed: Factor for dependencies that are only proposed or observed, 0 to 1, times how likely they are used
-            (``graphs.dependencies.traversal.strongest``); they never make a tool required.
+            (``graphs.strongest``); they never make a tool required.
         learned: Whether outcomes of earlier calls count: of tools that fit about equally, one whose calls failed more
             often comes later.
         capability_weight: Value of a sure match of capabilities, in cosine; 0 ignores capabilities.

@@ -5,12 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from weakref import WeakKeyDictionary
 
-from callsheet.graphs import Catalog, Reached, SettingsError, Tool, View, evidence, required, shown, shown_schema
+from callsheet.graphs import (
+    Catalog,
+    Reached,
+    SettingsError,
+    Tool,
+    View,
+    evidence,
+    knowledge_graph,
+    required_paths,
+    shown,
+    shown_schema,
+)
 from callsheet.graphs.dependencies import Outcomes
-from callsheet.graphs.dependencies.traversal import required_paths
-from callsheet.graphs.text.arguments import bounded
+from callsheet.graphs.text.sanitizing import bounded
 from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
 from callsheet.retrievers.index.embedding import shared_tokenizer
 from callsheet.retrievers.index.lexical_index import LexicalIndex
@@ -142,11 +153,12 @@ class Selector:
         capabilities: CapabilityIndex | None = None,
         outcomes: Callable[[], Mapping[str, Outcomes]] = dict,
     ) -> None:
-        self.catalog = catalog
+        self.catalog, self.graph = catalog, knowledge_graph(catalog)
+        self._required = cache(partial(required_paths, self.graph))
         self.settings = settings or SelectSettings()
         self._vectors, self._lexical, self._capabilities = vectors, lexical, capabilities
         nodes = nodes_of(catalog) if nodes is None else nodes
-        self._ranker = Ranker(catalog, nodes, vectors, lexical, capabilities, outcomes)
+        self._ranker = Ranker(self.graph, nodes, vectors, lexical, capabilities, outcomes)
         self._outcomes = outcomes
         self.tokens = SchemaTokens(catalog)
         self._reranker = reranker
@@ -241,7 +253,7 @@ class Selector:
                 tool = self._tool(tool_row, ranked, (skill.id, self._ranker.nodes[tool_row].id))
                 if self._owner(tool_row) in settings.without:
                     budget.leave_out(tool, "its agent is left out")
-                elif len(budget.taken.keys() | {tool.id, *required(self.catalog, tool.id)}) > settings.tools // 2:
+                elif len(budget.taken.keys() | {tool.id, *self._required(tool.id)}) > settings.tools // 2:
                     budget.leave_out(tool, "tools that skills name get half of the budget")
                 else:
                     self._offer(budget, self._owner(tool_row), tool, ranked)
@@ -325,7 +337,7 @@ class Selector:
     def _attach(self, budget: Budget, tool: PickedTool, ranked: Ranked) -> None:
         """Adds a dependency of a selected tool with the tools on the path between them, or not at all."""
         agent = budget.taken[tool.via[0]][0]
-        needed = required(self.catalog, tool.via[0])
+        needed = self._required(tool.via[0])
         for end in range(2, len(tool.via)):
             between = tool.via[:end]
             row = self._ranker.row[between[-1]]
@@ -336,7 +348,7 @@ class Selector:
 
     def _offer(self, budget: Budget, agent: str, tool: PickedTool, ranked: Ranked) -> None:
         """Adds a tool with everything that it requires, whatever the rank."""
-        paths = ((*tool.via[:-1], *path) for path in required_paths(self.catalog, tool.id))
+        paths = ((*tool.via[:-1], *path) for path in self._required(tool.id).values())
         along = (self._tool(self._ranker.row[path[-1]], ranked, path, needed=True) for path in paths)
         budget.offer(agent, [tool, *along])
 
@@ -363,7 +375,7 @@ class Selector:
     def _as_published(self, ranked: Ranked, settings: SelectSettings) -> Iterator[PickedTool]:
         own = sorted(ranked.tools, key=lambda row: -ranked.scores[row])
         first = [self._ranker.nodes[row].id for row in own[: settings.expand]]
-        reached = graph_rag_tool_fusion(first, self.catalog, limit=settings.tools, direct_first=settings.direct_first)
+        reached = graph_rag_tool_fusion(first, self.graph, limit=settings.tools, direct_first=settings.direct_first)
         last = len(reached) + len(own)
         rest = (Reached(self._ranker.nodes[row].id, (self._ranker.nodes[row].id,), direct=True) for row in own)
         for position, item in enumerate((*reached, *rest)):
@@ -373,4 +385,4 @@ class Selector:
 
     def _tool(self, row: int, ranked: Ranked, path: tuple[str, ...], *, needed: bool = False) -> PickedTool:
         score, use = float(ranked.scores[row]), ranked.use.get(row, 0.0)
-        return PickedTool(path[-1], score, path, needed, use, evidence(self.catalog, path))
+        return PickedTool(path[-1], score, path, needed, use, evidence(self.graph, path))

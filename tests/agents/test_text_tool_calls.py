@@ -9,7 +9,7 @@ from langchain.agents.middleware import ModelResponse
 from langchain_core.messages import AIMessage
 
 from callsheet.agents import normalize
-from callsheet.agents.models.model_output import with_written_calls, written_calls
+from callsheet.agents.models.chat_models import with_written_calls, written_calls
 
 RATE = {"name": "rate", "args": {"currency": "USD"}}
 NOTE = {"name": "note", "args": {"text": "{hello}"}}

@@ -41,6 +41,13 @@ def test_a_row_an_arm_and_nothing_is_asked_twice(tmp_path: Path, monkeypatch: py
     assert models.measure(tmp_path, "scripted:model")["rows"] == body["rows"]
 
 
+def files_of_the_demo(folder: Path) -> str:
+    """A catalog with the demo's toolkit, without its servers."""
+    servers = json.loads(Path(models.DEMO_CATALOG[0]).read_text(encoding="utf-8"))["mcpServers"]
+    (folder / "files.json").write_text(json.dumps({"mcpServers": {"files": servers["files"]}}), encoding="utf-8")
+    return str(folder / "files.json")
+
+
 def test_the_tasks_of_the_demo_have_every_mode_and_the_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check = {"kind": "file_regex", "path": "{FLEET}/sandbox/a.txt", "regex": "^tea$"}
     task = {"id": "1.1", "task": "Write 'tea' to a.txt", "check": check}
@@ -49,7 +56,7 @@ def test_the_tasks_of_the_demo_have_every_mode_and_the_rules(tmp_path: Path, mon
     monkeypatch.setattr(models, "chat_model", lambda name, **_: model)
     monkeypatch.setattr(models, "ATTEMPTS", tmp_path / "attempts")
     monkeypatch.setattr(models, "DEMO_TASKS", tmp_path / "tasks.json")
-    monkeypatch.setattr(models, "DEMO_CATALOG", models.DEMO_CATALOG[1:])  # without its servers
+    monkeypatch.setattr(models, "DEMO_CATALOG", [files_of_the_demo(tmp_path), models.DEMO_CATALOG[1]])
     monkeypatch.setenv("CALLSHEET_WORKSPACE", "")
     body: Any = models.measure_demo("scripted:model")
     assert [(row[1], row[3][:4], float(row[5]) > 0, row[-1]) for row in body["rows"]] == [
@@ -78,7 +85,7 @@ def test_a_task_whose_checks_hold_beforehand_is_refused(tmp_path: Path, monkeypa
     monkeypatch.setattr(models, "chat_model", lambda name, **_: ChoosingModel(choices={}))
     monkeypatch.setattr(models, "ATTEMPTS", tmp_path / "attempts")
     monkeypatch.setattr(models, "DEMO_TASKS", tmp_path / "tasks.json")
-    monkeypatch.setattr(models, "DEMO_CATALOG", models.DEMO_CATALOG[1:])
+    monkeypatch.setattr(models, "DEMO_CATALOG", [files_of_the_demo(tmp_path)])
     monkeypatch.setenv("CALLSHEET_WORKSPACE", "")
     with pytest.raises(RuntimeError, match=r"task 1\.1: its checks hold before"):
         models.measure_demo("scripted:model")

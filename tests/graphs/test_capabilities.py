@@ -64,17 +64,17 @@ def test_a_file_may_stand_alone(tmp_path: Path) -> None:
     [
         ({"capabilities": [capability("search")]}, "two capabilities have the id 'search'"),
         ({"capabilities": [capability("x", "serch")]}, "under 'serch', which the taxonomy does not hold.*'search'"),
-        ({"capabilities": [capability("x", "y"), capability("y", "x")]}, "cycle: x > y > x"),
+        ({"capabilities": [capability("x", "y"), capability("y", "x")]}, "cycle: (x > y > x|y > x > y)"),
         ({"capabilities": [capability("x", "x")]}, "cycle: x > x"),
         ({"capabilities": [{**capability("x"), "examples": ["one"]}]}, "examples"),
         ({"capabilities": [{**capability("x"), "definition": "  "}]}, "definition"),
         ({"capabilities": [{**capability("x"), "definition": "d" * 5_000_000}]}, "definition"),
         ({"capabilities": [{**capability("x"), "colour": "red"}]}, "colour"),
         ({"capabilities": "all"}, "capabilities"),
-        ([capability("x")], "must be an object .* not a list"),
+        ([capability("x")], "must be an object"),
         ("{", "cannot be read"),
         ("[" * 100_000, "cannot be read"),
-        ("null", "not None"),
+        ("null", "must be an object"),
     ],
 )
 def test_a_bad_file_says_what_is_wrong_in_one_line(tmp_path: Path, content: object, said: str) -> None:

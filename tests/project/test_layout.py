@@ -43,5 +43,5 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     graph = nx.DiGraph(
         (name, used) for name in imports.modules for used in imports.find_modules_directly_imported_by(name)
     )
-    assert graph.number_of_edges() > 1000
+    assert graph.number_of_edges() > 500
     assert [sorted(circle) for circle in nx.strongly_connected_components(graph) if len(circle) > 1] == []

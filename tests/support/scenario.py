@@ -20,7 +20,7 @@ from callsheet.agents import Limits, ToolRegistry
 from callsheet.agents.servers.catalogs.catalog_sources import load_servers
 from callsheet.graphs import Loaded, ServerConfig, load
 from callsheet.graphs.catalog.formats.server_config import ServerOptions
-from callsheet.graphs.trust.pin_book import PinBook
+from callsheet.graphs.trust.pins import PinBook
 from callsheet.orchestrator.run.threads import take_up
 from scripted_model import ScriptedModel, calls, planned
 from servers import FIXTURES, HANG, HttpServer, alive, until

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.tool_result import Fault
-from callsheet.agents.servers.app_tool import TOOL_NAME, summary_line, tool_of_remote_agent
 from callsheet.agents.servers.catalogs.listings import Listing
-from callsheet.agents.servers.in_process import CALL_LIMITS, InProcess
+from callsheet.agents.servers.in_process import CALL_LIMITS, TOOL_NAME, InProcess, summary_line, tool_of_remote_agent
 from callsheet.graphs.catalog.formats.server_config import APPROVAL, ApprovalPolicy, ServerConfig, ServerOptions
 from callsheet.graphs.text.sanitizing import shown
 from callsheet.graphs.trust.pins import digests
@@ -23,10 +20,9 @@ if TYPE_CHECKING:
     from a2a.types import AgentCard, Message
 
     from callsheet.agents.servers.a2a.wire import Exchange, Wire
-    from callsheet.agents.servers.app_tool import RemoteConversation
+    from callsheet.agents.servers.in_process import RemoteConversation
 
 _MOST_SKILLS = 30
-_PAUSES = (0.2, 0.5, 1.0, 2.0)
 _NO_ID = re.compile(r"[^\w.-]+")
 _REQUEST = {"type": "string", "description": "The whole request, in plain words."}
 _INPUT = {"type": "object", "properties": {"request": _REQUEST}, "required": ["request"]}
@@ -60,17 +56,11 @@ class A2AAgent:
 
 
 async def read_card(server: ServerConfig, limits: Limits, environ: Mapping[str, str]) -> Listing:
-    """Reads the agent card of an endpoint.
-
-    Raises:
-        CatalogError: A variable is not set.
-        Fault: There is no usable card.
-        ImportError: The A2A client is not installed; the message names it.
-    """
+    """Reads the agent card of an endpoint."""
     from callsheet.agents.servers.a2a.wire import wired
 
-    async with wired(server, limits, environ) as (wire, card):
-        return _listing(wire, card)
+    async with wired(server, limits, environ) as wire:
+        return _listing(wire)
 
 
 def id_of(listing: Listing) -> str:
@@ -81,8 +71,8 @@ def id_of(listing: Listing) -> str:
 def connection(agent_id: str, server: ServerConfig, accepted: str | None) -> InProcess:
     """Calls an endpoint, as long as its card has the accepted SHA-256; any card if None."""
     own = {APPROVAL: server.callsheet.approval} if server.callsheet.approval else {}
-    partner = _Endpoint(agent_id, server, accepted)
-    return InProcess({TOOL_NAME: tool_of_remote_agent(partner, f"Hands a request to {agent_id}.", own)})
+    send = _Endpoint(agent_id, server, accepted).send
+    return InProcess({TOOL_NAME: tool_of_remote_agent(send, f"Hands a request to {agent_id}.", own)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,82 +84,41 @@ class _Endpoint:
     accepted: str | None
 
     async def send(self, talk: RemoteConversation) -> dict[str, Any]:
-        async with self._wired() as wire:
-            exchange = await _exchange(wire, _message(talk), _Teller(self.agent_id, wire))
+        from callsheet.agents.servers.a2a.wire import data_of, text_of, wired
+
+        async with wired(self.server, CALL_LIMITS.get() or Limits()) as wire:
+            if self.accepted not in (None, digests(_listing(wire).tools).get(TOOL_NAME)):
+                changed = "its card has changed since the catalog was read: look at it with `callsheet approve`"
+                raise Fault("refused", changed, effect="none")
+            exchange = await wire.exchange(_message(talk), _Teller(self.agent_id, wire))
             hidden = wire.redaction.value
+        task, made, said = exchange.task, exchange.made, exchange.said
         if exchange.waits:
-            return {
-                "asked": [hidden(_question(self.agent_id, exchange))],
-                "thread": {"context": exchange.context, "task": exchange.task},
-            }
-        text, data = _answer(exchange)
-        if not exchange.done:
+            found, text = data_of([*made, *said]), text_of([*made, *said])
+            question = shown(text or json.dumps(found, ensure_ascii=False))
+            about = {"type": exchange.word.replace("-", "_"), "agent": self.agent_id}
+            asked = {"id": task.id or "task", "value": {**about, "question": question, "data": found}}
+            return {"asked": [hidden(asked)], "thread": {"context": task.context_id, "task": task.id}}
+        found, text = data_of(made or said), text_of(made or said)
+        data = found[0] if len(found) == 1 else found or None
+        text = text or ("" if data is None else json.dumps(data, ensure_ascii=False))
+        if exchange.word != "completed":
             told = f"it reports that the task is {exchange.word}{text and f': {text}'}"
             raise Fault("tool", hidden(told), effect="reported")
         return {"answer": hidden([text, data])}
 
-    @asynccontextmanager
-    async def _wired(self) -> AsyncIterator[Wire]:
-        from callsheet.agents.servers.a2a.wire import wired
 
-        async with wired(self.server, CALL_LIMITS.get() or Limits()) as (wire, card):
-            if self.accepted not in (None, digests(_listing(wire, card).tools).get(TOOL_NAME)):
-                changed = "its card has changed since the catalog was read: look at it with `callsheet approve`"
-                raise Fault("refused", changed, effect="none")
-            yield wire
-
-
-def _listing(wire: Wire, card: AgentCard) -> Listing:
+def _listing(wire: Wire) -> Listing:
     """The card as a listing, so that cards and MCP servers share one parser and one pin book."""
-    said = wire.redaction.text
+    said, card = wire.redaction.text, wire.card
     entry = {"name": TOOL_NAME, "description": said(_described(card)), "inputSchema": _INPUT}
-    return Listing(tools=(entry,), name=said(card.name), version=said(card.version), description=said(card.description))
+    return Listing(tools=(entry,), name=said(card.name), description=said(card.description))
 
 
 def _described(card: AgentCard) -> str:
     skills = " ".join(summary_line(skill.name or skill.id, skill.description) for skill in card.skills[:_MOST_SKILLS])
     about = card.description.strip() or f"Hands a request to {card.name.strip() or 'an agent'}."
     return f"{about} It has these skills. {skills}" if skills else about
-
-
-async def _exchange(wire: Wire, message: Message, tell: _Teller) -> Exchange:
-    """Sends a message and reads the reply to its end; if that is interrupted, the task is cancelled."""
-    from callsheet.agents.servers.a2a.wire import Exchange
-
-    exchange = Exchange(most=wire.limits.message)
-    try:
-        async with aclosing(wire.send(message)) as pieces:
-            async for piece in pieces:
-                tell(exchange.take(piece), exchange)
-                if exchange.settled:
-                    return exchange
-        if not exchange.begun:
-            raise Fault("protocol", "its answer has neither a message nor the state of a task")
-        await _wait(wire, exchange, tell)
-    except BaseException:
-        if exchange.task and not exchange.settled:
-            await wire.cancel(exchange.task)
-        raise
-    return exchange
-
-
-async def _wait(wire: Wire, exchange: Exchange, tell: _Teller) -> None:
-    """Polls a task that goes on after the reply.
-
-    Raises:
-        Fault: It takes longer than the limit.
-    """
-    looks = 0
-    try:
-        async with asyncio.timeout(wire.limits.call):
-            while not exchange.settled:
-                await asyncio.sleep(_PAUSES[min(looks, len(_PAUSES) - 1)])
-                tell(exchange.take(await wire.look(exchange.task)), exchange)
-                looks += 1
-    except TimeoutError:
-        state = f"its task is still {exchange.word} after {wire.limits.call:g} s"
-        late = f"{state}; whether the call took effect is unknown"
-        raise Fault("timeout", late) from None
 
 
 class _Teller:
@@ -200,25 +149,3 @@ def _message(talk: RemoteConversation) -> Message:
         task_id=thread.get("task") or None,
         role=Role.ROLE_USER,
     )
-
-
-def _question(agent_id: str, exchange: Exchange) -> dict[str, Any]:
-    from callsheet.agents.servers.a2a.wire import data_of, text_of
-
-    asked = [*(part for parts in exchange.made.values() for part in parts), *exchange.said]
-    text, data = text_of(asked), data_of(asked)
-    question = shown(text or json.dumps(data, ensure_ascii=False))
-    return {
-        "id": exchange.task or "task",
-        "value": {"type": exchange.word.replace("-", "_"), "agent": agent_id, "question": question, "data": data},
-    }
-
-
-def _answer(exchange: Exchange) -> tuple[str, Any]:
-    from callsheet.agents.servers.a2a.wire import data_of, text_of
-
-    parts = exchange.parts
-    found = data_of(parts)
-    data = found[0] if len(found) == 1 else found or None
-    text = text_of(parts)
-    return text or ("" if data is None else json.dumps(data, ensure_ascii=False)), data

@@ -1,4 +1,4 @@
-"""The connection to an A2A endpoint: its card, messages and errors, and the replies of one exchange."""
+"""An exchange with an A2A endpoint: its card, a message, the replies up to an answer or a question, and its errors."""
 
 from __future__ import annotations
 
@@ -6,26 +6,36 @@ import asyncio
 import json
 import os
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, Self, cast
-
-from a2a.helpers import get_data_parts
-from a2a.types import Artifact, Message, Part, StreamResponse, Task, TaskState, TaskStatus
+from functools import cache, partial
+from itertools import chain, repeat
+from typing import Any, cast
 
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.tool_result import Effect, Fault
-from callsheet.agents.safety.secrets import hide_in_logs, of_server
-from callsheet.agents.servers.faults import named_in
+from callsheet.agents.safety.secrets import Redaction, hide_in_logs, named_in, of_server
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
 try:
     import httpx
     from a2a.client import A2AClientError, A2AClientTimeoutError, Client, ClientConfig, ClientFactory
     from a2a.client.card_resolver import parse_agent_card
-    from a2a.types import AgentCard, CancelTaskRequest, GetTaskRequest, Message, SendMessageRequest, StreamResponse
+    from a2a.helpers import get_data_parts
+    from a2a.types import (
+        AgentCard,
+        Artifact,
+        CancelTaskRequest,
+        GetTaskRequest,
+        Message,
+        Part,
+        SendMessageRequest,
+        StreamResponse,
+        Task,
+        TaskState,
+        TaskStatus,
+    )
     from a2a.utils.errors import A2AError
 except ImportError as error:
     raise ImportError("an A2A agent needs the extra a2a, which is not installed: pip install a2a-sdk") from error
@@ -34,127 +44,163 @@ _CARD = "/.well-known/agent-card.json"
 _LARGEST_CARD = 262_144  # bytes
 _LAST_WORD = 2.0  # seconds for cancelling a task
 _LONGEST = 2_000
-_JSON_RPC = "JSONRPC"
+_PAUSES = (0.2, 0.5, 1.0, 2.0)
 _UNKNOWN = "; whether the call took effect is unknown"
+_WAITING, _OVER = ("input-required", "auth-required"), ("completed", "failed", "canceled", "rejected")
 
 
+@dataclass(slots=True)
+class Exchange:
+    """The task of an exchange, as the replies tell it so far; a message without a task is one that is completed.
+
+    Attributes:
+        most: Maximum bytes of artifacts.
+    """
+
+    most: int
+    task: Task = field(default_factory=Task)
+    size: int = 0
+
+    @property
+    def word(self) -> str:
+        """The state as the protocol spells it: ``working``, ``input-required``."""
+        return str(TaskState.Name(self.task.status.state)).removeprefix("TASK_STATE_").replace("_", "-").lower()
+
+    @property
+    def waits(self) -> bool:
+        """Whether the agent waits for input."""
+        return self.word in _WAITING
+
+    @property
+    def settled(self) -> bool:
+        """Whether the task is over, or waits for input."""
+        return self.word in (*_WAITING, *_OVER)
+
+    @property
+    def made(self) -> list[Part]:
+        """The parts of all artifacts."""
+        return [part for artifact in self.task.artifacts for part in artifact.parts]
+
+    @property
+    def said(self) -> Sequence[Part]:
+        """The parts of the last message."""
+        return list(self.task.status.message.parts)
+
+    def take(self, piece: StreamResponse) -> str:
+        """Adds one piece of the reply, and returns the new text in it."""
+        match kind := piece.WhichOneof("payload"):
+            case "task":
+                if piece.task.artifacts:
+                    del self.task.artifacts[:]
+                    self.size = 0
+                for artifact in piece.task.artifacts:
+                    self._add(artifact, more=False)
+                self._name(piece.task.id, piece.task.context_id)
+                self.task.status.CopyFrom(piece.task.status)
+            case "message":
+                self._name("", piece.message.context_id)
+                self.task.status.CopyFrom(TaskStatus(state=TaskState.TASK_STATE_COMPLETED, message=piece.message))
+            case "status_update" | "artifact_update":
+                update = getattr(piece, kind)
+                self._name(update.task_id, update.context_id)
+                if kind == "artifact_update":
+                    self._add(update.artifact, more=update.append)
+                    return text_of(update.artifact.parts)
+                self.task.status.CopyFrom(update.status)
+            case _:
+                return ""
+        return text_of(self.said)
+
+    def _name(self, task: str, context: str) -> None:
+        self.task.id, self.task.context_id = task or self.task.id, context or self.task.context_id
+
+    def _add(self, artifact: Artifact, *, more: bool) -> None:
+        self.size += artifact.ByteSize()
+        if self.size > self.most:
+            raise Fault("too_large", f"it sent artifacts of more than {self.most:,} bytes")
+        known = next((each for each in self.task.artifacts if each.artifact_id == artifact.artifact_id), None)
+        if known is None:
+            known = self.task.artifacts.add(artifact_id=artifact.artifact_id)
+        if not more:
+            del known.parts[:]
+        for part in artifact.parts:
+            # Chunks of a streamed text are not separate lines.
+            if more and known.parts and known.parts[-1].HasField("text") and part.HasField("text"):
+                known.parts[-1].text += part.text
+            else:
+                known.parts.append(part)
+
+
+@dataclass(frozen=True, slots=True)
 class Wire:
     """A connection to one endpoint, for one exchange.
 
-    Args:
-        server: Address and headers, variables not expanded.
+    Attributes:
+        card: The agent card, with only those addresses that are on the configured host.
+        client: The client library.
         limits: ``start`` bounds the connection and the card, ``call`` each wait for a message, ``message`` its bytes.
-        environ: Variables for ``${VAR}``.
-
-    Raises:
-        CatalogError: A variable is not set.
-        Fault: A header is invalid.
+        redaction: Hides the secrets of the endpoint's entry.
+        faults: Turns errors into faults.
     """
 
-    def __init__(self, server: ServerConfig, limits: Limits, environ: Mapping[str, str]) -> None:
-        full = server.expanded(environ)
-        named = named_in(server, environ)
-        self.limits, self._url = limits, full.url or ""
-        self.redaction = of_server(full, named)
-        self._errors = of_server(full, named, everything=True)
-        hide_in_logs(self._errors)
-        self._most = _LARGEST_CARD
-        self._client: Client | None = None
-        with self._faults(limits.start, "none"):
-            self._http = httpx.AsyncClient(
-                # A compressed body could grow without bound after it was counted.
-                headers={**full.headers, "accept-encoding": "identity"},
-                timeout=httpx.Timeout(limits.call, connect=limits.start),
-                verify=_certificates(),
-                follow_redirects=False,
-                event_hooks={"response": [self._cap]},
-            )
+    card: AgentCard
+    client: Client
+    limits: Limits
+    redaction: Redaction
+    faults: Callable[[float, Effect], AbstractContextManager[None]]
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._http.aclose()
-
-    async def card(self) -> AgentCard:
-        """The agent card, with only those addresses that are on the configured host.
-
-        Raises:
-            Fault: The card cannot be fetched or parsed, or names another host; nothing else was sent.
-        """
-        with self._faults(self.limits.start, "none"):
-            async with asyncio.timeout(self.limits.start):
-                address = httpx.URL(self._url)
-                if not address.path.endswith(".json"):
-                    address = address.copy_with(path=address.path.rstrip("/") + _CARD)
-                response = await self._http.get(address)
-                response.raise_for_status()
-                card = _same_place(_parsed(response.content), self._url)
-        self._most = self.limits.message
-        self._client = ClientFactory(ClientConfig(httpx_client=self._http)).create(card)
-        return card
-
-    async def send(self, message: Message) -> AsyncGenerator[StreamResponse, None]:
-        """Sends a message, and yields the replies.
-
-        Raises:
-            Fault: Timeout, unreadable reply, or an error of the agent.
-        """
-        with self._faults(self.limits.call, "unknown"):
-            async with aclosing(self._open.send_message(SendMessageRequest(message=message))) as pieces:  # type: ignore[type-var]
-                while True:
-                    try:
-                        async with asyncio.timeout(self.limits.call):
-                            piece = await anext(pieces)
-                    except StopAsyncIteration:
-                        return
-                    yield piece
-
-    async def look(self, task: str) -> StreamResponse:
-        """The current state of a task.
-
-        Raises:
-            Fault: As for ``send``.
-        """
-        with self._faults(self.limits.call, "unknown"):
-            return StreamResponse(task=await self._open.get_task(GetTaskRequest(id=task)))
-
-    async def cancel(self, task: str) -> None:
-        """Cancels a task; errors are ignored."""
-        with suppress(Exception):
-            async with asyncio.timeout(_LAST_WORD):
-                await self._open.cancel_task(CancelTaskRequest(id=task))
-
-    @property
-    def _open(self) -> Client:
-        if self._client is None:
-            raise Fault("protocol", "its card was not read", effect="none")
-        return self._client
-
-    async def _cap(self, response: httpx.Response) -> None:
-        response.stream = _CappedBody(response, self._most)
-
-    @contextmanager
-    def _faults(self, seconds: float, effect: Effect) -> Iterator[None]:
+    async def exchange(self, message: Message, tell: Callable[[str, Exchange], object]) -> Exchange:
+        """Sends a message and hears the agent out; if that is interrupted, its task is cancelled."""
+        exchange, seconds = Exchange(self.limits.message), self.limits.call
         try:
-            yield
-        except Exception as error:  # noqa: BLE001 (any error of the client library becomes a Fault)
-            fault = _fault(error, seconds, effect)
-            raise Fault(fault.kind, self._errors.text(str(fault)), effect=fault.effect) from None
+            with self.faults(seconds, "unknown"):
+                async with asyncio.timeout(seconds) as clock:
+                    async with aclosing(self.client.send_message(SendMessageRequest(message=message))) as pieces:  # type: ignore[type-var]
+                        async for piece in pieces:
+                            clock.reschedule(asyncio.get_running_loop().time() + seconds)
+                            tell(exchange.take(piece), exchange)
+                            if exchange.settled:
+                                return exchange
+                    if not exchange.task.id or not exchange.task.status.state:
+                        raise Fault("protocol", "its answer has neither a message nor the state of a task")
+                    pauses = chain(_PAUSES, repeat(_PAUSES[-1]))
+                    while not exchange.settled:
+                        await asyncio.sleep(next(pauses))
+                        task = await self.client.get_task(GetTaskRequest(id=exchange.task.id))
+                        tell(exchange.take(StreamResponse(task=task)), exchange)
+        except BaseException:
+            if exchange.task.id and not exchange.settled:
+                with suppress(Exception):
+                    async with asyncio.timeout(_LAST_WORD):
+                        await self.client.cancel_task(CancelTaskRequest(id=exchange.task.id))
+            raise
+        return exchange
 
 
 @asynccontextmanager
-async def wired(
-    server: ServerConfig, limits: Limits, environ: Mapping[str, str] | None = None
-) -> AsyncIterator[tuple[Wire, AgentCard]]:
-    """Opens a connection and reads the card.
-
-    Raises:
-        CatalogError: A variable is not set.
-        Fault: There is no usable card.
-    """
-    async with Wire(server, limits.own(server.callsheet.limits), os.environ if environ is None else environ) as wire:
-        yield wire, await wire.card()
+async def wired(server: ServerConfig, limits: Limits, environ: Mapping[str, str] | None = None) -> AsyncIterator[Wire]:
+    """Opens a connection and reads the card."""
+    environ, limits = os.environ if environ is None else environ, limits.own(server.callsheet.limits)
+    full, named = server.expanded(environ), named_in(server, environ)
+    errors = of_server(full, named, everything=True)
+    hide_in_logs(errors)
+    faults = partial(_faults, errors)
+    with faults(limits.start, "none"):
+        http = httpx.AsyncClient(
+            # A compressed body could grow without bound after it was counted.
+            headers={**full.headers, "accept-encoding": "identity"},
+            timeout=httpx.Timeout(limits.call, connect=limits.start),
+            verify=_certificates(),
+            follow_redirects=False,
+            event_hooks={"response": [partial(_cap, _LARGEST_CARD)]},
+        )
+    async with http:
+        with faults(limits.start, "none"):
+            async with asyncio.timeout(limits.start):
+                card = await _read(http, full.url or "")
+        http.event_hooks = {"response": [partial(_cap, limits.message)]}
+        client = ClientFactory(ClientConfig(httpx_client=http)).create(card)
+        yield Wire(card, client, limits, of_server(full, named), faults)
 
 
 @cache
@@ -163,16 +209,18 @@ def _certificates() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-def _parsed(body: bytes) -> AgentCard:
-    document = json.loads(body)
+async def _read(http: httpx.AsyncClient, url: str) -> AgentCard:
+    address = httpx.URL(url)
+    if not address.path.endswith(".json"):
+        address = address.copy_with(path=address.path.rstrip("/") + _CARD)
+    response = await http.get(address)
+    response.raise_for_status()
+    document = json.loads(response.content)
     if isinstance(document, dict) and "url" in document:
         # A card in both formats: LangGraph's server streams correctly only with the older one.
         document.pop("supportedInterfaces", None)
-    return parse_agent_card(document)
-
-
-def _same_place(card: AgentCard, url: str) -> AgentCard:
-    spoken = [way for way in card.supported_interfaces if way.protocol_binding.upper() == _JSON_RPC]
+    card = parse_agent_card(document)
+    spoken = [way for way in card.supported_interfaces if way.protocol_binding.upper() == "JSONRPC"]
     if not spoken:
         raise Fault("protocol", "its card names no address that speaks JSON-RPC", effect="none")
     here = [way for way in spoken if _origin(way.url) == _origin(url)]
@@ -190,11 +238,21 @@ def _origin(url: str) -> tuple[str, str, int | None]:
     return address.scheme, address.host, address.port
 
 
+@contextmanager
+def _faults(redaction: Redaction, seconds: float, effect: Effect) -> Iterator[None]:
+    """Any error of the client library becomes a fault; with effect ``none`` if nothing was sent before it."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001
+        fault = _fault(error, seconds, effect)
+        raise Fault(fault.kind, redaction.text(str(fault)), effect=fault.effect) from None
+
+
 def _fault(error: Exception, seconds: float, effect: Effect) -> Fault:
-    """The fault for an exception; with effect ``none`` if nothing was sent before it."""
     doubt = _UNKNOWN if effect == "unknown" else ""
-    leaf = _leaf(error)
-    match leaf:
+    cause = error.__cause__  # the client library wraps the original error
+    wraps = isinstance(error, A2AClientError) and isinstance(cause, Fault | httpx.HTTPError | httpx.InvalidURL)
+    match leaf := cast("Exception", cause) if wraps else error:
         case Fault():
             return leaf
         case httpx.ConnectError() | httpx.ConnectTimeout() | httpx.UnsupportedProtocol() | httpx.InvalidURL():
@@ -213,15 +271,12 @@ def _fault(error: Exception, seconds: float, effect: Effect) -> Fault:
             return Fault("protocol", f"its answer cannot be read: {_named(leaf)}{doubt}", effect=effect)
 
 
-def _leaf(error: Exception) -> Exception:
-    """The original error, where the client library wraps it."""
-    cause = error.__cause__
-    known = isinstance(cause, Fault | httpx.HTTPError | httpx.InvalidURL)
-    return cast("Exception", cause) if known and isinstance(error, A2AClientError) else error
-
-
 def _named(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:_LONGEST]
+
+
+async def _cap(most: int, response: httpx.Response) -> None:
+    response.stream = _CappedBody(response, most)
 
 
 class _CappedBody(httpx.AsyncByteStream):
@@ -245,119 +300,6 @@ class _CappedBody(httpx.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._inner.aclose()
-
-
-_WAITING = (TaskState.TASK_STATE_INPUT_REQUIRED, TaskState.TASK_STATE_AUTH_REQUIRED)
-_OVER = (
-    TaskState.TASK_STATE_COMPLETED,
-    TaskState.TASK_STATE_FAILED,
-    TaskState.TASK_STATE_CANCELED,
-    TaskState.TASK_STATE_REJECTED,
-)
-
-
-@dataclass(slots=True)
-class Exchange:
-    """State of an exchange.
-
-    Attributes:
-        most: Maximum bytes of artifacts.
-        task: Id of the task; empty if the agent answers without a task, or has not answered yet.
-        said: Parts of the last message.
-        made: Parts of each artifact, by id.
-        size: Bytes of artifacts so far.
-    """
-
-    most: int
-    task: str = ""
-    context: str = ""
-    state: TaskState = TaskState.TASK_STATE_UNSPECIFIED
-    said: Sequence[Part] = ()
-    made: dict[str, list[Part]] = field(default_factory=dict)
-    size: int = 0
-
-    @property
-    def settled(self) -> bool:
-        """Whether the task is over, or waits for input."""
-        return self.state in (*_WAITING, *_OVER)
-
-    @property
-    def begun(self) -> bool:
-        """Whether there is a task that can be polled."""
-        return bool(self.task) and self.state != TaskState.TASK_STATE_UNSPECIFIED
-
-    @property
-    def waits(self) -> bool:
-        """Whether the agent waits for input."""
-        return self.state in _WAITING
-
-    @property
-    def done(self) -> bool:
-        """Whether the task is completed."""
-        return self.state == TaskState.TASK_STATE_COMPLETED
-
-    @property
-    def word(self) -> str:
-        """The state as the protocol spells it: ``working``, ``input-required``."""
-        return str(TaskState.Name(self.state)).removeprefix("TASK_STATE_").replace("_", "-").lower()
-
-    @property
-    def parts(self) -> list[Part]:
-        """The answer: all artifacts, or the last message if there are none."""
-        return [part for parts in self.made.values() for part in parts] or list(self.said)
-
-    def take(self, piece: StreamResponse) -> str:
-        """Adds one piece of the reply, and returns the new text in it.
-
-        Raises:
-            Fault: The artifacts are too large.
-        """
-        match piece.WhichOneof("payload"):
-            case "task":
-                return self._of_task(piece.task)
-            case "message":
-                return self._of_message(piece.message)
-            case "status_update":
-                self._named(piece.status_update.task_id, piece.status_update.context_id)
-                return self._of_status(piece.status_update.status)
-            case "artifact_update":
-                self._named(piece.artifact_update.task_id, piece.artifact_update.context_id)
-                return self._of_artifact(piece.artifact_update.artifact, more=piece.artifact_update.append)
-        return ""
-
-    def _named(self, task: str, context: str) -> None:
-        self.task, self.context = task or self.task, context or self.context
-
-    def _of_message(self, message: Message) -> str:
-        self._named("", message.context_id)
-        self.state, self.said = TaskState.TASK_STATE_COMPLETED, tuple(message.parts)
-        return text_of(self.said)
-
-    def _of_task(self, task: Task) -> str:
-        self._named(task.id, task.context_id)
-        if task.artifacts:
-            self.made, self.size = {}, 0
-        for artifact in task.artifacts:
-            self._of_artifact(artifact, more=False)
-        return self._of_status(task.status)
-
-    def _of_status(self, status: TaskStatus) -> str:
-        self.state, self.said = status.state, tuple(status.message.parts)
-        return text_of(self.said)
-
-    def _of_artifact(self, artifact: Artifact, *, more: bool) -> str:
-        self.size += artifact.ByteSize()
-        if self.size > self.most:
-            raise Fault("too_large", f"it sent artifacts of more than {self.most:,} bytes")
-        parts = self.made.setdefault(artifact.artifact_id, []) if more else []
-        self.made[artifact.artifact_id] = parts
-        for part in artifact.parts:
-            # Chunks of a streamed text are not separate lines.
-            if more and parts and parts[-1].HasField("text") and part.HasField("text"):
-                parts[-1] = Part(text=parts[-1].text + part.text)
-            else:
-                parts.append(part)
-        return text_of(artifact.parts)
 
 
 def text_of(parts: Iterable[Part]) -> str:

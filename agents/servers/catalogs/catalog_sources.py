@@ -1,23 +1,38 @@
-"""Catalog sources that must be run: MCP servers to list, and Python objects to import."""
+"""Catalog sources that must be run: MCP servers to list, and Python objects and toolkits to import."""
 
 from __future__ import annotations
 
 import importlib
+import json
+import os
 import sys
-from collections.abc import Collection, Mapping
+import warnings
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from callsheet.agents.calls.limits import Limits
-from callsheet.agents.servers.catalogs.listings import LastKnown, LastListings
-from callsheet.agents.servers.catalogs.python_objects import read_objects
-from callsheet.agents.servers.catalogs.server_catalog import read_listings, remembered_answers
+from callsheet.agents.servers.catalogs.listings import LastListings, Listing
+from callsheet.agents.servers.catalogs.python_objects import called, doc_of, entry_of, read_objects, usable_tools
+from callsheet.agents.servers.catalogs.server_catalog import listed_by, read_listings
+from callsheet.agents.servers.in_process import InProcess
 from callsheet.agents.servers.session_pool import SessionPool
-from callsheet.graphs.catalog.errors import CatalogError
+from callsheet.graphs.catalog.errors import CallsheetError, CatalogError, near_names
+from callsheet.graphs.catalog.formats.mcp_format import Problem
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.loaded import SourceCatalog, joined
-from callsheet.graphs.trust.pin_book import PinBook
+from callsheet.graphs.text.regex import linear
+from callsheet.graphs.text.sanitizing import error_lines
+from callsheet.graphs.trust.pins import PinBook
+
+if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
+
+_PLACE = linear(r"(^|_)(path|file|dir|directory|folder)$")
+"""Names of arguments that are paths."""
 
 
 def load_servers(
@@ -28,11 +43,10 @@ def load_servers(
     agreed: Collection[str] = (),
     anew: bool = False,
 ) -> SourceCatalog:
-    """Reads API specifications, and starts and lists MCP servers in parallel.
+    """Reads API specifications, imports toolkits, and starts and lists MCP servers in parallel.
 
-    Servers that answered recently (``Limits.fresh``) are not started.
-
-    A server is asked anyway if it has no pin, if its entry has changed, or if a part of its last answer is quarantined.
+    Servers that answered recently (``Limits.fresh``) are not started. A server is asked anyway if it has no pin, if its
+    entry has changed, or if a part of its last answer is quarantined; with ``anew``, all are.
 
     Args:
         config: The servers by agent id.
@@ -49,34 +63,107 @@ def load_servers(
         TrustError: The pins are not reliable.
         SettingsError: A limit of a server is invalid.
     """
-    apis = {name: server for name, server in config.items() if server.transport == "openapi"}
-    if apis:
-        from callsheet.agents.servers.http_api.api_catalog import load_apis
+    loaders: Mapping[str, Callable[..., SourceCatalog]]
+    loaders = {"openapi": _load_apis, "mcp": _list_servers, "toolkit": load_toolkits}
+    kinds: dict[str, dict[str, ServerConfig]] = {kind: {} for kind in loaders}
+    for name, server in config.items():
+        kinds[server.transport if server.transport in loaders else "mcp"][name] = server
+    how: Any = {"limits": limits, "pins": pins, "agreed": agreed, "anew": anew}
+    return joined([loaders[kind](those, **how) for kind, those in kinds.items() if those])
 
-        config = {name: server for name, server in config.items() if name not in apis}
-        parts = [load_apis(apis, limits=limits, pins=pins, agreed=agreed, anew=anew)]
-        if config:
-            parts.append(load_servers(config, limits=limits, pins=pins, agreed=agreed, anew=anew))
-        return joined(parts)
-    pool, listings = SessionPool(limits=limits), LastListings()
-    last: dict[str, LastKnown] = {}
+
+def _list_servers(
+    config: Mapping[str, ServerConfig],
+    *,
+    limits: Limits | None,
+    pins: PinBook | None,
+    agreed: Collection[str],
+    anew: bool,
+) -> SourceCatalog:
+    pool, known = SessionPool(limits=limits), dict[str, Listing]()
     for name, server in config.items():
         for own in server.callsheet.tools.values():
             pool.limits.own(own)
         seconds = pool.limits.own(server.callsheet.limits).fresh
-        if not anew and (answer := listings.fresh(name, server, seconds)):
-            last[name] = answer
-    known = remembered_answers(config, last, pins=pins, agreed=agreed)
-    answers = pool.list_all({name: server for name, server in config.items() if name not in known})
-    answers = {name: known[name].listing if name in known else answers[name] for name in config}
-    remembered = {name: answer.when for name, answer in known.items()}
-    return read_listings(config, answers, pins=pins, agreed=agreed, listings=listings, remembered=remembered)
+        if not anew and (answer := LastListings().last(name, server, within=seconds)):
+            known[name] = answer
+    if pins:
+        pinned = pins.servers()
+        listed = {name: listed_by(config[name], answer) for name, answer in known.items() if name in pinned}
+        admitted = pins.admit(listed, agreed=agreed)
+        # A quarantined change may be over.
+        known = {name: known[name] for name, one in admitted.items() if not any(c.quarantines for c in one.changes)}
+    asked = pool.list_all({name: server for name, server in config.items() if name not in known})
+    answers = {name: known.get(name) or asked[name] for name in config}
+    return read_listings(config, answers, pins=pins, agreed=agreed)
+
+
+def _load_apis(config: Mapping[str, ServerConfig], **options: Any) -> SourceCatalog:
+    from callsheet.agents.servers.http_api import load_apis
+
+    return load_apis(config, **options)
+
+
+def load_toolkits(
+    config: Mapping[str, ServerConfig], *, pins: PinBook | None = None, agreed: Collection[str] = (), **_: Any
+) -> SourceCatalog:
+    """Imports LangChain toolkits; their tools run in this process, and are pinned as those of servers are.
+
+    A toolkit that cannot be imported or made is a problem with its name.
+    """
+    answers: dict[str, Listing] = {}
+    tools: dict[str, Sequence[BaseTool]] = {}
+    problems: list[Problem] = []
+    for name, server in config.items():
+        try:
+            toolkit = _toolkit(server)
+            tools[name], left_out = usable_tools(name, called(toolkit.get_tools, name), server.command or "")
+            problems += left_out
+            answers[name] = Listing(tools=tuple(map(entry_of, tools[name])), description=doc_of(toolkit))
+        except CallsheetError as error:
+            answers[name] = Listing(error=str(error), kind="start")
+    part = read_listings(config, answers, pins=pins, agreed=agreed)
+    accepted = {tool.id for agent in part.agents for tool in agent.tools}
+    connections = {
+        name: InProcess({t.name: t for t in tools.get(name, ()) if f"{name}/{t.name}" in accepted}, server.callsheet)
+        for name, server in config.items()
+    }
+    return replace(part, connections=connections, problems=(*problems, *part.problems))
+
+
+def _toolkit(server: ServerConfig) -> Any:
+    """The toolkit of a configuration; relative paths among its arguments start at the folder of the catalog.
+
+    Raises:
+        CatalogError: It cannot be imported, is no toolkit, or does not take these arguments.
+    """
+    from langchain_core.tools import BaseToolkit
+    from pydantic import ValidationError
+
+    module, _, name = (reference := server.command or "").rpartition(".")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # langchain-community's, of itself
+        made: Any = _found(_imported(module), name, reference)
+    if not (isinstance(made, type) and issubclass(made, BaseToolkit)):
+        raise CatalogError(f"{reference} is not a LangChain toolkit, which is a class with BaseToolkit as its base")
+    arguments: dict[str, Any] = json.loads(server.args[0])
+    known = {*made.model_fields, *(field.alias for field in made.model_fields.values() if field.alias)}
+    if unknown := [key for key in arguments if key not in known]:
+        raise CatalogError(f"{reference} has no argument {unknown[0]!r}{near_names(unknown[0], known)}")
+    texts = {key: value for key, value in arguments.items() if isinstance(value, str)}
+    filled = server.model_copy(update={"args": tuple(texts.values())}).expanded(os.environ).args
+    for key, text in zip(texts, filled, strict=True):
+        arguments[key] = str(Path(server.cwd or "", Path(text).expanduser())) if _PLACE.search(key) else text
+    try:
+        return made(**arguments)
+    except ValidationError as error:
+        raise CatalogError(f"{reference} does not take these arguments: {error_lines(error)}") from error
+    except Exception as error:  # foreign code may raise anything
+        raise CatalogError(f"{reference} cannot be made: {type(error).__name__}: {error}") from error
 
 
 def load_reference(reference: str) -> SourceCatalog:
-    """Imports ``module:object`` and reads the object as a catalog, in any form that ``load_objects`` accepts.
-
-    An agent without a name gets the object's name.
+    """Imports ``module:object`` as a catalog, as ``load_objects``; an agent without a name gets the object's name.
 
     Raises:
         CatalogError: The module cannot be imported or has no such object, or the object has another type.
@@ -101,12 +188,11 @@ def _imported(name: str) -> Any:
 
 
 def _found(module: Any, path: str, reference: str) -> Any:
-    found = module
-    for name in path.split("."):
-        try:
-            found = getattr(found, name)
-        except AttributeError:
-            near = get_close_matches(name, dir(found), n=3)
-            hint = f" (did you mean {' or '.join(map(repr, near))}?)" if near else ""
-            raise CatalogError(f"{reference}: there is no {name!r}{hint}") from None
-    return found
+    try:
+        return attrgetter(path)(module)
+    except AttributeError as error:
+        near = get_close_matches(str(error.name), dir(error.obj), n=3)
+        hint = f" (did you mean {' or '.join(map(repr, near))}?)" if near else ""
+        raise CatalogError(f"{reference}: there is no {error.name!r}{hint}") from None
+    except ImportError as error:  # of a module that imports its members when they are asked for
+        raise CatalogError(f"{reference} needs a package that is not installed: {error}") from error

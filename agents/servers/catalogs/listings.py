@@ -1,74 +1,78 @@
-"""Answers of servers to ``tools/list``, and a store of the last answers, for servers that are down."""
+"""What servers answer about themselves: tools, resources, templates and prompts; and a store of the last answers.
+
+Resources, templates and prompts have the form of tools, so that search, policy, limits, approval and reports treat them
+as tools. The name says the kind: ``resource:URI``, ``template:URI_TEMPLATE`` or ``prompt:NAME``. They never stand among
+the tools of a catalog.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import json
-import logging
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from callsheet.agents.calls.tool_result import Kind
+from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.tool_result import Fault, Keep, Kind, Outcome, capped, failed, text_of
+from callsheet.agents.servers.transport.messages import beside_if_large
+from callsheet.graphs.catalog.errors import CatalogError
+from callsheet.graphs.catalog.formats.mcp_format import Entries, Problem, agent_from_listing
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
-from callsheet.graphs.storage import LocalFile, StoredFile, cache_file
-from callsheet.graphs.text.sanitizing import clean, shown
+from callsheet.graphs.catalog.model import Agent
+from callsheet.graphs.storage import StoredFile, cache_file, file_named
+from callsheet.graphs.text.sanitizing import clean, one_line, shown
+from callsheet.graphs.trust.pins import suspect
 
-LATE = 10.0
-"""Seconds after which the log names the servers that have not answered."""
-_LOG = logging.getLogger(__name__)
-_MOST_NAMED = 5
+RESOURCE, TEMPLATE, PROMPT = "resource:", "template:", "prompt:"
+Ask = Callable[[str, Mapping[str, Any], float], Awaitable[dict[str, Any]]]
+"""Sends a request: method, parameters, and timeout in seconds."""
+MOST_RESOURCES = 1_000
+"""Resources, templates or prompts of one server; the rest is left out."""
+# Request -> the field of its answer, the kind of its items, and the field that names each.
+_LISTS = {
+    "resources/list": ("resources", RESOURCE, "uri"),
+    "resources/templates/list": ("resourceTemplates", TEMPLATE, "uriTemplate"),
+    "prompts/list": ("prompts", PROMPT, "name"),
+}
+_READS = {"readOnlyHint": True, "idempotentHint": True}
+_BYTES = ("blob", "data")
+_MOST_NAMED, _LONGEST_MEDIA, _LONGEST = 3, 200, 300
+_MOST_PAGES, _SECONDS, _UNKNOWN_METHOD = 200, 5.0, -32601
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A server's description of itself.
+    """A server's description of itself; two are the same if the catalog would be.
 
     Attributes:
         tools: Entries of ``tools/list`` as sent by the server.
-        resources: Resources, templates and prompts in the form of tools (``server_resources``).
+        resources: Resources, templates and prompts in the form of tools.
         missing: Why some of these are missing; empty if all are there.
-        name: Display name.
-        version: Version.
-        description: Description.
         instructions: Instructions for a model.
         error: Why it could not be listed, with the last lines of standard error; empty if it was.
         kind: The kind of error.
-        seconds: Duration of start and listing.
+        when: Time of a stored answer in UTC, ISO 8601 to the second; empty for a new one.
     """
 
     tools: tuple[Any, ...] = ()
     resources: tuple[Any, ...] = ()
     missing: str = ""
     name: str = ""
-    version: str = ""
     description: str = ""
     instructions: str = ""
-    error: str = ""
-    kind: Kind = ""
-    seconds: float = 0.0
+    error: str = field(default="", compare=False)
+    kind: Kind = field(default="", compare=False)
+    when: str = field(default="", compare=False)
 
 
-_KEPT = tuple(field.name for field in fields(Listing) if field.name not in ("error", "kind", "seconds"))
-
-
-@dataclass(frozen=True, slots=True)
-class LastKnown:
-    """The last answer of a server.
-
-    Attributes:
-        when: Time of the answer in UTC, ISO 8601 to the second.
-        reached: SHA-256 of the server's entry at that time.
-    """
-
-    listing: Listing
-    when: str
-    reached: str = ""
+_STORED = ("tools", "resources", "missing", "name", "description", "instructions")
 
 
 class LastListings:
@@ -83,55 +87,207 @@ class LastListings:
 
     def keep(self, agent_id: str, server: ServerConfig, listing: Listing) -> None:
         """Stores an answer atomically; errors of the storage are ignored."""
-        file = self._file(agent_id, server)
-        said = {name: getattr(listing, name) for name in _KEPT}
+        content = {name: getattr(listing, name) for name in _STORED}
         with suppress(OSError):
-            file.replace(json.dumps({"agent": agent_id, "reached": _reached(server), **said}).encode())
+            text = json.dumps({"agent": agent_id, "reached": _entry_digest(server), **content})
+            self._file(agent_id, server).replace(text.encode())
 
-    def last(self, agent_id: str, server: ServerConfig) -> LastKnown | None:
-        """The last answer of a server, if it is stored and readable."""
+    def last(self, agent_id: str, server: ServerConfig, *, within: float | None = None) -> Listing | None:
+        """The last answer of a server, if it is stored and readable.
+
+        With ``within``, only one of the last so many seconds, to the same entry with its variables and headers.
+        """
         try:
             file = self._file(agent_id, server)
-            when = datetime.fromtimestamp(file.modified(), UTC).isoformat(timespec="seconds")
-            kept = json.loads(file.text())
-            found = clean({name: kept[name] for name in _KEPT})
-            lists = {name: tuple(found[name]) for name in ("tools", "resources")}
-            return LastKnown(Listing(**{**found, **lists}), when, str(kept.get("reached", "")))
+            modified = file.modified()
+            if within is not None and not (within and 0 <= time.time() - modified <= within):
+                return None
+            stored = json.loads(file.text())
+            if within is not None and stored["reached"] != _entry_digest(server):
+                return None
+            content = clean({name: stored[name] for name in _STORED})
+            when = datetime.fromtimestamp(modified, UTC).isoformat(timespec="seconds")
+            lists = {name: tuple(content[name]) for name in ("tools", "resources")}
+            return Listing(**{**content, **lists}, when=when)
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
-
-    def fresh(self, agent_id: str, server: ServerConfig, seconds: float) -> LastKnown | None:
-        """The last answer of a server, if it is recent enough and its entry has not changed."""
-        with suppress(OSError):
-            if 0 <= time.time() - self._file(agent_id, server).modified() <= seconds and seconds:
-                known = self.last(agent_id, server)
-                return known if known and known.reached == _reached(server) else None
-        return None
 
     def _file(self, agent_id: str, server: ServerConfig) -> StoredFile:
         """One file per server entry, so that a new command does not inherit the answer of another one."""
         reached = [agent_id, server.transport, server.command, *server.args, server.cwd, server.url, server.openapi]
         name = f"{hashlib.sha256(json.dumps(reached).encode()).hexdigest()[:32]}.json"
-        return cache_file(f"listings/{name}") if self._folder is None else LocalFile(self._folder / name)
+        return cache_file(f"listings/{name}") if self._folder is None else file_named(self._folder / name)
 
 
-def _reached(server: ServerConfig) -> str:
-    """Digest of a server's entry, with its variables and headers."""
+def _entry_digest(server: ServerConfig) -> str:
     entry = server.model_dump(mode="json", include={"transport", "command", "args", "env", "cwd", "url", "headers"})
     return hashlib.sha256(json.dumps(entry, sort_keys=True).encode()).hexdigest()
 
 
-@contextmanager
-def late_ones_named(tasks: Mapping[str, asyncio.Task[Listing]]) -> Iterator[None]:
-    """Logs which servers have not answered after ``LATE`` seconds; ``tasks`` list the servers, by agent id."""
+async def listed_tools(ask: Ask, limits: Limits) -> list[Any]:
+    """All pages of a server's tools, as sent; ``Fault``: there was no answer, it was an error, or it is too large."""
+    tools, too_much = await _pages(ask, "tools/list", "tools", limits, most=limits.tools, seconds=limits.list)
+    if too_much:
+        why = f"it lists {too_much}: raise its limit 'tools' or 'message' if necessary"
+        raise Fault("too_large", why, effect="none")
+    return tools
 
-    def tell() -> None:
-        late = [shown(name) for name, task in tasks.items() if not task.done()]
-        named = ", ".join(late[:_MOST_NAMED]) + (f" and {more} more" if (more := len(late) - _MOST_NAMED) > 0 else "")
-        _LOG.warning("no answer for %g s from %s: waiting", LATE, named)
 
-    timer = asyncio.get_running_loop().call_later(LATE, tell)
+async def listed_resources(ask: Ask, capabilities: Any, limits: Limits) -> tuple[list[dict[str, Any]], str]:
+    """Resources, templates and prompts in the form of tools, and why some are missing.
+
+    A server that does not offer them is not asked. One that does not answer loses them, but not its tools.
+    """
+    offered = {
+        method: field for method, (field, *_) in _LISTS.items() if getattr(capabilities, method.split("/")[0], None)
+    }
+    seconds = min(_SECONDS, limits.list)
+    lists = (_in_time(ask, method, field, limits, seconds) for method, field in offered.items())
+    # Each error is a value: the library also cancels a request when the connection breaks.
+    answers = await asyncio.gather(*lists, return_exceptions=True)
+    entries, missing = list[dict[str, Any]](), list[str]()
+    for method, answer in zip(offered, answers, strict=True):
+        if not isinstance(answer, BaseException):
+            found, too_much = answer
+            entries += await beside_if_large(partial(entries_of, method), found[:MOST_RESOURCES])
+            missing += [f"{method}: {too_much}, of which the first are used"] if too_much else []
+        elif getattr(answer, "code", None) != _UNKNOWN_METHOD:
+            missing.append(one_line(f"no answer to {method}: {type(answer).__name__}: {answer}")[:_LONGEST])
+    return entries, "; ".join(missing)
+
+
+async def _in_time(ask: Ask, method: str, field: str, limits: Limits, seconds: float) -> tuple[list[Any], str]:
+    async with asyncio.timeout(seconds):
+        return await _pages(ask, method, field, limits, most=MOST_RESOURCES, seconds=seconds)
+
+
+async def _pages(
+    ask: Ask, method: str, field: str, limits: Limits, *, most: int, seconds: float
+) -> tuple[list[Any], str]:
+    """The entries of all pages, or of those up to the first that is too much, and what is too much."""
+    listed, size, params, seen = list[Any](), 0, dict[str, str](), set[str]()
+    deadline = time.monotonic() + seconds
+    while True:
+        page = await ask(method, params, max(0.01, deadline - time.monotonic()))
+        if not isinstance(found := page.get(field), list):
+            raise Fault("protocol", f"its answer to {method} has no list of {field}")
+        listed.extend(found)
+        if len(listed) > most:
+            return listed, f"more than {most:,} {field}"
+        cursor = page.get("nextCursor")
+        if seen or isinstance(cursor, str):  # a single page is limited by the message size
+            size += await beside_if_large(lambda page: len(json.dumps(page)), found)
+        if size > limits.message:
+            return listed, f"{field}, in several pages, of more than {limits.message:,} bytes"
+        if not isinstance(cursor, str) or cursor in seen:
+            return listed, ""
+        if len(seen) >= _MOST_PAGES:
+            return listed, f"more than {_MOST_PAGES:,} pages of {field}"
+        seen.add(cursor)
+        params = {"cursor": cursor}
+
+
+def entries_of(method: str, listed: Sequence[Any]) -> list[dict[str, Any]]:
+    """What a server lists, as entries of tools; an entry that is malformed has no name."""
+    _, kind, key = _LISTS[method]
+    return [_entry(kind, item.get(key), item) if isinstance(item, dict) else {} for item in listed]
+
+
+def _entry(kind: str, name: Any, item: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(name, str) or not name.strip():
+        return {}
+    arguments: Any = item.get("arguments") if kind == PROMPT else ()
+    if kind == TEMPLATE:
+        from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
+
+        try:
+            template = UriTemplate.parse(name)
+        except InvalidUriTemplate:
+            return {}
+        optional = template.query_variable_names
+        arguments = [{"name": variable, "required": variable not in optional} for variable in template.variable_names]
+    given = arguments if isinstance(arguments, list) else []
+    named = [one for one in given if isinstance(one, dict) and _text(one, "name")]
+    described = {one["name"]: {"description": text} if (text := _text(one, "description")) else {} for one in named}
+    media = {"mimeType": shown(item["mimeType"], most=_LONGEST_MEDIA)} if _text(item, "mimeType") else {}
+    return {
+        "name": f"{kind}{name}",
+        "title": _text(item, "title") or (_text(item, "name") if kind != PROMPT else ""),
+        "description": _text(item, "description"),
+        "inputSchema": {
+            "type": "object",
+            "properties": {argument: {"type": "string", **about} for argument, about in described.items()},
+            "required": [one["name"] for one in named if one.get("required") is True],
+            "additionalProperties": False,
+        },
+        "annotations": {**_READS, **media},
+    }
+
+
+def _text(item: Mapping[str, Any], field: str) -> str:
+    return value if isinstance(value := item.get(field), str) else ""
+
+
+def resources_of(agent_id: str, entries: Sequence[Any]) -> tuple[Agent, tuple[Problem, ...]]:
+    """An agent whose tools are the resources, templates and prompts of a server.
+
+    An entry whose texts give a model orders, or hide characters, is left out.
+    """
+    bad = {name for name, entry in Entries.of(entries).tools.items() if one_line(name) != name or suspect(entry)}
+    agent, malformed = agent_from_listing(agent_id, [e for e in entries if not (e and e.get("name") in bad)])
+    problems = [Problem(agent_id, p.kind, f"resources and prompts, read as tools: {p.message}") for p in malformed]
+    if bad:
+        named = ", ".join(map(one_line, sorted(bad)[:_MOST_NAMED])) + ("..." if len(bad) > _MOST_NAMED else "")
+        problems.append(Problem(agent_id, "suspect", f"texts that give a model orders or hide something: {named}"))
+    return agent, tuple(problems)
+
+
+def read_request(name: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The method and the parameters that read a resource, or render a prompt, by its name in the form of a tool."""
+    if name.startswith(PROMPT):
+        return "prompts/get", {"name": name.removeprefix(PROMPT), "arguments": dict(arguments)}
+    if name.startswith(TEMPLATE):
+        from mcp.shared.uri_template import UriTemplate
+
+        return "resources/read", {"uri": UriTemplate.parse(name.removeprefix(TEMPLATE)).expand(dict(arguments))}
+    return "resources/read", {"uri": name.removeprefix(RESOURCE)}
+
+
+def read_outcome(
+    agent_id: str, name: str, result: Mapping[str, Any], limits: Limits, keep: Keep | None = None
+) -> Outcome:
+    """Converts the raw answer of ``resources/read`` or ``prompts/get``, valid or not, to an outcome.
+
+    ``structured`` is the answer in the form of the protocol, its texts without hidden characters.
+    """
+    field = "messages" if name.startswith(PROMPT) else "contents"
+    if not isinstance(found := result.get(field), list):
+        return failed(agent_id, name, "protocol", f"its answer has no list of {field}", "reported")
     try:
-        yield
-    finally:
-        timer.cancel()
+        items = [_sanitized(clean(item)) for item in found if isinstance(item, dict)]
+    except CatalogError as error:
+        return failed(agent_id, name, "protocol", f"its answer is {error}", "reported")
+    blocks = _spoken(items) if field == "messages" else [{"type": "resource", "resource": item} for item in items]
+    text, media = text_of(blocks, keep)
+    told = result.get("description") if field == "messages" else None
+    about = {"description": shown(told)} if isinstance(told, str) else {}
+    return capped(Outcome(text=text, structured={**about, field: items}, media=media), limits, keep)
+
+
+def _spoken(messages: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """The contents of messages; the role is named where there is more than one message."""
+    if len(messages) == 1:
+        return [messages[0].get("content")]
+    return [block for message in messages for block in (f"[{message.get('role')}]", message.get("content"))]
+
+
+def _sanitized(value: Any) -> Any:
+    match value:
+        case str():
+            return shown(value, most=None)
+        case dict():
+            return {key: item if key in _BYTES else _sanitized(item) for key, item in value.items()}
+        case list():
+            return [_sanitized(item) for item in value]
+        case _:
+            return value

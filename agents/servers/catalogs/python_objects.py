@@ -49,18 +49,8 @@ def load_objects(found: object) -> SourceCatalog:
     return read_objects(found, _own_name(found), "the catalog")
 
 
-def read_objects(found: object, name: str, where: str) -> SourceCatalog:
-    """As ``load_objects``.
-
-    Args:
-        found: The objects.
-        name: Id of the agent, where neither a dict nor the object gives one; ``tools`` if empty.
-        where: Their origin, for messages.
-    """
-    return _part(name, found, where)
-
-
-def _part(name: str, found: Any, where: str, depth: int = 0) -> SourceCatalog:
+def read_objects(found: Any, name: str, where: str, depth: int = 0) -> SourceCatalog:
+    """As ``load_objects``; ``name`` is the agent's id where nothing else gives one, ``where`` the origin."""
     if depth > _DEEPEST:
         raise CatalogError(f"{where}: functions and dicts are nested too deeply")
     match found:
@@ -71,35 +61,23 @@ def _part(name: str, found: Any, where: str, depth: int = 0) -> SourceCatalog:
         case Catalog():
             return SourceCatalog(found.agents, skills=found.skills)
         case {"tools": tools, "description": str() as description, **rest} if not rest:
-            return _described(name, tools, description, where, depth)
+            if _is_app(tools):
+                return _app(name, tools, where, description)
+            part = read_objects(tools, name, where, depth + 1)
+            agents = tuple(agent.model_copy(update={"description": description}) for agent in part.agents)
+            return replace(part, agents=agents)
         case Mapping():
-            return _joined([_part(str(key), value, where, depth + 1) for key, value in found.items()], where)
+            if not found:
+                raise CatalogError(f"{where}: the dict is empty: name at least one agent")
+            return joined([read_objects(value, str(key), where, depth + 1) for key, value in found.items()])
         case list() | tuple():
-            return _of_list(name, found, where, depth)
+            # The tools are one agent, each other member is an agent with its own name.
+            tools = [item for item in found if _is_tool(item)]
+            parts = [part_of_tools(name or TOOLS, tools, where)] if tools or not found else []
+            others = [read_objects(item, _own_name(item), where, depth + 1) for item in found if not _is_tool(item)]
+            return joined([*parts, *others])
         case _:
             return _live(name, found, where, depth)
-
-
-def _described(name: str, found: Any, description: str, where: str, depth: int) -> SourceCatalog:
-    if _is_app(found):
-        return _app(name, found, where, description)
-    part = _part(name, found, where, depth + 1)
-    agents = tuple(agent.model_copy(update={"description": description}) for agent in part.agents)
-    return replace(part, agents=agents)
-
-
-def _joined(parts: Sequence[SourceCatalog], where: str) -> SourceCatalog:
-    if not parts:
-        raise CatalogError(f"{where}: the dict is empty: name at least one agent")
-    return joined(list(parts))
-
-
-def _of_list(name: str, found: Sequence[Any], where: str, depth: int) -> SourceCatalog:
-    """The tools of a list as one agent, and each other member as an agent with its own name."""
-    tools = [item for item in found if _is_tool(item)]
-    parts = [part_of_tools(name or TOOLS, tools, where)] if tools or not found else []
-    others = (_part(_own_name(item), item, where, depth + 1) for item in found if not _is_tool(item))
-    return joined([*parts, *others])
 
 
 def _is_tool(found: object) -> bool:
@@ -126,7 +104,7 @@ def _live(name: str, found: Any, where: str, depth: int) -> SourceCatalog:
         case A2AAgent():
             return _endpoint(name, found, where)
         case _ if callable(get_tools := getattr(found, "get_tools", None)) and not isinstance(found, type):
-            return part_of_tools(name, list(_called(get_tools, where)), where, _doc(found))
+            return part_of_tools(name, list(called(get_tools, where)), where, doc_of(found))
         case _ if _is_app(found):
             return _app(name or _own_name(found), found, where)
         case _ if callable(getattr(found, "compile", None)) and hasattr(found, "add_node"):
@@ -134,8 +112,8 @@ def _live(name: str, found: Any, where: str, depth: int) -> SourceCatalog:
         case FunctionType() | MethodType() if _takes_arguments(found):
             return part_of_tools(name, [found], where)
         case _ if callable(found):
-            made = _called(found, where)
-            return _part(name, made, f"{where}: what {_own_name(found) or type(found).__name__}() returns", depth + 1)
+            origin = f"{where}: what {_own_name(found) or type(found).__name__}() returns"
+            return read_objects(called(found, where), name, origin, depth + 1)
         case _:
             what = repr(name) if name else "it"
             raise CatalogError(f"{where}: {what} is of type {type(found).__name__}; it may be {_ACCEPTED}")
@@ -146,7 +124,8 @@ def _takes_arguments(function: Callable[..., Any]) -> bool:
     return any(parameter.default is parameter.empty for parameter in parameters if parameter.kind not in _VARIADIC)
 
 
-def _called(function: Callable[[], Any], where: str) -> Any:
+def called(function: Callable[[], Any], where: str) -> Any:
+    """What foreign code returns; what it raises as a ``CatalogError``."""
     try:
         return function()
     except Exception as error:  # foreign code may raise anything
@@ -176,7 +155,7 @@ def _endpoint(name: str, agent: A2AAgent, where: str) -> SourceCatalog:
 
 
 def _app(name: str, app: Any, where: str, description: str = "") -> SourceCatalog:
-    from callsheet.agents.servers.app_tool import description_of, tool_of_app
+    from callsheet.agents.servers.in_process import description_of, tool_of_app
 
     if not name:
         raise CatalogError(
@@ -194,6 +173,18 @@ def part_of_tools(name: str, tools: Sequence[Any], where: str, description: str 
     """
     from callsheet.agents.servers.in_process import InProcess
 
+    usable, left_out = usable_tools(name, tools, where)
+    agent, problems = agent_from_listing(name, [entry_of(tool) for tool in usable], description=description)
+    connections = {name: InProcess({tool.name: tool for tool in usable})}
+    return SourceCatalog((agent,), connections=connections, problems=(*left_out, *problems))
+
+
+def usable_tools(name: str, tools: Sequence[Any], where: str) -> tuple[list[BaseTool], tuple[Problem, ...]]:
+    """LangChain tools, functions as tools, and a problem for each that only its own workflow can call.
+
+    Raises:
+        CatalogError: As in ``part_of_tools``.
+    """
     if not tools:
         raise CatalogError(f"{where}: {name!r} holds no tool")
     made = [_tool(name, tool, where) for tool in tools]
@@ -204,9 +195,7 @@ def part_of_tools(name: str, tools: Sequence[Any], where: str, description: str 
     left_out = tuple(Problem(name, "malformed", _INJECTED.format(*one)) for one in lacking.items())
     if not usable:
         raise CatalogError(f"{where}: {name!r}: {left_out[0].message}")
-    agent, problems = agent_from_listing(name, [_entry(tool) for tool in usable], description=description)
-    connections = {name: InProcess({tool.name: tool for tool in usable})}
-    return SourceCatalog((agent,), connections=connections, problems=(*left_out, *problems))
+    return usable, left_out
 
 
 def _injected(tool: BaseTool) -> str:
@@ -215,9 +204,8 @@ def _injected(tool: BaseTool) -> str:
 
     shown: Any = getattr(tool.tool_call_schema, "model_fields", None)
     fields: Any = {} if shown is None else getattr(tool.get_input_schema(), "model_fields", {})
-    hidden = (name for name, field in fields.items() if name not in shown and field.is_required()
-              and InjectedToolCallId not in field.metadata)  # fmt: skip
-    return next(hidden, "")
+    hidden = [name for name, field in fields.items() if name not in shown and field.is_required()]
+    return next((name for name in hidden if InjectedToolCallId not in fields[name].metadata), "")
 
 
 def _tool(name: str, found: Any, where: str) -> BaseTool:
@@ -235,28 +223,25 @@ def _tool(name: str, found: Any, where: str) -> BaseTool:
         raise CatalogError(f"{where}: function {found.__name__!r} cannot be a tool: {error}") from error
 
 
-def _entry(tool: BaseTool) -> dict[str, Any]:
+def entry_of(tool: BaseTool) -> dict[str, Any]:
     """A LangChain tool as an entry of ``tools/list``, so that one parser serves both."""
     schema: Any = tool.tool_call_schema
+    if not isinstance(schema, Mapping):
+        schema = schema.model_json_schema() if hasattr(schema, "model_json_schema") else schema.schema()
     metadata = tool.metadata or {}
     annotations: Any = metadata.get("annotations")
+    if hasattr(annotations, "model_dump"):
+        annotations = annotations.model_dump(by_alias=True, exclude_none=True)
     return {
         "name": tool.name,
         "description": tool.description,
-        "inputSchema": dict(schema) if isinstance(schema, Mapping) else _json_schema(schema),
-        "annotations": annotations.model_dump(by_alias=True, exclude_none=True)
-        if hasattr(annotations, "model_dump")
-        else annotations,
+        "inputSchema": dict(schema),
+        "annotations": annotations,
         "_meta": {key: value for key, value in metadata.items() if key.startswith("callsheet/")},
     }
 
 
-def _json_schema(model: Any) -> dict[str, Any]:
-    schema: dict[str, Any] = model.model_json_schema() if hasattr(model, "model_json_schema") else model.schema()
-    return schema
-
-
-def _doc(found: object) -> str:
+def doc_of(found: object) -> str:
     """First paragraph of the docstring of the object's class."""
     doc = type(found).__dict__.get("__doc__")
     return doc.strip().split("\n\n")[0] if isinstance(doc, str) else ""

@@ -3,53 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
-from callsheet.agents.servers.catalogs.listings import LastKnown, LastListings, Listing
-from callsheet.agents.servers.catalogs.server_resources import resources_of
+from callsheet.agents.servers.catalogs.listings import LastListings, Listing, resources_of
 from callsheet.graphs.catalog.formats.mcp_format import Difference, Problem, agent_from_listing
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.loaded import Loaded, SourceCatalog, joined
 from callsheet.graphs.catalog.loading import load
-from callsheet.graphs.catalog.model import Provenance
+from callsheet.graphs.catalog.model import Agent, Provenance
 from callsheet.graphs.trust.changes import problems_of
-from callsheet.graphs.trust.pin_book import PinBook
-from callsheet.graphs.trust.pins import Admitted, Listed, digests, everything
+from callsheet.graphs.trust.pins import Admitted, Listed, PinBook, digests, everything
+
+_STORE = LastListings()
+_BY_AGENT = ("problems", "digests", "changes", "down", "resources", "remembered")
+"""Details of a catalog of which a new state of an agent replaces those of the agent."""
 
 
+@dataclass
 class LiveServer:
-    """A server whose tools are in a catalog."""
+    """A server whose tools are in a catalog and may change while it runs.
 
-    def __init__(
-        self,
-        agent_id: str,
-        server: ServerConfig,
-        said: Listing | None,
-        *,
-        pins: PinBook | None,
-        agreed: bool,
-        listings: LastListings,
-        difference: Difference,
-    ) -> None:
-        self._agent_id, self._server, self._pins, self._listings = agent_id, server, pins, listings
-        self._agreed = (agent_id,) if agreed else ()
-        self._said = said and _said(said)
-        self.difference = difference
+    ``said`` is its last answer, ``terms`` are pins, consents and the store, as ``read_listings`` takes them.
+    """
+
+    agent_id: str
+    server: ServerConfig
+    said: Listing | None
+    difference: Difference
+    terms: Mapping[str, Any]
 
     def heard(self, answer: Listing) -> SourceCatalog | None:
-        """As in ``graphs.loaded.Live``.
+        """Its agent after a new listing, with the accepted tools; None if the listing is the same as before.
 
-        Raises:
-            TrustError: The pins are not reliable.
+        ``TrustError``: the pins are not reliable.
         """
-        if (said := _said(answer)) == self._said and not answer.error:
-            self._listings.keep(self._agent_id, self._server, answer)
+        if answer == self.said and not answer.error:
+            if listings := self.terms["listings"]:
+                listings.keep(self.agent_id, self.server, answer)
             return None
-        part = read_listings(
-            {self._agent_id: self._server}, {self._agent_id: answer}, pins=self._pins, agreed=self._agreed,
-            listings=self._listings,
-        )  # fmt: skip
-        self._said = said
+        part = read_listings({self.agent_id: self.server}, {self.agent_id: answer}, **self.terms)
+        self.said = answer
         return part
 
 
@@ -59,113 +53,68 @@ def read_listings(
     *,
     pins: PinBook | None = None,
     agreed: Collection[str] = (),
-    listings: LastListings | None = None,
-    remembered: Mapping[str, str] | None = None,
+    listings: LastListings | None = _STORE,
 ) -> SourceCatalog:
     """The agents of servers from their answers; for a server without an answer, from its last known one.
 
-    Args:
-        config: The servers by agent id.
-        answers: Their answers, errors included.
-        pins: Accepted definitions; anything else is left out. If None, everything is accepted.
-        agreed: Servers whose current command has consent.
-        listings: The store of last answers.
-        remembered: Servers whose answer comes from that store, with its time.
-
-    Raises:
-        TrustError: The pins are not reliable.
+    Arguments as ``load_servers``; ``answers`` has errors too. Without ``listings``, answers are neither stored nor
+    compared.
     """
-    listings, remembered = listings or LastListings(), remembered or {}
-    down = {name: listings.last(name, config[name]) for name, answer in answers.items() if answer.error}
-    differences: dict[str, Difference] = {}
+    used, differences, problems = dict[str, Listing](), dict[str, Difference](), list[Problem]()
     for name, answer in answers.items():
-        if not answer.error and name not in remembered:
-            last = listings.last(name, config[name])
-            differences[name] = Difference.of(last.listing.tools if last else (), answer.tools)
+        last = listings.last(name, config[name]) if listings and not answer.when else None
+        if answer.error:
+            kept = f"\nIts last known tools are kept, as of {last.when}" if last else ""
+            problems.append(Problem(name, answer.kind, f"{answer.error}{kept}"))
+        elif listings and not answer.when:
+            differences[name] = Difference.of(last.tools if last else (), answer.tools)
             listings.keep(name, config[name], answer)
-    listed = {name: _listed(config[name], answer) for name, answer in answers.items() if not answer.error}
-    listed |= {name: _listed(config[name], known.listing) for name, known in down.items() if known}
+        if said := (last if answer.error else answer):
+            used[name] = said
+    listed = {name: listed_by(config[name], said) for name, said in used.items()}
     admitted = pins.admit(listed, agreed=agreed) if pins else {name: everything(said) for name, said in listed.items()}
-    parts = [SourceCatalog(problems=tuple(_lost(name, answers[name], known) for name, known in down.items()))]
-    for name, said in admitted.items():
-        answer, known = answers[name], down.get(name)
-        live = LiveServer(
-            name, config[name], None if known else answer, pins=pins, agreed=name in agreed, listings=listings,
-            difference=differences.get(name, Difference()),
-        )  # fmt: skip
-        part = _of_server(name, config[name], said, known.listing if known else answer)
-        parts.append(replace(part, live={name: live}, down={name: known.when} if known else {}))
-    return replace(joined(parts), remembered=remembered)
-
-
-def remembered_answers(
-    config: Mapping[str, ServerConfig],
-    last: Mapping[str, LastKnown],
-    *,
-    pins: PinBook | None = None,
-    agreed: Collection[str] = (),
-) -> dict[str, LastKnown]:
-    """The last answers that can be used without asking their servers again.
-
-    A server without a pin is asked, and so is one with a quarantined change, which may be over.
-
-    Raises:
-        TrustError: The pins are not reliable.
-    """
-    if pins is None:
-        return dict(last)
-    pinned = pins.servers()
-    listed = {name: _listed(config[name], known.listing) for name, known in last.items() if name in pinned}
-    admitted = pins.admit(listed, agreed=agreed)
-    return {name: last[name] for name, said in admitted.items() if not any(c.quarantines for c in said.changes)}
+    parts = [SourceCatalog(problems=tuple(problems))]
+    for name, accepted in admitted.items():
+        answer, difference = answers[name], differences.get(name, Difference())
+        terms = {"pins": pins, "agreed": (name,) if name in agreed else (), "listings": listings}
+        live = LiveServer(name, config[name], None if answer.error else answer, difference, terms)
+        times: Any = {"down" if answer.error else "remembered": {name: used[name].when}} if used[name].when else {}
+        parts.append(replace(_of_server(name, config[name], accepted, used[name]), live={name: live}, **times))
+    return joined(parts)
 
 
 def with_agent(loaded: Loaded, agent_id: str, part: SourceCatalog) -> Loaded:
-    """A catalog with a new state of one agent.
-
-    Raises:
-        CatalogError: The new catalog is inconsistent.
-    """
+    """A catalog with a new state of one agent; ``CatalogError``: the new catalog is inconsistent."""
     before = loaded.part
-    old = loaded.catalog.by_id.get(agent_id)
-    known = {tool.name: tool.depends_on for tool in old.tools} if old else {}
     agents = {agent.id: agent for agent in before.agents}
-    for agent in part.agents:
-        # Dependencies that were inferred or reviewed do not come from the server.
-        tools = (
-            tool.model_copy(
-                update={
-                    "depends_on": (
-                        *tool.depends_on,
-                        *(edge for edge in known.get(tool.name, ()) if edge.provenance is not Provenance.DECLARED),
-                    )
-                }
-            )
-            for tool in agent.tools
-        )
-        agents[agent.id] = agent.model_copy(update={"tools": tuple(tools)})
-    own = f"{agent_id}/"
-    whole = replace(
-        before,
-        agents=tuple(agents.values()),
-        connections={**before.connections, **part.connections},
-        problems=(*(p for p in before.problems if p.agent != agent_id), *part.problems),
-        digests={**{k: v for k, v in before.digests.items() if not k.startswith(own)}, **part.digests},
-        changes=(*(c for c in before.changes if c.agent != agent_id), *part.changes),
-        live={**before.live, **part.live},
-        down={**{k: v for k, v in before.down.items() if k != agent_id}, **part.down},
-        resources={**{k: v for k, v in before.resources.items() if k != agent_id}, **part.resources},
-        remembered={k: v for k, v in before.remembered.items() if k != agent_id},
-    )
-    return replace(load(whole, policy=loaded.policy), label=loaded.label)
+    agents |= {agent.id: _with_inferred(agent, agents.get(agent_id)) for agent in part.agents}
+    details = {
+        name: _without(agent_id, name, value) if name in _BY_AGENT else value for name, value in before.details.items()
+    }
+    whole = joined([SourceCatalog(skills=before.skills, **details), part])
+    return replace(load(replace(whole, agents=tuple(agents.values())), policy=loaded.policy), label=loaded.label)
 
 
-def _lost(agent_id: str, answer: Listing, known: LastKnown | None) -> Problem:
-    kept = f"\nIts last known tools are kept, as of {known.when}" if known else ""
-    return Problem(agent_id, answer.kind, f"{answer.error}{kept}")
+def _with_inferred(agent: Agent, before: Agent | None) -> Agent:
+    """An agent with the dependencies that do not come from its server: inferred or reviewed."""
+    known = {tool.name: tool.depends_on for tool in before.tools} if before else {}
+    tools = []
+    for tool in agent.tools:
+        more = (edge for edge in known.get(tool.name, ()) if edge.provenance is not Provenance.DECLARED)
+        tools.append(tool.model_copy(update={"depends_on": (*tool.depends_on, *more)}))
+    return agent.model_copy(update={"tools": tuple(tools)})
 
 
-def _listed(server: ServerConfig, listing: Listing) -> Listed:
+def _without(agent_id: str, name: str, details: Any) -> Any:
+    if isinstance(details, tuple):
+        return tuple(item for item in details if item.agent != agent_id)
+    if name == "digests":
+        return {tool_id: one for tool_id, one in details.items() if not tool_id.startswith(f"{agent_id}/")}
+    return {key: one for key, one in details.items() if key != agent_id}
+
+
+def listed_by(server: ServerConfig, listing: Listing) -> Listed:
+    """An answer in the form that pins compare."""
     about = {"name": listing.name, "description": listing.description, "instructions": listing.instructions}
     return Listed(server, about, listing.tools)
 
@@ -196,8 +145,3 @@ def _connection(agent_id: str, server: ServerConfig, said: Admitted) -> object:
     from callsheet.agents.servers.a2a.agent import connection
 
     return connection(agent_id, server, next(iter(said.digests.values()), None))
-
-
-def _said(listing: Listing) -> tuple[object, ...]:
-    """The parts of an answer that the catalog uses."""
-    return (listing.tools, listing.resources, listing.missing, listing.name, listing.description, listing.instructions)

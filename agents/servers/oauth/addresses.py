@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from urllib.parse import quote
 
-from callsheet.agents.safety.origins import of_this_machine, origin
+from callsheet.agents.safety.secrets import of_this_machine, origin
 from callsheet.graphs.catalog.errors import CatalogError, SettingsError
 
 PAGE, VARIABLE = "/callsheet/sign-in", "CALLSHEET_URL"

@@ -19,27 +19,26 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
-from callsheet.agents.servers.oauth.encryption import decrypted, encrypted
-from callsheet.agents.servers.oauth.stored_tokens import SignInError
+from callsheet.agents.servers.oauth.encryption import SignInError, decrypted, encrypted
 from callsheet.graphs.catalog.errors import CallsheetError
 from callsheet.graphs.storage import state_file
 
-PAUSE = 0.2
-"""Seconds between two looks at what is stored."""
+LASTS, PAUSE = 600.0, 0.2
+"""Seconds for which a person can sign in, and between two looks at what is stored."""
 MOST = 20
 """Sign-ins of one user that wait at once."""
 _SECONDS = 40.0
+HEADERS = {"cache-control": "no-store", "referrer-policy": "no-referrer", "x-content-type-options": "nosniff"}
 _LOG = logging.getLogger("callsheet")
-_HEADERS = {"cache-control": "no-store", "referrer-policy": "no-referrer", "x-content-type-options": "nosniff"}
 _NOBODY = "no sign-in waits for this answer: it was already given, or it is too late"
 _ELSEWHERE = "another browser began this sign-in: begin it in the browser in which you end it"
+_ABANDONED = "the process that began this sign-in does not end it: begin again"
 
 
 class PendingSignIn(BaseModel):
     """A sign-in that waits for a person.
 
     Attributes:
-        user: Who signs in; empty for whoever runs the program.
         expires: When it is dropped, in seconds since 1970.
         browser: The value of the cookie that its browser must send; empty for none.
         answer: The query of the redirect, after it has come.
@@ -60,7 +59,7 @@ class _All(RootModel[dict[str, PendingSignIn]]):
 
 
 def await_answer(state: str, pending: PendingSignIn) -> None:
-    """Stores a sign-in; beyond ``MOST`` of one user, the oldest is dropped. Errors: as ``take_answer``."""
+    """Stores a sign-in; beyond ``MOST`` of one user, the oldest is dropped."""
     with _waiting() as known:
         for old in [name for name, one in known.items() if one.user == pending.user][: -MOST + 1]:
             del known[old]
@@ -68,7 +67,7 @@ def await_answer(state: str, pending: PendingSignIn) -> None:
 
 
 def pending_sign_in(state: str) -> PendingSignIn | None:
-    """The sign-in; None if it has ended, or was dropped. Errors: as ``take_answer``."""
+    """The sign-in; None if it has ended, or was dropped."""
     return _read().get(state)
 
 
@@ -81,13 +80,7 @@ def end_sign_in(state: str, problem: str) -> None:
 
 
 def take_answer(answer: Mapping[str, str], cookies: Mapping[str, str]) -> str:
-    """Takes the answer of an authorization server, once; returns its ``state``.
-
-    Raises:
-        SignInError: Nobody waits for this answer (any more), or another browser began.
-        SettingsError: There is no key, or another one.
-        OSError: It cannot be stored.
-    """
+    """Takes the answer of an authorization server, once; returns its ``state``."""
     state = answer.get("state", "")
     with _waiting() as known:
         if state not in known or known[state].answer is not None:
@@ -104,12 +97,12 @@ async def callback(request: Request) -> PlainTextResponse:
         state = await run_in_threadpool(take_answer, dict(request.query_params), request.cookies)
         problem = await _outcome(state)
     except SignInError as error:
-        return PlainTextResponse(f"Not signed in: {error}.", 400, _HEADERS)
+        return PlainTextResponse(f"Not signed in: {error}.", 400, HEADERS)
     except (CallsheetError, OSError) as error:
         _LOG.warning("a sign-in was not stored: %s", error)
-        return PlainTextResponse("Not signed in: the answer cannot be stored; see the log.", 500, _HEADERS)
+        return PlainTextResponse("Not signed in: the answer cannot be stored; see the log.", 500, HEADERS)
     told = f"Not signed in: {problem}." if problem else "Signed in: repeat your request."
-    return PlainTextResponse(f"{told} You can close this page.", headers=_HEADERS)
+    return PlainTextResponse(f"{told} You can close this page.", headers=HEADERS)
 
 
 def cookie_of(page: str) -> str:
@@ -129,7 +122,7 @@ async def _outcome(state: str) -> str:
         if known is None or known.problem:
             return known.problem if known else ""
         await asyncio.sleep(PAUSE)
-    return "the process that began this sign-in does not end it: begin again"
+    return _ABANDONED
 
 
 @contextmanager
@@ -147,8 +140,6 @@ def _waiting() -> Iterator[dict[str, PendingSignIn]]:
 def _read() -> dict[str, PendingSignIn]:
     try:
         known = _All.model_validate_json(decrypted(state_file("pending-sign-ins").read())).root
-    except FileNotFoundError:
+    except (FileNotFoundError, ValidationError):  # of another version: they are begun again
         return {}
-    except ValidationError:
-        return {}  # of another version: they are begun again
     return {state: one for state, one in known.items() if one.expires > time.time()}

@@ -5,37 +5,37 @@ from __future__ import annotations
 import base64
 import os
 import secrets
+from typing import TYPE_CHECKING
 
-from cryptography.fernet import Fernet, InvalidToken
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from callsheet.graphs.catalog.errors import CallsheetError, SettingsError
 
-from callsheet.graphs.catalog.errors import SettingsError
+if TYPE_CHECKING:
+    from cryptography.fernet import Fernet
 
 VARIABLE, _SHORTEST = "CALLSHEET_KEY", 32
+_EXTRA = "pip install 'callsheet[sign-in]'"
 _NO_KEY = (
     f"tokens are stored encrypted, and there is no key: set {VARIABLE} to a secret of at least {_SHORTEST} characters "
     "(openssl rand -hex 32 makes one), or use the system's keyring: {}"
 )
 
 
-def encrypted(content: bytes) -> bytes:
-    """The content, encrypted and signed.
+class SignInError(CallsheetError, RuntimeError):
+    """Signing in, or refreshing a sign-in, has failed."""
 
-    Raises:
-        SettingsError: There is no key.
-    """
+
+def encrypted(content: bytes) -> bytes:
+    """The content, encrypted and signed."""
     return _fernet(create=True).encrypt(content)
 
 
 def decrypted(content: bytes) -> bytes:
-    """The content of ``encrypted``.
+    """The content of ``encrypted``."""
+    fernet = _fernet(create=False)
+    from cryptography.fernet import InvalidToken
 
-    Raises:
-        SettingsError: There is no key, or it was encrypted with another one.
-    """
     try:
-        return _fernet(create=False).decrypt(content)
+        return fernet.decrypt(content)
     except InvalidToken as error:
         raise SettingsError(
             f"stored tokens were encrypted with another key than {VARIABLE} or the keyring's"
@@ -43,6 +43,12 @@ def decrypted(content: bytes) -> bytes:
 
 
 def _fernet(*, create: bool) -> Fernet:
+    try:
+        from cryptography.fernet import Fernet
+        from cryptography.hazmat.primitives.hashes import SHA256
+        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+    except ImportError as error:
+        raise SettingsError(f"a sign-in needs the extra sign-in, which is not installed: {_EXTRA}") from error
     secret = os.environ.get(VARIABLE) or _of_keyring(create=create)
     if len(secret) < _SHORTEST:
         raise SettingsError(f"{VARIABLE} has {len(secret)} characters, and needs at least {_SHORTEST}")
@@ -56,7 +62,7 @@ def _of_keyring(*, create: bool) -> str:
         import keyring
         from keyring.errors import KeyringError
     except ImportError as error:
-        raise SettingsError(_NO_KEY.format("pip install 'callsheet[keyring]'")) from error
+        raise SettingsError(_NO_KEY.format(_EXTRA)) from error
     try:
         secret: str | None = keyring.get_password("callsheet", VARIABLE)
         if secret is None and create:

@@ -1,29 +1,29 @@
-"""Tokens by server address and user, encrypted, and refreshed by one process at a time."""
+"""Tokens by server address and user: encrypted, refreshed by one process at a time, and sent with requests."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 import time
-from typing import Any
+from collections.abc import AsyncGenerator, Callable
 from urllib.parse import quote
 
 import httpx2
-from mcp.client.auth.utils import union_scopes
+from mcp.client.auth.utils import extract_scope_from_www_auth, union_scopes
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+from mcp.shared.auth_utils import calculate_token_expiry
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from callsheet.agents.servers.oauth.encryption import decrypted, encrypted
-from callsheet.graphs.catalog.errors import CallsheetError, SettingsError
+from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.safety.secrets import origin
+from callsheet.agents.servers.oauth.encryption import SignInError, decrypted, encrypted
+from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.graphs.storage import state_file
 
 _EARLY, _TIMEOUT, _LARGEST = 30.0, 20.0, 100_000
 _SCOPES = re.compile(r"(?=.{1,1000}\Z)[!#-\[\]-~]+( [!#-\[\]-~]+)*")
 """Scopes as in RFC 6749, 3.3, and not more than a page can show."""
-
-
-class SignInError(CallsheetError, RuntimeError):
-    """Signing in, or refreshing a sign-in, has failed."""
 
 
 class Tokens(BaseModel):
@@ -33,9 +33,8 @@ class Tokens(BaseModel):
         server: Address of the server that takes the access token, and of no other.
         user: Who signed in; empty for whoever runs the program.
         expires: When the access token expires, in seconds since 1970; None if it is not known.
-        revocation_endpoint: Where they are revoked; None if nowhere.
         resource: The resource for which they are issued (RFC 8707).
-        missing: Scopes that the server has asked for since, and that the token does not have.
+        wanted: Scopes for the next sign-in, if the server has asked for more than these tokens have.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -47,19 +46,13 @@ class Tokens(BaseModel):
     client: OAuthClientInformationFull
     issuer: str
     token_endpoint: str
-    revocation_endpoint: str | None = None
     resource: str | None = None
-    missing: str | None = None
+    wanted: str = ""
 
     @property
     def fresh(self) -> bool:
         """Whether the access token is valid for a while."""
         return self.expires is None or time.time() < self.expires - _EARLY
-
-    @property
-    def step_up(self) -> str | None:
-        """The scopes that the next sign-in must ask for: those of now and the missing ones; None if none is missing."""
-        return union_scopes(self.tokens.scope, self.missing) if self.missing else None
 
 
 class StoredTokens:
@@ -76,11 +69,7 @@ class StoredTokens:
         self._file = state_file(f"sign-ins/{digest[:32]}")
 
     def read(self) -> Tokens | None:
-        """The tokens; None if nobody has signed in.
-
-        Raises:
-            SettingsError: They cannot be decrypted.
-        """
+        """The tokens; None if nobody has signed in."""
         try:
             found = Tokens.model_validate_json(decrypted(self._file.read()))
         except FileNotFoundError:
@@ -90,12 +79,7 @@ class StoredTokens:
         return found if (found.server, found.user) == (self.server, self.user) else None
 
     def write(self, tokens: Tokens) -> None:
-        """Stores tokens.
-
-        Raises:
-            SettingsError: There is no key to encrypt them.
-            OSError: They cannot be written.
-        """
+        """Stores tokens."""
         self._file.replace(encrypted(tokens.model_dump_json().encode()))
 
     def remove(self) -> None:
@@ -103,20 +87,14 @@ class StoredTokens:
         self._file.remove()
 
     def miss(self, old: Tokens, scope: str) -> None:
-        """Stores that the server asks for more scopes, for which the next sign-in will ask.
-
-        Raises:
-            SignInError: As in ``check_scope``.
-            SettingsError, OSError: As in ``read`` and ``write``.
-        """
+        """Stores that the server asks for more scopes."""
         check_scope(scope)
         with self._file.locked():
             now = self.read()
-            if now is None or now.tokens.access_token != old.tokens.access_token:
-                return
-            new = now.model_copy(update={"missing": union_scopes(now.missing, scope)})
-            check_scope(new.step_up or "")
-            self.write(new)
+            if now is not None and now.tokens.access_token == old.tokens.access_token:
+                wanted = union_scopes(now.wanted or now.tokens.scope, scope) or ""
+                check_scope(wanted)
+                self.write(now.model_copy(update={"wanted": wanted}))
 
     def refreshed(self, old: Tokens) -> Tokens | None:
         """The tokens after a refresh; None if they cannot be refreshed, so that the user must sign in again.
@@ -134,73 +112,113 @@ class StoredTokens:
                 return None
             lacks = [name for name in ("refresh_token", "scope") if getattr(answer, name) is None]
             issued = answer.model_copy(update={name: getattr(now.tokens, name) for name in lacks})
-            new = now.model_copy(update={"tokens": issued, "expires": expiry(issued)})
+            new = now.model_copy(update={"tokens": issued, "expires": calculate_token_expiry(issued.expires_in)})
             self.write(new)
             return new
 
 
-def check_scope(scope: str) -> None:
-    """Checks scopes, which a server may have named.
+class TokenAuth(httpx2.Auth):
+    """Sends the stored access token to its server, refreshes it, and says when the user must sign in.
 
-    Raises:
-        SignInError: They are malformed, or longer than 1,000 characters.
+    Args:
+        stored: The tokens.
+        fail: Ends the session with a fault: the client library lets nobody know of errors of an authentication.
+        hide: Removes a secret from all that the session returns.
     """
+
+    def __init__(self, stored: StoredTokens, fail: Callable[[Fault], None], hide: Callable[[str], None]) -> None:
+        self._stored, self._fail, self._hide = stored, fail, hide
+        self._home = origin(stored.server)
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """One request, sent again once after a refresh."""
+        if origin(str(request.url)) != self._home:
+            yield request
+            return
+        tokens = await self._tokens(None)
+        for again in (True, False):
+            if tokens is not None:
+                self._hide(tokens.tokens.access_token)
+                request.headers["authorization"] = f"Bearer {tokens.tokens.access_token}"
+            response = yield request
+            if not _asks(response):
+                return
+            if again and tokens is not None and response.status_code == 401:
+                tokens = await self._tokens(tokens)
+            if tokens is None or not again or response.status_code == 403:
+                break
+        whose = f" --user {self._stored.user}" if self._stored.user else ""
+        lacks = await self._missing(tokens, response)
+        raise self._failed(f"it asks for {lacks}: run `callsheet sign-in {self._stored.server}{whose}`")
+
+    async def _missing(self, tokens: Tokens | None, response: httpx2.Response) -> str:
+        """What a server asks for; scopes that it finds missing are stored, for the next sign-in."""
+        if response.status_code != 403:
+            return "sign-in"
+        scope = extract_scope_from_www_auth(response)
+        if tokens is None or not scope:
+            return "more rights than you have given"
+        try:
+            await asyncio.to_thread(self._stored.miss, tokens, scope)
+        except (SignInError, SettingsError, OSError) as error:
+            raise self._failed(str(error)) from error
+        return f"more rights than you have given ({scope})"
+
+    async def _tokens(self, refused: Tokens | None) -> Tokens | None:
+        """The tokens, refreshed if they have expired or were refused."""
+        try:
+            old = refused or await asyncio.to_thread(self._stored.read)
+            if old is None or (refused is None and old.fresh):
+                return old
+            return await asyncio.to_thread(self._stored.refreshed, old)
+        except (SignInError, SettingsError) as error:
+            raise self._failed(str(error)) from error
+
+    def _failed(self, why: str) -> Fault:
+        fault = Fault("sign_in", why, effect="none")
+        self._fail(fault)
+        return fault
+
+
+def check_scope(scope: str) -> None:
+    """Checks scopes, which a server may have named."""
     if not _SCOPES.fullmatch(scope):
         raise SignInError("the scopes to ask for are malformed, or longer than 1,000 characters")
 
 
-def expiry(tokens: OAuthToken) -> float | None:
-    """When an access token that was issued now expires, in seconds since 1970."""
-    return time.time() + tokens.expires_in if tokens.expires_in is not None else None
-
-
-def revoke(tokens: Tokens) -> bool:
-    """Revokes tokens at their authorization server (RFC 7009); whether it has agreed."""
-    if tokens.revocation_endpoint is None:
-        return False
-    token = tokens.tokens.refresh_token or tokens.tokens.access_token
-    try:
-        return posted(tokens.client, tokens.issuer, tokens.revocation_endpoint, {"token": token}).is_success
-    except SignInError:
-        return False
-
-
 def _refresh(tokens: Tokens) -> OAuthToken | None:
-    form = {"grant_type": "refresh_token", "refresh_token": tokens.tokens.refresh_token or ""}
+    """The answer to a refresh token; None if it is refused. Nobody is followed elsewhere."""
+    client, server = tokens.client, f"the authorization server {tokens.issuer}"
+    form = {"grant_type": "refresh_token", "refresh_token": tokens.tokens.refresh_token, "client_id": client.client_id}
     form |= {"resource": tokens.resource} if tokens.resource else {}
-    answer = posted(tokens.client, tokens.issuer, tokens.token_endpoint, form)
-    if answer.status_code >= 500 or answer.status_code == 429:
-        raise SignInError(f"the authorization server {tokens.issuer} answers with status {answer.status_code}")
-    if not answer.is_success:
-        return None
-    try:
-        return OAuthToken.model_validate_json(answer.content)
-    except ValidationError as error:
-        raise SignInError(f"the authorization server {tokens.issuer} gives an answer that is not a token") from error
-
-
-def posted(client: OAuthClientInformationFull, issuer: str, address: str, form: dict[str, Any]) -> httpx2.Response:
-    """The answer of an authorization server to a form of the registered client; nobody is followed elsewhere.
-
-    Raises:
-        SignInError: It cannot be reached, or answers with too much.
-    """
     auth = None
-    data = {**form, "client_id": client.client_id}
     if client.client_secret and str(client.token_endpoint_auth_method).endswith("_post"):
-        data["client_secret"] = client.client_secret
+        form["client_secret"] = client.client_secret
     elif client.client_secret:
         auth = quote(client.client_id, safe=""), quote(client.client_secret, safe="")  # RFC 6749, 2.3.1
     try:
         with (
             httpx2.Client(timeout=_TIMEOUT, follow_redirects=False, auth=auth) as http,
-            http.stream("POST", address, data=data) as answer,
+            http.stream("POST", tokens.token_endpoint, data=form) as answer,
         ):
             content = b""
             for part in answer.iter_bytes():
                 content += part
                 if len(content) > _LARGEST:
-                    raise SignInError(f"the authorization server {issuer} answers with more than {_LARGEST:,} bytes")
-            return httpx2.Response(answer.status_code, content=content)
+                    raise SignInError(f"{server} answers with more than {_LARGEST:,} bytes")
     except httpx2.HTTPError as error:
-        raise SignInError(f"the authorization server {issuer} cannot be reached: {type(error).__name__}") from error
+        raise SignInError(f"{server} cannot be reached: {type(error).__name__}") from error
+    if answer.status_code >= 500 or answer.status_code == 429:
+        raise SignInError(f"{server} answers with status {answer.status_code}")
+    try:
+        return OAuthToken.model_validate_json(content) if answer.is_success else None
+    except ValidationError as error:
+        raise SignInError(f"{server} gives an answer that is not a token") from error
+
+
+def _asks(response: httpx2.Response) -> bool:
+    """Whether a response asks for another token: for any, or for one with more scopes."""
+    asked = response.headers.get("www-authenticate", "Bearer").lower()
+    if response.status_code == 403:
+        return "insufficient_scope" in asked and "www-authenticate" in response.headers
+    return response.status_code == 401 and "bearer" in asked

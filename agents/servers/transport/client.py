@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any, Self
 
@@ -65,42 +65,39 @@ async def connected(
 ) -> AsyncIterator[Client]:
     """A client that has initialised the server; leaving it ends the connection and its process.
 
-    Args:
-        server: The server, variables expanded.
-        child: The process of a stdio server; for other servers, only the limits and the recorded fault.
-        changed: Called when the server announces changed tools, resources or prompts.
-        fail: Ends the session with a fault that the client library does not report.
-        auth: How requests over HTTP are authenticated.
-        elicited: Answers questions of the server; without it, the server is told that nobody can be asked.
+    ``changed`` hears of changed tools, resources or prompts; ``fail`` ends the session with a fault that the client
+    library does not report; without ``elicited``, the server is told that nobody can be asked.
     """
 
     async def listen(message: IncomingMessage) -> None:
         if isinstance(message, _CHANGES):
             changed()
 
-    wire: AbstractAsyncContextManager[Any]
     exchange, most = _Exchange(child), child.limits.message
     http: Any = partial(BoundedHttpClient, server.transport, most, fail, lambda: exchange.answers)
-    match server.transport:
-        case "stdio":
-            wire = child.running(server)
-        case "sse":
-            wire = sse_client(server.url or "", headers=dict(server.headers), httpx_client_factory=http, auth=auth)
-        case "http":
-            wire = _http(server, http(headers=dict(server.headers), auth=auth), most)
-        case "a2a" | "openapi":
-            what = "an A2A agent" if server.transport == "a2a" else "an API over HTTP"
-            raise Fault("protocol", f"it is {what}, and has no MCP session", effect="none")
-    info = Implementation(name="callsheet", version="0.1.0")
-    mode = "legacy" if server.transport == "sse" else "auto"
-    options: dict[str, Any] = {"mode": mode, "cache": None, "client_info": info, "elicitation_callback": elicited}
-    async with (
-        Client(exchange.over(wire), message_handler=listen, **options) as client,
-        anyio.create_task_group() as group,
-    ):
-        group.start_soon(_listen, client)
-        yield client
-        group.cancel_scope.cancel()
+    async with AsyncExitStack() as stack:
+        wire: AbstractAsyncContextManager[Any]
+        match server.transport:
+            case "stdio":
+                wire = child.running(server)
+            case "sse":
+                headers = dict(server.headers)
+                wire = sse_client(server.url or "", headers=headers, httpx_client_factory=http, auth=auth)
+            case "http":
+                web = await stack.enter_async_context(http(headers=dict(server.headers), auth=auth))
+                wire = streamable_http_client(server.url or "", http_client=web, max_sse_event_size=most)
+            case "a2a" | "openapi":
+                what = "an A2A agent" if server.transport == "a2a" else "an API over HTTP"
+                raise Fault("protocol", f"it is {what}, and has no MCP session", effect="none")
+        info = Implementation(name="callsheet", version="0.1.0")
+        mode = "legacy" if server.transport == "sse" else "auto"
+        options: dict[str, Any] = {"mode": mode, "cache": None, "client_info": info, "elicitation_callback": elicited}
+        options["message_handler"] = listen
+        client = await stack.enter_async_context(Client(exchange.over(wire), **options))
+        async with anyio.create_task_group() as group:
+            group.start_soon(_listen, client)
+            yield client
+            group.cancel_scope.cancel()
 
 
 async def _listen(client: Client) -> None:
@@ -112,15 +109,6 @@ async def _listen(client: Client) -> None:
                 pass  # the message handler has it already
     except (ListenNotSupportedError, SubscriptionLost, MCPError, TimeoutError):
         return
-
-
-@asynccontextmanager
-async def _http(server: ServerConfig, client: BoundedHttpClient, most: int) -> AsyncIterator[Any]:
-    async with (
-        client,
-        streamable_http_client(server.url or "", http_client=client, max_sse_event_size=most) as streams,
-    ):
-        yield streams
 
 
 class _Exchange:

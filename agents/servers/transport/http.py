@@ -7,6 +7,7 @@ import json
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from functools import cache, partial
 from typing import Any, cast
 from urllib.parse import urljoin, urlsplit
@@ -59,86 +60,73 @@ class BoundedHttpClient(httpx2.AsyncClient):
             event_hooks={"response": [self._check]},
             **more,
         )
-        self._kind, self._most, self._fail, self._answers, self._next = transport, most, fail, answers, 0.0
+        self.most, self.answers = most, answers
+        self._kind, self._fail, self._next = transport, fail, 0.0
 
     async def send(self, request: httpx2.Request, **given: Any) -> httpx2.Response:
-        """Sends a request; the client library lets nobody know of a message that did not arrive.
-
-        Raises:
-            HTTPError: There was no answer.
-        """
+        """Sends a request; the client library lets nobody know of a message that did not arrive."""
         if request.method == "GET" and self._kind != "openapi":
             wait, now = self._next - time.monotonic(), time.monotonic()
             self._next = max(now, self._next) + _BETWEEN_STREAMS
             await asyncio.sleep(max(0.0, wait))
+        lost = ""
         try:
             response = await super().send(request, **given)
             if self._kind == "sse" and request.method == "POST":
                 await response.aread()
         except httpx2.HTTPError as error:
-            self._lost(request, f"{type(error).__name__}: {error}".rstrip(": "))
+            lost = f"{type(error).__name__}: {error}".rstrip(": ")
             raise
-        if not response.is_success and next_request_within_origin(response) is None:
-            self._lost(request, f"it answered a message with status {response.status_code}")
-        return response
-
-    def _lost(self, request: httpx2.Request, why: str) -> None:
-        if self._kind == "sse" and request.method == "POST":
-            self._fail(Fault("crash", why))
+        else:
+            if not response.is_success and next_request_within_origin(response) is None:
+                lost = f"it answered a message with status {response.status_code}"
+            return response
+        finally:
+            if lost and self._kind == "sse" and request.method == "POST":
+                self._fail(Fault("crash", lost))
 
     async def _check(self, response: httpx2.Response) -> None:
         session = response.headers.get("mcp-session-id", "")
         if not (session.isascii() and session.isprintable()):
-            fault = Fault("protocol", "the id of its session is not visible ASCII", effect="none")
-            self._fail(fault)
-            raise fault
+            raise self.failed("protocol", "the id of its session is not visible ASCII", effect="none")
         sent, asked = response.request, None
         # What was redirected has its content still to be read.
         is_message = sent.method == "POST" and sent.headers.get("content-type", "") == "application/json"
         if is_message and self._kind == "http":
             asked = json.loads(await sent.aread()).get("id")
         opens = self._kind == "sse" and sent.method == "GET" and response.is_success
-        response.stream = BoundedBody(response, self._most, self._fail, self._answers, asked=asked, opens=opens)
+        response.stream = _Body(self, response, asked, opens=opens)
+
+    def failed(self, *about: Any, **more: Any) -> Fault:
+        """A fault, which ends the session."""
+        fault = Fault(*about, **more)
+        self._fail(fault)
+        return fault
 
 
-class BoundedBody(httpx2.AsyncByteStream):
+class _Body(httpx2.AsyncByteStream):
     """A body that ends the session if it is longer than a message may be, or compressed.
 
     A stream ends it with too much between two answers, and one of transport ``sse`` that does not begin with an
     endpoint. (The client library bounds each event.)
 
     Args:
+        client: Knows the bounds.
         response: The response.
-        most: Maximum size of a message, in bytes.
-        fail: Ends the session.
-        answers: Returns the number of answers of the session so far.
         asked: Id of the request; None if there is none, or if the body is not an answer to it.
         opens: Whether it is the stream of transport ``sse``.
     """
 
-    def __init__(
-        self,
-        response: httpx2.Response,
-        most: int,
-        fail: Callable[[Fault], None],
-        answers: Callable[[], int],
-        *,
-        asked: Any = None,
-        opens: bool = False,
-    ) -> None:
-        self._inner, self._most, self._fail = cast("httpx2.AsyncByteStream", response.stream), most, fail
-        self._answers, self._asked, self._url = answers, asked, str(response.url)
+    def __init__(self, client: BoundedHttpClient, response: httpx2.Response, asked: Any, *, opens: bool) -> None:
+        self._inner, self._client = cast("httpx2.AsyncByteStream", response.stream), client
+        self._asked, self._opens, self._url, self._head = asked, opens, str(response.url), b""
         self._compressed = response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity")
         kind = response.headers.get("content-type", "").lower()
-        self._events, self._opens, self._head = kind.startswith("text/event-stream"), opens, b""
+        self._events = kind.startswith("text/event-stream")
         self._json = asked is not None and response.is_success and kind.startswith("application/json")
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """Yields the body; an answer in JSON whole, after its id was checked.
-
-        Raises:
-            Fault: It is too long, has too many events, no endpoint at the beginning, or is compressed without request.
-        """
+        """Yields the body; an answer in JSON whole, after its id was checked."""
         if self._json:
             body = b"".join([piece async for piece in self._pieces()])
             yield await beside_if_large(partial(answer_to, self._asked), body.decode("utf-8", "replace"))
@@ -148,22 +136,22 @@ class BoundedBody(httpx2.AsyncByteStream):
                 self._open(piece)
             yield piece
         if self._opens:
-            raise self._failed("protocol", _NO_ENDPOINT, effect="none")
+            raise self._client.failed("protocol", _NO_ENDPOINT, effect="none")
 
     async def _pieces(self) -> AsyncIterator[bytes]:
-        size, events, answers = 0, 0, self._answers()
+        client, (size, events, answers) = self._client, (0, 0, self._client.answers())
         async for chunk in self._inner:
             for start in range(0, len(chunk), _PIECE):
                 piece = chunk[start : start + _PIECE]
-                if self._events and answers != self._answers():
-                    size, events, answers = 0, 0, self._answers()
+                if self._events and answers != client.answers():
+                    size, events, answers = 0, 0, client.answers()
                 size, events = size + len(piece), events + sum(map(piece.count, _ENDS))
                 if self._compressed:
-                    raise self._failed("too_large", "it sent a compressed message unasked")
-                if self._events and (events > _MOST_EVENTS or size > 2 * self._most):
-                    raise self._failed("too_large", f"it sent {events:,} events, {size:,} bytes, and no answer")
-                if not self._events and size > self._most:
-                    raise self._failed("too_large", f"it sent a message of more than {self._most:,} bytes")
+                    raise client.failed("too_large", "it sent a compressed message unasked")
+                if self._events and (events > _MOST_EVENTS or size > 2 * client.most):
+                    raise client.failed("too_large", f"it sent {events:,} events, {size:,} bytes, and no answer")
+                if not self._events and size > client.most:
+                    raise client.failed("too_large", f"it sent a message of more than {client.most:,} bytes")
                 yield piece
                 # The parser of these pieces may never wait, so other tasks get a turn here.
                 await asyncio.sleep(0)
@@ -175,26 +163,16 @@ class BoundedBody(httpx2.AsyncByteStream):
         for block in text.split("\n\n")[:-1]:
             fields = {name: value.strip() for name, _, value in (line.partition(":") for line in block.split("\n"))}
             if "data" in fields:
-                self._opens = fields.get("event") != "endpoint" or not _is_own(fields["data"], self._url)
+                with suppress(ValueError):
+                    own = urlsplit(urljoin(self._url, fields["data"]))[:2] == urlsplit(self._url)[:2]
+                    self._opens = fields.get("event") != "endpoint" or not own
                 break
         else:
             if len(self._head) <= _PIECE:
                 return
         if self._opens:
-            raise self._failed("protocol", _NO_ENDPOINT, effect="none")
-
-    def _failed(self, *about: Any, **more: Any) -> Fault:
-        fault = Fault(*about, **more)
-        self._fail(fault)
-        return fault
+            raise self._client.failed("protocol", _NO_ENDPOINT, effect="none")
 
     async def aclose(self) -> None:
         """Closes the response."""
         await self._inner.aclose()
-
-
-def _is_own(endpoint: str, url: str) -> bool:
-    try:
-        return urlsplit(urljoin(url, endpoint))[:2] == urlsplit(url)[:2]
-    except ValueError:
-        return False

@@ -1,4 +1,4 @@
-"""A stdio server: its process and messages, the end of its standard error, and its end."""
+"""A stdio server: its process and messages, the end of its standard error, and its end with all that it started."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import os
 import shlex
 import shutil
 import signal
+import subprocess
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Any, cast
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -21,19 +23,15 @@ from mcp.shared.message import SessionMessage
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.servers.transport.messages import parsed
-from callsheet.agents.servers.transport.process_family import family, signal_family
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.text.sanitizing import shown
 
 # Paths, not secrets. Behind a company's TLS proxy, uvx and npx cannot download without them.
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
-_CURES = {
-    "uv": "install it: pip install uv",
-    "uvx": "install it: pip install uv",
-    "node": "install Node.js",
-    "npx": "install Node.js",
-}
-_MARK = "CALLSHEET_SESSION"
+_UV, _NODE = "install it: pip install uv", "install Node.js"
+_CURES = {"uv": _UV, "uvx": _UV, "node": _NODE, "npx": _NODE}
+_MARK, _PROC = "CALLSHEET_SESSION", Path("/proc")
+_LISTING = ("/bin/ps", "-E", "-A", "-ww", "-o", "pid=,ppid=,pgid=,state=,lstart=,command=")
 _TAIL, _BUFFER, _LARGE = 8_192, 65_536, 65_536  # bytes; larger messages are parsed in a thread
 _MOST_NOISE, _MOST_NOISE_LATER, _MOST_QUOTED, _LONGEST_QUOTE = 100, 1_000, 3, 200
 _GRACE, _KILL_AFTER, _SETTLING, _HELD_OPEN, _POLL = 1.0, 1.0, 0.3, 0.2, 0.03
@@ -46,11 +44,7 @@ def environment_of(server: ServerConfig) -> dict[str, str]:
 
 
 def program_of(command: str, environment: Mapping[str, str]) -> str:
-    """The path of a command's program.
-
-    Raises:
-        Fault: It is not found; the message says how to install it.
-    """
+    """The path of a command's program."""
     if program := shutil.which(command, path=environment.get("PATH")):
         return program
     first, *rest = command.split()[:4] or [""]
@@ -82,9 +76,9 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
         self._incoming: MemoryObjectSendStream[SessionMessage | Exception]
         self.ended = self.responsive = self._stopping = False
         self._greeted = self._hurried = self._reads = False
-        self.received = self._noise = 0
-        self._noise_since, self._quoted = (0, 0), list[bytes]()
-        self._partial, self._said = bytearray(), b""
+        # Lines and bytes since the last message that are not the protocol.
+        self.received = self._noise = self._noise_bytes = 0
+        self._quoted, self._partial, self._said = list[bytes](), bytearray(), b""
 
     @property
     def last_words(self) -> str:
@@ -97,7 +91,7 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
         """Its output that is not the protocol: the first lines, and the number of further ones."""
         rest = [] if self._greeted else [bytes(self._partial[:_LONGEST_QUOTE])]
         lines = [shown(line[:_LONGEST_QUOTE].decode("utf-8", "replace").strip()) for line in (*self._quoted, *rest)]
-        more = f" (and {self._noise - len(self._quoted):,} more lines)" if self._noise > len(self._quoted) else ""
+        more = f" (and {self._noise - len(self._quoted):,} more lines)" if self._noise > len(self._quoted) > 0 else ""
         return ", ".join(repr(line) for line in lines if line) + more
 
     @property
@@ -107,17 +101,14 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
 
     @asynccontextmanager
     async def running(self, server: ServerConfig) -> AsyncIterator[Any]:
-        """The streams of messages from and to the process, which leaving this ends with all that it started.
-
-        Raises:
-            Fault: The command cannot be run.
-        """
+        """The streams of messages from and to the process, which leaving this ends with all that it started."""
         environment, command = environment_of(server) | {_MARK: self._mark}, server.command or ""
         # In a thread: it accesses the disk.
         program = await asyncio.to_thread(program_of, command, environment)
         start = asyncio.get_running_loop().subprocess_exec
+        terms: Any = {"env": environment, "cwd": server.cwd, "start_new_session": True}
         try:
-            await start(lambda: self, program, *server.args, env=environment, cwd=server.cwd, start_new_session=True)
+            self.transport, _ = await start(lambda: self, program, *server.args, **terms)
         except (OSError, ValueError) as error:
             raise Fault("start", f"the command {command!r} cannot be run: {error}") from error
         self._incoming, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -132,11 +123,6 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
                 with anyio.CancelScope(shield=True):
                     await self._stop()
                 group.cancel_scope.cancel()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Stores the transport."""
-        self.transport = cast("asyncio.SubprocessTransport", transport)
-        super().connection_made(transport)
 
     def pipe_data_received(self, fd: int, data: bytes | str) -> None:
         """Keeps the end of standard error."""
@@ -189,22 +175,19 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
         if message is None:
             self._ignored(line)
             return
-        self._greeted, self._noise_since = True, (0, 0)
+        self._greeted, self._noise, self._noise_bytes = True, 0, 0
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             await self._incoming.send(SessionMessage(message))
 
     def _ignored(self, line: bytes) -> None:
         """Counts a line that is not the protocol, and stores the first ones for the error message."""
-        lines, size = self._noise_since
-        self._noise_since = lines + 1, size + len(line)
-        if line.strip():
-            self._noise += 1
-            if len(self._quoted) < _MOST_QUOTED:
-                self._quoted.append(line[:_LONGEST_QUOTE])
+        self._noise, self._noise_bytes = self._noise + 1, self._noise_bytes + len(line)
+        if line.strip() and len(self._quoted) < _MOST_QUOTED:
+            self._quoted.append(line[:_LONGEST_QUOTE])
         if not self._greeted and self._noise > _MOST_NOISE:
             self._give_up()
-        elif lines >= _MOST_NOISE_LATER or size > self.limits.message:
-            said = f"it printed {lines + 1:,} consecutive lines that are not the protocol, such as {self.printed}"
+        elif self._noise > _MOST_NOISE_LATER or self._noise_bytes > self.limits.message:
+            said = f"it printed {self._noise:,} consecutive lines that are not the protocol, such as {self.printed}"
             self._end(Fault("protocol", said))
 
     def _give_up(self) -> None:
@@ -251,3 +234,65 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
         with anyio.move_on_after(seconds):
             while self.status is None:  # noqa: ASYNC110 (asyncio's event waits for the pipes too)
                 await anyio.sleep(_POLL)
+
+
+class Process(NamedTuple):
+    """A process: its parent, its group, when it began, and whether it has a mark in its environment."""
+
+    parent: int
+    group: int
+    began: str
+    marked: bool
+
+
+def family(leader: int, mark: str, known: Mapping[int, Process]) -> dict[int, Process]:
+    """The living processes of a server, by id; empty where processes cannot be listed.
+
+    These are the group of the ``leader``, all with ``mark`` in their environment, those ``known`` whose id was not
+    given anew, and all descendants.
+    """
+    running = _running(mark)
+    members = {
+        pid
+        for pid, process in running.items()
+        if leader in (pid, process.group) or process.marked or (pid in known and known[pid].began == process.began)
+    }
+    while more := {pid for pid, process in running.items() if process.parent in members} - members:
+        members |= more
+    return {pid: running[pid] for pid in members}
+
+
+def signal_family(leader: int, members: Mapping[int, Process], number: int) -> None:
+    """Signals the group of a server at once, and the members that left it."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, number)
+    for pid, process in members.items():
+        if process.group != leader:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+
+
+def _running(mark: str) -> dict[int, Process]:
+    """Every process of this machine that has not ended."""
+    running = {}
+    for folder in _PROC.iterdir() if _PROC.is_dir() else ():
+        with suppress(OSError, ValueError):
+            pid = int(folder.name)
+            state, parent, group, *rest = (folder / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+            if state not in "ZX":
+                environment = ""
+                with suppress(OSError):  # of another user
+                    environment = (folder / "environ").read_text("utf-8", "replace")
+                running[pid] = Process(int(parent), int(group), rest[16], mark in environment)
+    return running or _listed(mark)
+
+
+def _listed(mark: str) -> dict[int, Process]:
+    running = {}
+    with suppress(OSError, subprocess.SubprocessError):
+        listed = subprocess.run(_LISTING, capture_output=True, timeout=5, check=False).stdout  # noqa: S603
+        for line in listed.decode("utf-8", "replace").splitlines():
+            pid, parent, group, state, *rest = line.split()
+            if state[0] != "Z":
+                running[int(pid)] = Process(int(parent), int(group), " ".join(rest[:5]), mark in rest)
+    return running

@@ -23,11 +23,7 @@ def dump(catalog: Catalog) -> str:
 
 
 def from_native(document: Mapping[str, Any], where: str) -> Catalog:
-    """The catalog of a parsed document.
-
-    Raises:
-        CatalogError: It is of another version, or not valid.
-    """
+    """The catalog of a parsed document; ``CatalogError``: it is of another version, or not valid."""
     if document["callsheet"] != FORMAT:
         raise CatalogError(f"{where}: unknown format {document['callsheet']!r}; this program reads {FORMAT}")
     nodes = {name: document[name] for name in ("agents", "skills") if name in document}
@@ -41,11 +37,7 @@ TOOLLINKOS_AGENT = "toollinkos"
 
 
 def agents_of_livemcpbench(entries: Sequence[object], where: str) -> tuple[tuple[Agent, ...], tuple[Problem, ...]]:
-    """The agents of LiveMCPBench's ``tools.json``: one for each key under an entry's ``tools``.
-
-    Raises:
-        CatalogError: An entry does not have the published format.
-    """
+    """The agents of LiveMCPBench's ``tools.json``: one for each key under an entry's ``tools``, or ``CatalogError``."""
     agents: list[Agent] = []
     problems: list[Problem] = []
     for position, entry in enumerate(entries, 1):
@@ -69,11 +61,7 @@ def agents_of_livemcpbench(entries: Sequence[object], where: str) -> tuple[tuple
 def agent_of_toollinkos(
     core: Sequence[Mapping[str, Any]], regular: Sequence[Mapping[str, Any]], where: str
 ) -> tuple[Agent, tuple[Problem, ...]]:
-    """The agent of ToolLinkOS's ``core_tools.json`` and ``regular_tools.json``.
-
-    Raises:
-        CatalogError: A tool does not have the published format.
-    """
+    """The agent of ToolLinkOS's ``core_tools.json`` and ``regular_tools.json``, or ``CatalogError``."""
     tools = [(tool, True) for tool in core] + [(tool, False) for tool in regular]
     entries: list[dict[str, Any]] = []
     for position, (tool, is_core) in enumerate(tools, 1):

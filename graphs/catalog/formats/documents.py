@@ -1,4 +1,4 @@
-"""JSON and YAML documents, read safely; what is wrong with a file that is no catalog."""
+"""JSON and YAML documents, read safely."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from typing import Any
 
 from callsheet.graphs.catalog.errors import CatalogError
 
-_SERVERS = "mcpServers"
 _FORMS = "'mcpServers' (or 'servers'), 'callsheet' with 'agents', or a manifest with 'name' (or 'server') and 'tools'"
-_SERVER_KEYS = ("command", "url", "serverUrl", "httpUrl", "documents", "a2a", "openapi")
 _JSON_TYPES = {"tuple": "a list", "dictionary": "an object", "string": "a string", "boolean": "true or false"}
 
 
@@ -36,9 +34,9 @@ def read_json(path: Path) -> Any:
         raise CatalogError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def no_catalog(path: Path, document: object) -> str:
-    """Why a JSON file is not a catalog; suggests the correct key."""
-    return f"{path}: not a catalog: expected {_FORMS}{_key_hint(document)}"
+def no_catalog(path: Path) -> str:
+    """Why a JSON file is not a catalog."""
+    return f"{path}: not a catalog: expected {_FORMS}"
 
 
 def wrong_field(error: Mapping[str, Any]) -> str:
@@ -55,30 +53,7 @@ def _invalid_json(path: Path, text: str, error: json.JSONDecodeError) -> str:
         return f"{path}: the file is empty"
     if path.suffix.lower() in (".yaml", ".yml", ".toml"):
         return f"{path}: catalogs are JSON, not {path.suffix[1:].upper()}: write it as JSON"
-    hint = _syntax_hint(text, error.pos)
-    return f"{path}: not valid JSON: {error.msg}, line {error.lineno} column {error.colno}{hint and f': {hint}'}"
-
-
-def _syntax_hint(text: str, position: int) -> str:
-    rest, before = text[position:].lstrip(), text[:position].rstrip()
-    if rest.startswith(("//", "/*", "#")):
-        return "JSON has no comments: remove it"
-    trailing = rest.startswith(("}", "]")) and before.endswith(",")
-    if trailing or (rest.startswith(",") and rest[1:].lstrip().startswith(("}", "]"))):  # from Python 3.13 on
-        return "remove the comma after the last entry"
-    return ""
-
-
-def _key_hint(document: object) -> str:
-    if not isinstance(document, dict):
-        return ""
-    for key in document:
-        if key.lower().replace("_", "").replace("-", "") in ("mcpservers", "mcpserver", "servers"):
-            return f"; for {key!r} write {_SERVERS!r}"
-    entries = [entry for entry in document.values() if isinstance(entry, dict)]
-    if entries and all(any(key in entry for key in _SERVER_KEYS) for entry in entries):
-        return f'; put the servers into {{"{_SERVERS}": {{...}}}}'
-    return ""
+    return f"{path}: not valid JSON: {error.msg}, line {error.lineno} column {error.colno}"
 
 
 _SCALARS = (  # YAML 1.2, JSON schema: no dates, and "no" is a word

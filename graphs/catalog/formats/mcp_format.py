@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, TypeVar
+from typing import Any, Self
+
+from pydantic import ConfigDict, Field
 
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.model import Agent, Dependency, Tool
+from callsheet.graphs.catalog.model import Agent, Dependency, Name, Record, Tool
 from callsheet.graphs.text.sanitizing import clean, encodable
 
-_Item = TypeVar("_Item")
 _LONGEST_NAME, _LONGEST_LIST = 1_024, 1_000
 
 
@@ -83,6 +84,20 @@ class Difference:
         )
 
 
+class _Declared(Record):
+    """What ``_meta`` of an entry says in words of Callsheet."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    core: Any = Field(default=False, alias="callsheet/core")
+    depends_on: tuple[Dependency, ...] | None = Field(
+        default=None, alias="callsheet/depends_on", max_length=_LONGEST_LIST
+    )
+    capabilities: tuple[Name, ...] | None = Field(
+        default=None, alias="callsheet/capabilities", max_length=_LONGEST_LIST
+    )
+
+
 def name_of(entry: Any) -> str:
     """The name of an entry, encodable as UTF-8; empty if it has no valid name."""
     name = entry.get("name") if isinstance(entry, dict) else None
@@ -100,19 +115,9 @@ def agent_from_listing(
     instructions: str = "",
     category: str = "",
 ) -> tuple[Agent, tuple[Problem, ...]]:
-    """An agent from the entries that a server returns for ``tools/list``.
+    """An agent from the entries that a server returns for ``tools/list``, and a problem for each that is left out.
 
-    Args:
-        agent_id: Id of the agent.
-        tools: Entries as MCP sends them; malformed ones are left out and reported.
-        name: Display name.
-        description: What the agent is for.
-        instructions: Instructions for a model that uses the agent.
-        category: Category of the agent.
-
-    Returns:
-        The agent, and a problem for each entry that was left out. Dependencies may still use bare tool names;
-        ``graphs.catalog.resolving`` resolves them.
+    Dependencies may still use bare tool names; ``load`` resolves them.
     """
     agent_id = clean(agent_id)
     entries, valid, messages = Entries.of(tools), list[Tool](), list[str]()
@@ -123,23 +128,13 @@ def agent_from_listing(
             messages.append(str(error))
     messages += [f"{count} tools are named {name!r}: none of them is used" for name, count in entries.repeated.items()]
     messages += [_nameless(position) for position in entries.nameless]
-    agent = Agent(
-        id=agent_id,
-        name=clean(name),
-        description=clean(description),
-        instructions=clean(instructions),
-        category=clean(category),
-        tools=tuple(valid),
-    )
+    texts = {"name": name, "description": description, "instructions": instructions, "category": category}
+    agent = Agent(id=agent_id, tools=tuple(valid), **clean(texts))
     return agent, tuple(Problem(agent_id, "malformed", message) for message in messages)
 
 
 def tool_from_entry(agent_id: str, entry: Any) -> Tool:
-    """A tool from one entry of ``tools/list``.
-
-    Raises:
-        CatalogError: The entry has no name, or a field of the wrong type; the message says which.
-    """
+    """A tool from one entry of ``tools/list``, or ``CatalogError``."""
     if not name_of(entry):
         raise CatalogError(_nameless(1))
     try:
@@ -149,8 +144,7 @@ def tool_from_entry(agent_id: str, entry: Any) -> Tool:
     name, schema = entry["name"], entry.get("inputSchema")
     if schema is not None and not isinstance(schema, dict):
         raise CatalogError(f"tool {name!r}: inputSchema is not an object: it is left out")
-    meta = entry.get("_meta") if isinstance(entry.get("_meta"), dict) else {}
-    annotations, output = entry.get("annotations"), entry.get("outputSchema")
+    declared, annotations, output = _declared(name, entry), entry.get("annotations"), entry.get("outputSchema")
     return Tool(
         agent=agent_id,
         name=name,
@@ -159,9 +153,9 @@ def tool_from_entry(agent_id: str, entry: Any) -> Tool:
         input_schema=schema or {"type": "object", "properties": {}},
         output_schema=output if isinstance(output, dict) else None,
         annotations=annotations if isinstance(annotations, dict) else {},
-        core=meta.get("callsheet/core") is True,
-        depends_on=_dependencies(name, meta.get("callsheet/depends_on")),
-        capabilities=_capabilities(name, meta.get("callsheet/capabilities")),
+        core=declared.core is True,
+        depends_on=declared.depends_on or (),
+        capabilities=tuple(dict.fromkeys(declared.capabilities or ())),
     )
 
 
@@ -170,30 +164,11 @@ def _nameless(position: int) -> str:
     return f"entry {position} of the tools is not {expected}: it is left out"
 
 
-def _dependencies(name: str, edges: object) -> tuple[Dependency, ...]:
-    if edges is None:
-        return ()
-    fields = _list_of(dict, edges, f"tool {name!r}: callsheet/depends_on")
+def _declared(name: str, entry: Any) -> _Declared:
     try:
-        return tuple(Dependency(**edge) for edge in fields)
-    except (CatalogError, TypeError) as error:
-        raise CatalogError(f"tool {name!r}: callsheet/depends_on: {error}: it is left out") from error
-
-
-def _capabilities(name: str, ids: object) -> tuple[str, ...]:
-    if ids is None:
-        return ()
-    capabilities = _list_of(str, ids, f"tool {name!r}: callsheet/capabilities")
-    if not all(map(str.strip, capabilities)):
-        raise CatalogError(f"tool {name!r}: callsheet/capabilities must not hold an empty id: it is left out")
-    return tuple(dict.fromkeys(capabilities))
-
-
-def _list_of(kind: type[_Item], value: object, where: str) -> list[_Item]:
-    if isinstance(value, list) and len(value) <= _LONGEST_LIST and all(isinstance(item, kind) for item in value):
-        return value
-    items = "objects" if kind is dict else "texts"
-    raise CatalogError(f"{where} must be a list of at most {_LONGEST_LIST:,} {items}: it is left out")
+        return _Declared(**meta) if isinstance(meta := entry.get("_meta"), dict) else _Declared()
+    except CatalogError as error:
+        raise CatalogError(f"tool {name!r}: {str(error).removeprefix('_Declared: ')}: it is left out") from error
 
 
 def _text(value: object) -> str:

@@ -7,11 +7,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from referencing import Registry, Resource
-from referencing.exceptions import Unresolvable
-
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.documents import read_yaml
+from callsheet.graphs.text.json_schema import pointed
 from callsheet.graphs.text.regex import linear
 
 LARGEST = 64_000_000
@@ -33,21 +31,12 @@ def is_specification(path: Path) -> bool:
 
 
 def parsed(text: bytes, where: str) -> dict[str, Any]:
-    """The document of a specification.
-
-    Raises:
-        CatalogError: It is too large, malformed, or of another version.
-    """
+    """The document of a specification; ``CatalogError``: it is too large, malformed, or of another version."""
     if len(text) > LARGEST:
         raise CatalogError(f"{where}: larger than {LARGEST // 1_000_000} MB: leave out what is not needed")
     document = _json(text, where) if text.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") else read_yaml(text, where)
     if not isinstance(document, dict):
         raise CatalogError(f"{where}: not an OpenAPI specification: it should be an object with 'openapi' and 'paths'")
-    _check_version(document, where)
-    return document
-
-
-def _check_version(document: Mapping[str, Any], where: str) -> None:
     if "swagger" in document:
         cure = "convert it to OpenAPI 3, for example with `npx swagger2openapi` or at editor.swagger.io"
         raise CatalogError(f"{where}: Swagger {document['swagger']} is not read: {cure}")
@@ -56,6 +45,7 @@ def _check_version(document: Mapping[str, Any], where: str) -> None:
         raise CatalogError(f"{where}: OpenAPI {version} is not read: give a specification of version 3.0 or 3.1")
     if not isinstance(document.get("paths", {}), dict):
         raise CatalogError(f"{where}: 'paths' must be an object of operations by path")
+    return document
 
 
 def _json(text: bytes, where: str) -> Any:
@@ -67,45 +57,7 @@ def _json(text: bytes, where: str) -> Any:
         raise CatalogError(f"{where}: not valid JSON: {error}") from error
 
 
-_MOST_HOPS = 10
-_LONGEST = 200
-
-
-class References:
-    """Looks up the references of a document."""
-
-    def __init__(self, document: Mapping[str, Any]) -> None:
-        registry: Registry[Any] = Registry().with_resource("", Resource.opaque(document))
-        self._resolver = registry.resolver()
-
-    def lookup(self, reference: object) -> Any:
-        """What a reference points to.
-
-        Raises:
-            CatalogError: It points to another document, or to nothing.
-        """
-        named = str(reference)[:_LONGEST]
-        if not isinstance(reference, str) or not reference.startswith("#"):
-            raise CatalogError(
-                f"$ref {named!r} is in another document, which is not read: "
-                "bundle the specification into one file, for example with `npx @redocly/cli bundle`"
-            )
-        try:
-            return self._resolver.lookup(reference).contents
-        except (Unresolvable, ValueError, TypeError, LookupError) as error:
-            raise CatalogError(f"$ref {named!r} points to nothing: correct it") from error
-
-    def followed(self, found: Any) -> Any:
-        """An object that is not a schema, with its reference resolved.
-
-        Raises:
-            CatalogError: It points to another document or to nothing, or references go in a circle.
-        """
-        for _ in range(_MOST_HOPS):
-            if not (isinstance(found, dict) and "$ref" in found):
-                return found
-            found = self.lookup(found["$ref"])
-        raise CatalogError(f"$ref {str(found)[:_LONGEST]!r} refers to itself: correct it")
+_MOST_HOPS, _LONGEST = 10, 200
 
 
 Direction = Literal["readOnly", "writeOnly"]
@@ -125,26 +77,41 @@ _NUMBERS = frozenset(
 _Sized = tuple[dict[str, Any], int]
 
 
-class Schemas:
-    """Resolves schemas; what several operations use is resolved once and shared.
+class Document:
+    """Resolves references and schemas; schemas that several operations use are resolved once and shared.
 
     References are followed up to a depth, beyond which, and so in every cycle, a schema is ``{}``: any value. Of a
     response, it still names its properties, as these tell which records it holds. A schema that is too large is
     resolved less deeply.
     """
 
-    def __init__(self, references: References) -> None:
-        self._references = references
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self._document = document
         self._known: dict[tuple[str, int, Direction], _Sized] = {}
 
-    def resolved(self, schema: Any, *, without: Direction, most: int) -> dict[str, Any]:
-        """A schema on its own.
+    def lookup(self, reference: object) -> Any:
+        """What a reference points to; ``CatalogError``: it points to another document, or to nothing."""
+        named = str(reference)[:_LONGEST]
+        if not isinstance(reference, str) or not reference.startswith("#"):
+            cure = "bundle the specification into one file, for example with `npx @redocly/cli bundle`"
+            raise CatalogError(f"$ref {named!r} is in another document, which is not read: {cure}")
+        try:
+            return pointed(reference, self._document)
+        except LookupError as error:
+            raise CatalogError(f"$ref {named!r} points to nothing: correct it") from error
 
-        Args:
-            schema: As the specification has it.
-            without: Which properties are left out.
-            most: Number of subschemas that it may have, a hundred characters of texts counted as one; of a larger one,
-                properties have their types only.
+    def followed(self, found: Any) -> Any:
+        """An object that is not a schema, with its reference resolved, or ``CatalogError``."""
+        for _ in range(_MOST_HOPS):
+            if not (isinstance(found, dict) and "$ref" in found):
+                return found
+            found = self.lookup(found["$ref"])
+        raise CatalogError(f"$ref {str(found)[:_LONGEST]!r} refers to itself: correct it")
+
+    def resolved(self, schema: Any, *, without: Direction, most: int) -> dict[str, Any]:
+        """A schema on its own, of at most so many subschemas; a hundred characters of texts count as one.
+
+        Of a larger one, properties have their types only.
 
         Raises:
             CatalogError: A reference points to another document, or to nothing.
@@ -157,14 +124,7 @@ class Schemas:
         return _outline(found, most)
 
     def _sized(self, schema: Any, depth: int, without: Direction, level: int) -> _Sized:
-        """The schema and its size.
-
-        Args:
-            schema: As the specification has it; anything but an object allows any value.
-            depth: References that may still be followed in a row.
-            without: Which properties are left out.
-            level: How deep it is nested in its own text.
-        """
+        """The schema and its size; ``depth`` references may still be followed in a row."""
         if not isinstance(schema, dict) or level > _DEEPEST:
             return {}, 1
         if "$ref" not in schema:
@@ -174,16 +134,15 @@ class Schemas:
         return ({**found, **beside} if beside else found), size
 
     def _target(self, reference: Any, depth: int, without: Direction) -> _Sized:
-        target = self._references.lookup(reference)
+        target = self.lookup(reference)
         key = (reference, depth, without)
-        if key not in self._known:
-            self._known[key] = self._sized(target, depth - 1, without, 0) if depth else self._last(target, without)
+        if key not in self._known and depth:
+            self._known[key] = self._sized(target, depth - 1, without, 0)
+        elif key not in self._known:
+            names = self._names(target) if without == "writeOnly" else []
+            found: dict[str, Any] = {"properties": {name: {} for name in names}} if names else {}
+            self._known[key] = found, 1 + sum(map(len, names)) // _SMALL
         return self._known[key]
-
-    def _last(self, target: Any, without: Direction) -> _Sized:
-        """A schema at the end of the depth."""
-        names = self._names(target) if without == "writeOnly" else []
-        return ({"properties": {name: {} for name in names}} if names else {}), 1 + sum(map(len, names)) // _SMALL
 
     def _names(self, schema: Any, depth: int = 3) -> list[str]:
         """The first names of properties that hold single values, also of ``allOf``; a wrong reference has none."""
@@ -191,7 +150,7 @@ class Schemas:
             return []
         if "$ref" in schema:
             try:
-                return self._names(self._references.lookup(schema["$ref"]), depth - 1)
+                return self._names(self.lookup(schema["$ref"]), depth - 1)
             except CatalogError:  # the operation can be called without it
                 return []
         properties, parts = schema.get("properties"), schema.get("allOf")
@@ -236,11 +195,10 @@ def _keywords(schema: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if types := _types(schema):
         found["type"] = types[0] if len(types) == 1 else types
-    found |= {
-        key: value
-        for key, value in schema.items()
-        if key in _PLAIN or (key in _TEXTS and isinstance(value, str)) or (key in _NUMBERS and _is_number(value))
-    }
+    for key, value in schema.items():
+        is_text, is_number = isinstance(value, str), type(value) in (int, float)
+        if key in _PLAIN or (key in _TEXTS and is_text) or (key in _NUMBERS and is_number):
+            found[key] = value
     for key, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
         if schema.get(key) is True and bound in found:  # OpenAPI 3.0
             found[key] = found.pop(bound)
@@ -255,10 +213,6 @@ def _types(schema: Mapping[str, Any]) -> list[str]:
     declared = schema.get("type")
     types = [item for item in (declared if isinstance(declared, list) else [declared]) if item in _TYPES]
     return [*types, "null"] if types and schema.get("nullable") is True and "null" not in types else types
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _merged(parts: Iterable[dict[str, Any]]) -> dict[str, Any]:

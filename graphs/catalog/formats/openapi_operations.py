@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.documents import wrong_field
-from callsheet.graphs.catalog.formats.openapi_documents import References, Schemas
+from callsheet.graphs.catalog.formats.openapi_documents import Document
 from callsheet.graphs.catalog.model import Record
 from callsheet.graphs.text.sanitizing import counted, encodable
 
@@ -68,24 +68,23 @@ _NOT_GIVEN = frozenset(
     "upgrade expect proxy-authorization proxy-connection accept-encoding".split()
 )
 """Headers that a specification cannot have a model fill: the catalog and the client do."""
+_READS = {"readOnlyHint": True, "idempotentHint": True}
 _HINTS: Mapping[str, Mapping[str, bool]] = {
-    "get": {"readOnlyHint": True, "idempotentHint": True},
-    "head": {"readOnlyHint": True, "idempotentHint": True},
-    "options": {"readOnlyHint": True, "idempotentHint": True},
+    **dict.fromkeys(("get", "head", "options"), _READS),
     "put": {"readOnlyHint": False, "idempotentHint": True},
     "delete": {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": True},
 }
 
 
 class _Read(BaseModel):
-    """What is read of an object of the specification; the rest of it is ignored."""
+    """What is read of an object of the specification."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class _Parameter(_Read):
     name: str
-    where: Literal["path", "query", "header", "cookie"] = Field(alias="in")
+    where: Where = Field(alias="in")
     required: bool = False
     description: str = ""
     style: str = ""
@@ -103,31 +102,20 @@ class _Operation(_Read):
     body: Any = Field(default=None, alias="requestBody")
     responses: dict[str, Any] = Field(default_factory=dict)
 
-    @field_validator("responses", mode="before")
-    @classmethod
-    def _by_status(cls, found: Any) -> Any:
-        return {str(status): answer for status, answer in found.items()} if isinstance(found, dict) else found
 
+class _Operations:
+    """Makes the entries of a specification; arguments as ``api_of``."""
 
-class OperationTools:
-    """Makes the entries of a specification.
-
-    Args:
-        document: The specification.
-        given: Names of headers and of query parameters that the catalog sets, which are no arguments of a tool.
-    """
-
-    def __init__(self, document: Mapping[str, Any], given: Collection[str] = ()) -> None:
-        self._document, self._given = document, {name.lower() for name in given}
-        self._references = References(document)
-        self._schemas = Schemas(self._references)
+    def __init__(self, document: Mapping[str, Any], given: Collection[str]) -> None:
+        self._document, self._given = document, frozenset(name.lower() for name in given)
+        self._read = Document(document)
         self._names: set[str] = set()
 
     def operations(self) -> Iterator[tuple[str, str, Any, Any]]:
         """Path, method, operation and path item of each operation."""
         for path, item in self._document.get("paths", {}).items():
             try:
-                found = self._references.followed(item)
+                found = self._read.followed(item)
             except CatalogError:
                 found = item  # the operation below says so
             for method in METHODS if isinstance(found, dict) else ():
@@ -135,14 +123,10 @@ class OperationTools:
                     yield path, method, found[method], found
 
     def entry(self, path: str, method: str, operation: Any, item: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """The tag of an operation, empty without one, and its entry.
-
-        Raises:
-            CatalogError: It cannot be read, or a reference points to another document or to nothing.
-        """
+        """The tag of an operation, empty without one, and its entry, or ``CatalogError``."""
         if not path.startswith("/") or any(part in (".", "..") for part in re.split(r"[/\\]", path)):
             raise CatalogError("the path must start with '/' and have no '..': correct it")
-        read = _read(_Operation, self._references.followed(operation))
+        read = _read(_Operation, self._read.followed(operation))
         call, schema = self._call(path, method, read, item)
         texts = [text.strip() for text in (read.summary, read.description) if text.strip()]
         output = self._output(read.responses)
@@ -171,14 +155,15 @@ class OperationTools:
         self, path: str, method: str, read: _Operation, item: Mapping[str, Any]
     ) -> tuple[HttpCall, dict[str, Any]]:
         found = self._parameters(path, [*_list(item.get("parameters")), *read.parameters])
-        places: list[Place] = []
-        properties: dict[str, Any] = {}
-        required: list[str] = []
+        places, properties, required = list[Place](), dict[str, Any](), list[str]()
         for parameter in found:
             argument = _plain(parameter.name) or "parameter"
             argument = argument if argument not in properties else f"{argument}_{parameter.where}"
             properties[argument] = self._of_parameter(parameter)
-            places.append(_place(argument, parameter))
+            style = "json" if parameter.content else parameter.style or _STYLES[parameter.where]
+            explode = style == "form" if parameter.explode is None else parameter.explode
+            place = Place(argument=argument, name=parameter.name, where=parameter.where, style=style, explode=explode)
+            places.append(place)
             if parameter.required or parameter.where == "path":
                 required.append(argument)
         media, body, more = self._body(read.body, properties)
@@ -195,41 +180,34 @@ class OperationTools:
         """The parameters that a call gives; one of the operation overrides that of its path."""
         found: dict[tuple[str, str], _Parameter] = {}
         for entry in listed:
-            parameter = _read(_Parameter, self._references.followed(entry))
+            parameter = _read(_Parameter, self._read.followed(entry))
             if parameter.where == "header" and not _HEADER.fullmatch(parameter.name):
                 raise CatalogError(f"no header can be named {parameter.name[:_LONGEST_NAME]!r}: correct it")
             found[parameter.where, parameter.name] = parameter
         variables = list(dict.fromkeys(_VARIABLE.findall(path)))
         for name in variables:
-            found.setdefault(
-                ("path", name), _Parameter.model_validate({"name": name, "in": "path", "schema": {"type": "string"}})
-            )
+            undeclared = {"name": name, "in": "path", "schema": {"type": "string"}}
+            found.setdefault(("path", name), _Parameter.model_validate(undeclared))
+        given = {"query": self._given, "header": self._given | _NOT_GIVEN, "cookie": frozenset[str]()}
         return [
             parameter
             for (where, name), parameter in found.items()
-            if (name in variables if where == "path" else not self._is_given(where, name))
+            if (name in variables if where == "path" else name.lower() not in given[where])
         ]
 
-    def _is_given(self, where: str, name: str) -> bool:
-        return (where != "cookie" and name.lower() in self._given) or (where == "header" and name.lower() in _NOT_GIVEN)
-
     def _of_parameter(self, parameter: _Parameter) -> dict[str, Any]:
-        content = next(iter(parameter.content.values()), None)
-        form = content.get("schema") if isinstance(content, dict) else parameter.form
-        schema = self._schemas.resolved(form, without="readOnly", most=_INPUTS)
+        form = _object(next(iter(parameter.content.values()), {"schema": parameter.form})).get("schema")
+        schema = self._read.resolved(form, without="readOnly", most=_INPUTS)
         return {**schema, "description": parameter.description} if parameter.description else schema
 
     def _body(self, declared: Any, taken: Collection[str]) -> tuple[str, str, Mapping[str, Any]]:
         """Media type, the argument that is the body, and the schema of the arguments that the body adds."""
-        body = self._references.followed(declared)
-        content = body.get("content") if isinstance(body, dict) else None
-        if not isinstance(content, dict) or not content:
+        body = _object(self._read.followed(declared))
+        if not (content := _object(body.get("content"))):
             return "", "", {}
-        media = min(map(str, content), key=_preference)
-        about = content.get(media)
-        schema = self._schemas.resolved(
-            about.get("schema") if isinstance(about, dict) else None, without="readOnly", most=_INPUTS
-        )
+        media = min(map(str, content), key=lambda media: (not is_json(media), not is_form(media)))
+        form = _object(content.get(media)).get("schema")
+        schema = self._read.resolved(form, without="readOnly", most=_INPUTS)
         must = body.get("required") is True
         properties = schema.get("properties", {})
         fields = is_json(media) or is_form(media)
@@ -243,12 +221,9 @@ class OperationTools:
     def _output(self, responses: Mapping[str, Any]) -> dict[str, Any]:
         """Schema of the structured result of a success; empty if there is none."""
         status = next(iter(sorted(status for status in responses if status.startswith("2"))), "default")
-        answer = self._references.followed(responses.get(status))
-        content = answer.get("content") if isinstance(answer, dict) else None
-        media = next((media for media in content or () if is_json(str(media))), None)
-        if not isinstance(content, dict) or not isinstance(about := content.get(media), dict):
-            return {}
-        schema = self._schemas.resolved(about.get("schema"), without="writeOnly", most=_OUTPUTS)
+        content = _object(_object(self._read.followed(responses.get(status))).get("content"))
+        about = _object(next((content[media] for media in content if is_json(str(media))), None))
+        schema = self._read.resolved(about.get("schema"), without="writeOnly", most=_OUTPUTS)
         if "properties" in schema or schema.get("type") == "object":
             return {**schema, "type": "object"}
         return {"type": "object", "properties": {"result": schema}} if schema else {}
@@ -265,25 +240,12 @@ def is_form(media: str) -> bool:
     return media.partition(";")[0].strip().lower() in ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
-def _preference(media: str) -> tuple[bool, bool]:
-    return not is_json(media), not is_form(media)
-
-
-def _place(argument: str, parameter: _Parameter) -> Place:
-    style = "json" if parameter.content else parameter.style or _STYLES[parameter.where]
-    explode = style == "form" if parameter.explode is None else parameter.explode
-    return Place(argument=argument, name=parameter.name, where=parameter.where, style=style, explode=explode)
-
-
 def _plain(text: str) -> str:
     return _NO_NAME.sub("_", text).strip("_")
 
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-_Form = type[_Read]
 
 
 def _read(form: Any, found: Any) -> Any:
@@ -299,12 +261,7 @@ _LONGEST_ID, _LONGEST_ABOUT, _MOST_NAMED = 64, 2_000, 3
 
 @dataclass(frozen=True, slots=True)
 class ApiAgent:
-    """The operations of one tag.
-
-    Attributes:
-        name: The tag; the title of the specification for operations without one.
-        entries: Its operations as entries of ``tools/list``.
-    """
+    """The operations of one tag, or of none, as entries of ``tools/list``."""
 
     name: str
     description: str
@@ -322,7 +279,6 @@ class Api:
     """
 
     title: str
-    version: str
     server: str
     agents: Mapping[str, ApiAgent]
     problems: tuple[str, ...] = field(default=())
@@ -334,15 +290,13 @@ class Api:
 
 
 def api_of(document: Mapping[str, Any], *, given: Collection[str] = ()) -> Api:
-    """The agents of a specification.
+    """The agents of a parsed specification.
 
-    Args:
-        document: The parsed specification, of a version that is read.
-        given: Names of headers and query parameters that the catalog sets.
+    Names of headers and query parameters that are ``given`` are set by the catalog, and are no arguments of a tool.
     """
     info = _object(document.get("info"))
     title = _text(info.get("title")) or "API"
-    tools, names = OperationTools(document, given), dict[str, str]()
+    tools, names = _Operations(document, given), dict[str, str]()
     entries: dict[str, list[dict[str, Any]]] = defaultdict(list)
     left_out: dict[str, list[str]] = defaultdict(list)
     for path, method, operation, item in tools.operations():
@@ -354,13 +308,14 @@ def api_of(document: Mapping[str, Any], *, given: Collection[str] = ()) -> Api:
         slug = id_of(tag)
         names.setdefault(slug, tag if slug else "")
         entries[slug].append(entry)
-    abouts = _tag_texts(document.get("tags"))
+    tags = map(_object, _list(document.get("tags")))
+    abouts = {_text(tag.get("name")): _text(tag.get("description")) for tag in tags}
     agents = {
         slug: ApiAgent(tag or title, _about(tag, abouts.get(tag, ""), title, info), tuple(entries[slug]))
         for slug, tag in names.items()
     }
     problems = tuple(_problem(why, which) for why, which in left_out.items())
-    return Api(title, _text(info.get("version")), _server(document.get("servers")), agents, problems)
+    return Api(title, _server(document.get("servers")), agents, problems)
 
 
 def id_of(text: str) -> str:
@@ -374,11 +329,6 @@ def _problem(why: str, which: list[str]) -> str:
     return f"{', '.join(which[:_MOST_NAMED])}{more}: {why}; {counted(len(which), 'operation')} {verb} left out"
 
 
-def _tag_texts(tags: Any) -> dict[str, str]:
-    listed = tags if isinstance(tags, list) else []
-    return {_text(tag.get("name")): _text(tag.get("description")) for tag in listed if isinstance(tag, dict)}
-
-
 def _about(tag: str, text: str, title: str, info: Mapping[str, Any]) -> str:
     if not tag:
         return (_text(info.get("summary")) or _text(info.get("description")))[:_LONGEST_ABOUT]
@@ -386,7 +336,7 @@ def _about(tag: str, text: str, title: str, info: Mapping[str, Any]) -> str:
 
 
 def _server(servers: Any) -> str:
-    first = _object(servers[0]) if isinstance(servers, list) and servers else {}
+    first = _object(next(iter(_list(servers)), None))
     address = _text(first.get("url"))
     for name, about in _object(first.get("variables")).items():
         address = address.replace(f"{{{name}}}", str(_object(about).get("default", "")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,36 +15,29 @@ from callsheet.graphs.catalog.formats.documents import wrong_field
 from callsheet.graphs.catalog.model import Record
 from callsheet.graphs.text.regex import linear
 
-A2A, OPENAPI = "a2a", "openapi"
+A2A, OPENAPI, TOOLKIT, KEY = "a2a", "openapi", "toolkit", "documents"
 _VARIABLE = linear(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-_TRANSPORTS: Mapping[str, Literal["stdio", "http", "sse"]] = {
-    "stdio": "stdio",
-    "http": "http",
-    "streamable-http": "http",
-    "streamable_http": "http",
-    "streamableHttp": "http",
-    "sse": "sse",
+_HTTP = ("http", "streamable-http", "streamable_http", "streamableHttp")
+_TRANSPORTS = {"stdio": "stdio", "sse": "sse", **dict.fromkeys(_HTTP, "http")}
+_URLS = ("url", "serverUrl", "httpUrl")
+# What an entry of this kind is, and which fields and which options of 'callsheet' it must not have.
+_KINDS: Mapping[str, tuple[str, frozenset[str], frozenset[str]]] = {
+    A2A: (
+        "an A2A agent, reached by its address alone",
+        frozenset({"command", "transport", "type", *_URLS}),
+        frozenset({"trusted", "tools", "roots"}),
+    ),
+    OPENAPI: (
+        "an API, described by its specification",
+        frozenset({"command", "args", "env", "cwd", "transport", "type", "tag"}),
+        frozenset({"roots"}),
+    ),
 }
 
 APPROVAL = "callsheet/approval"
 """The metadata key of a LangChain tool's own policy: ``metadata={"callsheet/approval": "never"}``."""
 ApprovalPolicy = Literal["always", "risky", "never"]
 """Which calls need approval: all, those of tools that are not known to be harmless, or none."""
-
-
-class MachineSignIn(Record):
-    """How a machine signs in to a server, without a person (OAuth 2.1, client credentials).
-
-    Attributes:
-        client_secret: Its secret; write ``${VAR}``.
-        issuer: The authorization server that has registered the client; the secret goes nowhere else.
-        scope: Scopes to ask for, separated by spaces; None: those that the server names.
-    """
-
-    client_id: str
-    client_secret: str
-    issuer: str
-    scope: str | None = None
 
 
 class ServerOptions(Record):
@@ -56,7 +50,6 @@ class ServerOptions(Record):
         roots: Folders that path arguments must stay in; none: no restriction.
         approval: When to ask a person before a call: ``always``, ``risky`` or ``never``; None: the setting of the run.
         allow: Names of tools whose calls need no approval; also without a model, as ``--allow AGENT/TOOL``.
-        sign_in: Credentials of a machine for a remote server; None: a person signs in where the server asks for it.
     """
 
     trusted: bool = False
@@ -65,17 +58,16 @@ class ServerOptions(Record):
     roots: tuple[str, ...] = ()
     approval: ApprovalPolicy | None = None
     allow: tuple[str, ...] = ()
-    sign_in: MachineSignIn | None = None
 
 
 class ServerConfig(BaseModel):
-    """How to reach one MCP server, A2A agent or API, with ``${VAR}`` and ``${VAR:-default}`` not yet expanded.
+    """How to reach one MCP server, A2A agent, API or toolkit, with ``${VAR}`` and ``${VAR:-default}`` not yet expanded.
 
     Attributes:
-        command: Program of a stdio server.
-        args: Arguments of the program.
+        command: Program of a stdio server, or import path of a toolkit.
+        args: Arguments of the program; of a toolkit, one JSON object.
         env: Environment variables of the program.
-        cwd: Working folder of the program.
+        cwd: Working folder of the program; for a toolkit, the folder of its catalog.
         url: Address of an HTTP server, of an A2A agent or of an API.
         headers: HTTP headers of each request.
         transport: Transport of the connection.
@@ -93,7 +85,7 @@ class ServerConfig(BaseModel):
     cwd: str | None = None
     url: str | None = None
     headers: dict[str, str] = Field(default_factory=dict)
-    transport: Literal["stdio", "http", "sse", "a2a", "openapi"] = "stdio"
+    transport: Literal["stdio", "http", "sse", "a2a", "openapi", "toolkit"] = "stdio"
     openapi: str = ""
     tag: str = ""
     description: str = ""
@@ -117,22 +109,15 @@ class ServerConfig(BaseModel):
 
             return _VARIABLE.sub(value, text)
 
-        options, machine = self.callsheet, self.callsheet.sign_in
-        if machine is not None:
-            filled = machine.model_copy(update={"client_secret": fill(machine.client_secret)})
-            options = options.model_copy(update={"sign_in": filled})
-        return self.model_copy(
-            update={
-                "callsheet": options,
-                "command": None if self.command is None else fill(self.command),
-                "args": tuple(map(fill, self.args)),
-                "env": {key: fill(text) for key, text in self.env.items()},
-                "cwd": None if self.cwd is None else fill(self.cwd),
-                "url": None if self.url is None else fill(self.url),
-                "headers": {key: fill(text) for key, text in self.headers.items()},
-                "openapi": fill(self.openapi),
-            }
-        )
+        update: dict[str, Any] = {
+            "args": tuple(map(fill, self.args)),
+            "env": {key: fill(text) for key, text in self.env.items()},
+            "headers": {key: fill(text) for key, text in self.headers.items()},
+        }
+        for name in ("command", "cwd", "url", "openapi"):
+            if (text := getattr(self, name)) is not None:
+                update[name] = fill(text)
+        return self.model_copy(update=update)
 
 
 def read_servers(document: Mapping[str, Any], where: str) -> dict[str, ServerConfig]:
@@ -156,13 +141,13 @@ def read_servers(document: Mapping[str, Any], where: str) -> dict[str, ServerCon
 def _server(name: str, entry: object, where: str) -> ServerConfig:
     if not isinstance(entry, dict):
         raise CatalogError(f"{where}: server {name!r} must be an object")
-    if A2A in entry:
-        return _config(name, _a2a_fields(name, entry, where), where)
-    if OPENAPI in entry:
-        return _config(name, _openapi_fields(name, entry, where), where)
+    if kind := next((kind for kind in _KINDS if kind in entry), ""):
+        return _config(name, _fields_of_kind(kind, name, entry, where), where)
+    if TOOLKIT in entry:
+        return _config(name, _toolkit_fields(name, entry, where), where)
     declared = entry.get("transport", entry.get("type"))
     fields = {key: value for key, value in entry.items() if key not in ("transport", "type")}
-    url = fields.get("url") or fields.get("serverUrl") or fields.get("httpUrl")
+    url = next(filter(None, map(fields.get, _URLS)), None)
     if bool(url) == bool(fields.get("command")):
         raise CatalogError(f"{where}: server {name!r} needs either a 'command' or a 'url'")
     if declared is not None and (not isinstance(declared, str) or declared not in _TRANSPORTS):
@@ -173,33 +158,50 @@ def _server(name: str, entry: object, where: str) -> ServerConfig:
     return _config(name, {**fields, "url": url, "transport": transport}, where)
 
 
-def _a2a_fields(name: str, entry: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The fields of ``"name": {"a2a": "https://..."}``."""
-    if other := sorted({"command", "url", "serverUrl", "httpUrl", "transport", "type"} & entry.keys()):
-        raise CatalogError(f"{where}: {name!r} is an A2A agent, reached by its address alone: leave out {other[0]!r}")
-    options = entry.get("callsheet")
-    if isinstance(options, dict) and (other := sorted({"trusted", "tools", "roots"} & options.keys())):
-        raise CatalogError(f"{where}: {name!r} is an A2A agent, to which {other[0]!r} of 'callsheet' does not apply")
-    return {**entry, "url": entry[A2A], "transport": A2A}
+def _fields_of_kind(kind: str, name: str, entry: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The fields of ``"name": {"a2a": "https://..."}`` or ``{"openapi": "spec.yaml", "url": "https://..."}``.
 
-
-def _openapi_fields(name: str, entry: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The fields of ``"name": {"openapi": "spec.yaml", "url": "https://..."}``; the file is relative to ``where``."""
-    told = f"{where}: {name!r} is an API"
-    if other := sorted({"command", "args", "env", "cwd", "transport", "type", "tag"} & entry.keys()):
-        raise CatalogError(f"{told}, described by its specification: leave out {other[0]!r}")
-    if isinstance(options := entry.get("callsheet"), dict) and "roots" in options:
-        raise CatalogError(f"{told}, to which 'roots' of 'callsheet' does not apply")
+    The file of a specification is relative to ``where``.
+    """
+    what, fields, options = _KINDS[kind]
+    told, given, url = f"{where}: {name!r} is {what}", entry.get("callsheet"), entry.get("url")
+    if other := sorted(fields & entry.keys()):
+        raise CatalogError(f"{told}: leave out {other[0]!r}")
+    if isinstance(given, dict) and (other := sorted(options & given.keys())):
+        raise CatalogError(f"{told}, to which {other[0]!r} of 'callsheet' does not apply")
+    if kind == A2A:
+        return {**entry, "url": entry[A2A], "transport": A2A}
     specification = entry[OPENAPI]
     if not isinstance(specification, str) or not specification.strip():
         raise CatalogError(f"{told}: 'openapi' must be the file or the address of its specification")
-    if entry.get("headers") and not entry.get("url"):
-        raise CatalogError(f"{told} with headers: name the address that they are for as 'url'")
-    if entry.get("url") is not None and not is_address(str(entry["url"])) and not str(entry["url"]).startswith("${"):
-        raise CatalogError(f"{told}: its 'url' must be an address with http:// or https://, not {entry['url']!r}")
+    if entry.get("headers") and not url:
+        raise CatalogError(f"{told}, with headers: name the address that they are for as 'url'")
+    if url is not None and not is_address(str(url)) and not str(url).startswith("${"):
+        raise CatalogError(f"{told}: its 'url' must be an address with http:// or https://, not {url!r}")
     if not is_address(specification):
         specification = str((Path(where).parent / Path(specification).expanduser()).absolute())
     return {**entry, "openapi": specification, "transport": OPENAPI}
+
+
+def _toolkit_fields(name: str, entry: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The fields of ``"name": {"toolkit": "package.module.Class", "arguments": {...}}``."""
+    told, toolkit, arguments = f"{where}: {name!r} is a toolkit", entry[TOOLKIT], entry.get("arguments", {})
+    if other := sorted(entry.keys() - {TOOLKIT, "arguments", "description", "callsheet", "disabled"}):
+        raise CatalogError(f"{told}, made by its class and 'arguments' alone: leave out {other[0]!r}")
+    options = entry.get("callsheet")
+    if isinstance(options, dict) and (other := sorted(options.keys() - {"approval", "allow"})):
+        raise CatalogError(f"{told}, to which {other[0]!r} of 'callsheet' does not apply")
+    if (
+        not isinstance(toolkit, str)
+        or not all(part.isidentifier() for part in toolkit.split("."))
+        or "." not in toolkit
+    ):
+        raise CatalogError(f"{told}: 'toolkit' must be the import path of its class, as package.module.Class")
+    if not isinstance(arguments, dict):
+        raise CatalogError(f"{told}: 'arguments' must be an object of the arguments of its class by name")
+    folder = str(Path(where).expanduser().absolute().parent)
+    given = json.dumps(arguments, ensure_ascii=False)
+    return {**entry, "command": toolkit, "args": (given,), "cwd": folder, "transport": TOOLKIT}
 
 
 def is_address(text: str) -> bool:
@@ -218,9 +220,6 @@ def _config(name: str, fields: Mapping[str, Any], where: str) -> ServerConfig:
         raise CatalogError(f"{where}: server {name!r}, {wrong_field(error.errors()[0])}") from error
 
 
-KEY = "documents"
-
-
 class FolderConfig(Record):
     """A folder of documents that acts as an agent.
 
@@ -234,11 +233,7 @@ class FolderConfig(Record):
 
 
 def read_folders(document: Mapping[str, Any], path: Path) -> dict[str, FolderConfig]:
-    """The entries ``"name": {"documents": "folder/"}`` of an ``mcp.json``, without disabled ones.
-
-    Args:
-        document: The parsed file.
-        path: Path of the file; relative folders start at its folder.
+    """The entries ``"name": {"documents": "folder/"}`` of an ``mcp.json`` at ``path``, without disabled ones.
 
     Raises:
         CatalogError: An entry has another field than ``documents`` and ``description``, or one of the wrong type.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.markup import escape
 from rich.padding import Padding
@@ -18,9 +18,6 @@ from callsheet.orchestrator.cli.approval_prompt import approve_all
 from callsheet.orchestrator.cli.output import GREY, console, folded, number, one_line, table
 from callsheet.retrievers import Selection, explain_tool
 
-if TYPE_CHECKING:
-    from callsheet.agents import Prices
-
 _LONGEST = 180
 _COLOURS = {
     "done": "green",
@@ -32,14 +29,9 @@ _COLOURS = {
 
 
 class Show:
-    """Prints the events of a run as they happen.
+    """Prints the events of a run as they happen."""
 
-    Args:
-        prices: Prices of models, for the cost; without any, only tokens are printed.
-    """
-
-    def __init__(self, prices: Prices | None = None) -> None:
-        self._prices = prices
+    def __init__(self) -> None:
         self._console = console()
         self._calls: dict[str, str] = {}
         self._told: dict[str, list[Any]] = {}
@@ -94,10 +86,6 @@ class Show:
         if self._usage.get("calls"):
             form = "Usage: {calls} model calls, {input_tokens:,} input tokens ({cached_tokens:,} cached), "
             used = (form + "{output_tokens:,} output tokens").format(**self._usage)
-            if self._prices and self._prices.models:
-                from callsheet.agents import Usage
-
-                used += f"; cost: {self._prices.cost(Usage.from_report(self._usage))}"
             self._console.print(f"[{GREY}]{escape(used)}[/]")
 
     def waiting(self, interrupts: Sequence[Any], again: str) -> None:

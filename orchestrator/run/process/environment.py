@@ -36,8 +36,6 @@ class Environment(BaseSettings):
         documents: Folder of documents, for ``arag``.
         approval: Which calls need approval: ``always``, ``risky`` or ``never``.
         allow: Tools whose calls need no approval, as ``agent/tool``, separated by commas.
-        prices: File of prices of models, for the costs of runs.
-        reports: Reports of ``callsheet eval --json`` for the explorer, separated by commas.
         hosts: Further host names of the server, separated by commas; ``*`` for any.
         origins: Origins of web pages that may use the server, separated by commas; LangGraph Studio's by default.
         sync_seconds: Interval at which a server reloads its catalogs; 0 relies on the servers' own announcements.
@@ -52,8 +50,6 @@ class Environment(BaseSettings):
     documents: str | None = None
     approval: str = "risky"
     allow: Names = ()
-    prices: Annotated[Path | None, BeforeValidator(lambda path: path or None)] = None
-    reports: Files = ()
     hosts: Names = ()
     origins: Names = (STUDIO,)
     sync_seconds: float = Field(default=0.0, ge=0)

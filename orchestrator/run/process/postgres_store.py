@@ -7,39 +7,35 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable, Hashable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
-from urllib.parse import unquote
+from typing import TYPE_CHECKING, Any, LiteralString
+from urllib.parse import parse_qsl
 
 from callsheet.graphs import SettingsError, TrustError
-from callsheet.graphs.storage import SHARED, StoredFile, StoreError
+from callsheet.graphs.storage import SHARED, StoreError
 
 if TYPE_CHECKING:
-    from langgraph.store.base import BaseStore, Item
+    from langgraph.store.base import Item
     from psycopg import Connection
 
-T = TypeVar("T")
 FILES, VERSIONS = ("callsheet", "files"), ("callsheet", "versions")
 """Namespaces of files by name, and of the version key ``catalog``."""
 _OF_CATALOG = ("pins/", "listings/")
-_LOCK_SECONDS, _LOOK_SECONDS, _IDLE_SECONDS, _RETRY_SECONDS, _RECENT = 30.0, 0.02, 1.0, 2.0, 1.0
+_LOCK_SECONDS, _LOOK_SECONDS, _IDLE_SECONDS, _RETRY_SECONDS = 30.0, 0.02, 1.0, 2.0
+_RECENT, _UNREACHABLE_SECONDS = 1.0, 30.0
 _LOCK: LiteralString = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
 _UNLOCK: LiteralString = "SELECT pg_advisory_unlock(hashtextextended(%s, 0))"
 _VALID = "a store is postgresql://user:password@host/database[?schema=name], the name in lower case, signs escaped"
 # libpq's: a host that has vanished is noticed in ten seconds, not in the minutes of TCP.
-_TIMEOUTS: dict[str, Any] = {
-    "connect_timeout": 5,
-    "tcp_user_timeout": 10_000,
-    "keepalives_idle": 5,
-    "keepalives_interval": 2,
-}
+_TIMEOUTS: Any = {"connect_timeout": 5, "tcp_user_timeout": 10_000, "keepalives_idle": 5, "keepalives_interval": 2}
 
 
 class PostgresFiles:
     """The files in one schema of a Postgres database, which LangGraph's ``PostgresStore`` creates and migrates.
 
-    Connections are opened when they are needed, and used again.
+    One connection serves all threads of a process. It is opened when it is needed.
 
     Args:
         address: ``postgresql://user:password@host/database``. Its parameter ``schema`` names the schema, ``callsheet``
@@ -56,9 +52,7 @@ class PostgresFiles:
         except ImportError as error:
             raise SettingsError("a store in Postgres needs an extra: pip install 'callsheet[postgres]'") from error
         place, _, query = address.partition("?")
-        options = {
-            name: unquote(value) for name, _, value in (pair.partition("=") for pair in query.split("&")) if name
-        }
+        options = dict(parse_qsl(query, keep_blank_values=True))
         self._schema = options.pop("schema", "callsheet")
         if not place.startswith(("postgresql://", "postgres://")) or not _is_schema(self._schema):
             raise SettingsError(_VALID)
@@ -69,99 +63,127 @@ class PostgresFiles:
             raise SettingsError(_VALID) from None  # its message may show a part of the password
         self._password = str(known.get("password") or "")
         self._name = f"{known.get('host', 'localhost')}/{known.get('dbname', '')}, schema {self._schema}"
-        self._idle: list[tuple[float, Connection[Any]]] = []
-        self._inherited: list[object] = []
-        self._local = threading.local()  # ``connection``: the one that holds this thread's locks
-        self._is_set_up, self._failed = False, (-_RETRY_SECONDS, "")
+        self._inherited, self._failed = list[object](), (-_RETRY_SECONDS, "")
+        self._opened: Connection[Any] | None = None
+        self._versions: dict[str, tuple[float, tuple[float, ...] | None]] = {}  # and until when they hold
+        self._begin()
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._leave_to_parent)
+            os.register_at_fork(after_in_child=self._begin)
 
     def __str__(self) -> str:
         """Host, database and schema, without user and password."""
         return self._name
 
-    def file(self, name: str) -> StoredFile:
-        """As in ``SharedStore``."""
-        return SharedFile(self, name)
+    def read(self, name: str) -> bytes:
+        """As in ``SharedStore``, like all the others; a ``StoreError`` if the database does not answer, or refuses."""
+        if (item := self._get(FILES, name)) is None:
+            raise FileNotFoundError(errno.ENOENT, "no such file", f"{SHARED}{name}")
+        return str(item.value["text"]).encode()
 
-    def catalog_version(self) -> Hashable:
-        """As in ``SharedStore``."""
-        item = self.run(lambda store: store.get(VERSIONS, "catalog"))
+    def write(self, name: str, content: bytes | None) -> None:
+        """A changed content gives the catalog another version in the same statement."""
+        from langgraph.store.base import PutOp
+        from langgraph.store.postgres import PostgresStore
+
+        value = None if content is None else {"text": content.decode()}
+        puts = [PutOp(FILES, name, value, index=False)]
+        before = self._get(FILES, name) if name.startswith(_OF_CATALOG) else None
+        if name.startswith(_OF_CATALOG) and (before is None or before.value != value):
+            puts.append(PutOp(VERSIONS, "catalog", {"version": uuid.uuid4().hex}, index=False))
+        with self._connection() as connection:
+            PostgresStore(connection).batch(puts)
+        self._versions.pop(name, None)
+
+    def version(self, name: str) -> tuple[float, ...] | None:
+        """A time, at most a second old; while the database does not answer, the last known one holds."""
+        when, version = self._versions.get(name, (0.0, None))
+        if time.monotonic() > when:
+            when = time.monotonic() + _UNREACHABLE_SECONDS
+            with suppress(OSError):
+                item = self._get(FILES, name)
+                when, version = time.monotonic() + _RECENT, None if item is None else (item.updated_at.timestamp(),)
+            self._versions[name] = when, version
+        return version
+
+    def catalog_version(self) -> str | None:
+        """Asked of the database each time."""
+        item = self._get(VERSIONS, "catalog")
         return None if item is None else str(item.value["version"])
 
-    def run(self, work: Callable[[BaseStore], T]) -> T:
-        """What ``work`` returns for the store.
-
-        Raises:
-            StoreError: The database does not answer, or refuses.
-        """
+    def _get(self, namespace: tuple[str, ...], name: str) -> Item | None:
         from langgraph.store.postgres import PostgresStore
 
         with self._connection() as connection:
-            return work(PostgresStore(connection))
+            return PostgresStore(connection).get(namespace, name)
 
     @contextmanager
     def locked(self, name: str) -> Iterator[None]:
-        """Lets one process at a time in; what this thread writes meanwhile goes over the connection with the lock.
+        """A ``TrustError`` also if the database does not answer, or the lock was lost meanwhile."""
+        try:
+            with self._lock(name):
+                yield
+        except StoreError as error:
+            raise TrustError(f"{SHARED}{name} cannot be written: {error}") from error
 
-        Raises:
-            TrustError: Another process has held the lock for 30 seconds.
-            StoreError: The database does not answer, or the lock was lost meanwhile.
-        """
-        before = getattr(self._local, "connection", None)
-        with self._connection() as connection, self._lock(connection, name):
-            self._local.connection = connection
+    @contextmanager
+    def _lock(self, name: str) -> Iterator[None]:
+        here = self._locks[name]
+        if not here.acquire(timeout=_LOCK_SECONDS):
+            raise self._busy(name)
+        try:
+            self._wait_for(name, lambda: self._taken(name))
             try:
                 yield
             finally:
-                self._local.connection = before
-
-    @contextmanager
-    def _lock(self, connection: Connection[Any], name: str) -> Iterator[None]:
-        # By short statements: one that waits in the database would keep CREATE INDEX CONCURRENTLY of the setup waiting.
-        lock, end = [f"{self._schema} {name}"], time.monotonic() + _LOCK_SECONDS
-        while connection.execute(_LOCK, lock).fetchone() != (True,):
-            if time.monotonic() > end:
-                raise TrustError(f"another process has held {name} in {self} for {_LOCK_SECONDS:.0f} s: wait for it")
-            time.sleep(_LOOK_SECONDS)
-        try:
-            yield
+                try:
+                    with self._connection() as connection:  # which is closed if the lock was lost meanwhile
+                        connection.execute(_UNLOCK, self._key(name))
+                finally:
+                    self._holding.remove(name)
         finally:
-            connection.execute(_UNLOCK, lock)  # an error if the lock was lost meanwhile
+            here.release()
+
+    def _taken(self, name: str) -> bool:
+        with self._connection() as connection:
+            if connection.execute(_LOCK, self._key(name)).fetchone() != (True,):
+                return False
+            self._holding.append(name)  # before any other thread can open another connection
+            return True
+
+    def _wait_for(self, name: str, attempt: Callable[[], bool]) -> None:
+        """Tries again and again: a statement that waited would keep CREATE INDEX CONCURRENTLY of a setup waiting."""
+        end = time.monotonic() + _LOCK_SECONDS
+        while not attempt():
+            if time.monotonic() > end:
+                raise self._busy(name)
+            time.sleep(_LOOK_SECONDS)
+
+    def _key(self, name: str) -> list[str]:
+        return [f"{self._schema} {name}"]
+
+    def _busy(self, name: str) -> TrustError:
+        return TrustError(f"another process has held {name} in {self} for {_LOCK_SECONDS:.0f} s: wait for it")
 
     @contextmanager
     def _connection(self) -> Iterator[Connection[Any]]:
-        """The connection with this thread's locks, or one that nobody else uses meanwhile."""
+        """The connection, for one thread at a time; one that was lost is opened again, unless a lock went with it."""
         from psycopg import Error
 
-        held = getattr(self._local, "connection", None)
         try:
-            connection = held or self._unused() or self._opened()
-            try:
-                yield connection
-            except BaseException:
-                if held is None:
-                    connection.close()
-                raise
+            with self._using:
+                if self._opened and not self._holding and time.monotonic() - self._used > _IDLE_SECONDS:
+                    with suppress(Error):
+                        self._opened.execute("SELECT 1")
+                if self._opened is None or (self._opened.closed and not self._holding):
+                    self._opened = self._connect()
+                yield self._opened
+                self._used = time.monotonic()
         except Error as error:
             raise StoreError(errno.EIO, self._message(error)) from error
-        if held is None:
-            self._idle.append((time.monotonic(), connection))
 
-    def _unused(self) -> Connection[Any] | None:
-        with suppress(IndexError):  # another thread may take the last one
-            while True:
-                used, connection = self._idle.pop()
-                with suppress(Exception):
-                    if time.monotonic() - used > _IDLE_SECONDS:
-                        connection.execute("SELECT 1")
-                    if not connection.closed:
-                        return connection
-                connection.close()
-        return None
-
-    def _opened(self) -> Connection[Any]:
+    def _connect(self) -> Connection[Any]:
         import psycopg
+        from langgraph.store.postgres import PostgresStore
 
         failed, why = self._failed
         if time.monotonic() - failed < _RETRY_SECONDS:  # so that a dead host costs one timeout, not one for each call
@@ -173,111 +195,27 @@ class PostgresFiles:
             raise
         try:
             connection.execute("SELECT set_config('search_path', %s || ', public', false)", [f'"{self._schema}"'])
-            if not self._is_set_up:
-                self._set_up(connection)
+            key = self._key("its setup")
+            self._wait_for("its setup", lambda: connection.execute(_LOCK, key).fetchone() == (True,))
+            if connection.execute("SELECT to_regnamespace(%s)", [f'"{self._schema}"']).fetchone() == (None,):
+                connection.execute(f'CREATE SCHEMA "{self._schema}"'.encode())
+            PostgresStore(connection).setup()
+            connection.execute(_UNLOCK, key)
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _set_up(self, connection: Connection[Any]) -> None:
-        from langgraph.store.postgres import PostgresStore
-
-        with self._lock(connection, "its setup"):
-            if connection.execute("SELECT to_regnamespace(%s)", [f'"{self._schema}"']).fetchone() == (None,):
-                connection.execute(f'CREATE SCHEMA "{self._schema}"'.encode())
-            PostgresStore(connection).setup()
-        self._is_set_up = True
-
-    def _leave_to_parent(self) -> None:
-        """In a forked process: the connections are the parent's; closing them here would end them there."""
-        self._inherited.append((self._idle, self._local))
-        self._idle, self._local = [], threading.local()
+    def _begin(self) -> None:
+        """No connection and no lock yet; in a forked process those of its parent stay, for it, as they are."""
+        self._inherited.append(self._opened)
+        self._opened, self._used, self._holding = None, 0.0, list[str]()
+        self._using, self._locks = threading.RLock(), defaultdict[str, Any](threading.RLock)
 
     def _message(self, error: BaseException) -> str:
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         shown = first.replace(self._password, "***") if self._password else first
         return f"the store at {self} cannot be used: {shown}"
-
-
-class SharedFile(StoredFile):
-    """A file as an item of the store."""
-
-    def __init__(self, files: PostgresFiles, name: str) -> None:
-        self._files, self.name = files, name
-        self._seen: tuple[float, Hashable] = (0.0, None)
-        self._looking = threading.Lock()
-
-    def __str__(self) -> str:
-        """Its name in the store."""
-        return f"{SHARED}{self.name}"
-
-    def read(self) -> bytes:
-        """As in ``StoredFile``."""
-        return str(self._existing().value["text"]).encode()
-
-    def replace(self, content: bytes) -> None:
-        """As in ``StoredFile``; a changed content gives the catalog another version in the same statement."""
-        value = {"text": content.decode()}
-        before = self._item()
-        self._put(value, changes=before is None or before.value != value)
-
-    def remove(self) -> None:
-        """As in ``StoredFile``."""
-        self._put(None, changes=True)
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """As in ``StoredFile``."""
-        try:
-            with self._files.locked(self.name):
-                yield
-        except StoreError as error:
-            raise TrustError(f"{self} cannot be written: {error}") from error
-
-    def version(self) -> Hashable:
-        """A time, about a second old: only the first call waits for the database; later ones have it looked up."""
-        when = self._seen[0]
-        if not when:
-            self._looking.acquire()
-            self._look()
-        elif time.monotonic() - when > _RECENT and self._looking.acquire(blocking=False):
-            threading.Thread(target=self._look, name="callsheet-store", daemon=True).start()
-        return self._seen[1]
-
-    def modified(self) -> float:
-        """As in ``StoredFile``."""
-        return self._existing().updated_at.timestamp()
-
-    def sibling(self, name: str) -> StoredFile:
-        """As in ``StoredFile``."""
-        return self._files.file("/".join([*self.name.split("/")[:-1], name]))
-
-    def _look(self) -> None:
-        """Looks the version up; while the database does not answer, the last one holds."""
-        version = self._seen[1]
-        with suppress(OSError):
-            item = self._item()
-            version = item and item.updated_at
-        self._seen = (time.monotonic(), version)
-        self._looking.release()
-
-    def _item(self) -> Item | None:
-        return self._files.run(lambda store: store.get(FILES, self.name))
-
-    def _existing(self) -> Item:
-        if (item := self._item()) is None:
-            raise FileNotFoundError(errno.ENOENT, "no such file", str(self))
-        return item
-
-    def _put(self, value: dict[str, Any] | None, *, changes: bool) -> None:
-        from langgraph.store.base import PutOp
-
-        puts = [PutOp(FILES, self.name, value, index=False)]
-        if changes and self.name.startswith(_OF_CATALOG):
-            puts.append(PutOp(VERSIONS, "catalog", {"version": uuid.uuid4().hex}, index=False))
-        self._files.run(lambda store: store.batch(puts))
-        self._seen = (0.0, None)
 
 
 def _is_schema(name: str) -> bool:

@@ -1,11 +1,15 @@
-"""One agent, tool, skill or capability with its details and neighbours."""
+"""One agent, tool, skill or capability as JSON, with its details and neighbours.
+
+A neighbour is a link with its ``relation`` (``td``, ``ti``, ``pd``, ``pi`` for the kinds of dependency, ``owner``,
+``capability``, ``broader``, or ``agents`` for dependencies between agents), the same in ``words``, and whether nobody
+has reviewed it yet. A fact is a term with its text, and further lines such as a diff.
+"""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from callsheet.graphs import (
@@ -18,10 +22,14 @@ from callsheet.graphs import (
     Skill,
     Tool,
     diff_of,
+    needed_by,
+    needs,
+    owner,
     told,
+    used_by,
 )
 from callsheet.graphs.text.sanitizing import counted
-from callsheet.orchestrator.server.visible_catalog import Link, NodeName, VisibleCatalog, shown_line, shown_text
+from callsheet.orchestrator.server.visible_catalog import Json, NodeName, VisibleCatalog, shown_line, shown_text
 from callsheet.retrievers.capabilities import Assigned, Assignments
 
 Side = Literal["above", "before", "after", "below"]
@@ -34,95 +42,16 @@ _KINDS: Mapping[DependencyKind, tuple[str, str]] = {
     DependencyKind.PARAMETER_DIRECTLY: ("pd", "needs it for a parameter"),
     DependencyKind.PARAMETER_INDIRECTLY: ("pi", "may need it for a parameter"),
 }
-"""The relation of ``Neighbour`` for a kind of dependency, and its meaning."""
+"""The relation of a neighbour for a kind of dependency, and its meaning."""
 _NOT_PINNED = "no pin: its definition was read from a file or is part of this program, and does not come from a server"
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbour(Link):
-    """A neighbour of a node.
-
-    Attributes:
-        relation: The relation: ``td``, ``ti``, ``pd``, ``pi`` (kinds of dependency), ``owner``, ``capability``,
-            ``broader``, or ``agents`` for dependencies between agents.
-        words: The relation in words, with details.
-        unreviewed: Whether nobody has reviewed it yet.
-    """
-
-    relation: str = ""
-    words: str = ""
-    unreviewed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Neighbours of one kind: the total number, and the first of them."""
-
-    side: Side
-    title: str
-    total: int
-    items: tuple[Neighbour, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A parameter of a tool, or a field of its result."""
-
-    name: str
-    type: str
-    required: bool
-    about: str
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """A term with its text, and further lines such as a diff."""
-
-    term: str
-    text: str
-    detail: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """An agent, a tool, a skill or a capability with its neighbours.
-
-    Attributes:
-        id: As in ``Link``.
-        label: As in ``Link``.
-        kind: As in ``Link``.
-        about: Description.
-        groups: Neighbours.
-        title: Display name, if it has another one.
-        owner: The agent of a tool.
-        facts: Further facts: instructions, category, hints, whether it is a core tool.
-        parameters: Arguments of a tool.
-        outputs: Fields of a tool's result.
-        schemas: JSON Schemas as text.
-        pins: The accepted definition, and differences from it.
-    """
-
-    id: str
-    label: str
-    kind: NodeName
-    about: str
-    groups: tuple[Group, ...]
-    title: str = ""
-    owner: Link | None = None
-    facts: tuple[Fact, ...] = ()
-    parameters: tuple[Field, ...] = ()
-    outputs: tuple[Field, ...] = ()
-    schemas: tuple[Fact, ...] = ()
-    pins: tuple[Fact, ...] = ()
-
-
-def neighbour(visible: VisibleCatalog, node: str, relation: str, words: str, *, unreviewed: bool = False) -> Neighbour:
+def neighbour(visible: VisibleCatalog, node: str, relation: str, words: str, *, unreviewed: bool = False) -> Json:
     """An agent, a tool or a skill as a neighbour."""
-    to = visible.link(node)
-    return Neighbour(to.id, to.label, to.kind, to.about, relation=relation, words=words, unreviewed=unreviewed)
+    return {**visible.link(node), "relation": relation, "words": words, "unreviewed": unreviewed}
 
 
-def node(visible: VisibleCatalog, node_id: str, known: Assignments) -> Node:
+def node(visible: VisibleCatalog, node_id: str, known: Assignments) -> Json:
     """An agent, a tool or a skill, with the known capabilities.
 
     Raises:
@@ -135,7 +64,7 @@ def node(visible: VisibleCatalog, node_id: str, known: Assignments) -> Node:
     return _agent(visible, visible.catalog.agent(node_id), known)
 
 
-def capability(visible: VisibleCatalog, capability_id: str, known: Assignments) -> Node:
+def capability(visible: VisibleCatalog, capability_id: str, known: Assignments) -> Json:
     """A capability, with the tools that have it or a narrower one.
 
     Raises:
@@ -151,63 +80,60 @@ def capability(visible: VisibleCatalog, capability_id: str, known: Assignments) 
     tools = [
         neighbour(visible, tool, "capability", _how_sure(known.of[tool], entry.id)) for tool in known.tools_of[entry.id]
     ]
-    return Node(
-        id=entry.id,
+    return _node(
+        "capability",
+        entry.id,
+        entry.definition,
+        ("above", "Part of", broader),
+        ("below", "Parts of it", narrower),
+        ("after", "Tools that can do it", tools),
         label=shown_line(entry.name),
-        kind="capability",
-        about=shown_text(entry.definition),
-        facts=(Fact("Asked for as", shown_text("\n".join(entry.examples))),),
-        groups=_groups(
-            ("above", "Part of", broader), ("below", "Parts of it", narrower), ("after", "Tools that can do it", tools)
-        ),
+        facts=[_fact("Asked for as", shown_text("\n".join(entry.examples)))],
     )
 
 
-def _tool(visible: VisibleCatalog, tool: Tool, known: Assignments) -> Node:
-    needs = [_edge(visible, edge.tool, edge) for edge in tool.depends_on]
-    needed = [_edge(visible, other.id, edge) for other, edge in visible.knowledge.needed_by.get(tool.id, ())]
-    naming = [skill.id for skill in visible.catalog.skills if tool.id in skill.tools]
-    needed += [neighbour(visible, skill, "ti", "names it") for skill in naming]
+def _tool(visible: VisibleCatalog, tool: Tool, known: Assignments) -> Json:
+    graph = visible.knowledge.graph
+    outgoing = [_edge(visible, edge.tool, edge) for edge in needs(graph, tool.id)]
+    incoming = [_edge(visible, other, edge) for other, edge in needed_by(graph, tool.id)]
+    incoming += [neighbour(visible, skill, "ti", "names it") for skill in used_by(graph, tool.id)]
     can = [_capability(known, entry.capability, "capability", _by(entry)) for entry in known.of.get(tool.id, ())]
     digest = visible.loaded.digests.get(tool.id)
     schemas = {"Input schema": tool.input_schema, "Output schema": tool.output_schema}
-    return Node(
-        id=tool.id,
-        label=shown_line(tool.id),
-        kind="tool",
+    hints = ", ".join(f"{name}: {value}" for name, value in tool.annotations.items())
+    facts = {
+        "Core tool": "many tools depend on it" if tool.core else "",
+        "Hints of its author": shown_text(hints),
+        "Calls": _calls(visible, tool.id),
+    }
+    return _node(
+        "tool",
+        tool.id,
+        tool.description,
+        ("above", "Owner", [neighbour(visible, tool.agent, "owner", "owns it")]),
+        ("before", "Needed by", incoming),
+        ("after", "Needs", outgoing),
+        ("below", "Can do", can),
         title=shown_line(tool.title),
-        about=shown_text(tool.description),
         owner=visible.link(tool.agent),
-        facts=tuple(_facts(visible, tool)),
-        parameters=tuple(map(_field, tool.parameters)),
-        outputs=tuple(map(_field, tool.outputs)),
-        schemas=tuple(Fact(term, _json(schema)) for term, schema in schemas.items() if schema is not None),
-        pins=(Fact("Accepted", f"SHA-256 {digest}" if digest else _NOT_PINNED),),
-        groups=_groups(
-            ("above", "Owner", [neighbour(visible, tool.agent, "owner", "owns it")]),
-            ("before", "Needed by", needed),
-            ("after", "Needs", needs),
-            ("below", "Can do", can),
-        ),
+        facts=[_fact(term, text) for term, text in facts.items() if text],
+        parameters=[_field(one) for one in tool.parameters],
+        outputs=[_field(one) for one in tool.outputs],
+        schemas=[_fact(term, _schema(schema)) for term, schema in schemas.items() if schema is not None],
+        pins=[_fact("Accepted", f"SHA-256 {digest}" if digest else _NOT_PINNED)],
     )
 
 
-def _skill(visible: VisibleCatalog, skill: Skill) -> Node:
+def _skill(visible: VisibleCatalog, skill: Skill) -> Json:
     names = [neighbour(visible, tool, "ti", "names it") for tool in skill.tools]
-    return Node(
-        id=skill.id,
-        label=shown_line(skill.id),
-        kind="skill",
-        about=shown_text(skill.description),
-        facts=(Fact("Instructions", shown_text(skill.text, most=_LARGEST)),),
-        groups=_groups(("after", "Names", names)),
-    )
+    facts = [_fact("Instructions", shown_text(skill.text, most=_LARGEST))]
+    return _node("skill", skill.id, skill.description, ("after", "Names", names), facts=facts)
 
 
-def _agent(visible: VisibleCatalog, agent: Agent, known: Assignments) -> Node:
-    own, needed_by = {tool.id for tool in agent.tools}, visible.knowledge.needed_by
-    needs = Counter(visible.catalog.tools[e.tool].agent for t in agent.tools for e in t.depends_on if e.tool not in own)
-    needed = Counter(other.agent for tool in own for other, _ in needed_by.get(tool, ()) if other.agent != agent.id)
+def _agent(visible: VisibleCatalog, agent: Agent, known: Assignments) -> Json:
+    graph = visible.knowledge.graph
+    outgoing = Counter(owner(graph, edge.tool) for tool in agent.tools for edge in needs(graph, tool.id))
+    incoming = Counter(owner(graph, other) for tool in agent.tools for other, _ in needed_by(graph, tool.id))
     since = shown_line(visible.registry.down.get(agent.id, ""))
     can = Counter(entry.capability for tool in agent.tools for entry in known.of.get(tool.id, ()))
     facts = {
@@ -217,40 +143,56 @@ def _agent(visible: VisibleCatalog, agent: Agent, known: Assignments) -> Node:
         "Not called for now": shown_text(visible.registry.unavailable().get(agent.id, "")),
     }
 
-    def agents(counts: Counter[str]) -> list[Neighbour]:
-        named = ((one, counted(n, "dependency", "dependencies")) for one, n in counts.most_common())
+    def agents(counts: Counter[str]) -> list[Json]:
+        named = ((one, counted(n, "dependency", "dependencies")) for one, n in counts.most_common() if one != agent.id)
         return [neighbour(visible, one, "agents", words) for one, words in named]
 
     def share(n: int) -> str:
         return f"{n:,} of its tools" if n > 1 else "one of its tools"
 
-    return Node(
-        id=agent.id,
-        label=shown_line(agent.id),
-        kind="agent",
+    return _node(
+        "agent",
+        agent.id,
+        agent.description,
+        ("above", "Can do", [_capability(known, name, "capability", share(n)) for name, n in can.most_common()]),
+        ("before", "Needed by", agents(incoming)),
+        ("after", "Needs", agents(outgoing)),
+        ("below", "Tools", [neighbour(visible, tool.id, "owner", "") for tool in agent.tools]),
         title=shown_line(agent.name) if agent.name != agent.id else "",
-        about=shown_text(agent.description),
-        facts=tuple(Fact(term, text) for term, text in facts.items() if text),
-        pins=tuple(map(_change, visible.changes(agent.id))),
-        groups=_groups(
-            ("above", "Can do", [_capability(known, name, "capability", share(n)) for name, n in can.most_common()]),
-            ("before", "Needed by", agents(needed)),
-            ("after", "Needs", agents(needs)),
-            ("below", "Tools", [neighbour(visible, tool.id, "owner", "") for tool in agent.tools]),
-        ),
+        facts=[_fact(term, text) for term, text in facts.items() if text],
+        pins=[_change(change) for change in visible.changes(agent.id)],
     )
 
 
-def _change(change: Change) -> Fact:
+def _node(kind: NodeName, node_id: str, about: str, *groups: tuple[Side, str, Sequence[Json]], **more: Any) -> Json:
+    """A node with its groups of neighbours, of each the total number and the first of them."""
+    return {
+        "id": node_id,
+        "label": shown_line(node_id),
+        "kind": kind,
+        "about": shown_text(about),
+        "groups": [
+            {"side": side, "title": title, "total": len(items), "items": items[:MOST]}
+            for side, title, items in groups
+            if items
+        ],
+        "title": "",
+        "owner": None,
+        **{name: [] for name in ("facts", "parameters", "outputs", "schemas", "pins")},
+        **more,
+    }
+
+
+def _fact(term: str, text: str, detail: str = "") -> Json:
+    return {"term": term, "text": text, "detail": detail}
+
+
+def _change(change: Change) -> Json:
     term = "In quarantine" if change.quarantines else "Changed"
-    return Fact(term, shown_text(told(change)), shown_text(diff_of(change)))
+    return _fact(term, shown_text(told(change)), shown_text(diff_of(change)))
 
 
-def _groups(*given: tuple[Side, str, list[Neighbour]]) -> tuple[Group, ...]:
-    return tuple(Group(side, title, len(items), tuple(items[:MOST])) for side, title, items in given if items)
-
-
-def _edge(visible: VisibleCatalog, tool: str, edge: Dependency) -> Neighbour:
+def _edge(visible: VisibleCatalog, tool: str, edge: Dependency) -> Json:
     relation, meaning = _KINDS[edge.kind]
     words = [f"{meaning}: {shown_line(edge.parameter)}" if edge.parameter else meaning]
     if edge.provenance is not Provenance.DECLARED:
@@ -260,16 +202,17 @@ def _edge(visible: VisibleCatalog, tool: str, edge: Dependency) -> Neighbour:
     return neighbour(visible, tool, relation, "; ".join(words), unreviewed=not edge.holds)
 
 
-def _capability(known: Assignments, name: str, relation: str, words: str) -> Neighbour:
+def _capability(known: Assignments, name: str, relation: str, words: str) -> Json:
     entry = known.taxonomy.by_id.get(name)
     label, about = (entry.name, entry.definition) if entry else (name, "")
-    return Neighbour(name, shown_line(label), "capability", shown_line(about), relation=relation, words=words)
+    link = {"id": name, "label": shown_line(label), "kind": "capability", "about": shown_line(about)}
+    return {**link, "relation": relation, "words": words, "unreviewed": False}
 
 
 def _by(entry: Assigned) -> str:
     if entry.by == "declared":
         return "according to its author"
-    return f"according to {'its text' if entry.by == 'text' else 'a model'}, {entry.confidence:.0%} confidence"
+    return f"according to its text, {entry.confidence:.0%} confidence"
 
 
 def _how_sure(entries: Iterable[Assigned], capability_id: str) -> str:
@@ -277,7 +220,7 @@ def _how_sure(entries: Iterable[Assigned], capability_id: str) -> str:
     return _by(exact) if exact else "by a part of it"
 
 
-def _field(parameter: Parameter) -> Field:
+def _field(parameter: Parameter) -> Json:
     values = ", ".join(map(str, parameter.enum[:20]))
     lines = (
         parameter.description,
@@ -286,15 +229,8 @@ def _field(parameter: Parameter) -> Field:
         "" if parameter.default is None else f"default: {parameter.default!r}",
     )
     about = shown_text("\n".join(filter(None, lines)))
-    return Field(shown_line(parameter.name), shown_line(parameter.type), parameter.required, about)
-
-
-def _facts(visible: VisibleCatalog, tool: Tool) -> Iterator[Fact]:
-    if tool.core:
-        yield Fact("Core tool", "many tools depend on it")
-    if tool.annotations:
-        yield Fact("Hints of its author", shown_text(", ".join(f"{name}: {v}" for name, v in tool.annotations.items())))
-    yield Fact("Calls", _calls(visible, tool.id))
+    named = {"name": shown_line(parameter.name), "type": shown_line(parameter.type)}
+    return {**named, "required": parameter.required, "about": about}
 
 
 def _calls(visible: VisibleCatalog, tool: str) -> str:
@@ -308,5 +244,5 @@ def _calls(visible: VisibleCatalog, tool: str) -> str:
     return f"need approval: {why}" if why else "need no approval"
 
 
-def _json(value: Mapping[str, Any]) -> str:
+def _schema(value: Mapping[str, Any]) -> str:
     return shown_text(json.dumps(value, ensure_ascii=False, indent=2, default=str), most=_LARGEST)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
-from dataclasses import asdict, is_dataclass
 from functools import cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import Field, ValidationError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
@@ -28,11 +26,10 @@ from callsheet.orchestrator.run.run_context import user_of
 from callsheet.orchestrator.run.run_metrics import MEDIA_TYPE, exposition
 from callsheet.orchestrator.server import sign_in
 from callsheet.orchestrator.server.explorer import node_details, search_results
-from callsheet.orchestrator.server.explorer.evaluations import Report
 from callsheet.orchestrator.server.page_requests import HEADERS, Endpoint, PageKey, Parameters, RefusedError
 from callsheet.orchestrator.server.request_guard import gate
-from callsheet.orchestrator.server.review.review_routes import ReviewRoutes
-from callsheet.orchestrator.server.run_checks import RunChecks
+from callsheet.orchestrator.server.review import ReviewRoutes
+from callsheet.orchestrator.server.runs.run_checks import RunChecks
 from callsheet.orchestrator.server.runs.run_history import Runner, Runs
 from callsheet.orchestrator.server.runs.run_routes import RunRoutes
 from callsheet.orchestrator.server.runs.shown_runs import runs_of
@@ -40,6 +37,7 @@ from callsheet.orchestrator.server.visible_catalog import Site, VisibleCatalog
 from callsheet.retrievers.capabilities import Assignments
 
 ROOT = "/callsheet"
+_PAGE = Path(__file__).parent / "page"
 _UNGUARDED = (
     "these routes are not authenticated, so nothing is shown: "
     'set "http": {"enable_custom_route_auth": true} in langgraph.json'
@@ -69,9 +67,7 @@ class _Id(Parameters):
 def create_explorer(
     site: Site,
     *,
-    reports: Callable[[], Sequence[Report]] = tuple,
     runs: Runs | None = None,
-    runner: Runner | None = None,
     key: str = "",
     authenticated: bool = False,
     user: User | None = None,
@@ -82,9 +78,7 @@ def create_explorer(
 
     Args:
         site: The catalog.
-        reports: Evaluations to show.
-        runs: Past runs; None shows none.
-        runner: Carries out requests, together with ``runs``; None: the page can only look.
+        runs: Past runs; None shows none. A ``Runner`` also carries out requests.
         key: Secret of the page's address, which it sends with each request to run something; empty if a server
             authenticates users, or if nothing can be run.
         authenticated: Whether a server authenticates users (``scope["user"]``). A request without a user then gets only
@@ -98,11 +92,10 @@ def create_explorer(
     """
     page_key = PageKey(key)
     review = ReviewRoutes(site, page_key, anonymous=bool(key) and not authenticated)
-    changing = RunRoutes(runner, runs, page_key) if runner is not None and runs is not None else None
-    gets = {**_reading(runs, reports, page_key.allows if changing else lambda _: False), "review": review.review}
-    posts = {**review.posts(), **(changing.posts() if changing else {})}
-    if changing:
-        gets["watch"] = changing.watch
+    gets, posts = {**_reading(runs, page_key), "review": review.review}, {**review.posts()}
+    if isinstance(runs, Runner):
+        changing = RunRoutes(runs, page_key)
+        gets["watch"], posts = changing.watch, {**posts, **changing.posts()}
     if authenticated:
         posts["sign-in"] = lambda visible, request: sign_in.begin(visible.registry, visible.user, request)
 
@@ -128,9 +121,7 @@ def create_explorer(
     return Starlette(routes=[*_public(site), *private], middleware=middleware, lifespan=lifespan)
 
 
-def _reading(
-    runs: Runs | None, reports: Callable[[], Sequence[Report]], asks: Callable[[Request], bool]
-) -> dict[str, Endpoint]:
+def _reading(runs: Runs | None, key: PageKey) -> dict[str, Endpoint]:
     """The endpoints that only read, by the last part of their address; long work is done in threads.
 
     Each raises ``ValidationError`` for invalid parameters, and ``UnknownNameError`` for something that does not exist
@@ -138,7 +129,7 @@ def _reading(
     """
 
     async def overview(visible: VisibleCatalog, request: Request) -> object:
-        shown = {"runs": runs is not None, "asks": asks(request)}
+        shown = {"runs": runs is not None, "asks": isinstance(runs, Runner) and key.allows(request)}
         return await run_in_threadpool(search_results.overview, visible, **shown)
 
     async def findings(visible: VisibleCatalog, request: Request) -> object:
@@ -152,11 +143,7 @@ def _reading(
         name = _given(request, _Id).id
         if not (history := await runs.history(request, name) if runs else []):
             raise UnknownNameError(f"there is no thread {name!r} that you may see")
-        return [*await run_in_threadpool(runs_of, visible, history)]
-
-    async def evaluations(visible: VisibleCatalog, request: Request) -> object:
-        shown = await run_in_threadpool(reports)  # only the metrics for users who may not see everything
-        return [report if visible.whole else report.figures for report in shown]
+        return await run_in_threadpool(runs_of, visible, history)
 
     return {
         "overview": overview,
@@ -172,7 +159,6 @@ def _reading(
         "findings": findings,
         "runs": threads,
         "run": thread,
-        "evaluations": evaluations,
     }
 
 
@@ -216,20 +202,11 @@ def _page(request: Request) -> Response:
     return Response(body, media_type=_MEDIA[name.rpartition(".")[2]], headers=headers)
 
 
-def _below(folder: Traversable, before: str = "") -> Iterator[tuple[str, bytes]]:
-    """All files below a folder, by their paths within it."""
-    for entry in folder.iterdir():
-        if entry.is_dir():
-            yield from _below(entry, f"{before}{entry.name}/")
-        else:
-            yield f"{before}{entry.name}", entry.read_bytes()
-
-
 @cache
 def _files() -> Mapping[str, tuple[bytes, str]]:
     """All files with their entity tags, read once: the event loop must not wait for the disk."""
-    page = files("callsheet.orchestrator.server.explorer").joinpath("page")
-    return {name: (body, f'"{hashlib.sha256(body).hexdigest()[:16]}"') for name, body in _below(page)}
+    bodies = {str(file.relative_to(_PAGE)): file.read_bytes() for file in _PAGE.rglob("*") if file.is_file()}
+    return {name: (body, f'"{hashlib.sha256(body).hexdigest()[:16]}"') for name, body in bodies.items()}
 
 
 def _public(site: Site) -> list[Route]:
@@ -296,17 +273,9 @@ def _metrics(runs: Runs | None) -> Endpoint:
 
 def _json(value: Any, status: int = 200) -> Response:
     """A response in ASCII, which keeps any text intact."""
-    plain = json.dumps(value, default=_plain, ensure_ascii=True, allow_nan=False)
+    plain = json.dumps(value, ensure_ascii=True, allow_nan=False)
     headers = {**HEADERS, "cache-control": "no-store"}
     return Response(plain, status, media_type="application/json", headers=headers)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, BaseModel):
-        return value.model_dump()
-    if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
-    raise TypeError(f"{type(value).__name__} cannot be an answer")
 
 
 def _error(message: str, status: int) -> Response:

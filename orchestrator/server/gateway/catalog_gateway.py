@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from langchain_core.messages import ToolMessage
@@ -16,21 +16,11 @@ from callsheet.graphs import Catalog, SettingsError, Tool, UnknownNameError, Use
 from callsheet.orchestrator.run.process.process_state import CatalogSync
 from callsheet.orchestrator.run.run_metrics import count_call, measured
 from callsheet.orchestrator.server.gateway.resources import CatalogResources
-from callsheet.orchestrator.server.gateway.supervised_calls import (
-    SERVER_QUESTION,
-    Answer,
-    QuestionRelay,
-    SupervisedCalls,
-    Waiting,
-)
+from callsheet.orchestrator.server.gateway.supervised_calls import Answer, QuestionRelay, SupervisedCalls, Waiting
 from callsheet.retrievers import AgentGraphRetriever, Selection
 from callsheet.retrievers.catalog_tools import one_line, tool_in_full
 
 MOST_READ = 10
-
-
-class UnknownCallError(SettingsError):
-    """An answer is about a call that does not wait (any more)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +45,7 @@ class Gateway:
     ) -> None:
         self._retriever, self.registry = retriever, registry
         self._approval: ApprovalPolicy = approval
-        self._calls, self._questions = SupervisedCalls(), QuestionRelay()
+        self._calls, self._relay = SupervisedCalls(), QuestionRelay()
         self.resources = CatalogResources(registry, retriever)
         CatalogSync(retriever, registry)
 
@@ -112,10 +102,8 @@ class Gateway:
         (bound,) = registry.bind([tool_id], caller.session, user=caller.user).values()
         secrets = registry.secrets.of(caller.session)
         supervision = Supervision("", self._approval, registry, secrets, notice=False)
-        return await self._ended(self._calls.call(bound, arguments, supervision, caller.user), bound.agent, caller)
-
-    async def _ended(self, call: Coroutine[Any, Any, Answer], agent: str, caller: Caller) -> Answer:
-        return _counted(await (self._questions.run(call, agent, caller.user) if caller.asks else call))
+        call = partial(self._calls.call, bound, arguments, supervision)
+        return _counted(await self._relay.run(call, bound.agent, caller.user, asks=caller.asks))
 
     def waiting(self, waiting_id: str, caller: Caller) -> Waiting:
         """A call of this caller that waits for a person: for an approval, or for an answer to its server.
@@ -123,10 +111,7 @@ class Gateway:
         Raises:
             UnknownCallError: This caller has no such call, or it was dropped.
         """
-        waiting = self._calls.waiting(waiting_id, caller.user) or self._questions.waiting(waiting_id, caller.user)
-        if waiting is None:
-            raise UnknownCallError("no such call waits for an answer: make the call again")
-        return waiting
+        return self._relay.waiting(waiting_id, caller.user)
 
     async def answer(self, waiting_id: str, answer: Mapping[str, Any], caller: Caller) -> Answer:
         """Answers the question of a waiting call, in the form of an interrupt's answer (``{"type": "approve"}``).
@@ -136,18 +121,11 @@ class Gateway:
         Raises:
             UnknownCallError: This caller has no such call, or it was dropped.
         """
-        question = self.waiting(waiting_id, caller).question
-        if question["type"] == SERVER_QUESTION:
-            return _counted(await self._questions.answer(waiting_id, answer))
-        agent = str(question["tool"]).partition("/")[0]
-        return await self._ended(self._calls.answer(waiting_id, answer), agent, caller)
+        return _counted(await self._relay.answer(waiting_id, answer, caller.user))
 
     def drop(self, waiting: Waiting, caller: Caller) -> None:
         """Gives up a waiting call of this caller, if it still waits."""
-        with suppress(UnknownCallError):
-            self.waiting(waiting.id, caller)
-            self._calls.drop(waiting.id)
-            self._questions.drop(waiting.id)
+        self._relay.drop(waiting.id, caller.user)
 
     async def close(self, session: str) -> None:
         """Ends the sessions with the servers behind one session."""

@@ -3,69 +3,99 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from langchain_core.messages import ToolMessage
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from mcp import MCPError, types
 from mcp.server import NotificationOptions, Server
+from mcp.server.context import ServerRequestContext
 from mcp.server.models import InitializationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.session import ServerSession
-from mcp.server.subscriptions import (
-    InMemorySubscriptionBus,
-    ListenHandler,
-    PromptsListChanged,
-    ResourcesListChanged,
-    ToolsListChanged,
-)
-from pydantic import ValidationError
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, PromptsListChanged, ResourcesListChanged
+from pydantic import BaseModel, Field, ValidationError
 
-from callsheet.agents.calls.call_context import reporting_to
-from callsheet.agents.servers.catalogs.server_resources import PROMPT, RESOURCE, TEMPLATE
-from callsheet.graphs import CallsheetError, Catalog, Loaded, Tool
+from callsheet.agents.calls.call_context import PROGRESS, within
+from callsheet.agents.servers.catalogs.listings import PROMPT, RESOURCE, TEMPLATE
+from callsheet.graphs import CallsheetError, Catalog, Loaded, SettingsError
 from callsheet.graphs.text.sanitizing import counted, error_lines
 from callsheet.orchestrator.server.gateway import resources as mcp_resources
-from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, Gateway, found_text
-from callsheet.orchestrator.server.gateway.elicitation import Asking, Context, can_ask
-from callsheet.orchestrator.server.gateway.shown_tools import (
-    Arguments,
-    AskRequest,
-    CallTool,
-    DirectTools,
-    FindTools,
-    ReadTools,
-    definition,
-    error_result,
-    own_definition,
-    result_of,
-    text_result,
-)
-from callsheet.orchestrator.server.gateway.supervised_calls import Waiting
+from callsheet.orchestrator.server.gateway.catalog_gateway import MOST_READ, Caller, Gateway, found_text
+from callsheet.orchestrator.server.gateway.supervised_calls import Answer, Waiting, can_ask, decision, form_of, refusal
 
+Context = ServerRequestContext[Any, Any]
 Identify = Callable[[Context], Caller]
 Ask = Callable[[str, Caller], Awaitable[str]]
-Result = types.CallToolResult | types.InputRequiredResult
 _Page = types.PaginatedRequestParams | None
 _Asked = types.InputRequiredResult
+_Result = types.CallToolResult | _Asked
+_APPROVAL = "approval"
 _MOST_LISTENERS = 1_000
+_LARGEST = 10_000_000  # bytes of one image or sound
 _INSTRUCTIONS = (
     "{tools} of {agents}, behind three tools. Search with find_tools by what is to be done, read the schemas of the "
     "few that may serve with read_tools, then call one with call_tool. Ids are agent/tool, as find_tools gives them."
 )
 
 
-@dataclass(frozen=True, slots=True)
+class _Arguments(BaseModel, extra="forbid"):
+    """The arguments of a tool; its description is the docstring."""
+
+
+class FindTools(_Arguments):
+    """Find tools, skills, resources and prompts by what they do, with the tools that those need: ids with one line."""
+
+    query: str = Field(min_length=1, description="What is to be done, in any words; English is understood best.")
+    agents: int = Field(default=5, ge=1, le=50, description="How many agents (servers) at most.")
+    tools: int = Field(default=10, ge=1, le=50, description="How many tools at most.")
+
+
+class ReadTools(_Arguments):
+    """Read the full description and input schema of tools, to call them with call_tool; and the text of skills."""
+
+    tools: list[str] = Field(description=f"Ids as find_tools gave them, at most {MOST_READ}.")
+
+
+class CallTool(_Arguments):
+    """Call a tool with arguments that fit its schema. A person may be asked before it is sent."""
+
+    tool: str = Field(description="Its id, agent/tool; a resource is read, and a prompt rendered.")
+    arguments: dict[str, Any] = Field(default={}, description="Its arguments, by its input schema.")
+
+
+class AskRequest(_Arguments):
+    """Answer a whole request of one or more steps: plan it, find the tools for each step, call them, and answer."""
+
+    question: str = Field(min_length=1, description="The request, in plain words.")
+
+
+_READS = types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
+_CALLS = types.ToolAnnotations(read_only_hint=False)
+
+
 class _Listener:
-    user: str
-    loop: asyncio.AbstractEventLoop
+    """A session of a client, which hears of changed lists by the way of its version of the protocol."""
+
     session: ServerSession
-    changes: InMemorySubscriptionBus
-    subscriptions: ListenHandler  # one a session, as it bounds their number
+    loop: asyncio.AbstractEventLoop
+
+    def __init__(self, user: str) -> None:
+        self.user, self._changes = user, InMemorySubscriptionBus()
+        self.subscriptions = ListenHandler(self._changes)  # one a session, as it bounds their number
+
+    async def resources_changed(self) -> None:
+        await self._changes.publish(ResourcesListChanged())
+        await self.session.send_resource_list_changed()
+        await self._changes.publish(PromptsListChanged())
+        await self.session.send_prompt_list_changed()
 
 
 class _Server(Server[Any]):
@@ -78,37 +108,39 @@ class _Server(Server[Any]):
 
 
 class GatewayServer:
-    """Serves a gateway to MCP clients.
+    """Serves a gateway to MCP clients; ``identify`` says who sends a request, ``ask`` answers for the tool ``ask``.
 
     A client that speaks the protocol of 2026-07-28 is asked by ``input_required`` results, an older one by
     ``elicitation/create``; one that cannot ask gets an error with the ways to allow the call.
-
-    Args:
-        gateway: What is served.
-        identify: Who sends a request.
-        direct: How many tools of the last searches a client also sees as tools of their own.
-        ask: Answers a whole request, for the tool ``ask``; None leaves it out.
     """
 
-    def __init__(self, gateway: Gateway, identify: Identify, *, direct: int = 0, ask: Ask | None = None) -> None:
+    def __init__(self, gateway: Gateway, identify: Identify, *, ask: Ask | None = None) -> None:
         self._gateway, self._identify, self.registry = gateway, identify, gateway.registry
-        self._asking = Asking(gateway)
         self._listeners: dict[str, _Listener] = {}
-        catalog = gateway.registry.catalog
-        counts = counted(len(catalog.tools), "tool"), counted(len(catalog.agents), "agent")
-        self._own: dict[str, tuple[type[Arguments], Callable[[Any, Context, Caller], Awaitable[Result]]]] = {
+        self._closing: set[asyncio.Task[None]] = set()
+        self._own: dict[str, tuple[type[_Arguments], Callable[..., Awaitable[_Result]]]] = {
             "find_tools": (FindTools, self._find),
             "read_tools": (ReadTools, self._read),
             "call_tool": (CallTool, self._call_tool),
-            **({"ask": (AskRequest, partial(_asked, ask))} if ask else {}),
+            **({"ask": (AskRequest, partial(_ask, ask))} if ask else {}),
         }
-        self._listed = [own_definition(name, arguments) for name, (arguments, _) in self._own.items()]
+        self.tools = [
+            types.Tool(
+                name=name,
+                description=arguments.__doc__,
+                input_schema=convert_to_openai_tool(arguments)["function"]["parameters"],
+                annotations=_READS if arguments in (FindTools, ReadTools) else _CALLS,
+            )
+            for name, (arguments, _) in self._own.items()
+        ]
+        catalog = gateway.registry.catalog
+        counts = {"tools": counted(len(catalog.tools), "tool"), "agents": counted(len(catalog.agents), "agent")}
         self.server: Server[Any] = _Server(
             "callsheet",
             version=version("callsheet"),
-            instructions=_INSTRUCTIONS.format(tools=counts[0], agents=counts[1]),
+            instructions=_INSTRUCTIONS.format(**counts),
             # Without it, the library lists all tools for each call over HTTP, to compare headers with arguments.
-            get_tool_input_schema=None if direct else {tool.name: tool.input_schema for tool in self._listed}.get,
+            get_tool_input_schema={tool.name: tool.input_schema for tool in self.tools}.get,
             on_list_tools=self._list,
             on_call_tool=self._call,
             on_list_resources=self._lister(RESOURCE, types.ListResourcesResult, "resources"),
@@ -121,32 +153,18 @@ class GatewayServer:
         # The client echoes which call waits: sealed, and bound to its tool, arguments and user.
         sealed = RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="callsheet")
         self.server.middleware.append(sealed)
-        self._closing: set[asyncio.Task[None]] = set()
-        self._direct = DirectTools(direct, list(self._own))
         self._known = {agent.id: agent for agent in gateway.resources.registry.catalog.agents}
         gateway.registry.watch(self._catalog_changed)
 
-    def tools(self, caller: Caller | None = None) -> list[types.Tool]:
-        """The tools as listed to a caller: the gateway's own, then the caller's direct ones."""
-        direct = self._direct_tools(caller) if caller else {}
-        return [*self._listed, *(definition(name, tool) for name, tool in direct.items())]
-
-    def _direct_tools(self, caller: Caller) -> Mapping[str, Tool]:
-        return self._direct.named(caller.session, self._gateway.catalog(caller)) if self._direct.most else {}
-
-    async def _list(self, context: Context, request: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=self.tools(self._caller(context)))
-
     def _caller(self, context: Context) -> Caller:
         caller = replace(self._identify(context), asks=can_ask(context.session.client_capabilities))
-        known, loop = self._listeners.pop(caller.session, None), asyncio.get_running_loop()
-        changes = known.changes if known else InMemorySubscriptionBus()
-        subscriptions = known.subscriptions if known else ListenHandler(changes)
-        self._listeners[caller.session] = _Listener(caller.user.id, loop, context.session, changes, subscriptions)
+        listener = self._listeners.pop(caller.session, None) or _Listener(caller.user.id)
+        listener.session, listener.loop = context.session, asyncio.get_running_loop()
+        self._listeners[caller.session] = listener
         if len(self._listeners) > _MOST_LISTENERS:
             # Of the user with the most sessions: nobody ends those of others by opening many.
-            ((busiest, _),) = Counter(listener.user for listener in self._listeners.values()).most_common(1)
-            oldest = next(name for name, listener in self._listeners.items() if listener.user == busiest)
+            ((busiest, _),) = Counter(one.user for one in self._listeners.values()).most_common(1)
+            oldest = next(name for name, one in self._listeners.items() if one.user == busiest)
             del self._listeners[oldest]
             closing = asyncio.create_task(self._gateway.close(oldest))
             self._closing.add(closing)
@@ -154,56 +172,86 @@ class GatewayServer:
         return caller
 
     async def _listen(self, context: Context, request: types.SubscriptionsListenRequestParams) -> Any:
-        """One subscription of a client of the newer protocol, which hears of its own list only."""
         return await self._listeners[self._caller(context).session].subscriptions(context, request)
 
-    async def _call(self, context: Context, request: types.CallToolRequestParams) -> Result:
+    def _catalog_changed(self, loaded: Loaded) -> None:
+        """Tells all clients if resources or prompts have changed; called from any thread."""
+        before, self._known = self._known, dict(loaded.resources)
+        for name, listener in list(self._listeners.items()) if self._known != before else ():
+            if listener.loop.is_closed():
+                del self._listeners[name]
+            else:
+                asyncio.run_coroutine_threadsafe(listener.resources_changed(), listener.loop)
+
+    async def _list(self, context: Context, request: _Page) -> types.ListToolsResult:
+        self._caller(context)
+        return types.ListToolsResult(tools=self.tools)
+
+    async def _call(self, context: Context, request: types.CallToolRequestParams) -> _Result:
         caller = self._caller(context)
-        try:
-            if request.request_state:
-                return await self._ended(await self._answered(request, context, caller), context, caller)
-            if request.name in self._own:
-                form, operation = self._own[request.name]
-                return await operation(form.model_validate(request.arguments or {}), context, caller)
-            if tool := self._direct_tools(caller).get(request.name):
-                return await self._sent(tool.id, request.arguments or {}, context, caller)
+        if request.name not in self._own:
             raise MCPError(types.INVALID_PARAMS, f"no tool {request.name!r}; there are {', '.join(self._own)}")
+        form, operation = self._own[request.name]
+        try:
+            return await operation(form.model_validate(request.arguments or {}), request, context, caller)
         except ValidationError as error:
-            return error_result(f"the arguments do not fit: {error_lines(error)}")
+            return _text_result(f"the arguments do not fit: {error_lines(error)}", is_error=True)
         except CallsheetError as error:
-            return error_result(str(error))
+            return _text_result(str(error), is_error=True)
 
-    async def _find(self, given: FindTools, context: Context, caller: Caller) -> Result:
+    async def _find(self, given: FindTools, request: object, context: Context, caller: Caller) -> _Result:
         selection = await self._gateway.find(given.query, caller, agents=given.agents, tools=given.tools)
-        if self._direct.show(caller.session, [tool.id for tool in selection.tools]):
-            await self._announce(self._listeners[caller.session])
         resources = await self._gateway.find_resources(given.query, caller)
-        return text_result(found_text(selection, self._gateway.catalog(caller), resources))
+        return _text_result(found_text(selection, self._gateway.catalog(caller), resources))
 
-    async def _read(self, given: ReadTools, context: Context, caller: Caller) -> Result:
-        return text_result(self._gateway.read(given.tools, caller))
+    async def _read(self, given: ReadTools, request: object, context: Context, caller: Caller) -> _Result:
+        return _text_result(self._gateway.read(given.tools, caller))
 
-    async def _call_tool(self, given: CallTool, context: Context, caller: Caller) -> Result:
-        return await self._sent(given.tool, given.arguments, context, caller)
+    async def _call_tool(
+        self, given: CallTool, request: types.CallToolRequestParams, context: Context, caller: Caller
+    ) -> _Result:
+        answer = await self._sent(given.tool, given.arguments, request, context, caller)
+        if isinstance(answer, _Asked):
+            return answer
+        text_only = self._gateway.is_resource((answer.artifact or {}).get("tool", ""))
+        result = partial(result_of, answer, text_only=text_only)
+        return await asyncio.to_thread(result) if answer.artifact and answer.artifact.get("media") else result()
 
-    async def _sent(self, tool_id: str, arguments: Mapping[str, Any], context: Context, caller: Caller) -> Result:
-        with reporting_to(context.session.report_progress):
-            return await self._ended(await self._gateway.call(tool_id, arguments, caller), context, caller)
+    async def _sent(
+        self,
+        tool_id: str,
+        arguments: Mapping[str, Any],
+        request: types.InputResponseRequestParams,
+        context: Context,
+        caller: Caller,
+    ) -> ToolMessage | _Asked:
+        """The answer of a call after the questions about it are answered, or the question that the client is to ask.
 
-    async def _answered(
-        self, request: types.InputResponseRequestParams, context: Context, caller: Caller
-    ) -> ToolMessage | Waiting:
-        with reporting_to(context.session.report_progress):
-            return await self._asking.answered(request, caller)
+        A call that waits comes again as the same request, with the answer to its question.
 
-    async def _ended(self, answer: ToolMessage | Waiting, context: Context, caller: Caller) -> Result:
-        """The result of a call, after the questions about it are answered."""
-        ended = await self._asking.settled(answer, context, caller)
-        if isinstance(ended, types.InputRequiredResult):
-            return ended
-        text_only = self._gateway.is_resource((ended.artifact or {}).get("tool", ""))
-        result = partial(result_of, ended, text_only=text_only)
-        return await asyncio.to_thread(result) if ended.artifact and ended.artifact.get("media") else result()
+        Raises:
+            SettingsError: The call needs approval, and nobody can be asked.
+        """
+        with within(PROGRESS, context.session.report_progress):
+            if request.request_state:
+                given = (request.input_responses or {}).get(_APPROVAL)
+                answer = await self._answered(self._gateway.waiting(request.request_state, caller), given, caller)
+            else:
+                answer = await self._gateway.call(tool_id, arguments, caller)
+            while isinstance(answer, Waiting):
+                if can_ask(context.session.client_capabilities) and not context.session.can_send_request:
+                    asked = types.ElicitRequest(params=form_of(answer))
+                    return _Asked(input_requests={_APPROVAL: asked}, request_state=answer.id)
+                try:
+                    given = await _elicited(answer, context)
+                except BaseException:  # nobody can be asked, the client has gone, or it called the request off
+                    self._gateway.drop(answer, caller)
+                    raise
+                answer = await self._answered(answer, given, caller)
+        return answer
+
+    async def _answered(self, waiting: Waiting, given: object, caller: Caller) -> Answer:
+        return await self._gateway.answer(waiting.id, decision(waiting, given), caller)
 
     def _resources(self, context: Context) -> Catalog:
         return self._gateway.resources.catalog(self._caller(context).user)
@@ -212,61 +260,82 @@ class GatewayServer:
         """Lists resources, templates or prompts, a page at a time."""
 
         async def list_page(context: Context, request: _Page) -> Any:
-            catalog, cursor = self._resources(context), request.cursor if request else None
-            items, following = mcp_resources.page_of(catalog, kind, cursor)
+            items, following = mcp_resources.page_of(
+                self._resources(context), kind, request.cursor if request else None
+            )
             return form(**{name: items}, next_cursor=following)
 
         return list_page
 
     async def _read_resource(
         self, context: Context, request: types.ReadResourceRequestParams
-    ) -> types.ReadResourceResult | types.InputRequiredResult:
+    ) -> types.ReadResourceResult | _Asked:
         resource, values = mcp_resources.resource_named(self._resources(context), request.uri)
         answer = await self._read_from_server(resource, values, request, context)
         return answer if isinstance(answer, _Asked) else mcp_resources.read_result(request.uri, answer)
 
     async def _get_prompt(
         self, context: Context, request: types.GetPromptRequestParams
-    ) -> types.GetPromptResult | types.InputRequiredResult:
+    ) -> types.GetPromptResult | _Asked:
         prompt = mcp_resources.prompt_named(self._resources(context), request.name)
         answer = await self._read_from_server(prompt, request.arguments or {}, request, context)
         return answer if isinstance(answer, _Asked) else mcp_resources.prompt_result(answer)
 
     async def _read_from_server(
         self, name: str, arguments: Mapping[str, str], request: types.InputResponseRequestParams, context: Context
-    ) -> ToolMessage | types.InputRequiredResult:
-        caller = self._caller(context)
+    ) -> ToolMessage | _Asked:
         try:
-            if request.request_state:
-                return await self._asking.settled(await self._answered(request, context, caller), context, caller)
-            with reporting_to(context.session.report_progress):
-                return await self._asking.settled(await self._gateway.call(name, arguments, caller), context, caller)
+            return await self._sent(name, arguments, request, context, self._caller(context))
         except CallsheetError as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from error
 
-    async def _announce(self, listener: _Listener, *, tools: bool = True, resources: bool = False) -> None:
-        """Says which lists have changed, by the way of the client's version of the protocol."""
-        session = listener.session
-        if tools:
-            await listener.changes.publish(ToolsListChanged())
-            await session.send_tool_list_changed()
-        if resources:
-            await listener.changes.publish(ResourcesListChanged())
-            await session.send_resource_list_changed()
-            await listener.changes.publish(PromptsListChanged())
-            await session.send_prompt_list_changed()
 
-    def _catalog_changed(self, loaded: Loaded) -> None:
-        """Tells all clients; called from any thread."""
-        tools = bool(self._direct.most)  # without direct tools, the own ones are the same for any catalog
-        resources, self._known = dict(loaded.resources) != self._known, dict(loaded.resources)
-        for name, listener in list(self._listeners.items()) if tools or resources else ():
-            if listener.loop.is_closed():
-                del self._listeners[name]
-            else:
-                told = self._announce(listener, tools=tools, resources=resources)
-                asyncio.run_coroutine_threadsafe(told, listener.loop)
+async def _ask(ask: Ask, given: AskRequest, request: object, context: Context, caller: Caller) -> _Result:
+    return _text_result(await ask(given.question, caller))
 
 
-async def _asked(ask: Ask, given: AskRequest, context: Context, caller: Caller) -> Result:
-    return text_result(await ask(given.question, caller))
+async def _elicited(waiting: Waiting, context: Context) -> types.ElicitResult | None:
+    """The result of a question's form, from a client of the older protocol; None if it needs no person.
+
+    Raises:
+        SettingsError: The call needs approval, and the client cannot ask.
+    """
+    if not can_ask(context.session.client_capabilities):
+        if why := refusal(waiting):
+            raise SettingsError(why)
+        return None
+    form = form_of(waiting)
+    return await context.session.elicit_form(form.message, form.requested_schema, context.request_id)
+
+
+def result_of(answer: ToolMessage, *, text_only: bool = False) -> types.CallToolResult:
+    """The answer of a ``BoundTool``: text, images and sounds, the structured result, and how a failed call ended.
+
+    Reads files: images and sounds were stored as files when the answer came. ``text_only`` leaves out the structured
+    result, which says the same again for a resource.
+    """
+    artifact: dict[str, Any] = answer.artifact if isinstance(answer.artifact, dict) else {}
+    content: list[Any] = [types.TextContent(type="text", text=answer.text)]
+    content += filter(None, map(_medium, artifact.get("media") or ()))
+    failed = answer.status == "error"
+    ended = {f"callsheet/{name}": artifact[name] for name in ("kind", "effect") if failed and artifact.get(name)}
+    structured = artifact.get("structured")
+    return types.CallToolResult(
+        content=content,
+        structured_content=structured if isinstance(structured, dict) and not text_only else None,
+        is_error=failed,
+        _meta=ended or None,
+    )
+
+
+def _text_result(text: str, *, is_error: bool = False) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=is_error)
+
+
+def _medium(stored: Mapping[str, Any]) -> types.ImageContent | types.AudioContent | None:
+    kind = str(stored["media"]).partition("/")[0]
+    if kind not in ("image", "audio") or stored["size"] > _LARGEST:
+        return None  # the text says where it is
+    data = base64.b64encode(Path(stored["path"]).read_bytes()).decode()
+    form = types.ImageContent if kind == "image" else types.AudioContent
+    return form(data=data, mime_type=stored["media"])

@@ -16,7 +16,7 @@ from mcp.shared.uri_template import UriTemplate
 from pydantic import ValidationError
 
 from callsheet.agents import ToolRegistry
-from callsheet.agents.servers.catalogs.server_resources import PROMPT, RESOURCE, TEMPLATE
+from callsheet.agents.servers.catalogs.listings import PROMPT, RESOURCE, TEMPLATE
 from callsheet.graphs import Catalog, Loaded, Tool, User, shown
 from callsheet.retrievers import AgentGraphRetriever
 

@@ -12,10 +12,9 @@ from collections.abc import Collection
 from datetime import UTC, datetime
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx2
-import jwt
 from anyio import CapacityLimiter, to_thread
 from langchain_core.runnables import RunnableConfig
 from mcp.server.auth.middleware.auth_context import get_access_token
@@ -23,8 +22,8 @@ from mcp.server.auth.provider import AccessToken, TokenVerifier
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.context import ServerRequestContext
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import AnyHttpUrl, AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from mcp.types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import AnyHttpUrl, AwareDatetime, BaseModel, Field, TypeAdapter, ValidationError
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -43,6 +42,9 @@ from callsheet.orchestrator.server.page_requests import RefusedError
 from callsheet.orchestrator.server.request_guard import gate
 from callsheet.orchestrator.supervisor import create_supervisor
 from callsheet.retrievers import AgentGraphRetriever
+
+if TYPE_CHECKING:
+    import jwt
 
 PATH = "/mcp"
 _LOG = logging.getLogger("callsheet")
@@ -87,8 +89,8 @@ def http_app(
         url: Its address, as clients know it.
         tokens: Knows who a bearer token stands for; without it, nobody is asked for one.
         issuer: The authorization server where clients get tokens, for its discovery (RFC 9728).
-        hosts: Further host names; see ``request_guard.gate``.
-        origins: Origins of web pages that may use it.
+        hosts: As in ``request_guard.gate``.
+        origins: As in ``request_guard.gate``.
     """
     auth = None
     if tokens is not None:
@@ -150,18 +152,14 @@ def check_reach(host: str, tokens: TokenVerifier | None) -> None:
         )
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class _Entry(BaseModel, frozen=True, extra="forbid"):
     sha256: str = Field(pattern="^[0-9a-f]{64}$")
     user: str = Field(min_length=1)
     groups: tuple[str, ...] = ()
     expires: AwareDatetime | None = None
 
 
-class _Entries(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class _Entries(BaseModel, frozen=True, extra="forbid"):
     tokens: tuple[_Entry, ...]
 
 
@@ -213,14 +211,19 @@ class TokenFile:
 class IssuedTokens:
     """Signed tokens (JWT, RFC 9068) of an authorization server, checked with its published keys.
 
-    Issuer, audience, expiry and signature are checked. The user is the ``sub``; ``groups`` and the scopes are groups.
+    Issuer (exactly as it names itself), audience (the address of this gateway), expiry and signature are checked. The
+    user is the ``sub``; ``groups`` and the scopes are groups.
 
-    Args:
-        issuer: Address of the authorization server, exactly as it names itself.
-        audience: Address of this gateway, for which tokens must be issued.
+    Raises:
+        SettingsError: The extra ``sign-in`` is not installed.
     """
 
     def __init__(self, issuer: str, audience: str) -> None:
+        try:
+            import cryptography  # noqa: F401
+            import jwt  # noqa: F401
+        except ImportError as error:
+            raise SettingsError("--issuer needs the extra sign-in: pip install 'callsheet[sign-in]'") from error
         self._issuer, self._audience = issuer, audience
         self._keys: jwt.PyJWKClient | None = None
         self._looking, self._failed = threading.Lock(), -_PAUSE
@@ -233,6 +236,8 @@ class IssuedTokens:
         return await to_thread.run_sync(self._verified, token, limiter=self._limiter)
 
     def _verified(self, token: str) -> AccessToken | None:
+        import jwt
+
         try:
             key = self._known_keys().get_signing_key_from_jwt(token)
             claims: dict[str, Any] = jwt.decode(
@@ -260,6 +265,8 @@ class IssuedTokens:
 
     def _known_keys(self) -> jwt.PyJWKClient:
         """The published keys; after a failure, they are not asked for again at once."""
+        import jwt
+
         with self._looking:
             if self._keys is None:
                 if time.monotonic() < self._failed + _PAUSE:
@@ -293,10 +300,9 @@ def supervisor_tool(
     model: str | None,
     approval: ApprovalPolicy,
 ) -> Ask:
-    """Answers requests by the supervisor, each by itself; a call that needs approval is not made, and that is said.
+    """Answers each request by the supervisor, with the steps as JSON where not all of them are done.
 
-    Returns:
-        From a request to its answer, with the steps as JSON where not all of them are done.
+    A call that needs approval is not made, and that is said.
     """
     settings = Settings(model=model, approval=approval)
     supervisor = create_supervisor(loaded, retriever=retriever, registry=registry, settings=settings)

@@ -1,10 +1,12 @@
-"""Calls that wait for a person, in this process: for an approval or a sign-in, or for an answer to their server."""
+"""Calls that may wait for a person, in this process, and the questions about them as forms of MCP's elicitation."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import uuid
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any, NotRequired
 
@@ -15,17 +17,31 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command
+from mcp import types
 from typing_extensions import TypedDict
 
-from callsheet.agents import BoundTool, ConcurrentRunError, Supervision, supervised
+from callsheet.agents import BoundTool, Supervision, supervised
 from callsheet.agents.approval.supervised_call import SupervisedCall
-from callsheet.agents.calls.call_context import asked_by
-from callsheet.graphs import User
+from callsheet.agents.calls.call_context import ASK, PROGRESS, Progress, within
+from callsheet.graphs import SettingsError, User, shown
 
-MOST_WAITING = 200
-SERVER_QUESTION = "server_question"
-"""The ``type`` of the question of a server; its ``message`` and ``form`` are the server's."""
-_MOST_ASKING = 20
+MOST_WAITING = 100
+_SERVER_QUESTION = "server_question"
+_TITLES = {
+    "approve": "Send this call",
+    "reject": "Do not send it",
+    "done": "The call took effect",
+    "not_done": "It did not: send it again",
+    "give_up": "Leave it",
+}
+_OTHERWISE = {"tool_approval": "reject", "unknown_outcome": "give_up"}
+_LONGEST = 4_000
+_NOBODY = (
+    "It needs the approval of a person, and this client cannot ask one (it does not support elicitation). Nothing was "
+    "sent. To allow such calls, the owner of the catalog can {}set the approval of its server "
+    '("callsheet": {{"approval": "never"}} in its entry of the mcp.json), or start this gateway with --approve never'
+)
+_TRUST = 'mark its server as trusted ("callsheet": {"trusted": true} in its entry of the mcp.json), '
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,21 +50,29 @@ class Waiting:
 
     Attributes:
         id: Names it in ``answer``.
-        question: The payload of the interrupt: ``type``, ``tool``, ``args``, ``why``, ``description``, ``hash``
-            and so on.
+        question: The payload of an interrupt (``type``, ``tool``, ``args``, ``why``, ``description``, ``hash`` and so
+            on), or a question of the server in the middle of the call (``type``, ``agent``, ``message``, ``form``).
     """
 
     id: str
     question: Mapping[str, Any]
 
 
-@dataclass(slots=True)
-class _Open:
+class UnknownCallError(SettingsError):
+    """An answer is about a call that does not wait (any more)."""
+
+
+Answer = ToolMessage | Waiting
+AskPerson = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A call with the objects that no checkpoint can hold."""
+
     call: ToolCall
     bound: BoundTool
     supervision: Supervision
-    user: User
-    question: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def request(self) -> ToolCallRequest:
@@ -64,152 +88,206 @@ class _State(TypedDict):
     answer: NotRequired[Any]
 
 
-async def _call(state: _State, runtime: Runtime[_Open]) -> dict[str, Any]:
-    given = runtime.context
-    return {"answer": await supervised(given.request, given.bound, given.supervision, given.send)}
+async def _call(state: _State, runtime: Runtime[_Case]) -> dict[str, Any]:
+    case = runtime.context
+    return {"answer": await supervised(case.request, case.bound, case.supervision, case.send)}
 
 
 class SupervisedCalls:
-    """Calls tools, and asks a person to approve it where a call needs that.
-
-    A call that needs nobody is sent at once. Another becomes a ``Waiting``; its answer sends it, or does not. Waiting
-    calls are lost with the process, unsent; beyond 200 of one user, the oldest is dropped.
-    """
+    """Calls tools by the path of a worker's calls, and asks a person where a call needs approval."""
 
     def __init__(self) -> None:
-        workflow = StateGraph(_State, context_schema=_Open)
+        workflow = StateGraph(_State, context_schema=_Case)
         workflow.add_node("call", _call)
         workflow.add_edge(START, "call")
         workflow.add_edge("call", END)
         self._saver = InMemorySaver()
         self._app = workflow.compile(checkpointer=self._saver, name="gateway")
-        self._open: dict[str, _Open] = {}
 
     async def call(
-        self, bound: BoundTool, arguments: Mapping[str, Any], supervision: Supervision, user: User
-    ) -> ToolMessage | Waiting:
-        """Sends a call, unless it needs approval."""
+        self, bound: BoundTool, arguments: Mapping[str, Any], supervision: Supervision, ask: AskPerson
+    ) -> ToolMessage:
+        """The answer of a tool; a call that needs nobody is sent at once."""
         thread = uuid.uuid4().hex
-        call = ToolCall(name=bound.name, args=dict(arguments), id=thread, type="tool_call")
-        opened = _Open(call, bound, supervision, user)
-        case = SupervisedCall(opened.request, bound, supervision, opened.send)
-        if not case.why(arguments):
-            return await opened.send(opened.request)
-        waiting = [thread for thread, other in self._open.items() if other.user == user]
-        if len(waiting) >= MOST_WAITING:
-            self.drop(waiting[0])
-        self._open[thread] = opened
-        return await self._run(thread, opened, {})
-
-    def waiting(self, waiting_id: str, user: User) -> Waiting | None:
-        """A call of this user that waits."""
-        opened = self._open.get(waiting_id)
-        return Waiting(waiting_id, opened.question) if opened and opened.user == user else None
-
-    async def answer(self, waiting_id: str, answer: Mapping[str, Any]) -> ToolMessage | Waiting:
-        """Answers the question of a waiting call, which is ``waiting``."""
-        return await self._run(waiting_id, self._open[waiting_id], Command(resume=dict(answer)))
-
-    async def _run(self, thread: str, opened: _Open, given: Any) -> ToolMessage | Waiting:
+        case = _Case(ToolCall(name=bound.name, args=dict(arguments), id=thread, type="tool_call"), bound, supervision)
+        if not SupervisedCall(case.request, bound, supervision, case.send).why(arguments):
+            return await case.send(case.request)
         config: RunnableConfig = {"configurable": {"thread_id": thread}}
+        given: Any = {}
         try:
-            state = await self._app.ainvoke(given, config, context=opened)
-        except ConcurrentRunError:
-            raise  # another answer came first, and its call goes on
-        except BaseException:
-            self.drop(thread)
-            raise
-        if asked := state.get("__interrupt__"):
-            opened.question = asked[0].value
-            return Waiting(thread, opened.question)
-        self.drop(thread)
+            while asked := (state := await self._app.ainvoke(given, config, context=case)).get("__interrupt__"):
+                given = Command(resume=await ask(asked[0].value))
+        finally:
+            self._saver.delete_thread(thread)
         answer: ToolMessage = state["answer"]
         return answer
 
-    def drop(self, waiting_id: str) -> None:
-        """Gives up a waiting call."""
-        self._open.pop(waiting_id, None)
-        self._saver.delete_thread(waiting_id)
-
-
-Answer = ToolMessage | Waiting
-
 
 @dataclass(slots=True, eq=False)
-class _Asking:
+class _Running:
     """A running call, and its questions that are not answered yet."""
 
     agent: str
     user: User
+    progress: Progress | None = None
     questions: asyncio.Queue[tuple[Waiting, asyncio.Future[dict[str, Any]]]] = field(default_factory=asyncio.Queue)
-    task: asyncio.Task[Answer] = field(init=False)
+    task: asyncio.Task[ToolMessage] = field(init=False)
     asked: tuple[Waiting, asyncio.Future[dict[str, Any]]] | None = None
 
-    async def ask(self, message: str, form: dict[str, Any]) -> dict[str, Any]:
-        """Asks the person behind the call; called by its session."""
-        question = {"type": SERVER_QUESTION, "agent": self.agent, "message": message, "form": form}
+    async def ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """Asks the person behind the call."""
         answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         await self.questions.put((Waiting(uuid.uuid4().hex, question), answer))
         return await answer
 
+    async def ask_for_server(self, message: str, form: dict[str, Any]) -> dict[str, Any]:
+        """Passes on a question of the server; called by its session."""
+        return await self.ask({"type": _SERVER_QUESTION, "agent": self.agent, "message": message, "form": form})
+
+    async def report(self, progress: float, total: float | None, message: str | None) -> None:
+        """Passes progress on to the last request about the call."""
+        if self.progress is not None:
+            await self.progress(progress, total, message)
+
 
 class QuestionRelay:
-    """Runs calls, and stops at each question of their servers until it is answered.
+    """Runs calls, and stops at each question about them until it is answered.
 
-    The call goes on running meanwhile; a question that is not answered in time is cancelled by its session. If the call
-    ends first, its answer is kept for whoever answers the question. Beyond 20 calls of one user, the oldest is dropped.
+    The call goes on running meanwhile; a question of a server that is not answered in time is cancelled by its session.
+    If the call ends first, its answer is kept for whoever answers the question. Waiting calls are lost with the
+    process, those for an approval unsent; beyond 100 of one user, the oldest is dropped.
     """
 
     def __init__(self) -> None:
-        self._open: dict[str, _Asking] = {}
+        self._open: dict[str, _Running] = {}
 
-    async def run(self, call: Coroutine[Any, Any, Answer], agent: str, user: User) -> Answer:
-        """The answer of a call; or the first question of its server.
+    async def run(
+        self, call: Callable[[AskPerson], Coroutine[Any, Any, ToolMessage]], agent: str, user: User, *, asks: bool
+    ) -> Answer:
+        """The answer of a call; or the first question about it.
 
         Args:
-            call: The call.
+            call: Makes the call; gets a function that asks the person.
             agent: Its server.
             user: The caller, who alone may answer.
+            asks: Whether the server may ask too.
         """
-        opened = _Asking(agent, user)
-        with asked_by(opened.ask):
-            opened.task = asyncio.create_task(call)
-        return await self._next(opened)
+        running = _Running(agent, user, PROGRESS.get())
+        with within(PROGRESS, running.report), within(ASK, running.ask_for_server) if asks else nullcontext():
+            running.task = asyncio.create_task(call(running.ask))
+        return await self._next(running)
 
-    def waiting(self, waiting_id: str, user: User) -> Waiting | None:
-        """A question to this user that is not answered."""
-        opened = self._open.get(waiting_id)
-        return opened.asked[0] if opened and opened.asked and opened.user == user else None
+    def waiting(self, waiting_id: str, user: User) -> Waiting:
+        """A question to this user that is not answered.
 
-    async def answer(self, waiting_id: str, answer: Mapping[str, Any]) -> Answer:
-        """Answers a question, which is ``waiting``; returns the answer of the call, or the next question."""
-        opened = self._open.pop(waiting_id)
-        if opened.asked and not opened.asked[1].done():
-            opened.asked[1].set_result(dict(answer))
-        return await self._next(opened)
+        Raises:
+            UnknownCallError: There is none.
+        """
+        running = self._open.get(waiting_id)
+        if running is None or running.asked is None or running.user != user:
+            raise UnknownCallError("no such call waits for an answer: make the call again")
+        return running.asked[0]
 
-    def drop(self, waiting_id: str) -> None:
-        """Gives up a call."""
-        if opened := self._open.pop(waiting_id, None):
-            opened.task.cancel()
+    async def answer(self, waiting_id: str, answer: Mapping[str, Any], user: User) -> Answer:
+        """Answers a question to this user; returns the answer of the call, or the next question.
 
-    async def _next(self, opened: _Asking) -> Answer:
-        question = asyncio.create_task(opened.questions.get())
+        Raises:
+            UnknownCallError: There is no such question.
+        """
+        self.waiting(waiting_id, user)
+        running = self._open.pop(waiting_id)
+        running.progress = PROGRESS.get()
+        if running.asked and not running.asked[1].done():
+            running.asked[1].set_result(dict(answer))
+        return await self._next(running)
+
+    def drop(self, waiting_id: str, user: User) -> None:
+        """Gives up a call of this user, if it still waits."""
+        with suppress(UnknownCallError):
+            self.waiting(waiting_id, user)
+            self._open.pop(waiting_id).task.cancel()
+
+    async def _next(self, running: _Running) -> Answer:
+        question = asyncio.create_task(running.questions.get())
         try:
-            await asyncio.wait((opened.task, question), return_when=asyncio.FIRST_COMPLETED)
-            if opened.task.done():
-                return opened.task.result()
-            opened.asked = question.result()
+            await asyncio.wait((running.task, question), return_when=asyncio.FIRST_COMPLETED)
+            if running.task.done():
+                return running.task.result()
+            running.asked = question.result()
         except asyncio.CancelledError:
-            opened.task.cancel()
+            running.task.cancel()
             raise
         finally:
             question.cancel()
-        mine = [name for name, other in self._open.items() if other.user == opened.user]
-        if len(mine) >= _MOST_ASKING:
-            self.drop(mine[0])
-        waiting = opened.asked[0]
-        self._open[waiting.id] = opened
+        mine = [name for name, other in self._open.items() if other.user == running.user]
+        if len(mine) >= MOST_WAITING:
+            self.drop(mine[0], running.user)
+        waiting = running.asked[0]
+        self._open[waiting.id] = running
         # Nobody may come to fetch what became of it; without this, asyncio complains about its error.
-        opened.task.add_done_callback(lambda task: task.cancelled() or task.exception())
+        running.task.add_done_callback(lambda task: task.cancelled() or task.exception())
         return waiting
+
+
+def can_ask(capabilities: types.ClientCapabilities | None) -> bool:
+    """Whether a client shows forms; one that names no modes of elicitation does."""
+    able = capabilities.elicitation if capabilities else None
+    return able is not None and (able.form is not None or able.url is None)
+
+
+def refusal(waiting: Waiting) -> str:
+    """Why a call is not made if the client cannot ask; empty for a question that has an answer without a person."""
+    asked = waiting.question
+    if asked["type"] != "tool_approval":
+        return ""
+    claimed = "not trusted" in asked["why"]  # trust changes nothing for a tool that makes no claim
+    return f"{asked['tool']}: {asked['why']} {_NOBODY.format(_TRUST if claimed else '')}"
+
+
+def decision(waiting: Waiting, answer: object) -> dict[str, Any]:
+    """The answer to a question, from the result of its form; whoever declines or dismisses it refuses."""
+    asked = waiting.question
+    given = answer if isinstance(answer, types.ElicitResult) else types.ElicitResult(action="cancel")
+    if asked["type"] == _SERVER_QUESTION:
+        return given.model_dump(mode="json", by_alias=True, include={"action", "content"}, exclude_none=True)
+    otherwise = _OTHERWISE[asked["type"]]
+    if given.action != "accept":
+        return {"type": otherwise, "hash": asked["hash"]}
+    texts = {name: value for name, value in (given.content or {}).items() if isinstance(value, str) and value}
+    chosen = texts.get("decision", otherwise)
+    offered = chosen in asked["decisions"] and chosen in _TITLES
+    remark = {"message": texts["message"]} if "message" in texts else {}
+    return {"type": chosen if offered else f"({chosen})", "hash": asked["hash"], **remark}
+
+
+def form_of(waiting: Waiting) -> types.ElicitRequestFormParams:
+    """The question as a form with one choice and a remark.
+
+    A form has no place for arguments, so the answer cannot change them.
+    """
+    asked = waiting.question
+    if asked["type"] == _SERVER_QUESTION:
+        # In one line: a new one could look like the question of somebody else.
+        message = f"The server {shown(asked['agent'])!r} asks: {' '.join(asked['message'].split())}"
+        return types.ElicitRequestFormParams(message=message, requested_schema=asked["form"])
+    choices = [{"const": word, "title": _TITLES[word]} for word in asked["decisions"] if word in _TITLES]
+    schema = {
+        "type": "object",
+        "properties": {
+            "decision": {"type": "string", "title": "Decision", "oneOf": choices},
+            "message": {"type": "string", "title": "Remark", "description": "For the agent; may be empty."},
+        },
+        "required": ["decision"],
+    }
+    arguments = shown(json.dumps(asked["args"], ensure_ascii=False, indent=2, default=str), most=None)
+    lines = [asked["description"], f"Arguments: {_both_ends(arguments)}"]
+    lines += [f"Note: {asked[name]}" for name in ("problem", "unchecked") if asked.get(name)]
+    return types.ElicitRequestFormParams(message="\n".join(lines), requested_schema=schema)
+
+
+def _both_ends(text: str) -> str:
+    """A long text without its middle, which is said: what stands at the end must not be approved unseen."""
+    if len(text) <= _LONGEST:
+        return text
+    half = _LONGEST // 2
+    return f"{text[:half]}\n[ATTENTION: {len(text) - 2 * half:,} characters are not shown]\n{text[-half:]}"

@@ -11,22 +11,28 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
-from langgraph.types import Command
+from langgraph.types import Command, Interrupt
 from starlette.requests import Request
 
 from callsheet.agents import ToolRegistry
 from callsheet.graphs import CallsheetError, SettingsError, User
 from callsheet.orchestrator.run.threads import Threads, stream_in_thread
 from callsheet.orchestrator.server.page_requests import RefusedError
-from callsheet.orchestrator.server.runs.live_run import MODES, LiveRun
-from callsheet.orchestrator.server.runs.run_history import MOST_RUNS, Pending, RunSnapshot, Thread
+from callsheet.orchestrator.server.runs.run_history import (
+    MODES,
+    MOST_RUNS,
+    MOST_SNAPSHOTS,
+    LiveRun,
+    RunSnapshot,
+    Thread,
+    with_finished,
+)
 from callsheet.orchestrator.server.runs.shown_runs import run_answered, run_ended
 from callsheet.orchestrator.server.visible_catalog import shown_line
 
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
 
-_MOST_SNAPSHOTS = 100
 _AT_ONCE = 8
 """Maximum runs at once."""
 
@@ -42,19 +48,11 @@ class LocalRuns:
         return [await self._thread(name) for name in self._threads.names()[:MOST_RUNS]]
 
     async def history(self, request: Request, thread: str) -> Sequence[RunSnapshot]:
-        """The history of a thread.
-
-        Raises:
-            SettingsError: Its file cannot be read.
-        """
-        return await self._snapshots(thread, _MOST_SNAPSHOTS) if thread in self._threads.names() else []
+        """The history of a thread."""
+        return await self._snapshots(thread, MOST_SNAPSHOTS) if thread in self._threads.names() else []
 
     async def last(self, thread: str) -> RunSnapshot:
-        """The last state of a thread.
-
-        Raises:
-            SettingsError: Its file cannot be read.
-        """
+        """The last state of a thread."""
         return next(iter(await self._snapshots(thread, 1)), RunSnapshot({}, ""))
 
     async def waiting(self, request: Request) -> int:
@@ -69,9 +67,9 @@ class LocalRuns:
         try:
             last = await self.last(name)
         except SettingsError as error:
-            return Thread(name, shown_line(str(error)), "error", "")
+            return Thread(id=name, request=shown_line(str(error)), status="error", at="")
         status = "interrupted" if last.questions else "idle" if run_answered(last) else "unfinished"
-        return Thread(name, shown_line(str(last.values.get("request", ""))), status, last.at)
+        return Thread(id=name, request=shown_line(str(last.values.get("request", ""))), status=status, at=last.at)
 
     async def _snapshots(self, thread: str, most: int) -> list[RunSnapshot]:
         config: RunnableConfig = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
@@ -81,12 +79,11 @@ class LocalRuns:
 
 def _snapshot(saved: CheckpointTuple) -> RunSnapshot:
     """A checkpoint, with the results of the steps that ended while others wait."""
-    values, asked = dict(saved.checkpoint["channel_values"]), list[Pending]()
+    values, asked = dict(saved.checkpoint["channel_values"]), list[Interrupt]()
     for _, channel, value in saved.pending_writes or ():
         if channel == "__interrupt__":
-            asked += [Pending(one.id, one.value) for one in (value if isinstance(value, list | tuple) else [value])]
-        elif channel in ("results", "selections") and isinstance(value, dict):
-            values[channel] = {**(values.get(channel) or {}), **value}
+            asked += value if isinstance(value, list | tuple) else [value]
+        with_finished(values, channel, value)
     return RunSnapshot(values, saved.checkpoint["ts"], tuple(asked))
 
 
@@ -104,15 +101,8 @@ class _Work:
         before.set()
 
 
-class LocalRunner:
-    """Runs the supervisor in the event loop of the page.
-
-    Args:
-        workflow: The supervisor.
-        threads: Where its checkpoints are stored.
-        registry: Calls the tools; the sessions of a cancelled run are closed.
-        user: For whom it runs.
-    """
+class LocalRunner(LocalRuns):
+    """Runs the supervisor for one user in the event loop of the page; the sessions of a cancelled run are closed."""
 
     def __init__(
         self,
@@ -121,10 +111,10 @@ class LocalRunner:
         registry: ToolRegistry,
         user: User | None = None,
     ) -> None:
-        self._workflow, self._threads, self._registry = workflow, threads, registry
+        super().__init__(threads)
+        self._workflow, self._registry = workflow, registry
         groups = sorted(user.groups) if user else []
         self._user = {"identity": user.id, "groups": groups} if user and user.id else None
-        self._runs = LocalRuns(threads)
         self._work: dict[str, _Work] = {}
 
     async def start(self, request: Request, thread: str | None, text: str) -> str:
@@ -139,7 +129,7 @@ class LocalRunner:
     async def resume(self, request: Request, thread: str, answers: Mapping[str, Any]) -> None:
         """Answers questions, or continues a run that stopped."""
         self._check(thread)
-        self._begin(thread, LiveRun(await self._runs.last(thread)), Command(resume=dict(answers)) if answers else None)
+        self._begin(thread, LiveRun(await self.last(thread)), Command(resume=dict(answers)) if answers else None)
 
     async def cancel(self, request: Request, thread: str) -> None:
         """Stops a run."""
@@ -184,7 +174,7 @@ class LocalRunner:
                 await stream_in_thread(
                     self._workflow, self._threads, thread, given, modes=MODES, take=take, user=self._user
                 )
-                last = await self._runs.last(thread)
+                last = await self.last(thread)
                 self._threads.settle(thread, ended=run_ended(last))
             work.live.end(last)
         except asyncio.CancelledError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
 from callsheet.orchestrator.server.page_requests import HEADERS, Body, Endpoint, PageKey, RefusedError
-from callsheet.orchestrator.server.runs.run_history import Pending, Runner, Runs, RunSnapshot
+from callsheet.orchestrator.server.runs.run_history import Runner, RunSnapshot
 from callsheet.orchestrator.server.runs.shown_runs import WITHHELD, question_view, run_of
 from callsheet.orchestrator.server.visible_catalog import VisibleCatalog
 
@@ -36,16 +36,10 @@ class _Thread(Body):
 
 
 class RunRoutes:
-    """The endpoints that change something.
+    """The endpoints that change something."""
 
-    Args:
-        runner: Carries out the requests.
-        runs: Knows the questions that wait.
-        key: The key of the page.
-    """
-
-    def __init__(self, runner: Runner, runs: Runs, key: PageKey) -> None:
-        self._runner, self._runs, self._key = runner, runs, key
+    def __init__(self, runner: Runner, key: PageKey) -> None:
+        self._runner, self._key = runner, key
 
     def posts(self) -> Mapping[str, Endpoint]:
         """Endpoints with a body, by the last part of their address."""
@@ -59,13 +53,15 @@ class RunRoutes:
     async def resume(self, visible: VisibleCatalog, request: Request) -> object:
         """Answers questions of ``thread`` by id, or continues what stopped."""
         given = await self._key.body(request, _Resume)
-        waiting = {question.id: question for question in await self._waiting(request, given.thread)}
+        if not (history := await self._runner.history(request, given.thread)):
+            raise RefusedError(f"there is no thread {given.thread!r} that you may see")
+        waiting = {question.id: question for question in history[0].questions}
         if strange := sorted(set(given.answers) - set(waiting)):
             raise RefusedError(f"no question {', '.join(strange)} waits in this thread: it was answered meanwhile")
         if waiting and not given.answers:
             raise RefusedError("the run waits for answers to its questions")
         shown = [question_view(visible, name, waiting[name].value) for name in given.answers]
-        if any(question.text == WITHHELD for question in shown):
+        if any(question["text"] == WITHHELD for question in shown):
             raise RefusedError("a question is about tools that you may not see: somebody else has to answer it")
         await self._runner.resume(request, given.thread, given.answers)
         return {"thread": given.thread}
@@ -83,12 +79,6 @@ class RunRoutes:
         events = _events(visible, self._runner.watch(request, thread))
         headers = {**HEADERS, "cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(events, media_type="text/event-stream", headers=headers)
-
-    async def _waiting(self, request: Request, thread: str) -> Sequence[Pending]:
-        history = await self._runs.history(request, thread)
-        if not history:
-            raise RefusedError(f"there is no thread {thread!r} that you may see")
-        return history[0].questions
 
 
 async def _events(visible: VisibleCatalog, snapshots: AsyncIterator[RunSnapshot]) -> AsyncIterator[str]:
@@ -110,7 +100,7 @@ async def _events(visible: VisibleCatalog, snapshots: AsyncIterator[RunSnapshot]
             await changed.wait()
             changed.clear()
             if latest:
-                told = (await run_in_threadpool(run_of, visible, latest.pop())).model_dump(mode="json")
+                told = await run_in_threadpool(run_of, visible, latest.pop())
                 yield f"event: run\ndata: {json.dumps(told)}\n\n"
                 await asyncio.sleep(_PAUSE)
             if following.done():

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from langgraph.types import Interrupt
 from starlette.requests import Request
 
 from callsheet.orchestrator.run.threads import without_failed
 from callsheet.orchestrator.server.page_requests import RefusedError
-from callsheet.orchestrator.server.runs.live_run import MODES, LiveRun
-from callsheet.orchestrator.server.runs.run_history import MOST_RUNS, Pending, RunSnapshot, Thread
-from callsheet.orchestrator.server.server_client import allowed, client_of
+from callsheet.orchestrator.server.runs.run_history import (
+    MODES,
+    MOST_RUNS,
+    MOST_SNAPSHOTS,
+    LiveRun,
+    RunSnapshot,
+    Thread,
+    with_finished,
+)
 from callsheet.orchestrator.server.visible_catalog import shown_line
 
 if TYPE_CHECKING:
@@ -20,17 +28,23 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _GRAPH = "supervisor"
 _GOING = ("pending", "running")
-_MOST_SNAPSHOTS, _MOST_WAITING = 100, 1000
+_MOST_WAITING = 1000
 _HOW: Mapping[str, Any] = {
     "stream_mode": [*MODES[:-1], "messages-tuple"],
     "stream_subgraphs": True,
     "stream_resumable": True,
     "multitask_strategy": "reject",
 }
+_NOT_THERE = frozenset({401, 403, 404, 422})
+_OF_THE_CONNECTION = frozenset(
+    {"host", "connection", "content-length", "content-type", "accept", "accept-encoding", "transfer-encoding"}
+    # The request of the page was checked already; requests on its behalf do not come from a page.
+    | {"origin", "sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest"}
+)
 
 
 class ServerRuns:
-    """Threads of the server's ``supervisor``.
+    """Threads and runs of the server's ``supervisor``.
 
     Requests go to the server's own routes with the viewer's headers, so its authentication and authorization apply.
     """
@@ -49,13 +63,18 @@ class ServerRuns:
             ),
         )
         return [
-            Thread(str(thread["thread_id"]), _request(thread), str(thread["status"]), str(thread["updated_at"]))
-            for thread in found or ()
+            Thread(
+                id=str(one["thread_id"]),
+                request=shown_line(str((one.get("extracted") or {}).get("request") or "")),
+                status=str(one["status"]),
+                at=str(one["updated_at"]),
+            )
+            for one in found or ()
         ]
 
     async def history(self, request: Request, thread: str) -> Sequence[RunSnapshot]:
         """The history of a thread."""
-        found = await allowed(request, lambda client: client.threads.get_history(thread, limit=_MOST_SNAPSHOTS))
+        found = await allowed(request, lambda client: client.threads.get_history(thread, limit=MOST_SNAPSHOTS))
         return [snapshot_of(state) for state in found or ()]
 
     async def waiting(self, request: Request) -> int | None:
@@ -69,26 +88,6 @@ class ServerRuns:
         if found is None:
             return None
         return sum(len(questions) for thread in found for questions in (thread["interrupts"] or {}).values())
-
-
-def _request(thread: Mapping[str, Any]) -> str:
-    asked = (thread.get("extracted") or {}).get("request")
-    return shown_line(asked) if isinstance(asked, str) else ""
-
-
-def snapshot_of(state: Mapping[str, Any]) -> RunSnapshot:
-    """A state of a thread, with the results of the steps that ended while others wait."""
-    values, asked = dict(state["values"]) if isinstance(state["values"], Mapping) else {}, list[Pending]()
-    for task in state.get("tasks") or ():
-        asked += [Pending(str(one["id"]), one.get("value")) for one in task.get("interrupts") or ()]
-        for channel in ("results", "selections"):
-            if isinstance(new := (task.get("result") or {}).get(channel), Mapping):
-                values[channel] = {**(values.get(channel) or {}), **new}
-    return RunSnapshot(values, str(state.get("created_at") or ""), tuple(asked))
-
-
-class ServerRunner:
-    """Starts and stops runs of the server's ``supervisor``; the server's own authorization applies."""
 
     async def start(self, request: Request, thread: str | None, text: str) -> str:
         """Starts a request."""
@@ -151,6 +150,16 @@ class ServerRunner:
         return snapshot_of(state)
 
 
+def snapshot_of(state: Mapping[str, Any]) -> RunSnapshot:
+    """A state of a thread, with the results of the steps that ended while others wait."""
+    values, asked = dict(state["values"]) if isinstance(state["values"], Mapping) else {}, list[Interrupt]()
+    for task in state.get("tasks") or ():
+        asked += [Interrupt(one.get("value"), id=str(one["id"])) for one in task.get("interrupts") or ()]
+        for channel, written in (task.get("result") or {}).items():
+            with_finished(values, channel, written)
+    return RunSnapshot(values, str(state.get("created_at") or ""), tuple(asked))
+
+
 async def _done(request: Request, ask: Callable[[LangGraphClient], Awaitable[T]]) -> T:
     """What the server answers.
 
@@ -172,3 +181,29 @@ def _why(response: Any) -> str:
     except ValueError:
         told = None
     return str(told or f"the server answered {response.status_code}")
+
+
+async def allowed(request: Request, ask: Callable[[LangGraphClient], Awaitable[T]]) -> T | None:
+    """The server's answer to this user; None if the user may not see it."""
+    import httpx
+
+    async with client_of(request) as client:
+        try:
+            return await ask(client)
+        except httpx.HTTPStatusError as error:
+            if error.response.status_code in _NOT_THERE:
+                return None
+            raise
+
+
+@asynccontextmanager
+async def client_of(request: Request) -> AsyncIterator[LangGraphClient]:
+    """A client for the server itself, with the credentials of a request."""
+    import httpx
+    from langgraph_api.asgi_transport import ASGITransport  # type: ignore[import-untyped]
+    from langgraph_sdk.client import LangGraphClient
+
+    headers = [(name, value) for name, value in request.headers.items() if name not in _OF_THE_CONNECTION]
+    transport = ASGITransport(app=request.app)  # httpx's own gives a stream only when it has ended
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers) as http:
+        yield LangGraphClient(http)

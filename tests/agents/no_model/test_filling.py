@@ -8,8 +8,7 @@ import pytest
 
 from callsheet.agents.calls.plan import StepResult
 from callsheet.agents.no_model.filling import fill, spread, unanswered
-from callsheet.agents.no_model.units_and_zones import total, unit_in, zone_of
-from callsheet.agents.no_model.values import in_words, values_in
+from callsheet.agents.no_model.values import in_words, total, unit_in, values_in, zone_of
 from callsheet.graphs import Agent, Tool
 
 TEXT, NUMBER = {"type": "string"}, {"type": "number"}
@@ -41,6 +40,8 @@ DONE = [StepResult(id="1", text="Convert it", result="42 km"), StepResult(id="2"
         (LENGTH, "How many feet is 3 km?", {"value": 3, "from_unit": "kilometer", "to_unit": "foot"}),
         (LENGTH, "5 feet 11 inches in cm", {"value": 71, "from_unit": "inch", "to_unit": "centimeter"}),
         (CLOCK, "What time is it in Tokyo when it is 9:30 in Berlin?",
+         {"source_timezone": "Europe/Berlin", "time": "09:30", "target_timezone": "Asia/Tokyo"}),
+        (CLOCK, "find out what time it is in Tokyo when it is 9:30 in Berlin",
          {"source_timezone": "Europe/Berlin", "time": "09:30", "target_timezone": "Asia/Tokyo"}),
         (CLOCK, "Convert 3pm from London to New York",
          {"source_timezone": "Europe/London", "time": "15:00", "target_timezone": "America/New_York"}),

@@ -8,9 +8,9 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from callsheet.agents import Call, Plan, Step, StepResult
-from callsheet.agents.planning.drafts import PlanRevision
+from callsheet.agents.planning.planner import PlanRevision
 from callsheet.agents.planning.revision import expanded, items_of, revised
-from callsheet.agents.work.worker_conversation import outcome_of
+from callsheet.agents.work.equipment import outcome_of
 from callsheet.graphs import PlanError
 
 LISTED = Step(id="1", text="list notes")

@@ -54,25 +54,23 @@ async def test_a_plan_that_cannot_be_used_is_repaired_once(bad: Any, complaint: 
     assert complaint in model.shown[1]["messages"][-1].text
 
 
-async def test_a_step_may_ask_the_user_where_the_request_says_so() -> None:
-    steps = [{"id": "1", "text": "Ask the user of ticket 7 for a log"}]
-    plan = await decompose("ask the user of ticket 7 for a log", planner(steps))
-    assert (plan.note, len(plan.steps)) == ("", 1)
+LOOP = [{"id": "1", "text": "convert", "depends_on": ["1"]}]
 
 
-async def test_after_a_second_bad_plan_the_request_is_one_step_and_says_so() -> None:
-    plan = await decompose(REQUEST, planner(*["no"] * 6))
-    assert [step.text for step in plan.steps] == [REQUEST]
-    assert plan.note.startswith("taken as a single step: the model did not answer in the requested form")
-    assert plan.mode == "none"
-
-
-async def test_a_second_plan_that_cannot_be_used_makes_the_request_one_step() -> None:
-    loop = [{"id": "1", "text": "convert", "depends_on": ["1"]}]
-    plan = await decompose(REQUEST, planner(loop, loop))
-    assert [step.text for step in plan.steps] == [REQUEST]
-    assert plan.note.startswith("taken as a single step: the model's plan could not be used: steps wait for each other")
-    assert plan.usage.calls == 2
+@pytest.mark.parametrize(
+    ("plans", "why", "calls_made"),
+    [
+        (["no"], "the model did not answer in the requested form", 3),
+        ([json.dumps({"steps": GOOD})[:-30]], "the model did not answer in the requested form", 3),
+        ([LOOP], "the model's plan could not be used: steps wait for each other", 2),
+    ],
+)
+async def test_after_a_second_bad_plan_the_request_is_one_step_and_says_so(
+    plans: list[Any], why: str, calls_made: int
+) -> None:
+    plan = await decompose(REQUEST, planner(*plans))
+    assert ([step.text for step in plan.steps], plan.mode, plan.usage.calls) == ([REQUEST], "none", calls_made)
+    assert plan.note.startswith(f"taken as a single step: {why}")
 
 
 @pytest.mark.parametrize(
@@ -99,11 +97,6 @@ async def test_the_form_that_a_model_can_do_is_remembered() -> None:
     assert "JSON schema" in model.shown[3]["messages"][-1].text
 
 
-async def test_a_plan_that_was_cut_off_is_not_taken_for_a_whole_one() -> None:
-    cut = json.dumps({"steps": GOOD})[:-30]
-    assert (await decompose(REQUEST, planner(*[cut] * 3))).note.startswith("taken as a single step")
-
-
 TOO_MANY = "the request needs 2 steps, at most 1 are allowed: ask for less at once, or raise max_steps"
 
 
@@ -124,24 +117,6 @@ def test_ready_steps_come_in_the_order_of_the_plan() -> None:
     assert [step.id for step in plan.ready(())] == ["a", "c"]
     assert [step.id for step in plan.ready({"a"})] == ["b", "c"]
     assert plan.ready({"a", "b", "c"}) == ()
-
-
-@pytest.mark.parametrize(
-    ("request_text", "texts", "waits"),
-    [
-        ("Read the newest file of notes", ["List the files of notes", "Read the newest file of notes"], True),
-        ("Weather in Oslo and in Bergen", ["Weather in Oslo", "Weather in Bergen"], False),
-        ("Read a.txt and b.txt, which is longer?", ["Read a.txt", "Read b.txt", "Which is longer?"], False),
-        ("Rechne 3 Meilen in km um und notiere es", ["Convert 3 miles to km", "Write a note with the result"], True),
-    ],
-)
-async def test_a_step_that_is_needed_or_says_a_part_of_the_request_stays(
-    request_text: str, texts: list[str], waits: bool
-) -> None:
-    steps = [{"id": str(n), "text": t, "depends_on": ["1"] if n == 2 and waits else []} for n, t in enumerate(texts, 1)]
-    plan = await decompose(request_text, planner(steps))
-    assert [step.text for step in plan.steps] == texts
-    assert plan.note == ""
 
 
 async def test_answers_that_cannot_be_used_are_counted_too() -> None:

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from callsheet.agents.calls.background_loop import BackgroundLoop
+from callsheet.agents.calls.call_context import BackgroundLoop
 
 
 async def _thread() -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from callsheet.agents.servers.session_pool import SessionPool
-from callsheet.agents.servers.transport.process_family import family
+from callsheet.agents.servers.transport.stdio import family
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from servers import FIXTURES, HANG, alive, until
 

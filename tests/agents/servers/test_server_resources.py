@@ -12,8 +12,8 @@ from mcp import MCPError
 
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.tool_result import Fault
-from callsheet.agents.registry.call_check import hidden_resource
-from callsheet.agents.servers.catalogs.server_resources import (
+from callsheet.agents.registry.tool_registry import hidden_resource
+from callsheet.agents.servers.catalogs.listings import (
     MOST_RESOURCES,
     entries_of,
     listed_resources,
@@ -72,7 +72,7 @@ async def test_all_kinds_are_listed_at_once() -> None:
         (MCPError(-32000, "out of order"), "no answer to prompts/list: MCPError: out of order"),
         (MCPError(-32601, "Method not found"), ""),
         (asyncio.CancelledError(), "no answer to prompts/list: CancelledError"),
-        ({"prompts": "none"}, "its answer has no list of prompts"),
+        ({"prompts": "none"}, "its answer to prompts/list has no list of prompts"),
         ({"prompts": [], "nextCursor": "again"}, ""),
     ],
 )
@@ -87,7 +87,7 @@ async def test_there_are_never_more_than_a_thousand_of_a_kind() -> None:
     many = [{"name": f"p{number}"} for number in range(MOST_RESOURCES + 1)]
     entries, missing = await listed_resources(Server(prompts={"prompts": many}), SimpleNamespace(prompts=True), LIMITS)
     assert len(entries) == MOST_RESOURCES
-    assert missing == "prompts/list: only the first 1,000 are used"
+    assert missing == "prompts/list: more than 1,000 prompts, of which the first are used"
 
 
 async def test_a_list_that_does_not_end_is_not_cut_in_silence() -> None:
@@ -97,7 +97,7 @@ async def test_a_list_that_does_not_end_is_not_cut_in_silence() -> None:
     with pytest.raises(Fault, match="more than 200 pages"):
         await listed_tools(endless, Limits())
     entries, missing = await listed_resources(endless, SimpleNamespace(prompts=True), Limits())
-    assert (len(entries), missing) == (201, "prompts/list: only the first 201 pages are used")
+    assert (len(entries), missing) == (201, "prompts/list: more than 200 pages of prompts, of which the first are used")
 
 
 DENIES = Policy(default="allow", deny=("a/resource:x://secret*",))

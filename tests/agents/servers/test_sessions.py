@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from callsheet.agents.calls.call_context import LOOP
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.tool_result import Outcome
 from callsheet.agents.servers.session_pool import SessionPool, end_all
@@ -76,7 +77,7 @@ async def test_runs_do_not_share_a_session(pool: SessionPool) -> None:
 
 def test_callers_on_several_loops_and_none_share_it(pool: SessionPool) -> None:
     texts = [asyncio.run(work(pool, "ok")).text for _ in range(2)]
-    texts.append(pool.call_blocking("run", "a", server("ok"), "work", {}).text)
+    texts.append(LOOP.blocking(work(pool, "ok")).text)
     assert [text[:2] for text in texts] == ["1 ", "2 ", "3 "]
 
 
@@ -188,7 +189,7 @@ async def test_a_long_answer_is_cut_and_says_so(pool: SessionPool) -> None:
 
 async def test_a_listing_is_what_the_server_sent(pool: SessionPool) -> None:
     listing = await pool.list_tools(server("missing_schema"))
-    assert (listing.name, listing.version, listing.instructions) == ("fault", "1", "Be brief.")
+    assert (listing.name, listing.instructions) == ("fault", "Be brief.")
     assert listing.tools[1:] == ({"name": "bare"}, {"description": "nameless"}, "no object")
 
 
@@ -206,8 +207,8 @@ async def test_what_cannot_start_says_why(pool: SessionPool, config: ServerConfi
     assert words in listing.error
 
 
-async def test_a_value_from_the_environment_is_not_shown() -> None:
-    pool = SessionPool(environ={"KEY": "from-outside-1"})
+async def test_a_value_from_the_environment_is_not_shown(pool: SessionPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEY", "from-outside-1")
     config = ServerConfig(
         command=sys.executable, args=("-c", "import sys; sys.exit('bad key ' + sys.argv[1])", "${KEY}")
     )

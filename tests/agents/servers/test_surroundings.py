@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from callsheet.agents.calls.tool_result import Fault
-from callsheet.agents.servers.catalogs import listings
+from callsheet.agents.servers import session_pool
 from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.agents.servers.transport.stdio import environment_of, program_of
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
@@ -48,7 +48,7 @@ def test_a_program_that_is_there() -> None:
 
 
 def test_who_is_waited_for_is_said(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(listings, "LATE", 1)
+    monkeypatch.setattr(session_pool, "LATE", 1)
     hung = ServerConfig.model_validate(
         {"command": sys.executable, "args": ["-c", HUNG], "callsheet": {"limits": {"start": 2}}}
     )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +16,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.registry import tool_registry as registry_module
-from callsheet.agents.registry.binding import BoundTool, bound_tool
+from callsheet.agents.registry.binding import BoundTool, bound_tool, model_names
 from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.servers.catalogs.catalog_sources import load_servers
 from callsheet.agents.servers.in_process import InProcess
@@ -24,7 +25,7 @@ from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Agent, Catalog, Tool
 
 FAULTS = Path(__file__).parents[2] / "fixtures" / "fault_server.py"
-ANYTHING = {"type": "object", "properties": {}}
+NAME = re.compile(r"^[a-zA-Z0-9_-]{1,64}$")
 
 
 def server(mode: str) -> ServerConfig:
@@ -259,3 +260,52 @@ async def test_a_tool_of_this_process_may_interrupt_its_workflow() -> None:
     paused = await app.ainvoke({"said": ""}, config)
     assert paused["__interrupt__"][0].value == "sure?"
     assert (await app.ainvoke(Command(resume="yes"), config))["said"] == "said yes"
+
+
+@pytest.mark.parametrize(
+    ("ids", "names"),
+    [
+        (["a/x", "b/y"], ["a_x", "b_y"]),
+        (["a/x", "b/x"], ["a_x", "b_x"]),
+        (["a/my tool/é"], ["a_my_tool__"]),
+        (["my server/x", "my server/my server-x"], ["my_server_x", "my_server-x"]),
+        (["git/git_log", "git/git-log", "git/gitlog"], ["git_log", "git-log", "git_gitlog"]),
+        (["fetch/fetch", "fetch/refetch"], ["fetch", "fetch_refetch"]),
+        (["git/git_log", "git/log"], ["git_git_log", "git_log"]),
+        (["need/tool"], ["need_tool_d3e73b283931f8dd"]),
+    ],
+)
+def test_names_that_a_model_sees(ids: list[str], names: list[str]) -> None:
+    catalog = manifest(*ids)
+    assert model_names([catalog.tool(i) for i in ids]) == names
+
+
+def test_a_name_does_not_depend_on_the_other_tools() -> None:
+    catalog = manifest("a/x", "b/x", "b/y", f"{'a' * 40}/{'x' * 40}")
+    alone = [model_names([tool])[0] for tool in catalog.tools.values()]
+    assert model_names(list(catalog.tools.values())) == alone
+    assert alone[-1].startswith(f"{'a' * 23}_{'x' * 23}_"), "what is too long shows both, and a digest"
+    assert len(alone[-1]) == 64
+
+
+def test_names_stay_unique_whatever_the_ids() -> None:
+    ids = [
+        "a/x y",
+        "a/x_y",
+        "b/x.y",
+        f"c/{'n' * 80}",
+        f"d/{'n' * 80}",
+        f"e/{'n' * 64}",
+        "a_b/c",
+        "a/b_c",
+        "a/a_b_c",
+        "a/c",
+        "é/c",
+        "è/c",
+    ]
+    catalog = manifest(*ids)
+    names = model_names([catalog.tool(i) for i in ids])
+    assert len(set(names)) == len(ids)
+    assert all(NAME.match(name) for name in names)
+    backwards = model_names([catalog.tool(i) for i in reversed(ids)])
+    assert backwards == names[::-1]

@@ -10,62 +10,43 @@ import pytest
 
 from callsheet.graphs import Agent, Catalog, CatalogError, load
 
+FORMS = "expected 'mcpServers' (or 'servers'), 'callsheet' with 'agents', or a manifest with 'name'"
 
-def refusal(path: Path, content: str | bytes) -> str:
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("m.json", '{"name": "a",\n "tools": [\n}\n', "not valid JSON: Expecting value, line 3 column 1"),
+        ("m.json", "", "the file is empty"),
+        ("m.json", " \n", "the file is empty"),
+        ("mcp.yaml", "mcpServers:\n  a: {}\n", "catalogs are JSON, not YAML"),
+        ("m.json", b'{"name": "\xe9"}', "not UTF-8 text: invalid continuation byte at byte 10"),
+        *(("m.json", text, FORMS) for text in ("3", '"text"', "null", "{}", '{"name": "a"}', '{"tools": []}')),
+        ("m.json", '{"callsheet": 1}', FORMS),
+        ("m.json", '[{"name": "a"}]', "entry 1 is not an object with 'tools' by server name"),
+        ("t.json", '[{"tools": {"k": {"tools": 3}}}]', "server 'k' has no list of tools"),
+        ("c.json", '{"callsheet": 2, "agents": []}', "unknown format 2; this program reads 1"),
+        (
+            "c.json",
+            '{"callsheet": 1, "agents": [{"id": "a"}, {"id": "b", "tool": []}]}',
+            "agents.1: Agent: tool: Extra inputs are not permitted",
+        ),
+        ("m.json", '{"name": " ", "tools": []}', "the agent's name is empty: give it one"),
+        ("m.json", "[" * 2_000 + "]" * 2_000, "nested too deeply"),
+        ("m.json", "[" * 100_000 + "]" * 100_000, "nested too deeply"),
+        ("m.json", f'{{"name": "a", "tools": [{"9" * 5000}]}}', "a number that is too long"),
+    ],
+    ids=range(20),
+)
+def test_a_file_that_cannot_be_read_is_named_with_the_reason(
+    tmp_path: Path, name: str, content: str | bytes, words: str
+) -> None:
+    path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(CatalogError) as caught:
         load(path)
+    assert words in str(caught.value)
     assert str(path) in str(caught.value)
-    return str(caught.value)
-
-
-def test_malformed_json_names_file_line_and_column(tmp_path: Path) -> None:
-    assert "line 3 column 1" in refusal(tmp_path / "m.json", '{"name": "a",\n "tools": [}\n'.replace("[}", "[\n}"))
-
-
-def test_an_empty_file(tmp_path: Path) -> None:
-    assert "the file is empty" in refusal(tmp_path / "m.json", "")
-
-
-def test_text_that_is_not_utf_8_names_the_byte(tmp_path: Path) -> None:
-    assert "not UTF-8 text: invalid continuation byte at byte 10" in refusal(tmp_path / "m.json", b'{"name": "\xe9"}')
-
-
-@pytest.mark.parametrize("content", ["3", '"text"', "null", "{}", '{"name": "a"}', '{"tools": []}', '{"callsheet": 1}'])
-def test_what_is_no_catalog_says_what_one_looks_like(tmp_path: Path, content: str) -> None:
-    said = refusal(tmp_path / "m.json", content)
-    assert "expected 'mcpServers' (or 'servers'), 'callsheet' with 'agents', or a manifest with 'name'" in said
-
-
-def test_a_list_of_something_else(tmp_path: Path) -> None:
-    assert "entry 1 is not an object with 'tools' by server name" in refusal(tmp_path / "m.json", '[{"name": "a"}]')
-
-
-def test_a_livemcpbench_server_without_a_list(tmp_path: Path) -> None:
-    assert "server 'k' has no list of tools" in refusal(tmp_path / "t.json", '[{"tools": {"k": {"tools": 3}}}]')
-
-
-def test_a_later_format_of_our_own(tmp_path: Path) -> None:
-    said = refusal(tmp_path / "c.json", '{"callsheet": 2, "agents": []}')
-    assert "unknown format 2; this program reads 1" in said
-
-
-def test_a_mistake_in_our_own_form_names_the_place(tmp_path: Path) -> None:
-    said = refusal(tmp_path / "c.json", '{"callsheet": 1, "agents": [{"id": "a"}, {"id": "b", "tool": []}]}')
-    assert "agents.1: Agent: tool: Extra inputs are not permitted" in said
-
-
-def test_a_blank_agent_name(tmp_path: Path) -> None:
-    assert "the agent's name is empty: give it one" in refusal(tmp_path / "m.json", '{"name": " ", "tools": []}')
-
-
-@pytest.mark.parametrize("depth", [2_000, 100_000])
-def test_json_that_no_parser_would_follow(tmp_path: Path, depth: int) -> None:
-    assert "nested too deeply" in refusal(tmp_path / "m.json", "[" * depth + "]" * depth)
-
-
-def test_a_number_of_5000_digits(tmp_path: Path) -> None:
-    assert "a number that is too long" in refusal(tmp_path / "m.json", f'{{"name": "a", "tools": [{"9" * 5000}]}}')
 
 
 def test_an_empty_folder(tmp_path: Path) -> None:
@@ -123,12 +104,7 @@ def test_one_agent_in_two_files_of_a_folder_names_both(tmp_path: Path) -> None:
 
 
 def test_one_agent_in_two_sources_names_both(tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text('{"name": "same", "tools": []}')
-    with pytest.raises(CatalogError, match=r"agent 'same' is in .*a\.json and again in a catalog in memory"):
-        load(tmp_path / "a.json", Catalog(agents=(Agent(id="same"),)))
-
-
-def test_the_same_source_twice(tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text('{"name": "same", "tools": []}')
-    with pytest.raises(CatalogError, match=r"agent 'same' is in .*a\.json and again in .*a\.json"):
-        load(tmp_path / "a.json", tmp_path / "a.json")
+    (file := tmp_path / "a.json").write_text('{"name": "same", "tools": []}')
+    for other, called in ((Catalog(agents=(Agent(id="same"),)), "a catalog in memory"), (file, r".*a\.json")):
+        with pytest.raises(CatalogError, match=rf"agent 'same' is in .*a\.json and again in {called}"):
+            load(file, other)

@@ -15,34 +15,35 @@ def servers(**entries: Any) -> dict[str, ServerConfig]:
     return read_servers({"mcpServers": entries}, "mcp.json")
 
 
-def test_a_command_is_a_stdio_server() -> None:
-    config = servers(git={"command": "uvx", "args": ["mcp-git"], "env": {"A": "1"}, "cwd": "/tmp"})["git"]
-    assert config == ServerConfig(command="uvx", args=("mcp-git",), env={"A": "1"}, cwd="/tmp", transport="stdio")
+HTTP_WORDS = ("http", "streamable-http", "streamable_http", "streamableHttp")
+HTTP = ServerConfig(url="http://h", transport="http")
 
 
-def test_a_url_is_an_http_server() -> None:
-    config = servers(docs={"url": "https://h/mcp", "headers": {"Authorization": "Bearer x"}})["docs"]
-    assert config == ServerConfig(url="https://h/mcp", headers={"Authorization": "Bearer x"}, transport="http")
-
-
-@pytest.mark.parametrize("key", ["type", "transport"])
 @pytest.mark.parametrize(
-    ("word", "transport"),
+    ("entry", "config"),
     [
-        ("http", "http"),
-        ("sse", "sse"),
-        ("streamable-http", "http"),
-        ("streamable_http", "http"),
-        ("streamableHttp", "http"),
+        (
+            {"command": "uvx", "args": ["mcp-git"], "env": {"A": "1"}, "cwd": "/tmp"},
+            ServerConfig(command="uvx", args=("mcp-git",), env={"A": "1"}, cwd="/tmp", transport="stdio"),
+        ),
+        (
+            {"url": "https://h/mcp", "headers": {"Authorization": "Bearer x"}},
+            ServerConfig(url="https://h/mcp", headers={"Authorization": "Bearer x"}, transport="http"),
+        ),
+        *(({key: "http://h"}, HTTP) for key in ("url", "serverUrl", "httpUrl")),
+        *(
+            ({"url": "http://h", key: word}, HTTP.model_copy(update={"transport": transport}))
+            for key in ("type", "transport")
+            for word, transport in [("sse", "sse"), *((word, "http") for word in HTTP_WORDS)]
+        ),
+        (
+            {"command": "x", "autoApprove": ["y"], "timeout": 3, "gallery": True},
+            ServerConfig(command="x", transport="stdio"),
+        ),
     ],
 )
-def test_every_usual_word_for_a_transport(key: str, word: str, transport: str) -> None:
-    assert servers(a={"url": "http://h", key: word})["a"].transport == transport
-
-
-@pytest.mark.parametrize("key", ["url", "serverUrl", "httpUrl"])
-def test_the_address_under_the_names_that_other_clients_use(key: str) -> None:
-    assert servers(a={key: "http://h"})["a"].url == "http://h"
+def test_entries_as_clients_write_them(entry: dict[str, Any], config: ServerConfig) -> None:
+    assert servers(a=entry)["a"] == config
 
 
 def test_vs_code_calls_them_servers() -> None:
@@ -53,10 +54,6 @@ def test_vs_code_calls_them_servers() -> None:
 def test_a_disabled_server_is_left_out() -> None:
     found = servers(off={"command": "x", "disabled": True}, on={"command": "y", "disabled": False})
     assert list(found) == ["on"]
-
-
-def test_keys_of_other_clients_are_passed_over() -> None:
-    assert servers(a={"command": "x", "autoApprove": ["y"], "timeout": 3, "gallery": True})["a"].command == "x"
 
 
 @pytest.mark.parametrize(
@@ -72,6 +69,7 @@ def test_keys_of_other_clients_are_passed_over() -> None:
         ({"command": ["x"]}, "command: must be a string"),
         ({"command": "x", "args": "y"}, "args: must be a list"),
         ({"command": "x", "env": {"PORT": 80}}, "env.PORT: must be a string"),
+        ({"command": "x", "env": []}, "env: must be an object"),
         ({"url": 3}, "url: must be a string"),
     ],
 )
@@ -131,14 +129,11 @@ def test_the_servers_of_a_file_are_told_without_starting_them(tmp_path: Path) ->
     assert list(servers_in(str(path))) == ["a"]
 
 
-@pytest.mark.parametrize("source", ["package:thing", "no/such/file.json", "."])
-def test_other_sources_start_no_servers(source: str) -> None:
-    assert servers_in(source) == {}
-
-
-def test_a_manifest_starts_no_servers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("source", ["package:thing", "no/such/file.json", ".", "m.json"])
+def test_other_sources_start_no_servers(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "m.json").write_text('{"name": "a", "tools": []}')
-    assert servers_in(str(tmp_path / "m.json")) == {}
+    assert servers_in(source) == {}
 
 
 @pytest.mark.parametrize("meta", [None, [], "x", {}, {"callsheet/core": "yes"}])

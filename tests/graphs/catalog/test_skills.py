@@ -221,8 +221,8 @@ def test_exports_keep_skills(tmp_path: Path) -> None:
     assert from_rdf(to_rdf(catalog)) == catalog
     assert not [finding for finding in rdf_findings(catalog) if "skill" in finding.message]
     assert "MERGE (n:Skill {key: 'skill/p%2Ed%20f'})" in to_cypher(catalog)
-    assert "NAMES_TOOL" in to_cypher(catalog)
-    assert "names_tool" in to_graphml(catalog)
+    assert ":USES" in to_cypher(catalog)
+    assert "uses" in to_graphml(catalog)
 
 
 def test_the_text_rules_read_skills() -> None:

@@ -1,4 +1,4 @@
-"""Files of dependencies beside a catalog: read, written, merged, refused."""
+"""Files of dependencies beside a catalog: read, written, merged, refused; and circles among what programs propose."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from callsheet.graphs import Catalog, CatalogError, DependencyKind, Provenance, 
 from callsheet.graphs.dependencies import (
     DependencyFile,
     Proposal,
-    Rule,
-    Selector,
     combine,
     decide,
     merge_proposals,
     read_dependencies,
+    without_cycles,
     write_dependencies,
 )
+from scripted import tools_of_a
 
 
 def edge(source: str = "travel/book_hotel", target: str = "maps/find_place", **fields: Any) -> Proposal:
@@ -42,8 +42,7 @@ def beside(tmp_path: Path, content: Any) -> Path:
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     content = DependencyFile(
-        rules=(Rule(tools=Selector(words=("réseau",), core=False), depends_on=("net/état",), reason="Ö"),),
-        edges=(edge(confidence=0.7, evidence="weil", accept=True), edge(parameter=None)),
+        edges=(edge(target="net/état", confidence=0.7, evidence="Ö", accept=True), edge(parameter=None)),
     )
     write_dependencies(content, tmp_path / "d.json")
     assert read_dependencies(tmp_path / "d.json") == content
@@ -68,32 +67,10 @@ def test_accepted_edges_are_reviewed_refused_ones_left_out_others_only_proposed(
     assert loaded.label == str(written), "the index stays the same, whatever lies beside the catalog"
 
 
-def test_a_rule_is_declared_for_every_tool_that_it_means_but_not_for_the_needed_one(
-    tmp_path: Path, written: Path
-) -> None:
-    rule = {"tools": {"ids": ["units/*", "find_place"]}, "depends_on": ["find_place"], "kind": "tool_indirectly"}
-    catalog = load(written, beside(tmp_path, {"rules": [rule]})).catalog
-    new = {
-        tool.id: tool.depends_on[-1]
-        for tool in catalog.tools.values()
-        if tool.agent in ("units", "maps") and tool.depends_on
-    }
-    assert set(new) == {"units/convert_length", "units/convert_mass"}
-    assert {(one.tool, one.kind, one.provenance) for one in new.values()} == {
-        ("maps/find_place", DependencyKind.TOOL_INDIRECTLY, Provenance.DECLARED)
-    }
-
-
 def test_what_a_tool_says_itself_is_not_said_twice(tmp_path: Path, written: Path) -> None:
-    file = beside(tmp_path, {"rules": [{"tools": {"ids": ["forecast"]}, "depends_on": ["maps/find_place"]}]})
+    again = edge("weather/forecast", kind="tool_directly", parameter=None, accept=True)
+    file = beside(tmp_path, {"edges": [again.model_dump(mode="json")]})
     assert len(load(written, file).catalog.tool("weather/forecast").depends_on) == 1
-
-
-def test_a_rule_for_no_tool_is_a_problem_that_is_named(tmp_path: Path, written: Path) -> None:
-    file = beside(tmp_path, {"rules": [{"tools": {"words": ["telepathy"]}, "depends_on": ["find_place"]}]})
-    (problem,) = load(written, file).problems
-    assert problem.agent == f"{file}: rules.0"
-    assert "no tool" in problem.message
 
 
 def test_an_accepted_edge_of_a_parameter_that_the_tool_lacks_is_a_problem(tmp_path: Path, written: Path) -> None:
@@ -111,9 +88,7 @@ def test_an_accepted_edge_of_a_parameter_that_the_tool_lacks_is_a_problem(tmp_pa
             {"edges": [{"source": "travel/book_hotl", "target": "maps/find_place", "kind": "tool_directly"}]},
             "book_hotel",
         ),
-        ({"rules": [{"depends_on": ["maps/find_plac"]}]}, "'maps/find_place'"),
-        ({"rules": [{"depends_on": []}]}, "rules.0: Rule: depends_on"),
-        ({"rules": [{"depends_on": ["find_place"], "tools": {"agent": "x"}}]}, "Selector: agent"),
+        ({"edges": [edge(target="maps/find_plac").model_dump(mode="json")]}, "'maps/find_place'"),
         ({"edges": [{"source": "a/b", "target": "c/d"}]}, "edges.0: Proposal: kind"),
         ({"edges": [{"source": "a/b", "target": "c/d", "kind": "tool_directly", "accept": "perhaps"}]}, "accept"),
         ({"edges": [{"source": "a/b", "target": "c/d", "kind": "tool_directly", "accept": "yes"}]}, "accept"),
@@ -122,10 +97,9 @@ def test_an_accepted_edge_of_a_parameter_that_the_tool_lacks_is_a_problem(tmp_pa
         ({"edge": []}, "edge"),
         ({"edges": [edge().model_dump(mode="json")] * 2}, "twice"),
         ({"edges": [edge(target="travel/book_hotel").model_dump(mode="json")]}, "depends on itself"),
-        ({"rules": [{"depends_on": ["convert"]}]}, "'convert' is not in the catalog"),
         ('{"callsheet_dependencies": 2}', "format 2"),
         ('{"callsheet_dependencies": 1, "edges": [', "not valid JSON"),
-        ('{"callsheet_dependencies": 1, "rules": [' + '{"tools":' * 200 + "1" + "}" * 200 + "]}", "levels deep"),
+        ('{"callsheet_dependencies": 1, "edges": [' + '{"source":' * 200 + "1" + "}" * 200 + "]}", "levels deep"),
     ],
 )
 def test_a_mistake_in_the_file_is_one_clear_line(tmp_path: Path, written: Path, content: Any, said: str) -> None:
@@ -142,16 +116,6 @@ def test_a_file_of_dependencies_alone_asks_for_its_catalog(tmp_path: Path) -> No
     content = {"callsheet_dependencies": 1, "edges": [edge().model_dump(mode="json") | {"accept": True}]}
     with pytest.raises(CatalogError, match="contains only dependencies: name the catalog"):
         load(beside(tmp_path, content))
-
-
-def test_a_name_that_two_tools_have_is_asked_for_by_id(tmp_path: Path) -> None:
-    for agent in ("one", "two"):
-        tools = [{"name": "search"}, {"name": f"use_{agent}"}]
-        (tmp_path / f"{agent}.json").write_text(json.dumps({"name": agent, "tools": tools}), encoding="utf-8")
-    (tmp_path / "d").mkdir()
-    file = beside(tmp_path / "d", {"rules": [{"depends_on": ["search"]}]})
-    with pytest.raises(CatalogError, match="one/search or two/search"):
-        load(tmp_path, file)
 
 
 def test_a_circle_of_requirements_that_people_wrote_is_refused_with_its_way(tmp_path: Path, written: Path) -> None:
@@ -178,12 +142,10 @@ def test_a_file_that_is_not_there_or_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_merging_loses_nothing_that_a_person_wrote() -> None:
-    rule = Rule(depends_on=("a/b",))
     mine = edge(kind="parameter_indirectly", evidence="my own words", accept=True)
     gone, undecided = edge(parameter="old", accept=False), edge(parameter="other")
-    before = DependencyFile(rules=(rule,), edges=(mine, gone, undecided))
+    before = DependencyFile(edges=(mine, gone, undecided))
     merged = merge_proposals(before, [edge(parameter="new"), edge(confidence=0.9)])
-    assert merged.rules == (rule,)
     assert merged.edges == (edge(parameter="new"), mine, gone)
 
 
@@ -195,20 +157,18 @@ def test_two_programs_that_propose_the_same_edge() -> None:
 def test_a_tool_of_a_server_that_is_down_is_dropped_and_named(tmp_path: Path, catalog: Catalog) -> None:
     from callsheet.graphs.dependencies import attach
 
-    content = DependencyFile(edges=(edge(target="mail/send", accept=True),), rules=(Rule(depends_on=("mail/login",)),))
+    content = DependencyFile(edges=(edge(target="mail/send", accept=True), edge(target="mail/login")))
     agents, problems = attach(catalog.agents, [("d.json", content)], lenient={"mail"})
     assert agents == catalog.agents
-    assert [problem.agent for problem in problems] == ["d.json: rules.0", "d.json: edges.0"]
+    assert [problem.agent for problem in problems] == ["d.json: edges.0", "d.json: edges.1"]
     assert all("it is dropped" in problem.message for problem in problems)
 
 
 def test_a_decision_changes_its_edge_alone(tmp_path: Path, catalog: Catalog) -> None:
-    file = beside(
-        tmp_path, {"rules": [{"depends_on": ["find_place"]}], "edges": [edge(count=2).model_dump(mode="json")]}
-    )
+    file = beside(tmp_path, {"edges": [edge(count=2).model_dump(mode="json")]})
     decide(file, edge(count=2, accept=True), before=None, agents=catalog.agents)
     content = read_dependencies(file)
-    assert (len(content.rules), content.edges) == (1, (edge(count=2, accept=True),))
+    assert content.edges == (edge(count=2, accept=True),)
     with pytest.raises(CatalogError, match="was accepted by somebody else in the meantime"):
         decide(file, edge(accept=False), before=None, agents=catalog.agents)
     decide(file, edge(target="weather/forecast", accept=False), before=None, agents=catalog.agents)
@@ -248,3 +208,31 @@ def test_a_symbolic_link_to_decisions_stays_one_with_the_mode_of_its_file(tmp_pa
     decide(link, edge(accept=False), before=None, agents=catalog.agents)
     assert link.is_symlink()
     assert (len(read_dependencies(file).edges), file.stat().st_mode & 0o777) == (1, 0o640)
+
+
+def proposal(source: str, target: str, confidence: float) -> Proposal:
+    return Proposal(source=source, target=target, kind=DependencyKind.TOOL_DIRECTLY, confidence=confidence)
+
+
+def test_in_a_circle_the_least_sure_proposal_becomes_indirect() -> None:
+    edges = [proposal("a/x", "a/y", 0.9), proposal("a/y", "a/z", 0.6), proposal("a/z", "a/x", 0.7)]
+    found = without_cycles(edges, tools_of_a(x="", y="", z=""))
+    assert [edge.kind.direct for edge in found] == [True, False, True]
+    assert [edge.confidence for edge in found] == [0.9, 0.6, 0.7]
+
+
+def test_what_the_catalog_holds_never_gives_way() -> None:
+    (found,) = without_cycles([proposal("a/y", "a/x", 1.0)], tools_of_a(x="y"))
+    assert found.kind is DependencyKind.TOOL_INDIRECTLY
+
+
+def test_two_circles_and_an_edge_beside_them() -> None:
+    edges = [
+        proposal("a/x", "a/y", 0.5),
+        proposal("a/y", "a/x", 0.6),
+        proposal("a/z", "a/x", 0.1),
+        proposal("a/v", "a/w", 0.8),
+        proposal("a/w", "a/v", 0.7),
+    ]
+    found = without_cycles(edges, tools_of_a(v="", w="", x="", y="", z=""))
+    assert [edge.kind.direct for edge in found] == [False, True, True, True, False]

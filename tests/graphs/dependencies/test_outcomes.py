@@ -85,7 +85,7 @@ def test_another_file_in_its_place(log: OutcomeLog, text: str, caplog: pytest.Lo
 @pytest.mark.parametrize("row", [["a/t", "x", 1, 1], ["a/t", "x", 1, 1, -1], ["a/t", "x", 1, "1", 1], "a/t"])
 def test_a_malformed_row(log: OutcomeLog, row: object) -> None:
     log.file.replace(json.dumps({"callsheet_outcomes": 1, "tools": [row]}).encode())
-    with pytest.raises(CatalogError, match="not a file of outcomes"):
+    with pytest.raises(CatalogError, match="not a file of tools"):
         log.read()
 
 

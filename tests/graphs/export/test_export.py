@@ -10,8 +10,8 @@ import networkx as nx
 import pytest
 from hypothesis import given, strategies as st
 
-from callsheet.graphs import Agent, Capability, Catalog, Dependency, DependencyKind, Tool, knowledge_graph
-from callsheet.graphs.export import cypher_schema, to_cypher, to_graphml
+from callsheet.graphs import Agent, Capability, Catalog, Dependency, DependencyKind, Tool, detailed_graph
+from callsheet.graphs.export import key_of, to_cypher, to_graphml
 from fuzzing import fuzzed
 
 TABLES = [
@@ -21,11 +21,43 @@ TABLES = [
 ]
 
 
+NODES = {
+    "Agent": "id name description instructions category system",
+    "Tool": "id name title description input_schema output_schema annotations",
+    "Skill": "id name description text",
+    "Capability": "id name definition",
+    "Parameter": "name type description format enum default",
+    "Output": "name type description format enum default",
+}
+EDGES = {
+    "OWNED_BY": "FROM Tool TO Agent",
+    "USES": "FROM Skill TO Tool",
+    "HAS_REQUIRED_INPUT": "FROM Tool TO Parameter",
+    "HAS_OPTIONAL_INPUT": "FROM Tool TO Parameter",
+    "HAS_OUTPUT": "FROM Tool TO Output",
+    "HAS_CAPABILITY": "FROM Tool TO Capability",
+    "PARENT": "FROM Capability TO Capability",
+    **{
+        f"{kind.upper()}_DEPENDS_ON": "FROM Tool TO Tool, position INT64, parameter STRING, reason STRING, "
+        "provenance STRING, confidence DOUBLE, count INT64"
+        for kind in DependencyKind
+    },
+}
+
+
+def schema() -> str:
+    """The tables that Ladybug needs; Neo4j needs none."""
+    fields = {label: ", ".join(f"`{name}` STRING" for name in names.split()) for label, names in NODES.items()}
+    fields["Tool"] += ", core BOOLEAN"
+    nodes = [f"CREATE NODE TABLE {label}(key STRING PRIMARY KEY, {text})" for label, text in fields.items()]
+    return "\n".join([*nodes, *(f"CREATE REL TABLE {name}({text})" for name, text in EDGES.items())])
+
+
 @pytest.fixture(scope="module")
 def engine() -> Iterator[ladybug.Connection]:
     """An embedded engine with our tables and nothing in them."""
     with ladybug.Database(":memory:", max_db_size=2**30) as database, ladybug.Connection(database) as connection:
-        run(connection, cypher_schema())
+        run(connection, schema())
         yield connection
 
 
@@ -62,30 +94,30 @@ def stores() -> Catalog:
 
 
 def test_parameters_that_mean_the_same_are_one_node_and_required_is_an_edge() -> None:
-    graph = knowledge_graph(stores(), TABLES)
+    graph = detailed_graph(stores(), TABLES)
     kinds = sorted(str(kind) for _, kind in graph.nodes(data="kind"))
     assert kinds == ["agent"] * 2 + ["capability"] * 3 + ["output"] + ["parameter"] * 2 + ["tool"] * 2
-    edges = sorted((source.partition("/")[2], kind) for source, _, kind in graph.edges(data="kind"))
+    edges = sorted((str(source), str(kind)) for source, _, kind in graph.edges(data="kind"))
     assert edges == [
-        ("search", "broader"),
-        ("weather.forecast", "has_capability"),
-        ("weather.forecast", "has_optional_input"),
-        ("weather.forecast", "has_required_input"),
-        ("weather.forecast", "hosted_on"),
-        ("weather.forecast", "parameter_directly"),
-        ("weather.forecast", "parameter_directly"),
-        ("weather.place", "has_capability"),
-        ("weather.place", "has_capability"),
-        ("weather.place", "has_optional_input"),
-        ("weather.place", "has_output"),
-        ("weather.place", "hosted_on"),
+        ("('capability', 'search')", "parent"),
+        ("weather/forecast", "has_capability"),
+        ("weather/forecast", "has_optional_input"),
+        ("weather/forecast", "has_required_input"),
+        ("weather/forecast", "owned_by"),
+        ("weather/forecast", "parameter_directly"),
+        ("weather/forecast", "parameter_directly"),
+        ("weather/place", "has_capability"),
+        ("weather/place", "has_capability"),
+        ("weather/place", "has_optional_input"),
+        ("weather/place", "has_output"),
+        ("weather/place", "owned_by"),
     ]
 
 
 def test_a_parameter_of_another_meaning_is_another_node() -> None:
-    def of(**spec: object) -> str:
+    def of(**spec: object) -> Any:
         tool = Tool(agent="a", name="t", input_schema={"properties": {"q": spec}})
-        graph = knowledge_graph(Catalog(agents=(Agent(id="a", tools=(tool,)),)))
+        graph = detailed_graph(Catalog(agents=(Agent(id="a", tools=(tool,)),)))
         return next(node for node, kind in graph.nodes(data="kind") if kind == "parameter")
 
     specs: list[dict[str, Any]] = [{}, {"type": "string"}, {"description": "x"}, {"enum": [1]}, {"enum": [True]}]
@@ -104,11 +136,11 @@ def test_an_embedded_engine_takes_the_cypher_script_once_or_twice(engine: ladybu
     assert sum(kinds.values()) == 12
     found = rows(
         connection,
-        "MATCH (t:Tool)-[:HAS_REQUIRED_INPUT]->(p:Parameter)<-[:HAS_OPTIONAL_INPUT]-(o:Tool)-[:HOSTED_ON]->(a:Agent) "
+        "MATCH (t:Tool)-[:HAS_REQUIRED_INPUT]->(p:Parameter)<-[:HAS_OPTIONAL_INPUT]-(o:Tool)-[:OWNED_BY]->(a:Agent) "
         "RETURN t.id, p.name, o.id, a.id",
     )
     assert found == [["weather/forecast", "place", "weather/place", "weather"]]
-    wide = "MATCH (t:Tool)-[:HAS_CAPABILITY]->(:Capability)-[:BROADER*0..3]->(c:Capability {id: 'find'}) RETURN t.name"
+    wide = "MATCH (t:Tool)-[:HAS_CAPABILITY]->(:Capability)-[:PARENT*0..3]->(c:Capability {id: 'find'}) RETURN t.name"
     assert sorted(rows(connection, wide)) == [["forecast"], ["place"]]
     reasons = rows(connection, "MATCH (:Tool)-[r:PARAMETER_DIRECTLY_DEPENDS_ON]->() RETURN r.reason, r.confidence")
     assert reasons == [["it's so", 1.0], ["it's so", 1.0]]
@@ -122,7 +154,7 @@ def test_every_text_survives_cypher(data: st.DataObject, strategies: Any, engine
     tools = rows(connection, "MATCH (t:Tool) RETURN t.id, t.title, t.description, t.core")
     expected = [[tool.id, tool.title, tool.description, tool.core] for tool in catalog.tools.values()]
     assert sorted(tools) == sorted(expected)
-    owned = rows(connection, "MATCH (t:Tool)-[:HOSTED_ON]->(a:Agent) RETURN t.id, a.id")
+    owned = rows(connection, "MATCH (t:Tool)-[:OWNED_BY]->(a:Agent) RETURN t.id, a.id")
     assert sorted(owned) == sorted([tool.id, tool.agent] for tool in catalog.tools.values())
     count = rows(connection, "MATCH (:Tool)-[r]->(:Tool) RETURN count(*)")
     assert count == [[sum(len(tool.depends_on) for tool in catalog.tools.values())]]
@@ -132,9 +164,9 @@ def test_every_text_survives_cypher(data: st.DataObject, strategies: Any, engine
 @given(data=st.data())
 def test_networkx_reads_the_graphml_back(data: st.DataObject, strategies: Any) -> None:
     catalog = data.draw(strategies.catalogs())
-    graph = knowledge_graph(catalog)
+    graph = detailed_graph(catalog)
     read = nx.parse_graphml(to_graphml(catalog))
-    assert set(read.nodes) == set(graph.nodes)
+    assert set(read.nodes) == {key_of(graph, node) for node in graph}
     assert read.number_of_edges() == graph.number_of_edges()
 
 
@@ -151,7 +183,7 @@ def test_public_catalogs_are_written_whole(source: str, shared: Any) -> None:
     from callsheet.graphs import load
 
     catalog = load(shared / source).catalog
-    graph = knowledge_graph(catalog)
+    graph = detailed_graph(catalog)
     read = nx.parse_graphml(to_graphml(catalog))
     assert (read.number_of_nodes(), read.number_of_edges()) == (graph.number_of_nodes(), graph.number_of_edges())
     assert len(to_cypher(catalog).splitlines()) == graph.number_of_nodes() + graph.number_of_edges()

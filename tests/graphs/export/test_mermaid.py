@@ -79,22 +79,13 @@ def test_the_whole_of_a_small_catalog(catalog: Catalog) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("around", "depth", "drawn"),
-    [
-        ("a3/t", 1, ["a2", "a3", "a4"]),
-        ("a3/t", 2, ["a1", "a2", "a3", "a4", "a5"]),
-        ("a3", 1, ["a3"]),
-        ("a3", 2, ["a2", "a3", "a4"]),
-        ("a0/t", 9, [f"a{number}" for number in range(8)]),
-    ],
-)
-def test_depth_counts_dependencies_in_either_direction(around: str, depth: int, drawn: list[str]) -> None:
-    assert owners(to_mermaid(chain(8), around=around, depth=depth)) == drawn
+@pytest.mark.parametrize(("around", "drawn"), [("a3/t", "a1 a2 a3 a4 a5"), ("a3", "a2 a3 a4"), ("a0/t", "a0 a1 a2")])
+def test_a_chart_shows_two_dependencies_in_either_direction(around: str, drawn: str) -> None:
+    assert owners(to_mermaid(chain(8), around=around)) == drawn.split()
 
 
 def test_a_cycle_is_drawn_once() -> None:
-    chart = to_mermaid(chain(5, back=True), around="a0/t", depth=9)
+    chart = to_mermaid(chain(5, back=True), around="a0/t")
     assert len(owners(chart)) == chart.count(" --> t") == 5
 
 
@@ -103,8 +94,8 @@ def test_what_else_needs_the_same_is_not_a_neighbour() -> None:
     needs = (Dependency(tool="a/hub", kind=DependencyKind.TOOL_INDIRECTLY),)
     users = [Tool(agent="a", name=f"t{number}", depends_on=needs) for number in range(90)]
     catalog = Catalog(agents=(Agent(id="a", tools=(hub, *users)),))
-    assert to_mermaid(catalog, around="a/t5", depth=4).count(":::") == 2 + 2
-    crowd = to_mermaid(catalog, around="a/hub", depth=1)
+    assert to_mermaid(catalog, around="a/t5").count(":::") == 2 + 2
+    crowd = to_mermaid(catalog, around="a/hub")
     assert 'more["and 31 more tools"]' in crowd
     assert crowd.count(" -.-> t") == 59
     assert 'hub"]:::start' in crowd
@@ -140,7 +131,5 @@ def test_long_names_are_cut_and_hidden_characters_shown() -> None:
 def test_mistakes_are_said() -> None:
     with pytest.raises(UnknownNameError, match=r"no tool or agent 'a3/x' .*did you mean"):
         to_mermaid(chain(5), around="a3/x")
-    with pytest.raises(SettingsError, match="the depth must be 1 or more, not 0"):
-        to_mermaid(chain(5), around="a3", depth=0)
     with pytest.raises(SettingsError, match="61 tools are more than a Mermaid chart can show"):
         to_mermaid(chain(61))

@@ -12,6 +12,7 @@ from rdflib import DCTERMS, OWL, RDF, RDFS, SKOS, Graph, URIRef
 
 from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Provenance, Tool
 from callsheet.graphs.rdf import CS, RdfFormat, checks, shapes, to_graph, to_rdf, vocabulary
+from callsheet.graphs.rdf.catalog_graph import TERMS
 
 DOCS = (Path(__file__).parents[3] / "docs" / "reference" / "ontology.md").read_text(encoding="utf-8")
 QUERIES = re.findall(r"```sparql\n(.*?)```", DOCS, re.DOTALL)
@@ -80,9 +81,9 @@ def test_the_queries_of_the_docs_answer_in_rdflib_and_oxigraph(
 
 def test_vocabulary_code_and_docs_name_the_same_terms() -> None:
     graph = Graph().parse(data=vocabulary(), format="turtle")
-    namespace = str(CS._NS)
+    namespace = str(CS)
     defined = {str(term).removeprefix(namespace) for term in graph.subjects() if str(term).startswith(namespace)}
-    assert defined == set(CS.__annotations__)
+    assert defined == set(TERMS)
     assert {term for term in defined if f"`cs:{term}`" not in DOCS} == set()
     assert set(re.findall(r"`cs:(\w+)`", DOCS)) == defined
     assert set(re.findall(r"\bcs:(\w+)", shapes() + "".join(checks().values()))) - {"json"} <= defined
@@ -92,7 +93,7 @@ def test_every_term_is_explained() -> None:
     graph = Graph().parse(data=vocabulary(), format="turtle")
     kinds = {OWL.Class, OWL.ObjectProperty, OWL.DatatypeProperty, RDFS.Datatype}
     terms = {term for kind in kinds for term in graph.subjects(RDF.type, kind)}
-    assert len(terms) == len(CS.__annotations__)
+    assert len(terms) == len(TERMS)
     for term in terms:
         assert graph.value(term, RDFS.label)
         assert str(graph.value(term, RDFS.comment)).endswith(".")
@@ -102,7 +103,7 @@ def test_an_export_uses_the_terms_as_the_vocabulary_says(sample: Catalog) -> Non
     said = Graph().parse(data=vocabulary(), format="turtle")
     graph = to_graph(sample)
     for subject, term, value in graph:
-        if not str(term).startswith(str(CS._NS)):
+        if not str(term).startswith(str(CS)):
             assert str(term).startswith((str(DCTERMS), str(RDFS), str(SKOS), str(RDF)))
             continue
         for node, side in ((subject, RDFS.domain), (value, RDFS.range)):

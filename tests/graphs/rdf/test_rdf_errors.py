@@ -27,8 +27,8 @@ TOOL = f"{AGENT} <t> a cs:Tool ; cs:name 'x' ; dcterms:identifier 'a/x' ; cs:hos
         ("turtle", "<a> <b> 'never closed", "not valid Turtle"),
         ("turtle", "(" * 5_000, "nested too deeply"),
         ("turtle", "", "contains no catalog"),
-        ("ntriples", "<a:a> <a:b> <a:c> .\n\n<a:a> <a:b> c .\n", "not valid N-Triples: line 3 is not a triple"),
-        ("ntriples", '<a:a> <a:b> "\\q" .', "contains no catalog|line 1 is not a triple"),
+        ("ntriples", "<a:a> <a:b> <a:c> .\n\n<a:a> <a:b> c .\n", r"not valid N-Triples: .*Invalid line: c \."),
+        ("ntriples", '<a:a> <a:b> "\\q" .', "contains no catalog|not valid N-Triples"),
         ("jsonld", "{", "not valid JSON: .*line 1 column 2"),
         ("jsonld", '"a text"', "neither an object nor a list"),
         ("jsonld", "[" * 100_000, "nested too deeply"),
@@ -133,7 +133,7 @@ def test_a_cycle_of_dependencies_is_read_like_any_other() -> None:
     assert from_rdf(to_rdf(catalog)) == catalog
 
 
-@pytest.mark.parametrize(("name", "content", "said"), [("x.ttl", b"\xff", "not UTF-8"), ("x.nt", b"?", "line 1")])
+@pytest.mark.parametrize(("name", "content", "said"), [("x.ttl", b"\xff", "not UTF-8"), ("x.nt", b"?", "Invalid line")])
 def test_a_broken_file_is_one_finding(name: str, content: bytes, said: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content)
     (finding,) = rdf_file_findings(tmp_path / name)

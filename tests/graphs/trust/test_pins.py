@@ -18,7 +18,6 @@ from callsheet.graphs import (
     diff_of,
     digest,
     findings_of,
-    reordered,
     told,
 )
 from callsheet.graphs.trust.changes import sides_of
@@ -223,14 +222,6 @@ def test_a_difference_of_thousands_of_lines_is_shown_whole() -> None:
     assert [sum(line.startswith(sign) for line in said) for sign in ("-  b", "+  c")] == [2_999, 2_999]
 
 
-def test_words_in_another_order_are_recognised() -> None:
-    before, after = {"description": "Allowed: ls, cat, wc"}, {"description": "Allowed: wc, ls, cat"}
-    assert reordered(Change("a", "changed", "x", before, after))
-    assert "PYTHONHASHSEED=0" in told(Change("a", "changed", "x", before, after))
-    assert not reordered(Change("a", "changed", "x", before, {"description": "Allowed: rm, ls, cat"}))
-    assert not reordered(Change("a", "new", "x", None, after))
-
-
 def test_findings_name_the_tool_and_the_cure(book: PinBook) -> None:
     book.admit({"a": listed(TOOL)})
     found = findings_of(book.admit({"a": listed({**TOOL, "title": "t"}, args=("y",))})["a"].changes)
@@ -253,12 +244,3 @@ def test_sides_show_every_change_and_leave_out_equal_lines_far_from_it(book: Pin
     assert len(sides) < 15
     shown = {line.strip() for line in diff_of(change).splitlines() if line[:1] == "+" and line[:3] != "+++"}
     assert {f"+{after}".strip() for before, after in sides if before is None and after} == shown
-
-
-def test_sides_pair_a_changed_line_with_the_one_that_begins_like_it(book: PinBook) -> None:
-    book.admit({"a": listed({**TOOL, "description": "Reads. Cuts after 100 kB."})})
-    (change,) = book.admit({"a": listed({**TOOL, "description": "Reads. Sends. Cuts after 200 kB."})})["a"].changes
-    assert [pair for pair in sides_of(change) if pair[0] != pair[1]] == [
-        (None, "  Sends."),
-        ("  Cuts after 100 kB.", "  Cuts after 200 kB."),
-    ]

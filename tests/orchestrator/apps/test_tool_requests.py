@@ -15,8 +15,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from callsheet import CallsheetTools, Settings, create_supervisor
 from callsheet.agents import ToolRegistry
-from callsheet.agents.models.deferred_tools import deferred
 from callsheet.agents.registry.binding import model_names, names_of
+from callsheet.agents.work.own_tools import deferred
 from callsheet.graphs import Tool
 from provider_stub import MESSAGE, TEXT, anthropic, claude, function_call, gpt, openai, use
 

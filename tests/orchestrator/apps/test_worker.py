@@ -12,12 +12,27 @@ from callsheet import Settings, create_supervisor
 from callsheet.graphs import Catalog, Skill, SourceCatalog, load
 from scripted_model import calls, ended
 
-WEAK = Settings(agents=1, tools=1, replans=0, weak_model=True)
+ALONE: dict[str, Any] = {"agents": 1, "tools": 1, "replans": 0}
+WEAK: dict[str, Any] = {**ALONE, "weak_model": True}
+USD = calls("bank_exchange_rate", currency="USD")
 WEATHER, RATE = "tell the weather of Oslo", "look up the rate of USD"
 
 
 def ask(app: Any, text: str) -> Any:
     return app.invoke({"messages": [HumanMessage(text)]})
+
+
+@pytest.fixture
+def worked(catalog: Any, scripted: Any) -> Any:
+    """The state after a request whose worker gives these replies, and its model."""
+
+    def run(*replies: Any, request: str = RATE, **settings: Any) -> tuple[Any, Any]:
+        model = scripted(replies=list(replies))
+        return ask(
+            create_supervisor(catalog, worker_model=model, settings=Settings(**settings)).compile(), request
+        ), model
+
+    return run
 
 
 def test_the_model_is_shown_exactly_the_selected_tools(catalog: Any, scripted: Any, say: Any, worker: Any) -> None:
@@ -29,17 +44,13 @@ def test_the_model_is_shown_exactly_the_selected_tools(catalog: Any, scripted: A
     assert {tuple(shown["tools"]) for shown in worker.shown} == {("bank_exchange_rate", "finish", "need_tool")}
 
 
-def test_a_call_to_a_tool_that_was_not_selected_is_refused(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
-    forger = scripted(replies=[say["calls"]("notebook_delete_note", title="everything"), lambda told: ended(told[-1])])
-    app = create_supervisor(catalog, worker_model=forger, settings=Settings(agents=1, tools=1, replans=0)).compile()
-    state = ask(app, RATE)
+def test_a_call_to_a_tool_that_was_not_selected_is_refused(shop: Any, worked: Any) -> None:
+    forged = calls("notebook_delete_note", title="everything")
+    result = worked(forged, lambda told: ended(told[-1]), **ALONE)[0]["results"]["1"]
     assert shop.called == []
-    result = state["results"]["1"]
     assert result["status"] == "failed"
-    assert (
-        "notebook_delete_note is not among the tools of this step; there are: bank_exchange_rate"
-        in result["calls"][0]["error"]
-    )
+    told = "notebook_delete_note is not among the tools of this step; there are: bank_exchange_rate"
+    assert told in result["calls"][0]["error"]
 
 
 def test_a_tool_of_another_step_is_refused_too(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
@@ -56,20 +67,11 @@ def test_a_tool_of_another_step_is_refused_too(catalog: Any, shop: Any, scripted
     assert (state["results"]["1"]["status"], state["results"]["2"]["status"]) == ("done", "failed")
 
 
-def test_a_worker_that_never_ends_is_stopped(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
-    endless = scripted(replies=[lambda told: say["calls"]("bank_exchange_rate", currency=f"USD{len(told)}")])
-    settings = Settings(max_turns=3, replans=0, agents=1, tools=1)
-    state = ask(create_supervisor(catalog, worker_model=endless, settings=settings).compile(), RATE)
+def test_a_worker_that_never_ends_is_stopped(shop: Any, worked: Any) -> None:
+    state, _ = worked(lambda told: calls("bank_exchange_rate", currency=f"USD{len(told)}"), max_turns=3, **ALONE)
     assert shop.called == ["exchange_rate"] * 3
     assert state["results"]["1"]["status"] == "failed"
     assert "3 turns" in state["results"]["1"]["error"]
-
-
-def test_a_call_that_was_done_is_not_done_again(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
-    again = scripted(replies=[say["calls"]("bank_exchange_rate", currency="USD")])
-    state = ask(create_supervisor(catalog, worker_model=again, settings=WEAK).compile(), RATE)
-    assert shop.called == ["exchange_rate"]
-    assert state["results"]["1"]["result"] == "1 USD = 0.9 EUR"
 
 
 def test_a_worker_that_hangs_is_stopped_and_the_others_go_on(catalog: Any, scripted: Any, say: Any) -> None:
@@ -90,33 +92,30 @@ def test_a_worker_that_hangs_is_stopped_and_the_others_go_on(catalog: Any, scrip
     assert "not done after 3 s" in state["results"]["1"]["error"]
 
 
-def test_a_tool_call_written_as_text_is_understood(catalog: Any, shop: Any, scripted: Any) -> None:
-    written = AIMessage('```json\n{"name": "bank_exchange_rate", "arguments": {"currency": "USD"}}\n```')
-    small = scripted(replies=[written, AIMessage("0.9")])
-    state = ask(create_supervisor(catalog, worker_model=small, settings=WEAK).compile(), RATE)
-    assert shop.called == ["exchange_rate"]
-    assert state["results"]["1"]["result"] == "0.9"
+WRITTEN = AIMessage('```json\n{"name": "bank_exchange_rate", "arguments": {"currency": "USD"}}\n```')
 
 
-def test_a_model_that_answers_without_looking_is_made_to_call_a_tool(
-    catalog: Any, shop: Any, scripted: Any, say: Any
-) -> None:
-    lazy = scripted(
-        replies=[AIMessage("About 2."), say["calls"]("bank_exchange_rate", currency="USD"), AIMessage("0.9")]
-    )
-    state = ask(create_supervisor(catalog, worker_model=lazy, settings=WEAK).compile(), RATE)
+@pytest.mark.parametrize(
+    ("replies", "result"),
+    [
+        ((USD,), "1 USD = 0.9 EUR"),  # a call that was done is not done again
+        ((WRITTEN, AIMessage("0.9")), "0.9"),
+        ((AIMessage("About 2."), USD, AIMessage("0.9")), "0.9"),  # it answered without looking
+    ],
+)
+def test_what_a_weak_model_does_is_understood(shop: Any, worked: Any, replies: Any, result: str) -> None:
+    state, _ = worked(*replies, **WEAK)
     assert shop.called == ["exchange_rate"]
-    assert state["results"]["1"]["result"] == "0.9"
+    assert state["results"]["1"]["result"] == result
 
 
 @pytest.mark.parametrize(
     ("last", "status", "words"), [("0.9", "done", ""), ("", "failed", "without an answer, after these calls: bank")]
 )
 def test_a_model_that_ends_without_a_word_is_asked_once_more(
-    catalog: Any, shop: Any, scripted: Any, say: Any, last: str, status: str, words: str
+    shop: Any, worked: Any, last: str, status: str, words: str
 ) -> None:
-    mute = scripted(replies=[say["calls"]("bank_exchange_rate", currency="USD"), AIMessage(" "), AIMessage(last)])
-    state = ask(create_supervisor(catalog, worker_model=mute, settings=WEAK).compile(), RATE)
+    state, mute = worked(USD, AIMessage(" "), AIMessage(last), **WEAK)
     assert shop.called == ["exchange_rate"]
     assert (state["results"]["1"]["status"], state["results"]["1"]["result"]) == (status, last)
     assert words in state["results"]["1"]["error"]
@@ -126,53 +125,45 @@ def test_a_model_that_ends_without_a_word_is_asked_once_more(
 @pytest.mark.parametrize(
     "said", [{"finish_reason": "length"}, {"stop_reason": "max_tokens"}, {"finish_reason": "MAX_TOKENS"}]
 )
-def test_an_answer_that_was_cut_is_none(catalog: Any, scripted: Any, say: Any, said: dict[str, str]) -> None:
-    cut = AIMessage("The rate is", response_metadata=said)
-    model = scripted(replies=[say["calls"]("bank_exchange_rate", currency="USD"), cut])
-    state = ask(create_supervisor(catalog, worker_model=model, settings=Settings(replans=0)).compile(), RATE)
-    result = state["results"]["1"]
+def test_an_answer_that_was_cut_is_none(worked: Any, said: dict[str, str]) -> None:
+    result = worked(USD, AIMessage("The rate is", response_metadata=said), replans=0)[0]["results"]["1"]
     assert result["status"] == "failed"
     assert "was cut at its token limit" in result["error"]
     assert result["error"].endswith("it began: The rate is")
 
 
-def test_arguments_that_are_no_json_are_told(catalog: Any, scripted: Any) -> None:
+def test_arguments_that_are_no_json_are_told(worked: Any) -> None:
     call = InvalidToolCall(
         name="bank_exchange_rate", args='{"currency": ', id="1", error="no JSON", type="invalid_tool_call"
     )
-    model = scripted(replies=[AIMessage("", invalid_tool_calls=[call])])
-    state = ask(create_supervisor(catalog, worker_model=model, settings=Settings(replans=0)).compile(), RATE)
+    state, _ = worked(AIMessage("", invalid_tool_calls=[call]), replans=0)
     told = """the model's call of 'bank_exchange_rate' has arguments that are no JSON: {"currency":"""
     assert state["results"]["1"]["error"].rstrip() == told
 
 
-def test_a_step_that_failed_after_a_change_is_not_given_to_others(
-    catalog: Any, shop: Any, scripted: Any, say: Any
-) -> None:
-    mute = scripted(replies=[say["calls"]("notebook_write_note", text="milk"), AIMessage(""), AIMessage("")] * 2)
-    settings = Settings(replans=1, approval="never")
-    state = ask(create_supervisor(catalog, worker_model=mute, settings=settings).compile(), "write a note about milk")
+def test_a_step_that_failed_after_a_change_is_not_given_to_others(shop: Any, worked: Any) -> None:
+    mute = [calls("notebook_write_note", text="milk"), AIMessage(""), AIMessage("")] * 2
+    state, _ = worked(*mute, request="write a note about milk", replans=1, approval="never")
     assert shop.called == ["write_note"]
     assert state["results"]["1"]["exhausted"]
     assert "notebook/write_note" in state["messages"][-1].text
 
 
-def test_a_model_judges_itself_what_fits(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
+def test_a_model_judges_itself_what_fits(shop: Any, worked: Any) -> None:
     def asked(reply: AIMessage) -> Any:
-        model = scripted(replies=[reply, AIMessage("Noted.")])
-        settings = Settings(tools=4, replans=0)
-        app = create_supervisor(catalog, worker_model=model, settings=settings).compile()
-        return ask(app, "bake a chocolate cake")
+        return worked(reply, AIMessage("Noted."), request="bake a chocolate cake", tools=4, replans=0)[0]["results"][
+            "1"
+        ]
 
-    assert asked(calls("finish", status="cannot", answer="Nobody here bakes."))["results"]["1"]["status"] == "failed"
-    assert asked(say["calls"]("notebook_write_note", text="a cake"))["results"]["1"]["result"] == "Noted."
+    assert asked(calls("finish", status="cannot", answer="Nobody here bakes."))["status"] == "failed"
+    assert asked(calls("notebook_write_note", text="a cake"))["result"] == "Noted."
     assert shop.called == ["write_note"]
 
 
-def test_a_weak_model_that_only_failed_has_not_done_the_step(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
+def test_a_weak_model_that_only_failed_has_not_done_the_step(shop: Any, worked: Any) -> None:
     shop.broken = {"exchange_rate"}
-    weak = scripted(replies=[say["calls"]("bank_exchange_rate", currency="USD"), AIMessage("It is 0.9.")])
-    result = ask(create_supervisor(catalog, worker_model=weak, settings=WEAK).compile(), RATE)["results"]["1"]
+    state, weak = worked(USD, AIMessage("It is 0.9."), **WEAK)
+    result = state["results"]["1"]
     assert result["status"] == "failed"
     assert "out of order" in result["error"]
     assert {name for shown in weak.shown for name in shown["tools"]} == {"bank_exchange_rate", "need_tool"}

@@ -14,9 +14,9 @@ from langchain_core.tools import ToolException
 from callsheet import AgentGraphRetriever, CatalogError, ToolRegistry, create_supervisor, load
 from callsheet.graphs.catalog.loading import servers_in, starts_in
 from callsheet.orchestrator.apps import folder_agent
-from callsheet.orchestrator.apps.document_library import Library
-from callsheet.orchestrator.apps.folder_agent import document_tool
+from callsheet.orchestrator.apps.folder_agent import Update, document_tool
 from callsheet.retrievers.documents import DocumentIndex
+from callsheet.retrievers.documents.document_index import Library
 from callsheet.retrievers.documents.document_reading import overview_of
 
 HANDBOOK = {
@@ -190,7 +190,7 @@ async def test_it_answers_asynchronously_with_an_artifact(config: Callable[..., 
 
 
 def test_new_documents_are_found_without_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("callsheet.orchestrator.apps.document_library.FRESH", -1.0)
+    monkeypatch.setattr("callsheet.retrievers.documents.document_index.FRESH", -1.0)
     (tmp_path / "docs").mkdir()
     library = Library(tmp_path / "docs", place=":memory:")
     assert library.fresh(library.folder()).documents == 0
@@ -201,11 +201,11 @@ def test_new_documents_are_found_without_a_restart(tmp_path: Path, monkeypatch: 
 def test_several_may_wait_for_one_indexing(config: Callable[..., Path], tmp_path: Path) -> None:
     config()
     library = Library(tmp_path / "docs", place=":memory:")
-    folder, troubles = library.folder(), list[Exception]()
+    update, troubles = Update(library, library.folder()), list[Exception]()
 
     def ask() -> None:
         try:
-            library.ready(folder, 60)
+            update.wait(60)
         except Exception as error:  # noqa: BLE001 what any of the threads met is what is tested
             troubles.append(error)
 
@@ -215,7 +215,7 @@ def test_several_may_wait_for_one_indexing(config: Callable[..., Path], tmp_path
     for thread in threads:
         thread.join()
     assert troubles == []
-    assert library.index(folder).lexicon.chunks()
+    assert library.index(library.folder()).lexicon.ids
 
 
 async def test_a_tool_call_outside_of_a_graph_has_no_lower_limit_of_loops(tmp_path: Path) -> None:

@@ -71,8 +71,3 @@ def test_a_taken_port_is_named(source: Path, capsys: pytest.CaptureFixture[str])
         port = str(other.getsockname()[1])
         said = says(capsys, "--catalog", str(source), "--port", port)
     assert said == f"error: port {port} cannot be used: Address already in use: give another one with --port\n"
-
-
-def test_a_wrong_report_is_named_before_anything_is_read(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for option in ("--report", "--prices"):
-        assert "none.json cannot be read" in says(capsys, "--catalog", str(source), option, "none.json")

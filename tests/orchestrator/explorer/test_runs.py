@@ -16,10 +16,9 @@ from callsheet.orchestrator.cli.ask import run
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.threads import Threads, stream_in_thread
 from callsheet.orchestrator.server import Site
-from callsheet.orchestrator.server.runs.live_run import MODES, LiveRun
 from callsheet.orchestrator.server.runs.local_runs import LocalRuns
-from callsheet.orchestrator.server.runs.run_history import RunSnapshot
-from callsheet.orchestrator.server.runs.shown_runs import WITHHELD, RunView, run_of, runs_of
+from callsheet.orchestrator.server.runs.run_history import MODES, LiveRun, RunSnapshot
+from callsheet.orchestrator.server.runs.shown_runs import WITHHELD, run_of, runs_of
 from callsheet.orchestrator.supervisor import create_supervisor
 from explored import explorer, served
 from kept_runs import ASKING, ENDED, REVISED, Kept, moment
@@ -90,9 +89,9 @@ async def test_the_threads_of_the_command_line_are_shown(shop: Any, monkeypatch:
     loaded = await asks(shop, monkeypatch, threads, "rates", "never")
     (tmp_path / "threads" / "broken.sqlite").write_text("this is no database, whatever its name says" * 20)
     runs: Any = LocalRuns(threads)
-    known = {thread.id: thread for thread in await runs.recent(None)}
-    assert (known["rates"].request[:7], known["rates"].status) == ("Look up", "idle")
-    assert (known["broken"].status, await runs.waiting(None)) == ("error", 0)
+    known = {thread["id"]: thread for thread in await runs.recent(None)}
+    assert (known["rates"]["request"][:7], known["rates"]["status"]) == ("Look up", "idle")
+    assert (known["broken"]["status"], await runs.waiting(None)) == ("error", 0)
     assert await runs.history(None, "../rates") == []
     client = TestClient(explorer(loaded, runs=LocalRuns(threads)))
     (shown,) = client.get("/callsheet/api/run", params={"id": "rates"}).json()
@@ -110,7 +109,7 @@ async def test_a_run_that_ended_is_shown_and_not_resumed(shop: Any, monkeypatch:
     with threads.locked(name):
         threads.settle(name, ended=True)
     runs: Any = LocalRuns(threads)
-    assert [(thread.id, thread.status) for thread in await runs.recent(None)] == [(name, "idle")]
+    assert [(thread["id"], thread["status"]) for thread in await runs.recent(None)] == [(name, "idle")]
     assert (await runs.last(name)).values["messages"]
     for refused in (threads.latest, lambda: threads.check(name)):
         with pytest.raises(SettingsError, match="no thread"):
@@ -141,16 +140,16 @@ async def test_a_live_run_tells_at_each_moment_what_its_checkpoints_will_tell(
         answer_model=GenericFakeChatModel(messages=iter([AIMessage("Sun in Oslo, and 0.9 EUR.")] * 2)),
     )
     for request in ("the weather, and then the rate", "and once more"):
-        live, told = LiveRun(RunSnapshot({"request": request}, "")), list[RunView]()
+        live, told = LiveRun(RunSnapshot({"request": request}, "")), list[Any]()
 
-        def take(*part: Any, live: LiveRun = live, told: list[RunView] = told) -> None:
+        def take(*part: Any, live: LiveRun = live, told: list[Any] = told) -> None:
             live.take(*part)
             told.append(run_of(seen, live.snapshot))
 
         with threads.locked("t"):
             given = {"messages": [{"role": "user", "content": request}]}
             await stream_in_thread(workflow, threads, "t", given, modes=MODES, take=take)
-        states = [tuple((step.status, len(step.calls)) for step in run.steps) for run in told]
+        states = [tuple((step["status"], len(step["calls"])) for step in run["steps"]) for run in told]
         wanted = [
             (("waiting", 0), ("waiting", 0)),
             (("running", 0), ("waiting", 0)),
@@ -160,21 +159,21 @@ async def test_a_live_run_tells_at_each_moment_what_its_checkpoints_will_tell(
             (("done", 1), ("done", 1)),
         ]
         assert [state for state in dict.fromkeys(states) if state in wanted] == wanted
-        drafts = [run.answer for run in told if run.answer]
+        drafts = [run["answer"] for run in told if run["answer"]]
         assert all(draft.startswith("Sun") for draft in drafts)
         assert len(set(drafts)) > 3
-        assert {run.request for run in told if run.id} == {told[-1].request}
+        assert {run["request"] for run in told if run["id"]} == {told[-1]["request"]}
     runs: Any = LocalRuns(threads)
     second, first = runs_of(seen, await runs.history(None, "t"))
-    assert (second.steps, second.answer) == (told[-1].steps, "Sun in Oslo, and 0.9 EUR.")
-    assert (first.answer, first.status) == (second.answer, "done")
+    assert (second["steps"], second["answer"]) == (told[-1]["steps"], "Sun in Oslo, and 0.9 EUR.")
+    assert (first["answer"], first["status"]) == (second["answer"], "done")
 
 
 async def test_a_thread_that_waits_for_a_person_says_so(shop: Any, monkeypatch: Any, tmp_path: Path) -> None:
     threads = Threads(tmp_path / "threads")
     loaded = await asks(shop, monkeypatch, threads, "rates", "always")
     runs: Any = LocalRuns(threads)
-    assert [thread.status for thread in await runs.recent(None)] == ["interrupted"]
+    assert [thread["status"] for thread in await runs.recent(None)] == ["interrupted"]
     assert await runs.waiting(None) == 1
     client = TestClient(explorer(loaded, runs=LocalRuns(threads)))
     (shown,) = client.get("/callsheet/api/run", params={"id": "rates"}).json()

@@ -12,7 +12,6 @@ from callsheet.agents import Call, StepResult
 from callsheet.graphs import Catalog, Loaded, Policy, Problem
 from callsheet.graphs.trust.pins import Change
 from callsheet.orchestrator.run.run_metrics import count_result
-from callsheet.orchestrator.server.explorer.evaluations import ConfusedTool, Report
 from explored import Authenticated, explorer
 
 POLICY = Policy(
@@ -48,7 +47,7 @@ def ids(found: Any) -> set[str]:
 
 
 def test_without_authentication_nothing_but_the_page_and_its_health_is_given(ask: Ask) -> None:
-    for name in ("api/overview", "api/search", "api/node", "api/runs", "api/evaluations", "metrics"):
+    for name in ("api/overview", "api/search", "api/node", "api/runs", "metrics"):
         assert "enable_custom_route_auth" in ask("", name, status=403)["error"]
     assert "<title>Callsheet</title>" in ask("", "")
     assert ask("", "health") == {"status": "ok"}
@@ -89,16 +88,12 @@ def test_capabilities_lead_only_to_tools_that_may_be_seen(ask: Ask) -> None:
         assert not {name for name in tools if "/" in name} - {"units/convert_length"}
 
 
-def test_problems_and_reports_name_nothing_to_those_who_see_a_part(catalog: Catalog) -> None:
-    mistaken = ConfusedTool(wanted="maps/find_place", instead="units/convert_mass", count=1)
-    report = Report("r.json", 1, 1.0, (1,), (), (mistaken,), ())
+def test_problems_name_nothing_to_those_who_see_a_part(catalog: Catalog) -> None:
     loaded = Loaded(catalog, problems=(Problem("maps", "malformed", "tool 'secret' is left out"),), policy=POLICY)
-    part = asking(loaded, reports=(report,))
+    part = asking(loaded)
     assert part("ann", "api/overview")["left_out"] == []
-    assert part("ann", "api/evaluations")[0]["confused"] == []
-    whole = asking(Loaded(catalog, problems=loaded.problems, policy=ALL), reports=(report,))
+    whole = asking(Loaded(catalog, problems=loaded.problems, policy=ALL))
     assert whole("ann", "api/overview")["left_out"] == ["maps: tool 'secret' is left out"]
-    assert whole("ann", "api/evaluations")[0]["confused"][0]["wanted"] == "maps/find_place"
 
 
 def test_a_tool_in_quarantine_is_shown_to_those_who_might_use_it(catalog: Catalog) -> None:

@@ -11,6 +11,8 @@ from deciding_model import DecidingModel
 from desk import steps, worker
 
 NEWEST = "Read the newest file in notes"
+READ = {"id": "2", "text": "read {item}", "for_each": "1.files[*].name"}
+MAPPED = [*steps("list notes"), READ]
 
 
 def newest(told: str) -> dict[str, Any]:
@@ -43,18 +45,30 @@ def test_once_cannot_do_it(office: Any, desk: Any, model: DecidingModel) -> None
     assert model.told("reviser") == []
 
 
-def test_a_plan_that_runs_as_foreseen_costs_what_once_costs(office: Any, desk: Any) -> None:
-    def planned(_: str) -> dict[str, Any]:
-        return {"steps": steps("list notes", "write hello")}
+def asked(
+    office: Any,
+    request: str,
+    plan: Any,
+    *,
+    revise: Callable[[str], Any] = lambda _: {},
+    work: Callable[[str], Any] = worker,
+    opened: bool = False,
+    **settings: Any,
+) -> tuple[Any, DecidingModel]:
+    """The state after a request with this plan and these revisions, and the model with what it was told."""
+    model = DecidingModel(plan=lambda _: {"steps": plan, "open": opened}, revise=revise, work=work)
+    return office(model, **{"planning": "adaptive", **settings}).ask(request), model
 
-    asked = {}
+
+def test_a_plan_that_runs_as_foreseen_costs_what_once_costs(office: Any, desk: Any) -> None:
+    costs = {}
     for planning in ("once", "adaptive"):
-        model = DecidingModel(plan=planned, work=worker)
-        state = office(model, planning=planning).ask("list notes and write hello")
-        asked[planning] = (model.roles(), state["usage"]["calls"], state["usage"]["input_tokens"])
+        plan = steps("list notes", "write hello")
+        state, model = asked(office, "list notes and write hello", plan, planning=planning)
+        costs[planning] = (model.roles(), state["usage"]["calls"], state["usage"]["input_tokens"])
         assert state["revisions"] == []
-    assert asked["once"] == asked["adaptive"]
-    assert asked["once"][1:] == (6, 600)
+    assert costs["once"] == costs["adaptive"]
+    assert costs["once"][1:] == (6, 600)
 
 
 def test_after_a_failure_another_agent_is_tried(office: Any, desk: Any) -> None:
@@ -65,8 +79,7 @@ def test_after_a_failure_another_agent_is_tried(office: Any, desk: Any) -> None:
         assert "wire" in told
         return {"steps": [{"id": "2", "text": "wire hello"}], "drop": ["1"], "reason": "the post is out of order"}
 
-    model = DecidingModel(plan=lambda _: {"steps": steps("post hello")}, revise=revise, work=worker)
-    state = office(model, planning="adaptive").ask("post hello to Ann")
+    state, _ = asked(office, "post hello to Ann", steps("post hello"), revise=revise)
     assert desk.names() == ["send_letter", "send_telegram"]
     assert [step["id"] for step in state["plan"]["steps"]] == ["2"]
     assert state["results"]["2"]["status"] == "done"
@@ -75,22 +88,17 @@ def test_after_a_failure_another_agent_is_tried(office: Any, desk: Any) -> None:
 
 def test_a_failure_that_is_only_dropped_stays(office: Any, desk: Any) -> None:
     desk.broken = {"send_letter"}
-    model = DecidingModel(
-        plan=lambda _: {"steps": steps("post hello")}, revise=lambda _: {"drop": ["1"], "done": True}, work=worker
-    )
-    state = office(model, planning="adaptive").ask("post hello to Ann")
+    revise = {"drop": ["1"], "done": True}
+    state, _ = asked(office, "post hello to Ann", steps("post hello"), revise=lambda _: revise)
     assert [(i, r["status"]) for i, r in state["results"].items()] == [("1", "failed")]
 
 
 def test_a_branch_that_is_not_taken_is_dropped(office: Any, desk: Any) -> None:
     plan = [*steps("list notes"), {"id": "2", "text": "write nothing there", "depends_on": ["1"]},
             {"id": "3", "text": "write some there", "depends_on": ["1"]}]  # fmt: skip
-    model = DecidingModel(
-        plan=lambda _: {"steps": plan, "open": True},
-        revise=lambda _: {"drop": ["2"], "open": False, "reason": "there are files"},
-        work=worker,
-    )
-    state = office(model, planning="adaptive").ask("If notes is empty write nothing there, otherwise write some there")
+    revise = {"drop": ["2"], "open": False, "reason": "there are files"}
+    request = "If notes is empty write nothing there, otherwise write some there"
+    state, _ = asked(office, request, plan, revise=lambda _: revise, opened=True)
     assert desk.calls[1:] == [("write_row", {"text": "some there"})]
     assert state["revisions"][0]["dropped"] == ["2"]
     assert state["revisions"][0]["texts"] == {"2": "write nothing there"}
@@ -98,19 +106,15 @@ def test_a_branch_that_is_not_taken_is_dropped(office: Any, desk: Any) -> None:
 
 def test_a_run_ends_early(office: Any, desk: Any) -> None:
     plan = [*steps("list attic"), {"id": "2", "text": "write a row", "depends_on": ["1"]}]
-    model = DecidingModel(
-        plan=lambda _: {"steps": plan, "open": True}, revise=lambda _: {"done": True, "reason": "no files"}, work=worker
-    )
-    state = office(model, planning="adaptive").ask("Write a row if attic has files")
+    revise = {"done": True, "reason": "no files"}
+    state, _ = asked(office, "Write a row if attic has files", plan, revise=lambda _: revise, opened=True)
     assert desk.names() == ["list_files"]
     assert state["revisions"][0]["dropped"] == ["2"]
 
 
 def test_one_step_an_item(office: Any, desk: Any) -> None:
-    plan = [*steps("list notes"), {"id": "2", "text": "read {item}", "for_each": "1.files[*].name"},
-            {"id": "3", "text": "write the sum", "depends_on": ["2"]}]  # fmt: skip
-    model = DecidingModel(plan=lambda _: {"steps": plan}, work=worker)
-    state = office(model, planning="adaptive").ask("list notes, read each file and write the sum")
+    plan = [*MAPPED, {"id": "3", "text": "write the sum", "depends_on": ["2"]}]
+    state, model = asked(office, "list notes, read each file and write the sum", plan)
     assert desk.names()[:4] == ["list_files", "read_file", "read_file", "read_file"]
     assert {args["path"] for name, args in desk.calls if name == "read_file"} == {"may.txt", "june.txt", "april.txt"}
     assert list(state["results"]) == ["1", "2.1", "2.2", "2.3", "3"]
@@ -123,24 +127,19 @@ def test_one_item_that_fails_loses_none_of_the_others(office: Any, desk: Any) ->
     def work(text: str) -> Any:
         return ("read_file", {"path": "gone.txt"}) if "june" in text else worker(text)
 
-    plan = [*steps("list notes"), {"id": "2", "text": "read {item}", "for_each": "1.files[*].name"}]
-    model = DecidingModel(plan=lambda _: {"steps": plan}, work=work, revise=lambda _: {})
-    state = office(model, planning="adaptive").ask("list notes and read each file")
+    state, _ = asked(office, "list notes and read each file", MAPPED, work=work)
     status = {name: result["status"] for name, result in state["results"].items()}
     assert status == {"1": "done", "2.1": "done", "2.2": "failed", "2.3": "done"}
 
 
 def test_nothing_to_do_is_done(office: Any, desk: Any) -> None:
-    plan = [*steps("list attic"), {"id": "2", "text": "read {item}", "for_each": "1.files[*].name"}]
-    state = office(DecidingModel(plan=lambda _: {"steps": plan}, work=worker), planning="adaptive").ask("read all")
+    state, _ = asked(office, "read all", [*steps("list attic"), READ])
     assert desk.names() == ["list_files"]
     assert (state["results"]["2"]["status"], state["results"]["2"]["result"]) == ("done", "There are no items.")
 
 
 def test_too_many_items_are_refused_with_their_number(office: Any, desk: Any) -> None:
-    plan = [*steps("list notes"), {"id": "2", "text": "read {item}", "for_each": "1.files[*].name"}]
-    model = DecidingModel(plan=lambda _: {"steps": plan}, work=worker, revise=lambda _: {})
-    state = office(model, planning="adaptive", max_items=2).ask("list notes and read each file")
+    state, _ = asked(office, "list notes and read each file", MAPPED, max_items=2)
     assert desk.names() == ["list_files"]
     assert "would be done for 3 items, at most 2 are allowed" in state["results"]["2"]["error"]
 
@@ -163,24 +162,26 @@ def greedy(told: str) -> dict[str, Any]:
 def test_a_reviser_that_always_asks_for_more_is_stopped(
     office: Any, desk: Any, bound: Any, words: str, calls: int
 ) -> None:
-    model = DecidingModel(plan=lambda _: {"steps": steps("write row 1"), "open": True}, revise=greedy, work=worker)
-    state = office(model, planning="adaptive", **bound).ask("write rows until it is enough")
+    request = "write rows until it is enough"
+    state, _ = asked(office, request, steps("write row 1"), revise=greedy, opened=True, **bound)
     assert len(desk.calls) == calls
     said = [state["plan"]["incomplete"], *(result["error"] for result in state["results"].values())]
     assert any(words in text for text in said)
     assert words in state["messages"][-1].text
 
 
-def test_a_revision_that_repeats_a_step_is_refused(office: Any, desk: Any) -> None:
-    model = DecidingModel(
-        plan=lambda _: {"steps": steps("list notes"), "open": True},
-        revise=lambda _: {"steps": [{"id": "7", "text": "List notes."}]},
-        work=worker,
-    )
-    state = office(model, planning="adaptive").ask(NEWEST)
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [
+        ({"id": "7", "text": "List notes."}, "step 7 repeats step 1"),
+        ({"id": "2", "text": ""}, "at least 1 character"),
+    ],
+)
+def test_a_revision_that_cannot_be_used_is_refused(office: Any, desk: Any, step: Any, why: str) -> None:
+    state, model = asked(office, NEWEST, steps("list notes"), revise=lambda _: {"steps": [step]}, opened=True)
     assert desk.names() == ["list_files"]
     assert state["revisions"][0]["refused"] is True
-    assert "step 7 repeats step 1" in state["plan"]["incomplete"]
+    assert why in state["plan"]["incomplete"]
     assert "Give a corrected one" in model.told("reviser")[1]
 
 
@@ -189,8 +190,7 @@ def test_a_reviser_that_does_not_answer_leaves_the_plan(office: Any, desk: Any) 
         raise ConnectionError("no route to the provider")
 
     plan = [*steps("list notes"), {"id": "2", "text": "write a row", "depends_on": ["1"]}]
-    model = DecidingModel(plan=lambda _: {"steps": plan, "open": True}, revise=dead, work=worker)
-    state = office(model, planning="adaptive").ask("list notes and write a row")
+    state, _ = asked(office, "list notes and write a row", plan, revise=dead, opened=True)
     assert desk.names() == ["list_files", "write_row"]
     assert "no route to the provider" in state["messages"][-1].text
 
@@ -212,41 +212,24 @@ def test_bad_drafts_do_no_harm(office: Any, desk: Any, planning: str) -> None:
 
 
 def test_items_of_items(office: Any, desk: Any) -> None:
-    plan = [*steps("list notes"), {"id": "2", "text": "read {item}", "for_each": "1.files[*].name"},
-            {"id": "3", "text": "write {item}", "for_each": "2"}]  # fmt: skip
-    model = DecidingModel(plan=lambda _: {"steps": plan}, work=worker)
-    state = office(model, planning="once").ask("list notes, read each file and write a row for each line")
+    plan = [*MAPPED, {"id": "3", "text": "write {item}", "for_each": "2"}]
+    request = "list notes, read each file and write a row for each line"
+    state, _ = asked(office, request, plan, planning="once")
     assert {args["text"] for name, args in desk.calls if name == "write_row"} == {"rent 700", "rent 720", "(empty)"}
     assert list(state["results"])[4:] == ["3.1", "3.2", "3.3"]
 
 
 def test_a_mapped_step_that_is_asked_for_again_is_refused(office: Any, desk: Any) -> None:
-    plan = [*steps("list notes"), {"id": "2", "text": "read {item}", "for_each": "1.files[*].name"}]
-    model = DecidingModel(
-        plan=lambda _: {"steps": plan, "open": True}, revise=lambda _: {"steps": plan[1:]}, work=worker
-    )
-    state = office(model, planning="adaptive").ask("list notes and read each file")
+    revise = {"steps": [READ]}
+    state, _ = asked(office, "list notes and read each file", MAPPED, revise=lambda _: revise, opened=True)
     assert desk.names().count("read_file") == 3
     assert "repeats step 2.1" in state["plan"]["incomplete"]
 
 
-def test_a_revision_with_a_step_without_a_text_is_refused(office: Any, desk: Any) -> None:
-    model = DecidingModel(
-        plan=lambda _: {"steps": steps("list notes"), "open": True},
-        revise=lambda _: {"steps": [{"id": "2", "text": ""}]},
-        work=worker,
-    )
-    state = office(model, planning="adaptive").ask(NEWEST)
-    assert state["revisions"][0]["refused"] is True
-    assert "at least 1 character" in state["plan"]["incomplete"]
-
-
 def test_a_mapped_step_without_its_list_is_not_run(office: Any, desk: Any) -> None:
     desk.broken = {"list_files"}
-    plan = [*steps("list notes", "write hello"),
-            {"id": "3", "text": "read {item}", "for_each": "1.files[*].name", "depends_on": ["1", "2"]}]  # fmt: skip
-    model = DecidingModel(plan=lambda _: {"steps": plan}, work=worker)
-    state = office(model, planning="once").ask("list notes, write hello and read each file")
+    plan = [*steps("list notes", "write hello"), {**READ, "id": "3", "depends_on": ["1", "2"]}]
+    state, _ = asked(office, "list notes, write hello and read each file", plan, planning="once")
     assert sorted(desk.names()) == ["list_files", "write_row"]
     assert state["results"]["3"]["status"] == "skipped"
     assert "the step with its items was not done (step 1)" in state["results"]["3"]["error"]
@@ -254,10 +237,10 @@ def test_a_mapped_step_without_its_list_is_not_run(office: Any, desk: Any) -> No
 
 @pytest.mark.parametrize("late", [[], ["4", "5"]])
 def test_a_step_for_each_of_no_items_has_no_items(office: Any, desk: Any, late: list[str]) -> None:
-    plan = [{"id": "3", "text": "write {item}", "for_each": "2", "depends_on": ["2", *late]},
-            {"id": "2", "text": "read {item}", "for_each": "1.files[*].name"}, *steps("list attic"),
-            {"id": "4", "text": "read may.txt"}, {"id": "5", "text": "read june.txt", "depends_on": ["4"]}]  # fmt: skip
-    model = DecidingModel(plan=lambda _: {"steps": plan}, work=worker)
-    state = office(model, planning="once").ask("list attic, read each file and write a row for each, then read two")
+    plan = [{"id": "3", "text": "write {item}", "for_each": "2", "depends_on": ["2", *late]}, READ,
+            *steps("list attic"), {"id": "4", "text": "read may.txt"},
+            {"id": "5", "text": "read june.txt", "depends_on": ["4"]}]  # fmt: skip
+    request = "list attic, read each file and write a row for each, then read two"
+    state, _ = asked(office, request, plan, planning="once")
     assert sorted(desk.names()) == ["list_files", "read_file", "read_file"]
     assert {name: state["results"][name]["result"] for name in "23"} == dict.fromkeys("23", "There are no items.")

@@ -10,7 +10,6 @@ from langgraph.types import Command
 
 from callsheet import Settings
 from callsheet.graphs import SettingsError
-from counting import Counting
 from deciding_model import DecidingModel
 
 ONE = "read may.txt"
@@ -171,25 +170,3 @@ def test_a_question_of_the_reviser_is_asked_in_the_middle(office: Any, desk: Any
 def test_settings_refuse_an_unknown_mode() -> None:
     with pytest.raises(SettingsError, match="planning"):
         Settings(planning="often")
-
-
-class Broken(Counting):
-    """Fails at every query."""
-
-    def embed_query(self, text: str) -> list[float]:
-        raise RuntimeError("the provider is down")
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return [super(Broken, self).embed_query(text) for text in texts]
-
-
-@pytest.fixture
-def notebook() -> tuple[dict[str, Any], list[str]]:
-    notes: list[str] = []
-
-    def add_note(text: str) -> str:
-        """Adds a note."""
-        notes.append(text)
-        return "noted"
-
-    return {"notebook": [add_note]}, notes

@@ -11,7 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
-from callsheet.agents.programs.sandbox import Ended, Paused, Sandbox
+from callsheet.agents.programs import Ended, Paused, Sandbox
 from scripted_model import ended
 
 RATE = "look up the rate of USD"

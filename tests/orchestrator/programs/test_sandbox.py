@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from callsheet.agents.programs.sandbox import Ended, Paused, Sandbox
+from callsheet.agents.programs import Ended, Paused, Sandbox
 
 SANDBOX = Sandbox(("look_up",), "given: str\ndef look_up(*, word: str) -> object: ...")
 LONE = "a \ud800 b"

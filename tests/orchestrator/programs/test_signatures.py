@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from callsheet.agents.programs.program_run import definition, functions_of, stubs
+from callsheet.agents.programs import definition, functions_of, stubs
 from callsheet.agents.registry.binding import BoundTool, bound_tool
 from callsheet.graphs import Tool
 
@@ -15,7 +15,7 @@ from callsheet.graphs import Tool
 def bound(name: str, properties: Any = None, required: Any = (), **more: Any) -> BoundTool:
     schema = {"type": "object", "properties": properties or {}, "required": list(required), **more}
     tool = Tool(agent="a", name=name, description='Does """it""".', input_schema=schema)
-    return bound_tool(name, tool, lambda _: pytest.fail("called"), lambda _: pytest.fail("called"))
+    return bound_tool(name, tool, lambda *_: pytest.fail("called"))
 
 
 def signature(properties: Any = None, required: Any = (), **more: Any) -> str:

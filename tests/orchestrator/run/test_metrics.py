@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from callsheet.agents import Call, StepResult
-from callsheet.graphs import Loaded
+from callsheet.graphs import Loaded, SettingsError
 from callsheet.orchestrator.run import run_metrics
 from callsheet.orchestrator.supervisor import create_supervisor
 from explored import served
@@ -18,7 +19,9 @@ Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
 @pytest.fixture(autouse=True)
-def fresh() -> None:
+def fresh() -> Iterator[None]:
+    run_metrics._figures.cache_clear()
+    yield
     run_metrics._figures.cache_clear()
 
 
@@ -41,6 +44,14 @@ def test_a_retrieval_is_timed_and_its_agents_are_counted() -> None:
     assert samples["callsheet_nothing_fits_total", ()] == 1
     for agent in found.agents:
         assert samples["callsheet_picks_total", (("agent", agent.id),)] == 1
+
+
+def test_without_the_extra_nothing_is_counted_and_the_metrics_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_metrics, "find_spec", lambda name: None)
+    assert run_metrics.measured(served(small_catalog()).retriever, "weather forecast for a place").agents
+    run_metrics.count_result(StepResult(id="1", text="x", calls=(Call(agent="a", tool="x", error="x"),)))
+    with pytest.raises(SettingsError, match=r"pip install 'callsheet\[server\]'"):
+        told()
 
 
 def test_what_cannot_be_named_in_prometheus_is_escaped() -> None:

@@ -93,25 +93,6 @@ async def test_streams_in_every_mode(client: Any) -> None:
         assert any("|worker:" in part.event for part in parts) or mode in ("messages", "events"), mode
 
 
-async def test_two_calls_that_wait_for_approval_are_answered_by_id(client: Any, folder: Path) -> None:
-    (folder / "notes.txt").unlink(missing_ok=True)  # other tests of this server write notes too
-    thread = await thread_of(client)
-    await client.runs.wait(thread, "scripted", input={"messages": "Do all three."})
-    state: Any = await client.threads.get_state(thread)
-    asked = {one["value"]["tool"]: one for one in state["interrupts"]}
-    assert set(asked) == {"notebook/add_note", "post/send_letter"}
-    assert asked["post/send_letter"]["value"]["step_id"] == "2"
-    assert not (folder / "notes.txt").exists()
-    answers = {
-        asked["notebook/add_note"]["id"]: {"type": "approve"},
-        asked["post/send_letter"]["id"]: {"type": "reject", "message": "not today"},
-    }
-    state = await client.runs.wait(thread, "scripted", command={"resume": answers})
-    assert [state["results"][i]["status"] for i in "123"] == ["done", "failed", "done"]
-    assert "not today" in state["results"]["2"]["error"]
-    assert (folder / "notes.txt").read_text() == "note: hello there\n"
-
-
 async def test_a_run_can_be_cancelled_and_its_thread_goes_on(client: Any, folder: Path) -> None:
     thread = await thread_of(client)
     given: Any = {"messages": "Compile the long report with seconds 120"}

@@ -15,8 +15,9 @@ import psycopg
 import pytest
 
 from callsheet.agents.servers.oauth.callback import PendingSignIn, await_answer, pending_sign_in, take_answer
-from callsheet.agents.servers.oauth.sign_in import sign_in
-from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens
+from callsheet.agents.servers.oauth.encryption import SignInError
+from callsheet.agents.servers.oauth.sign_in import SignIn
+from callsheet.agents.servers.oauth.stored_tokens import StoredTokens
 from forked import run_forked
 from signed_in_server import SignedInServer, signed_in_server
 
@@ -69,7 +70,7 @@ async def test_another_process_answers_once_and_this_one_has_the_tokens(
     async def open_page(page: str) -> None:
         opened.set_result(page)
 
-    signing_in = asyncio.create_task(sign_in(server.url, REDIRECT, open_page, user="anna"))
+    signing_in = asyncio.create_task(SignIn(server.url, REDIRECT, open_page, user="anna").tokens())
     async with httpx2.AsyncClient() as browser:
         answer = dict(httpx2.URL((await browser.get(await opened)).headers["location"]).params)
     waits = in_database(store)

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from callsheet.graphs import CatalogError, SettingsError
-from callsheet.retrievers.documents import LOADERS, Block, DocumentIndex, keyword_search, semantic_search
+from callsheet.retrievers.documents import Block, DocumentIndex, keyword_search, semantic_search
+from callsheet.retrievers.documents.document_reading import READER
 
 Write = Callable[[dict[str, str | bytes]], Path]
 
@@ -129,38 +130,31 @@ def test_a_folder_that_is_none_is_the_callers_mistake(folder: str, said: str) ->
         DocumentIndex(folder, index=":memory:")
 
 
-def test_a_document_that_changes_while_it_is_read_is_read_once_more(write: Write, embedder: Any) -> None:
-    folder = write({"a.txt": "The old text."})
-    changes = iter(["The new text.", None])
+@pytest.fixture
+def changing(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The texts that ``a.txt`` gets, one after the other, at the end of each time that it is read."""
+    texts: list[str] = []
+    read = READER.blocks
 
-    def load(path: Path) -> Iterator[Block]:
-        yield from LOADERS[".txt"](path)
-        if (text := next(changes, None)) is not None:
-            path.write_text(text)
+    def blocks(loader: str, path: Path) -> Iterator[Block]:
+        yield from read(loader, path)
+        if texts and path.name == "a.txt":
+            path.write_text(texts.pop(0))
 
-    index = DocumentIndex(folder, embeddings=embedder, index=":memory:", loaders={".txt": load})
-    found = index.sync()
-    assert (found.problems, [chunk.text for chunk in index.chunks()]) == ((), ["The new text.\n"])
+    monkeypatch.setattr(READER, "blocks", blocks)
+    return texts
 
 
-def test_one_that_goes_on_changing_keeps_its_old_text(write: Write, embedder: Any) -> None:
+def test_a_document_that_changes_while_it_is_read_keeps_its_old_text(
+    write: Write, embedder: Any, changing: list[str]
+) -> None:
     folder = write({"a.txt": "The old text.", "b.txt": "Another text."})
-    restless: list[int] = []
-
-    def load(path: Path) -> Iterator[Block]:
-        yield from LOADERS[".txt"](path)
-        if restless and path.name == "a.txt":
-            path.write_text(f"Version {len(restless)}.")
-            restless.append(1)
-
-    index = DocumentIndex(folder, embeddings=embedder, index=":memory:", loaders={".txt": load})
+    index = DocumentIndex(folder, embeddings=embedder, index=":memory:")
     index.sync()
     (folder / "a.txt").write_text("A newer text.")
-    restless.append(1)
-    found = index.sync()
-    assert problems(found) == {"a.txt": "changing"}
+    changing.append("The newest text.")
+    assert problems(index.sync()) == {"a.txt": "changing"}
     assert [chunk.text for chunk in index.chunks()] == ["The old text.\n", "Another text.\n"]
-    restless.clear()
     assert index.sync().updated == 1
 
 

@@ -3,7 +3,14 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from callsheet.retrievers.documents import Block, Passage, estimated_tokens, passages_of, sentences_of
+from callsheet.retrievers.documents import (
+    Block,
+    Passage,
+    document_text,
+    estimated_tokens,
+    passages_of,
+    sentences_of,
+)
 from callsheet.retrievers.documents.document_text import LONGEST_SENTENCE
 
 
@@ -21,6 +28,14 @@ def test_sentences_of_other_scripts() -> None:
     assert cut("これは文です。次の文です。") == ["これは文です。", "次の文です。"]
     assert cut("नमस्ते। आप कैसे हैं?") == ["नमस्ते।", "आप कैसे हैं?"]
     assert cut("مرحبا. كيف حالك؟") == ["مرحبا.", "كيف حالك؟"]
+
+
+def test_without_the_extra_full_stops_end_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(document_text, "HAS_SENTENCEX", False)
+    assert cut('It cost $3.50! He said: "Really?" She left.') == ["It cost $3.50!", 'He said: "Really?"', "She left."]
+    assert cut("这是第一句。这是第二句！你好吗？") == ["这是第一句。", "这是第二句！", "你好吗？"]
+    for text in ("...!? .", "no end", "A.\n\n# B\nc. " * 3_000):
+        assert "".join(sentences_of(text)) == text
 
 
 def test_a_blank_line_ends_a_sentence() -> None:

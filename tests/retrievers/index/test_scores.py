@@ -10,8 +10,9 @@ from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
 from callsheet.graphs import SettingsError
 from callsheet.retrievers import Changes, ChromaIndex, MiniLMEmbeddings, Node
-from callsheet.retrievers.index import rows as matrix
-from callsheet.retrievers.index.rows import Matrix, among_best
+from callsheet.retrievers.index import vector_indexes
+from callsheet.retrievers.index.rows import among_best
+from callsheet.retrievers.index.vector_indexes import PartOfIndex
 
 EMBEDDER = DeterministicFakeEmbedding(size=16)
 
@@ -97,52 +98,73 @@ def test_vectors_of_other_dimensions_are_named() -> None:
         made.scores("q")
 
 
-def rows_of(n: int, dimensions: int) -> np.ndarray:
-    return np.random.default_rng(7).normal(size=(n, dimensions)).astype(np.float32)
+@pytest.fixture
+def searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All but 50 nodes are too many to be compared in memory, and a search returns 10."""
+    monkeypatch.setattr(vector_indexes, "EXACT", 50)
+    monkeypatch.setattr(vector_indexes, "_HITS", 10)
 
 
-def test_products_of_few_rows_are_exact() -> None:
-    rows, queries = rows_of(50, 16), rows_of(3, 16)
-    found = Matrix(rows).products(queries)
-    assert (found.shape, found.dtype) == ((3, 50), np.float32)
-    assert found == pytest.approx(queries @ rows.T, abs=1e-5)
-
-
-def test_of_many_rows_the_best_are_exact_and_the_others_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"LARGE": 100, "_DIRECTIONS": 12, "_EXACT": 40}.items():
-        monkeypatch.setattr(matrix, name, value)
-    rows = rows_of(300, 16) * np.linspace(0.01, 1, 16, dtype=np.float32)
-    queries = rows[[5, 250]]
-    exact, found = queries @ rows.T, Matrix(rows).products(queries)
-    assert found.shape == exact.shape
-    for true, estimate in zip(exact, found, strict=True):
+@pytest.mark.usefixtures("searched")
+def test_of_many_nodes_chroma_finds_the_best_and_the_others_have_the_lowest_of_these(tmp_path: Path) -> None:
+    many, exact, made = nodes("a", 120), index(None), index(tmp_path)
+    exact.sync(many)
+    assert made.sync(many) == Changes(added=120)
+    assert not [*tmp_path.glob("*.vectors")]
+    query, spans = "text of a 7; text of a 9", [(0, 11), (13, 24)]
+    expected, found = exact.scores(query, spans), made.scores(query, spans)
+    assert found.shape == (3, 120)
+    for true, score in zip(expected, found, strict=True):
         best = np.argsort(-true)[:10]
-        assert estimate[best] == pytest.approx(true[best], abs=1e-5)
-        assert np.argsort(-estimate)[:10].tolist() == best.tolist()
-        assert np.sum(np.abs(estimate - true) < 1e-5) >= 40
-        assert np.abs(estimate - true).max() < 0.5
+        assert score[best] == pytest.approx(true[best], abs=1e-5)
+        assert set(score[np.setdiff1d(np.arange(120), best)]) == {score.min()}
+    products = made.products(np.ones((2, 16), np.float32))
+    assert products == pytest.approx(exact.products(np.ones((2, 16), np.float32)), abs=1e-5)
 
 
-def test_many_rows_of_few_dimensions_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matrix, "LARGE", 10)
-    rows, queries = rows_of(50, 16), rows_of(2, 16)
-    assert Matrix(rows).products(queries) == pytest.approx(queries @ rows.T, abs=1e-5)
+@pytest.mark.usefixtures("searched")
+@pytest.mark.parametrize("count", [40, 120])
+def test_the_nearest_are_of_all_kinds_or_of_one(tmp_path: Path, count: int) -> None:
+    made = index(tmp_path)
+    made.sync(
+        [Node(node.id, "agent" if i % 4 else "tool", "a", node.text, "") for i, node in enumerate(nodes("a", count))]
+    )
+    (scores,) = made.products(np.array([EMBEDDER.embed_query("q")], np.float32))
+    order = np.argsort(-scores)
+    for kind, rows in ((None, order), ("tool", order[order % 4 == 0]), ("agent", order[order % 4 > 0])):
+        found = made.nearest("q", 5, kind)  # type: ignore[arg-type]
+        assert [node for node, _ in found] == [f"a/{row}" for row in rows[:5]]
+    assert index(None).nearest("q", 5) == []
 
 
-def test_of_many_rows_in_half_precision_nearly_all_of_the_exact_best_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matrix, "LARGE", 1_000)
-    subjects, draw = rows_of(200, 96), np.random.default_rng(8)
-    rows = draw.dirichlet([0.05] * 200, 5_000).astype(np.float32) @ subjects + 0.3 * rows_of(5_000, 96)
-    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    half = rows.astype(matrix.precision(len(rows)))
-    assert half.dtype == np.float16
-    queries = rows[draw.choice(5_000, 20)] + 0.1 * rows_of(20, 96)
-    exact, found = queries @ rows.T, Matrix(half).products(queries)
-    recall = [
-        len({*np.argsort(-true)[:30].tolist()} & {*np.argsort(-other)[:30].tolist()}) / 30
-        for true, other in zip(exact, found, strict=True)
-    ]
-    assert np.mean(recall) >= 0.97
+@pytest.mark.usefixtures("searched")
+def test_a_small_part_of_many_nodes_is_compared_in_memory(tmp_path: Path) -> None:
+    many, made = nodes("a", 120), index(tmp_path)
+    made.sync(many)
+    rows = [*range(100, 60, -1)]
+    exact = index(None)
+    exact.sync([many[row] for row in rows])
+    assert PartOfIndex(made, rows).scores("q") == pytest.approx(exact.scores("q"), abs=1e-5)
+    large = PartOfIndex(made, range(100))
+    assert np.array_equal(large.scores("q"), made.scores("q")[:, :100])
+
+
+@pytest.mark.usefixtures("searched")
+def test_an_index_that_grows_beyond_memory_and_shrinks_again_finds_the_same(tmp_path: Path) -> None:
+    made = index(tmp_path)
+    for count in (20, 120, 20):
+        made.sync(nodes("a", count))
+        assert made.scores(f"text of a {count - 1}")[0].argmax() == count - 1
+    assert made.sync(nodes("a", 20)) == Changes()
+
+
+@pytest.mark.usefixtures("searched")
+def test_a_query_of_other_dimensions_is_refused_before_chroma_sees_it(tmp_path: Path) -> None:
+    made = index(tmp_path)
+    made.sync(nodes("a", 120))
+    made.embeddings = DeterministicFakeEmbedding(size=24)
+    with pytest.raises(SettingsError, match=r"has vectors of 16 dimensions, but .+ made one of 24"):
+        made.scores("q")
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from callsheet.graphs import Agent, Catalog, OwnershipGraph, Tool, ownership_graph
+from callsheet.graphs import Agent, Catalog, KnowledgeGraph, Tool, knowledge_graph
 from callsheet.retrievers import Hit, agent_as_a_graph
 
 
-def graph_of(**tools: str) -> OwnershipGraph:
+def graph_of(**tools: str) -> KnowledgeGraph:
     agents = [Agent(id=a, tools=tuple(Tool(agent=a, name=n) for n in names.split())) for a, names in tools.items()]
-    return ownership_graph(Catalog(agents=tuple(agents)))
+    return knowledge_graph(Catalog(agents=tuple(agents)))
 
 
 GRAPH = graph_of(a="x y", b="x y", c="x y")

@@ -3,52 +3,41 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Tool, UnknownNameError
+from callsheet.graphs import Catalog, UnknownNameError, knowledge_graph
 from callsheet.retrievers import graph_rag_tool_fusion
-
-DIRECT, INDIRECT = DependencyKind.TOOL_DIRECTLY, DependencyKind.TOOL_INDIRECTLY
-
-
-def catalog_of(**needs: str) -> Catalog:
-    """Tools of an agent ``a``; ``x="y z?"`` means x needs y, and may need z."""
-    names = dict.fromkeys([*needs, *(word.rstrip("?") for text in needs.values() for word in text.split())])
-
-    def edges(name: str) -> tuple[Dependency, ...]:
-        words = needs.get(name, "").split()
-        return tuple(Dependency(tool=f"a/{w.rstrip('?')}", kind=INDIRECT if w.endswith("?") else DIRECT) for w in words)
-
-    tools = tuple(Tool(agent="a", name=name, depends_on=edges(name)) for name in names)
-    return Catalog(agents=(Agent(id="a", tools=tools),))
+from scripted import tools_of_a
 
 
 def fused(
     found: str, catalog: Catalog, *, limit: int = 99, per_tool: int | None = None, direct_first: bool = False
 ) -> str:
     ids = [f"a/{name}" for name in found.split()]
-    result = graph_rag_tool_fusion(ids, catalog, limit=limit, per_tool=per_tool, direct_first=direct_first)
+    result = graph_rag_tool_fusion(
+        ids, knowledge_graph(catalog), limit=limit, per_tool=per_tool, direct_first=direct_first
+    )
     return " ".join(r.tool.removeprefix("a/") for r in result)
 
 
 def test_each_found_tool_is_followed_by_what_it_depends_on() -> None:
-    assert fused("x y", catalog_of(x="b", b="c", y="d")) == "x b c y d"
+    assert fused("x y", tools_of_a(x="b", b="c", y="d")) == "x b c y d"
 
 
 def test_a_tool_that_is_there_already_is_not_repeated() -> None:
-    assert fused("x b y", catalog_of(x="b", y="b c")) == "x b y c"
+    assert fused("x b y", tools_of_a(x="b", y="b c")) == "x b y c"
 
 
 def test_the_whole_is_cut_to_k() -> None:
-    assert fused("x y", catalog_of(x="b c", y="d"), limit=3) == "x b c"
+    assert fused("x y", tools_of_a(x="b c", y="d"), limit=3) == "x b c"
 
 
 def test_d_limit_is_how_many_dependencies_one_tool_may_bring() -> None:
-    catalog = catalog_of(x="b c d", y="e f")
+    catalog = tools_of_a(x="b c d", y="e f")
     assert fused("x y", catalog, per_tool=2) == "x b c y e f"
     assert fused("x y", catalog, per_tool=0) == "x y"
 
 
 def test_the_trap_a_small_d_limit_drops_a_required_tool_behind_an_optional_one() -> None:
-    catalog = catalog_of(book="weather? user", weather="place")
+    catalog = tools_of_a(book="weather? user", weather="place")
     for d_limit in (1, 2):
         assert "user" not in fused("book", catalog, per_tool=d_limit).split()
     assert fused("book", catalog, per_tool=1, direct_first=True) == "book user"
@@ -56,7 +45,7 @@ def test_the_trap_a_small_d_limit_drops_a_required_tool_behind_an_optional_one()
 
 
 def test_the_path_says_what_brought_a_tool_and_a_found_one_is_its_own() -> None:
-    found = graph_rag_tool_fusion(["a/x"], catalog_of(x="b?", b="c"), limit=9)
+    found = graph_rag_tool_fusion(["a/x"], knowledge_graph(tools_of_a(x="b?", b="c")), limit=9)
     assert [(r.path, r.direct) for r in found] == [
         (("a/x",), True),
         (("a/x", "a/b"), False),
@@ -65,27 +54,27 @@ def test_the_path_says_what_brought_a_tool_and_a_found_one_is_its_own() -> None:
 
 
 def test_a_found_tool_that_a_later_one_needs_keeps_its_own_path() -> None:
-    found = graph_rag_tool_fusion(["a/b", "a/x"], catalog_of(x="b"), limit=9)
+    found = graph_rag_tool_fusion(["a/b", "a/x"], knowledge_graph(tools_of_a(x="b")), limit=9)
     assert [r.path for r in found] == [("a/b",), ("a/x",)]
 
 
 def test_cycles_end() -> None:
-    assert fused("x", catalog_of(x="y", y="x")) == "x y"
-    assert fused("x", catalog_of(x="x")) == "x"
+    assert fused("x", tools_of_a(x="y", y="x")) == "x y"
+    assert fused("x", tools_of_a(x="x")) == "x"
 
 
 def test_nothing_found_brings_nothing() -> None:
-    assert fused("", catalog_of(x="y")) == ""
+    assert fused("", tools_of_a(x="y")) == ""
 
 
 def test_an_unknown_tool_is_named() -> None:
     with pytest.raises(UnknownNameError, match="a/nope"):
-        fused("nope", catalog_of(x="y"))
+        fused("nope", tools_of_a(x="y"))
 
 
 NAMES = "bcdefx"
 needs = st.lists(st.sampled_from([name + mark for name in NAMES for mark in ("", "?")]), max_size=4).map(" ".join)
-catalogs = st.fixed_dictionaries(dict.fromkeys(NAMES, needs)).map(lambda named: catalog_of(**named))
+catalogs = st.fixed_dictionaries(dict.fromkeys(NAMES, needs)).map(lambda named: tools_of_a(**named))
 founds = st.lists(st.sampled_from(NAMES), max_size=4).map(" ".join)
 
 

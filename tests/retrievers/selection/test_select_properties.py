@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from callsheet.graphs import Catalog, SettingsError, required
+from callsheet.graphs import Catalog, SettingsError, knowledge_graph, required_paths
 from callsheet.retrievers.selection.select_settings import IMPLIED
 from callsheet.retrievers.selection.selector import SchemaTokens
 from fuzzing import fuzzed
@@ -134,9 +134,10 @@ def test_a_requirement_of_a_kept_tool_is_only_missing_where_the_best_tool_alone_
 ) -> None:
     selection = selector(catalog, scores).select("q", **change)
     kept = {tool.id for tool in selection.tools}
-    if any(required(catalog, tool) - kept for tool in kept):
+    graph = knowledge_graph(catalog)
+    if any(required_paths(graph, tool).keys() - kept for tool in kept):
         (best,) = [tool.id for tool in selection.tools if len(tool.via) == 1]
-        assert kept <= {best} | required(catalog, best)
+        assert kept <= {best} | required_paths(graph, best).keys()
         assert len(kept) == change["tools"]
 
 

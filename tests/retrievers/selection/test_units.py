@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
-from callsheet.graphs.text.clauses import MOST_CLAUSES, clause_spans
+from callsheet.graphs.text.words import MOST_CLAUSES, clause_spans
 from callsheet.retrievers import units_of
 from callsheet.retrievers.selection.select_settings import IMPLIED, implied_steps, spans_of
 

@@ -23,7 +23,7 @@ from callsheet.agents.servers.catalogs.listings import LastListings, Listing
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.graphs import Catalog, Loaded, Policy, ServerConfig, User, load
-from callsheet.graphs.trust.pin_book import PinBook
+from callsheet.graphs.trust.pins import PinBook
 from fuzzing import is_long
 from puppet import Puppet
 from servers import FIXTURES, HANG

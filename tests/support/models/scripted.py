@@ -45,6 +45,15 @@ def catalog_of(**needs: str) -> Catalog:
     return Catalog(agents=tuple(Agent(id=agent, tools=tuple(made)) for agent, made in tools.items()))
 
 
+def tools_of_a(**needs: str) -> Catalog:
+    """``x="y z?"`` is tool x of agent a, which needs a/y, and may need a/z."""
+
+    def full(words: str) -> str:
+        return " ".join(f"a_{word}" for word in words.split())
+
+    return catalog_of(**{full(name): full(words) for name, words in needs.items()})
+
+
 def selector(
     catalog: Catalog,
     scores: Mapping[str, float],

@@ -21,7 +21,7 @@ from callsheet.graphs import Policy, User, load
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.threads import Threads
 from callsheet.orchestrator.server import Site, create_explorer
-from callsheet.orchestrator.server.runs.local_runs import LocalRunner, LocalRuns
+from callsheet.orchestrator.server.runs.local_runs import LocalRunner
 from callsheet.orchestrator.supervisor import create_supervisor
 from explored import served
 from scripted_model import ScriptedModel, calls, ended
@@ -84,9 +84,7 @@ class Asking:
         )
         runner = LocalRunner(workflow, self.threads, found.registry, user)
         site = Site(lambda: found)
-        return create_explorer(
-            site, runs=LocalRuns(self.threads), runner=runner, key=KEY, user=user, hosts=("testserver",)
-        )
+        return create_explorer(site, runs=runner, key=KEY, user=user, hosts=("testserver",))
 
     def _agents(self) -> dict[str, list[Any]]:
         @tool

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
 
@@ -15,11 +14,10 @@ from starlette.authentication import AuthCredentials, SimpleUser
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from callsheet.agents import Prices, ToolRegistry
+from callsheet.agents import ToolRegistry
 from callsheet.graphs import Agent, Catalog, Loaded, Policy, Tool
 from callsheet.orchestrator.run.process.process_state import Served
 from callsheet.orchestrator.server import Site, create_explorer
-from callsheet.orchestrator.server.explorer.evaluations import Report
 from callsheet.orchestrator.server.runs.run_history import Runs
 from callsheet.retrievers import AgentGraphRetriever, SelectSettings
 
@@ -66,15 +64,13 @@ def explorer(
     source: Catalog | Loaded,
     policy: Policy | None = None,
     *,
-    reports: Sequence[Report] = (),
     runs: Runs | None = None,
     authenticated: bool = False,
-    prices: Prices | None = None,
 ) -> Starlette:
     """The explorer over it."""
     found = served(source, policy)
-    site = Site(lambda: found, prices)
-    return create_explorer(site, reports=lambda: reports, runs=runs, authenticated=authenticated, hosts=("testserver",))
+    site = Site(lambda: found)
+    return create_explorer(site, runs=runs, authenticated=authenticated, hosts=("testserver",))
 
 
 class Authenticated:

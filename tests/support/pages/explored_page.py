@@ -10,18 +10,7 @@ from contextlib import contextmanager
 import uvicorn
 from starlette.types import ASGIApp
 
-from callsheet.orchestrator.server.explorer.evaluations import ConfusedTool, MissedQuery, Report, Row
 from chromium import Browser
-
-REPORT = Report(
-    "report.json",
-    2,
-    0.5,
-    (1, 5),
-    (Row("agent", "recall", (0.5, 1.0), (0.9, 1.0)), Row("tool", "mAP", (None, 0.25), None)),
-    (ConfusedTool(wanted="maps/find_place", instead="units/convert_mass", count=2),),
-    (MissedQuery("where is it", ("maps/find_place",), ("units/convert_mass",), "fell out of the budget"),),
-)
 
 
 @contextmanager

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from langgraph.types import Interrupt
 from starlette.requests import Request
 
-from callsheet.agents import Price, Prices, Question
-from callsheet.agents.calls.questions import user_question
-from callsheet.orchestrator.server.runs.run_history import Pending, RunSnapshot, Thread
+from callsheet.agents import Question
+from callsheet.agents.calls.plan import user_question
+from callsheet.orchestrator.server.runs.run_history import RunSnapshot, Thread
 
 CALL = {"agent": "units", "tool": "units/convert_length", "args": {"value": 3}, "output": "4.8 km", "error": ""}
 RESULT = {
@@ -31,7 +32,7 @@ ASKED = user_question(Question(question="Which file?", choices=["a.txt", "b.txt"
 
 def moment(run: str, at: str, waiting: int = 0, **values: Any) -> RunSnapshot:
     state = {"run": run, "request": f"request {run}", "plan": {"steps": STEPS, "note": "by rules"}, **values}
-    questions = [Pending(str(i), ASKED) for i in range(waiting)]
+    questions = [Interrupt(ASKED, id=str(i)) for i in range(waiting)]
     return RunSnapshot(state, f"2026-01-01T10:00:{at}+00:00", questions)
 
 
@@ -41,20 +42,12 @@ ENDED = moment(
 
 REVISION = {"wave": 1, "added": ["3"], "changed": [], "dropped": ["2"], "reason": "the file is <b>missing</b>"}
 USAGE = {"calls": 3, "input_tokens": 300, "output_tokens": 30, "cached_tokens": 0, "by_role": {}, "by_step": {}}
-PRICES = Prices(currency="EUR", models={"openai:gpt-5-mini": Price(input=0.25, cached=0.025, output=2)})
-PRICED: Any = {"calls": 2, "input_tokens": 5_200, "output_tokens": 340, "cached_tokens": 4_000}
-UNPRICED: Any = {"calls": 1, "input_tokens": 800, "output_tokens": 90, "cached_tokens": 0}
-WORKED = {**PRICED, "seconds": 1.5, "by_model": {"openai:gpt-5-mini-2025-08-07": PRICED}}
-PLANNED = {**UNPRICED, "seconds": 0.5, "by_model": {f"vllm:{'a-model-with-a-long-name-' * 4}": UNPRICED}}
-COSTLY = replace(
+WORKED: Any = {"calls": 2, "input_tokens": 5_200, "output_tokens": 340, "cached_tokens": 4_000, "seconds": 1.5}
+PLANNED: Any = {"calls": 1, "input_tokens": 800, "output_tokens": 90, "cached_tokens": 0, "seconds": 0.5}
+USED = replace(
     ENDED,
-    values={
-        **ENDED.values,
-        "results": {"1": {**RESULT, "usage": WORKED}},
-        "spent": {"plan 0": PLANNED},
-    },
+    values={**ENDED.values, "results": {"1": {**RESULT, "usage": WORKED}}, "spent": {"plan 0": PLANNED}},
 )
-"""A run with a known price and an unknown one, in ``PRICES``."""
 REVISED = moment("c", "11", revisions=[REVISION], usage=USAGE)
 ASKING = moment("d", "12", waiting=1)
 
@@ -66,7 +59,7 @@ class Kept:
     moments: Sequence[RunSnapshot]
 
     async def recent(self, request: Request) -> Sequence[Thread]:
-        return [Thread("t", "request b", "idle", "2026-01-01T10:00:09+00:00")]
+        return [Thread(id="t", request="request b", status="idle", at="2026-01-01T10:00:09+00:00")]
 
     async def history(self, request: Request, thread: str) -> Sequence[RunSnapshot]:
         return self.moments if thread == "t" else []

@@ -26,7 +26,7 @@ import shutil
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,31 +54,26 @@ class Demo:
     """The demo's agents, ready for one request after the other.
 
     Attributes:
-        supervisor: Makes a supervisor, with the model that it is given.
+        workflow: The supervisor over them.
         threads: Where its runs are kept.
         workspace: The folder that the files agent works in.
     """
 
-    supervisor: Callable[..., Any]
+    workflow: Any
     threads: Threads
     workspace: Path
 
     def ask(self, request: str, fixture: Mapping[str, str] = FIXTURE) -> Outcome:
         """What becomes of a request, with nobody to ask and approval never."""
-        (ran,) = self.converse([request], fixture)
+        self._furnish(fixture)
+        thread = self.threads.new()
+        with self.threads.locked(thread):
+            ran = asyncio.run(self._ran(self.workflow, thread, request))
+            self.threads.settle(thread, ended=True)
         steps = ran.steps()
         saved = {f"math:{call['args']['name']}": str(call["args"]["result"]) for call in _saves(steps)}
         texts = tuple(step["text"].strip() for step in steps)
         return Outcome(ran.done, ran.answer, {**self._files(), **saved}, texts, tuple(map(_line, steps)))
-
-    def converse(self, turns: Sequence[str], fixture: Mapping[str, str] = FIXTURE, **options: Any) -> list[RunResult]:
-        """What becomes of each request of a conversation; ``options`` are those of ``create_supervisor``."""
-        self._furnish(fixture)
-        workflow, thread = self.supervisor(**options), self.threads.new()
-        with self.threads.locked(thread):
-            runs = [asyncio.run(self._ran(workflow, thread, turn)) for turn in turns]
-            self.threads.settle(thread, ended=True)
-        return runs
 
     async def _ran(self, workflow: Any, thread: str, request: str) -> RunResult:
         from langgraph.types import Command
@@ -149,23 +144,13 @@ def _loaded(home: Path) -> Loaded:
     return loaded
 
 
-def _supervisor(loaded: Loaded, registry: ToolRegistry) -> Callable[..., Any]:
+def _supervisor(loaded: Loaded, registry: ToolRegistry) -> Any:
     from callsheet.orchestrator.run.settings import Settings
     from callsheet.orchestrator.supervisor import create_supervisor
     from callsheet.retrievers import AgentGraphRetriever
 
     retriever = AgentGraphRetriever.from_catalog(loaded)
-
-    plain: dict[str, Any] = {}
-
-    def made(planning: Any = "auto", **options: Any) -> Any:
-        if not options and planning in plain:
-            return plain[planning]
-        settings = Settings(approval="never", planning=planning)
-        workflow = create_supervisor(loaded, retriever=retriever, registry=registry, settings=settings, **options)
-        return workflow if options else plain.setdefault(planning, workflow)
-
-    return made
+    return create_supervisor(loaded, retriever=retriever, registry=registry, settings=Settings(approval="never"))
 
 
 def _threads() -> Threads:
@@ -195,9 +180,6 @@ def _registry(loaded: Loaded) -> ToolRegistry:
     class SharedSessions(SessionPool):
         async def call(self, run_id: str, *args: Any, **options: Any) -> Any:
             return await super().call(ALL_RUNS, *args, **options)
-
-        def call_blocking(self, run_id: str, *args: Any, **options: Any) -> Any:
-            return super().call_blocking(ALL_RUNS, *args, **options)
 
     return ToolRegistry.from_catalog(loaded, pool=SharedSessions())
 

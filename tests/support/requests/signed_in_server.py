@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import secrets
 import socket
@@ -11,7 +10,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import parse_qs
 
 import httpx2
 import uvicorn
@@ -35,8 +33,6 @@ from starlette.responses import JSONResponse, RedirectResponse
 from callsheet.graphs import Agent, Catalog, Loaded, Tool
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, ServerOptions
 from callsheet.orchestrator.server.listener import listening
-
-MACHINE, SECRET = "machine", "machine-secret-canary"
 
 
 class Authorization(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, AccessToken]):
@@ -166,8 +162,6 @@ class SignedInServer:
         if scope["type"] == "http" and scope["path"] in self.moved:
             await RedirectResponse(self.moved[scope["path"]], 307)(scope, receive, send)
             return
-        if scope["type"] == "http" and scope["path"] == "/token" and await self._machine(scope, receive, send):
-            return
         if self.needs and scope["type"] == "http" and scope["path"] == "/mcp":
             receive = await self._scoped(scope, receive, send)
             if receive is None:
@@ -207,18 +201,6 @@ class SignedInServer:
         asked = f'Bearer error="insufficient_scope", scope="{missing[0]}"'
         await JSONResponse({}, 403, {"www-authenticate": asked})(scope, receive, send)
         return None
-
-    async def _machine(self, scope: Any, receive: Any, send: Any) -> bool:
-        """Client credentials, which the library's authorization server does not know."""
-        headers = dict(scope["headers"])
-        known = base64.b64encode(f"{MACHINE}:{SECRET}".encode())
-        if headers.get(b"authorization") != b"Basic " + known:
-            return False
-        form = parse_qs((await receive())["body"].decode())
-        assert form["grant_type"] == ["client_credentials"]
-        issued = self.authorization.issue(MACHINE, "the machine", None)
-        await JSONResponse(issued.model_dump(mode="json", exclude_none=True))(scope, receive, send)
-        return True
 
 
 @contextmanager

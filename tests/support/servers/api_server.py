@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from a2a_server import free_port, serving
+from callsheet import ToolRegistry
 
 METHODS = ["GET", "PUT", "POST", "DELETE", "PATCH", "HEAD", "OPTIONS"]
 Answer = Callable[[str], Response]
@@ -111,3 +112,10 @@ def shop_spec(url: str = "", **more: Any) -> dict[str, Any]:
         "components": {"schemas": {"Order": order}},
         **more,
     }
+
+
+async def called(loaded: Any, tool: str = "shop-orders/tellOrder", **arguments: Any) -> Any:
+    """The answer of a tool of a loaded catalog, by default to the number of an order."""
+    (bound,) = ToolRegistry.from_catalog(loaded).bind([tool], "run").values()
+    args = arguments or ({"id": "7"} if tool == "shop-orders/tellOrder" else {})
+    return await bound.ainvoke({"type": "tool_call", "name": bound.name, "args": args, "id": "1"})

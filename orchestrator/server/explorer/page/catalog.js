@@ -1,4 +1,4 @@
-// A question with the ranked agents and tools and the reasons; the list of all agents; evaluations.
+// A question with the ranked agents and tools and the reasons; the list of all agents.
 
 import { address, announce, button, count, filterField, fold, make, place, table, walk } from "./dom.js";
 import { showNode } from "./node.js";
@@ -128,21 +128,4 @@ async function everybody(overview) {
   const filter = overview.agents > 10 && make("p", { class: "filter" }, make("label", { for: "words", text: "Agents with the words" }), words);
   list.replaceChildren(...[head, filter, all, more].filter(Boolean));
   await load(0);
-}
-
-/** Evaluations: the figures, the tools taken for others, and the queries that lack something. */
-export async function showEvaluations(view) {
-  const reports = await ask("evaluations"), figure = (value) => value?.toFixed(3) ?? "";
-  const report = (one) => make("article", {}, make("h2", { text: one.name }),
-    make("p", { class: "small", text: `${count(one.n, "query")}, ${one.seconds.toFixed(1)} s` }),
-    table("Figures", ["of", "metric", ...one.cuts.map((cut) => `@${cut}`), "95 % interval of the last"],
-      one.rows.map((row) => [row.of, row.metric, ...row.values.map(figure), row.interval ? row.interval.map(figure).join(" to ") : ""])),
-    one.confused.length > 0 && table("Most often confused", ["wanted", "ranked above it", "queries"], one.confused.map((pair) => [pair.wanted, pair.instead, pair.count])),
-    one.missed.length > 0 && table("Queries that lack something", ["query", "wanted", "came", "why"],
-      one.missed.map((query) => [query.query, query.wanted.join("; "), query.got.slice(0, 3).join(", "), query.why])));
-  const none = make("div", {}, make("p", { text: "There are none. Measure your catalog, then show the report:" }),
-    make("pre", { text: "callsheet eval queries.jsonl --catalog mcp.json --json > report.json\ncallsheet explore --catalog mcp.json --report report.json" }),
-    make("p", { text: "On a LangGraph server: CALLSHEET_REPORTS=report.json" }));
-  view.replaceChildren(make("section", { class: "wide" }, make("h1", { text: "Evaluations" }), reports.length ? reports.map(report) : none));
-  announce(count(reports.length, "evaluation"));
 }

@@ -1,13 +1,13 @@
 // Which view is shown, signing in, and where the focus goes.
 
-import { showEvaluations, showSearch } from "./catalog.js";
+import { showSearch } from "./catalog.js";
 import { alert, announce, button, count, make, place } from "./dom.js";
 import { forgetMap } from "./map.js";
 import { showReview } from "./review.js";
 import { leave, showRuns, showStart } from "./runs.js";
 import { SignIn, TOKEN, ask, failed, storeKey } from "./server.js";
 
-const VIEWS = { start: ["Ask", showStart], search: ["Search", showSearch], runs: ["Runs", showRuns], review: ["Review", showReview], evaluations: ["Evaluations", showEvaluations] };
+const VIEWS = { start: ["Ask", showStart], search: ["Search", showSearch], runs: ["Runs", showRuns], review: ["Review", showReview] };
 let overview = null;
 
 async function show() {

@@ -1,4 +1,4 @@
-// What a person accepts or rejects: changes of servers, inferred dependencies, capabilities; and the findings.
+// What a person accepts or rejects: changes of servers, and inferred dependencies.
 
 import { address, alert, announce, button, count, filterField, make, walk } from "./dom.js";
 import { Overtaken, ask, failed, send } from "./server.js";
@@ -8,10 +8,6 @@ const PARTS = {
     about: "What servers changed since their tools were accepted. Until you accept it, a changed or new tool is neither found nor called." },
   dependencies: { title: "Dependencies", noun: "dependency", card: dependency, none: "No dependency is inferred.",
     about: "What programs infer from names, schemas and observed calls. What you decide wins: an accepted dependency counts like a declared one, a rejected one is gone. Both go to the file of dependencies." },
-  capabilities: { title: "Capabilities", noun: "tool", card: capabilities, none: "There are no tools.",
-    about: "What the text of a tool suggests that it can do. Uncheck what is wrong, add what is missing, and declare: what you declare takes the place of all suggestions." },
-  findings: { title: "Findings", noun: "finding", card: finding, none: "Nothing is wrong.",
-    about: "What callsheet check finds. There is nothing to accept: correct it where it is written, or leave a rule out with --ignore RULE." },
 };
 const FEW = 8;
 
@@ -46,7 +42,7 @@ export async function showReview(view, given) {
   async function load(start) {
     const answer = await asked(start);
     again.hidden = Boolean(answer.refusal);
-    note.hidden = !answer.refusal || part === "findings";
+    note.hidden = !answer.refusal;
     note.textContent = `Nothing can be decided here: ${answer.refusal}.`;
     const items = answer.items.map((one) => item(one, answer));
     if (start) list.append(...items); else list.replaceChildren(...items);
@@ -57,9 +53,9 @@ export async function showReview(view, given) {
     else announce(`${title}: ${total.textContent}`);
   }
 
-  function item(one, { refusal, taxonomy }) {
+  function item(one, { refusal }) {
     const made = make("li"), before = state(one);
-    const fill = () => made.replaceChildren(...[card(one, { may: !refusal, decide, taxonomy })].flat().filter(Boolean));
+    const fill = () => made.replaceChildren(...[card(one, { may: !refusal, decide })].flat().filter(Boolean));
     /** Sends a decision; `words` find the item again in the list, where it stays. */
     async function decide(decision, words) {
       made.setAttribute("aria-busy", "true");
@@ -94,13 +90,9 @@ export async function showReview(view, given) {
 }
 
 /** What decides about the place of an item in its list. */
-const state = (one) => String(one.accept ?? one.capabilities?.some((known) => known.declared));
+const state = (one) => String(one.accept);
 
-const same = (one, other) => (one.tool?.id ?? one.source?.id) === (other.tool?.id ?? other.source?.id) && one.target?.id === other.target?.id && one.parameter === other.parameter;
-
-function finding(one) {
-  return make("p", {}, make("span", { class: `badge ${one.severity}`, text: one.severity }), " ", make("strong", { text: one.rule }), " ", one.node && [walk(one.node), ": "], one.message);
-}
+const same = (one, other) => one.source?.id === other.source?.id && one.target?.id === other.target?.id && one.parameter === other.parameter;
 
 /** A proposed dependency with its evidence, or one that a person decided about. */
 function dependency(one, { may, decide }) {
@@ -114,25 +106,6 @@ function dependency(one, { may, decide }) {
     make("div", { class: "row" }, !open && make("span", { class: `badge ${one.accept ? "done" : "failed"}`, text: one.accept ? "Accepted" : "Rejected" }),
       may && (open ? [choice("Accept", true, { class: "main", "data-first": "" }), choice("Reject", false)] : choice("Undo", null, { "data-first": "" }))),
   ];
-}
-
-/** The capabilities of a tool: those that its text suggests, or those that are declared. */
-function capabilities(one, { may, decide, taxonomy }) {
-  const declared = one.capabilities.some((known) => known.declared);
-  const box = (id, label, how) => make("label", {}, make("input", { type: "checkbox", value: id, checked: "", disabled: !(may && one.writable) && "" }), ` ${label}`, how && make("span", { class: "small", text: ` ${how}` }));
-  const boxes = make("div", { class: "choices" }, one.capabilities.map((known) => box(known.id, known.label, known.declared ? "declared" : `${Math.round(100 * known.confidence)} % sure`)));
-  const fill = () => { if (other.length === 1) other.append(...taxonomy.map(([id, label]) => make("option", { value: id, text: label }))); };
-  const add = () => {
-    const known = [...boxes.querySelectorAll("input")].find((input) => input.value === other.value);
-    if (known) known.checked = true;
-    else if (other.value) boxes.append(box(other.value, other.selectedOptions[0].textContent));
-    other.value = "";
-  };
-  const other = make("select", { "aria-label": `Another capability of ${one.tool.label}`, on: { change: add, focus: fill, pointerdown: fill } }, make("option", { value: "", text: "Another…" }));
-  const save = button(declared ? "Declare again" : "Declare", () => decide({ capabilities: [...boxes.querySelectorAll("input:checked")].map((input) => input.value) }, one.tool.id), { class: "main", "data-first": "", "aria-label": `Declare the capabilities of ${one.tool.label}` });
-  return make("fieldset", { class: "able" }, make("legend", {}, walk(one.tool), declared && [" ", make("span", { class: "badge done", text: "declared" })]),
-    !one.capabilities.length && make("p", { class: "small", text: "Its text suggests none." }), boxes,
-    may && (one.writable ? make("div", { class: "row" }, save, other) : make("p", { class: "small", text: "No catalog of Callsheet's own form has it, so nothing can be declared." })));
 }
 
 const KINDS = { new: "New tool", suspect: "Suspect tool", changed: "Changed tool", removed: "Removed tool", command: "Other command", about: "Other description" };

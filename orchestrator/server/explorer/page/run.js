@@ -53,8 +53,8 @@ export function article(acts = null) {
       const open = new Set([...parts.steps.querySelectorAll("details[open]")].map((one) => one.dataset.of));
       return run.steps.length > 0 && [make("h3", { text: "Steps" }), make("ol", { class: "steps" }, run.steps.map((one) => make("li", {}, step(one, open.has(one.id)))))];
     });
-    put("models", run.models, () => run.models.length > 0 && table("Models", ["role", "model", "cost", "calls", "input tokens", "of them cached", "output tokens"],
-      run.models.map((one) => [one.role, one.model || "not named", one.cost.amount === null ? "no price is known" : one.cost.words, one.calls, one.input_tokens, one.cached_tokens, one.output_tokens])));
+    put("models", run.roles, () => run.roles.length > 0 && table("Models", ["role", "calls", "input tokens", "of them cached", "output tokens"],
+      run.roles.map((one) => [one.role, one.calls, one.input_tokens, one.cached_tokens, one.output_tokens])));
   };
   return { element: made, show };
 }
@@ -62,7 +62,7 @@ export function article(acts = null) {
 function head(run, acts) {
   const used = run.usage, n = (value) => value.toLocaleString("en");
   const facts = [when(run.at), run.seconds !== null && seconds(run.seconds),
-    used && `${count(used.calls, "model call")}, ${n(used.input_tokens)} input tokens (${n(used.cached_tokens)} cached), ${n(used.output_tokens)} output tokens`, used?.cost.words, run.note];
+    used && `${count(used.calls, "model call")}, ${n(used.input_tokens)} input tokens (${n(used.cached_tokens)} cached), ${n(used.output_tokens)} output tokens`, run.note];
   return [make("div", { class: "run-title" }, make("h2", { tabindex: "-1", text: run.request }),
     make("div", { class: "row" }, make("span", { class: `badge ${run.status}`, text: STATES[run.status] ?? run.status }),
       acts && run.status === "running" && button("Cancel", acts.cancel), acts && run.status === "stopped" && button("Resume", acts.resume),
@@ -78,7 +78,7 @@ function revision(one) {
 
 function step(one, open) {
   const facts = [one.depends_on.length && `after ${one.depends_on.join(", ")}`, one.attempts > 1 && `${one.attempts} attempts`, one.calls.length && `${count(one.calls.length, "call")}, ${seconds(one.seconds)}`,
-    one.usage && count(one.usage.input_tokens + one.usage.output_tokens, "token"), one.usage?.cost.amount != null && one.usage.cost.words].filter(Boolean).join("; ");
+    one.usage && count(one.usage.input_tokens + one.usage.output_tokens, "token")].filter(Boolean).join("; ");
   const picked = (tool) => make("li", {}, walk(tool.tool), make("span", { text: ` ${tool.why}` }), make("span", { class: "small", text: `  score ${tool.score.toFixed(2)}` }));
   const made = make("details", { class: "step-details", "data-of": one.id },
     make("summary", {}, make("span", { class: "rank", text: one.id }), make("span", { class: "step-title", text: one.text }), make("span", { class: `badge ${one.status}`, text: STATUS[one.status] ?? one.status }), facts && make("span", { class: "small", text: facts })),

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
-from api_server import Shop, shop, shop_spec
-from callsheet import ToolRegistry, load
+from api_server import Shop, called, shop_spec
+from callsheet import load
 
 SECRET = "CANARY-key-93ab71"
-
-
-@pytest.fixture
-def served() -> Iterator[Shop]:
-    with shop() as running:
-        yield running
 
 
 def entry(folder: Path, spec: dict[str, Any], url: str | None = None, **more: Any) -> Path:
@@ -32,11 +25,6 @@ def entry(folder: Path, spec: dict[str, Any], url: str | None = None, **more: An
     return file
 
 
-async def called(loaded: Any, tool: str, **arguments: Any) -> Any:
-    (bound,) = ToolRegistry.from_catalog(loaded).bind([tool], "run").values()
-    return await bound.ainvoke({"type": "tool_call", "name": bound.name, "args": arguments, "id": "1"})
-
-
 def with_parameters(*parameters: dict[str, Any], path: str = "/x", **operation: Any) -> dict[str, Any]:
     found = {"operationId": "x", "parameters": list(parameters), **operation}
     method = "post" if "requestBody" in operation else "get"
@@ -47,7 +35,7 @@ async def test_a_get_goes_to_the_path_with_its_arguments(tmp_path: Path, served:
     loaded = load(entry(tmp_path, shop_spec(f"{served.url}/v1")))
     assert set(loaded.catalog.tools) == {"shop-orders/tellOrder", "shop-orders/deleteOrder", "shop-orders/placeOrder",
                                          "shop/get_health"}  # fmt: skip
-    answer = await called(loaded, "shop-orders/tellOrder", id="7")
+    answer = await called(loaded)
     assert answer.artifact["structured"] == {"id": "7", "state": "shipped", "target": "/v1/orders/7"}
     assert [(sent.method, sent.target) for sent in served.sent] == [("GET", "/v1/orders/7")]
 
@@ -76,7 +64,7 @@ async def test_headers_are_from_the_environment_and_shown_nowhere(
     monkeypatch.setenv("SHOP_KEY", SECRET)
     file = entry(tmp_path, shop_spec(), f"{served.url}/v1?key=${{SHOP_KEY}}", headers={"X-Key": "Bearer ${SHOP_KEY}"})
     served.answers["/v1/orders/7"] = JSONResponse({"state": f"known to {SECRET}"})
-    answer = await called(load(file, yes=True), "shop-orders/tellOrder", id="7")
+    answer = await called(load(file, yes=True))
     (sent,) = served.sent
     assert sent.headers["x-key"] == f"Bearer {SECRET}"
     assert sent.target == f"/v1/orders/7?key={SECRET}"
@@ -107,7 +95,7 @@ async def test_what_is_null_has_no_place_and_is_no_field_of_the_body(tmp_path: P
 async def test_an_address_that_is_none_is_refused(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("SHOP_URL", "shop.example")
     loaded = load(entry(tmp_path, shop_spec(), "${SHOP_URL}"), yes=True)
-    found = await called(loaded, "shop-orders/tellOrder", id="7")
+    found = await called(loaded)
     assert (found.artifact["kind"], found.artifact["effect"]) == ("refused", "none")
     assert "is not an address with http:// or https://" in found.text
 
@@ -197,13 +185,13 @@ async def test_successes_of_each_kind(
     tmp_path: Path, served: Shop, answer: Response, text: str, structured: Any
 ) -> None:
     served.answers["/orders/7"] = answer
-    found = await called(load(entry(tmp_path, shop_spec(served.url))), "shop-orders/tellOrder", id="7")
+    found = await called(load(entry(tmp_path, shop_spec(served.url))))
     assert (found.status, found.text, found.artifact["structured"]) == ("success", text, structured)
 
 
 async def test_an_image_is_kept_as_a_file(tmp_path: Path, served: Shop) -> None:
     served.answers["/orders/7"] = Response(b"\x89PNG", media_type="image/png")
-    found = await called(load(entry(tmp_path, shop_spec(served.url))), "shop-orders/tellOrder", id="7")
+    found = await called(load(entry(tmp_path, shop_spec(served.url))))
     (media,) = found.artifact["media"]
     assert Path(media["path"]).read_bytes() == b"\x89PNG"
 
@@ -228,15 +216,15 @@ async def test_failures_are_data(
 ) -> None:
     served.answers["/orders/7"] = answer
     loaded = load(entry(tmp_path, shop_spec(served.url), callsheet={"limits": {"message": 10_000}}))
-    found = await called(loaded, "shop-orders/tellOrder", id="7")
+    found = await called(loaded)
     assert (found.status, found.artifact["kind"], found.artifact["effect"]) == ("error", kind, effect)
     assert words in found.text
     del served.answers["/orders/7"]
-    assert (await called(loaded, "shop-orders/tellOrder", id="7")).status == "success"
+    assert (await called(loaded)).status == "success"
 
 
 async def test_a_server_that_is_down_is_data(tmp_path: Path) -> None:
-    found = await called(load(entry(tmp_path, shop_spec("http://127.0.0.1:9"))), "shop-orders/tellOrder", id="7")
+    found = await called(load(entry(tmp_path, shop_spec("http://127.0.0.1:9"))))
     assert (found.artifact["kind"], found.artifact["effect"]) == ("crash", "none")
     assert "ConnectError" in found.text
 
@@ -245,7 +233,7 @@ async def test_a_redirect_on_the_same_host_is_followed_and_no_other(tmp_path: Pa
     served.answers["/orders/7"] = RedirectResponse("/orders/8")
     served.answers["/orders/9"] = RedirectResponse("http://localhost:9/orders/9")
     loaded = load(entry(tmp_path, shop_spec(), served.url, headers={"X-Key": "k"}))
-    found = await called(loaded, "shop-orders/tellOrder", id="7")
+    found = await called(loaded)
     assert found.artifact["structured"]["target"] == "/orders/8"
     found = await called(loaded, "shop-orders/tellOrder", id="9")
     assert found.artifact["kind"] == "refused"
@@ -254,7 +242,7 @@ async def test_a_redirect_on_the_same_host_is_followed_and_no_other(tmp_path: Pa
 
 async def test_a_redirect_without_end_is_data(tmp_path: Path, served: Shop) -> None:
     served.answers["/orders/7"] = RedirectResponse("/orders/7")
-    found = await called(load(entry(tmp_path, shop_spec(served.url))), "shop-orders/tellOrder", id="7")
+    found = await called(load(entry(tmp_path, shop_spec(served.url))))
     assert "more than 5 redirects" in found.text
     assert len(served.sent) == 5
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 import yaml
 from starlette.responses import RedirectResponse, Response
 
-from api_server import Shop, shop, shop_spec
+from api_server import Shop, called, shop, shop_spec
 from callsheet import CatalogError, ToolRegistry, TrustError, load
 from callsheet.graphs.catalog.formats.server_config import read_servers
 from callsheet.graphs.catalog.loading import starts_in
@@ -20,17 +19,6 @@ from callsheet.graphs.trust.consent import Agreements
 from callsheet.orchestrator.cli.main import main
 
 SECRET = "CANARY-key-57c0de"
-
-
-@pytest.fixture
-def served() -> Iterator[Shop]:
-    with shop() as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
 
 
 def written(folder: Path, spec: dict[str, Any], name: str = "spec.json") -> Path:
@@ -43,12 +31,6 @@ def entry(folder: Path, openapi: object = "spec.json", **more: Any) -> Path:
     file = folder / "mcp.json"
     file.write_text(json.dumps({"mcpServers": {"shop": {"openapi": openapi, **more}}}))
     return file
-
-
-async def called(loaded: Any, tool: str = "shop-orders/tellOrder", **arguments: Any) -> Any:
-    (bound,) = ToolRegistry.from_catalog(loaded).bind([tool], "run").values()
-    arguments = arguments or {"id": "7"}
-    return await bound.ainvoke({"type": "tool_call", "name": bound.name, "args": arguments, "id": "1"})
 
 
 @pytest.mark.parametrize("name", ["spec.json", "spec.yaml"])
@@ -207,7 +189,7 @@ async def test_headers_go_to_the_address_of_the_entry_and_to_no_other_host(
     [
         (RedirectResponse("http://localhost:9/spec.json"), "redirects to another host, localhost"),
         (RedirectResponse("/spec.json"), "more than 5 redirects"),
-        (Response(b"x", headers={"content-encoding": "gzip"}), "sent a compressed answer"),
+        (Response(b"x", headers={"content-encoding": "gzip"}), "sent a compressed message"),
         (Response("no", 500), "answers with status 500"),
     ],
 )

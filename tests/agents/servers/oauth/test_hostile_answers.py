@@ -25,8 +25,9 @@ from callsheet.agents.servers.oauth.callback import (
     pending_sign_in,
     take_answer,
 )
-from callsheet.agents.servers.oauth.sign_in import sign_in
-from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens, Tokens
+from callsheet.agents.servers.oauth.encryption import SignInError
+from callsheet.agents.servers.oauth.sign_in import SignIn
+from callsheet.agents.servers.oauth.stored_tokens import StoredTokens, Tokens
 from callsheet.graphs import SettingsError
 from forked import Forked
 from signed_in_server import SignedInServer, served
@@ -62,7 +63,7 @@ async def begun(server: SignedInServer, redirect: str, user: str = "", browser: 
     async def open_page(page: str) -> None:
         opened.set_result(page)
 
-    end = asyncio.create_task(sign_in(server.url, redirect, open_page, user=user, browser=browser))
+    end = asyncio.create_task(SignIn(server.url, redirect, open_page, user=user, browser=browser).tokens())
     async with httpx2.AsyncClient() as http:
         sent = await http.get(page := await opened)
     answer = dict(httpx2.URL(sent.headers["location"]).params)

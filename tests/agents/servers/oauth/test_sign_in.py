@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import time
 from pathlib import Path
 
@@ -11,15 +12,15 @@ import httpx2
 import pytest
 
 from callsheet.agents import SessionPool, ToolRegistry
-from callsheet.agents.calls.call_context import for_user
+from callsheet.agents.calls.call_context import USER, within
 from callsheet.agents.calls.tool_result import Outcome
 from callsheet.agents.servers.oauth.addresses import check_safe
-from callsheet.agents.servers.oauth.encryption import encrypted
+from callsheet.agents.servers.oauth.encryption import SignInError, encrypted
 from callsheet.agents.servers.oauth.sign_in import browser_sign_in
-from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens, Tokens
+from callsheet.agents.servers.oauth.stored_tokens import StoredTokens, Tokens
 from callsheet.graphs import Agent, Catalog, Loaded, SettingsError, Tool, User
-from callsheet.graphs.catalog.formats.server_config import ServerConfig, read_servers
-from signed_in_server import MACHINE, SECRET, SignedInServer, browse, signed_in_server
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
+from signed_in_server import SignedInServer, browse, signed_in_server
 
 METADATA = "/.well-known/oauth-authorization-server"
 RESOURCE = "/.well-known/oauth-protected-resource/mcp"
@@ -59,9 +60,9 @@ async def test_without_a_sign_in_the_error_says_how_and_nothing_is_called(
 async def test_two_users_of_one_server_hold_two_tokens(server: SignedInServer, pool: SessionPool) -> None:
     await signed_in(server, "bert")
     await signed_in(server, "carla")
-    with for_user("bert"):
+    with within(USER, "bert"):
         bert = await who(pool, server)
-    with for_user("carla"):
+    with within(USER, "carla"):
         carla = await who(pool, server)
     nobody = await who(pool, server)
     assert (bert.text, carla.text, nobody.kind) == ("bert", "carla", "sign_in")
@@ -128,28 +129,6 @@ async def test_revoked_tokens_ask_again_and_the_run_goes_on(server: SignedInServ
     assert (await who(pool, server)).text == "anna"
 
 
-async def test_a_machine_signs_in_by_itself(
-    server: SignedInServer, pool: SessionPool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TICKETS_SECRET", SECRET)
-    machine = {"client_id": MACHINE, "client_secret": "${TICKETS_SECRET}", "issuer": server.origin}
-    document = {"mcpServers": {"tickets": {"url": server.url, "callsheet": {"sign_in": machine}}}}
-    config = read_servers(document, "mcp.json")["tickets"]
-    called = await pool.call("run", "tickets", config, "whoami", {})
-    assert called.error == ""
-    assert called.text == "the machine"
-    with signed_in_server() as other:
-        server.changes[RESOURCE] = {"authorization_servers": [f"{other.origin}/"]}
-        led = await pool.call("led", "tickets", config, "whoami", {})
-    server.changes.clear()
-    assert led.kind == "sign_in"
-    assert "is not the issuer" in led.error
-    monkeypatch.setenv("TICKETS_SECRET", "wrong")
-    refused = await pool.call("another", "tickets", config, "whoami", {})
-    assert (refused.kind, refused.effect) == ("sign_in", "none")
-    assert "Token exchange failed" in refused.error
-
-
 @pytest.mark.parametrize(
     ("path", "change", "why"),
     [
@@ -160,13 +139,12 @@ async def test_a_machine_signs_in_by_itself(
         (RESOURCE, {"authorization_servers": ["http://evil.example/"]}, "is not https"),
         (METADATA, {"authorization_endpoint": "https://bank.example@evil.example/page"}, "contains a user name"),
         (METADATA, {"authorization_endpoint": "http://login.example/page"}, "is not https"),
-        (METADATA, {"revocation_endpoint": "http://tokens.example/revoke"}, "is not https"),
         (METADATA, {"registration_endpoint": None}, "registers no clients: name one with --client-id"),
         (METADATA, {"token_endpoint": 1}, "names no authorization server, or this one publishes no metadata"),
     ],
     ids=[
         *("issuer", "resource", "token endpoint", "registration", "authorization server", "user"),
-        *("page", "revocation", "no registration", "no metadata"),
+        *("page", "no registration", "no metadata"),
     ],
 )
 async def test_hostile_metadata_end_the_flow(
@@ -302,6 +280,12 @@ async def test_another_key_does_not_open_them(server: SignedInServer, monkeypatc
     monkeypatch.setenv("CALLSHEET_KEY", "short")
     with pytest.raises(SettingsError, match="needs at least 32"):
         stored.read()
+
+
+def test_what_encrypts_is_an_extra_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography.fernet", None)
+    with pytest.raises(SettingsError, match=r"needs the extra sign-in.*pip install 'callsheet\[sign-in\]'"):
+        encrypted(b"")
 
 
 async def test_a_damaged_file_is_an_error_that_says_what_to_do(server: SignedInServer, tmp_path: Path) -> None:

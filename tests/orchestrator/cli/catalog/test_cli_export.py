@@ -1,9 +1,10 @@
-"""``callsheet export``: the document itself, to standard output or to a file, and what may not be asked for."""
+"""``callsheet export``: the document itself, and what may not be asked for; ``callsheet graph``: edges and paths."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -147,3 +148,45 @@ def test_operations_without_an_address_are_not_callable_but_not_left_out(tmp_pat
     assert exported.exit_code == 0
     assert "getPet" in exported.stdout
     assert exported.stderr.startswith("not callable: t: the specification names no address")
+
+
+@pytest.fixture
+def graph(place: Path) -> Any:
+    """``callsheet graph``: its exit status, and its JSON object or its lines."""
+
+    def told(*words: str) -> tuple[int, Any]:
+        result = CliRunner().invoke(callsheet, ["graph", "--catalog", str(place), *words], standalone_mode=False)
+        if result.exception:
+            return 2, result.exception
+        return result.return_value, json.loads(result.stdout) if "--json" in words else result.stdout.splitlines()
+
+    return told
+
+
+def test_the_graph_command_shows_the_edges_of_a_node(graph: Any) -> None:
+    assert graph("weather/forecast") == (
+        0,
+        [
+            "weather/forecast -[owned_by]-> weather",
+            "weather/forecast -[tool_directly]-> weather/find_place",
+            "travel/plan_trip -[tool_directly]-> weather/forecast",
+        ],
+    )
+    status, content = graph("weather", "--json")
+    assert (status, content["node"]) == (0, "weather")
+    assert {(edge["source"], edge["kind"]) for edge in content["edges"]} == {
+        ("weather/forecast", "owned_by"),
+        ("weather/find_place", "owned_by"),
+    }
+
+
+def test_the_graph_command_shows_a_path(graph: Any) -> None:
+    status, content = graph("travel/plan_trip", "--to", "weather/find_place", "--json")
+    assert (status, content["to"]) == (0, "weather/find_place")
+    assert [(edge["source"], edge["target"], edge["provenance"]) for edge in content["edges"]] == [
+        ("travel/plan_trip", "weather/forecast", "declared"),
+        ("weather/forecast", "weather/find_place", "declared"),
+    ]
+    assert graph("weather", "--to", "units") == (1, ["there is no path from weather to units"])
+    status, error = graph("weather/forcast")
+    assert (status, "did you mean 'weather/forecast'" in str(error)) == (2, True)

@@ -99,24 +99,8 @@ def test_usage_and_revisions_are_reported(ask: Ask, model: DecidingModel) -> Non
     assert (status, said["answer"], said["revisions"]) == (0, "noon in Oslo", [])
     assert (said["usage"]["calls"], said["usage"]["input_tokens"]) == (2, 200)
     assert said["usage"]["by_role"]["worker"]["calls"] == 2
-    assert said["cost"] == {"amount": None, "currency": "USD", "unpriced": ["deciding"]}
     _, out, _ = ask("And in Rome?", "--model", "fake:model")
     assert "Usage: 3 model calls, 300 input tokens" in out
-    assert "price" not in out
-
-
-def test_the_cost_is_printed_with_prices(
-    ask: Ask, model: DecidingModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    prices = tmp_path / "prices.json"
-    prices.write_text('{"currency": "EUR", "fake:deciding": {"input": 2, "output": 0}}')
-    question = ("What time is it in Oslo?", "--model", "fake:model", "--prices", str(prices))
-    assert "output tokens; cost: 0.00040 EUR" in ask(*question)[1]
-    assert json.loads(ask(*question, "--json")[1])["cost"] == {"amount": 0.0006, "currency": "EUR", "unpriced": []}
-    prices.write_text('{"other:model": {"input": 2, "output": 0}}')
-    assert "; cost: no price is known for deciding" in ask(*question)[1]
-    status, _, told = ask(*question[:-1], "none.json")
-    assert (status, "none.json cannot be read" in told) == (2, True)
 
 
 @pytest.mark.parametrize(("typed", "city"), [("2", "Rome"), ("Oslo", "Oslo"), ("Lima", "Lima")])

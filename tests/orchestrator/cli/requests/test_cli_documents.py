@@ -25,7 +25,7 @@ def test_index_reports_what_it_did(docs: Path, cli: Any) -> None:
     status, out, err = cli("documents", "index", docs)
     assert status == 0
     assert out.startswith("1 document, 1 chunk, 2 different sentences: 1 added, 0 updated, 0 removed in ")
-    assert err.startswith("left out: broken.pdf: not a readable PDF: ")
+    assert err.startswith("left out: broken.pdf: not a readable PDF file: ")
     status, out, _ = cli("documents", "index", docs, "--json")
     report = json.loads(out)
     assert status == 0

@@ -1,4 +1,4 @@
-"""The page in a real browser: search, walk, keyboard, screen reader, runs, evaluations, signing in."""
+"""The page in a real browser: search, walk, keyboard, screen reader, runs, signing in."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from callsheet.graphs import Catalog, Policy
 from chromium import Browser
 from explored import Authenticated, contacts, explorer
-from explored_page import REPORT, heading
+from explored_page import heading
 from kept_runs import ASKING, ENDED, REVISED, Kept
 
 pytestmark = pytest.mark.server
@@ -132,8 +132,8 @@ def test_a_screen_reader_is_told_what_everything_is(show: Show, catalog: Catalog
     assert not {"image", "img"} & {role for role, _ in heard}
 
 
-def test_a_run_and_an_evaluation_are_shown(show: Show, catalog: Catalog) -> None:
-    page = show(explorer(catalog, runs=Kept([ENDED]), reports=[REPORT]), "#/runs")
+def test_a_run_is_shown(show: Show, catalog: Catalog) -> None:
+    page = show(explorer(catalog, runs=Kept([ENDED])), "#/runs")
     page.wait("document.querySelector('.threads a')")
     page.run("document.querySelector('.threads a').click()")
     page.wait("document.querySelectorAll('.steps > li').length === 2")
@@ -151,9 +151,6 @@ def test_a_run_and_an_evaluation_are_shown(show: Show, catalog: Catalog) -> None
     ):
         assert part in said
     assert page.run(f"{FOCUS}.textContent") == "request b"
-    page.run("document.querySelector('[data-view=evaluations]').click()")
-    page.wait("document.querySelectorAll('table').length === 3")
-    assert "0.900 to 1.000" in page.run("document.querySelector('table').innerText")
     assert page.complaints == []
 
 

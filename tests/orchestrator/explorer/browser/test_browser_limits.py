@@ -10,9 +10,9 @@ from benchmarks.latency import generated_catalog, generated_queries
 from callsheet.graphs import Catalog
 from chromium import Browser
 from explored import explorer
-from explored_page import REPORT, heading
+from explored_page import heading
 from hostile import BREAKOUT, hostile_catalog
-from kept_runs import COSTLY, PRICES, Kept
+from kept_runs import USED, Kept
 
 pytestmark = pytest.mark.server
 Show = Callable[..., Browser]
@@ -79,14 +79,13 @@ def test_hostile_texts_do_nothing_but_stand_there(show: Show) -> None:
 
 @pytest.mark.parametrize("width", [1280, 390])
 def test_it_can_be_read_in_any_width_in_light_and_in_dark(show: Show, catalog: Catalog, width: int) -> None:
-    app = explorer(catalog, runs=Kept([COSTLY]), reports=[REPORT], prices=PRICES)
+    app = explorer(catalog, runs=Kept([USED]))
     for at, ready in (
+        ("#/runs?id=t", ".steps li"),
         ("", ".map canvas"),
         ("#/search", ".everybody a"),
         ("#/search?q=weather+forecast", ".agents a"),
         ("#/search?node=weather/forecast", ".findings p:not(.small), .findings li"),
-        ("#/runs?id=t", ".steps li"),
-        ("#/evaluations", "table"),
     ):
         for dark in (False, True):
             page = show(app, at, width, dark=dark)

@@ -78,21 +78,14 @@ def test_everything_is_decided_in_the_page_with_the_keyboard_alone(show: Show, m
     assert [edge.accept for edge in read_dependencies(made.decisions).edges] == [True]
     page.press("Enter")
     page.wait(f"{FOCUS}.ariaLabel?.startsWith('Accept: crm/delete_contact')")
-    go(page, "capabilities")
-    tab_to(page, "Declare the capabilities of weather/forecast")
-    page.press("Enter")
-    page.wait(f"{FOCUS}.textContent === 'Declare again'")
-    go(page, "findings")
-    assert "undescribed-parameter" in page.run("document.querySelector('.of-findings').innerText")
     assert all("409 (Conflict)" in one for one in page.complaints)
 
 
 def test_without_the_key_it_only_shows_also_on_a_narrow_window(show: Show, made: Reviewed) -> None:
     page = show(made.page(), "#/review", 390)
     page.run("sessionStorage.clear()")
-    for part in ("changes", "capabilities"):
-        go(page, part)
-        assert "this page has no key" in page.run("document.querySelector('.review .note').textContent")
-        assert page.run("document.querySelectorAll('.review-list button').length") == 0
-        assert page.run("document.documentElement.scrollWidth") == 390
+    go(page, "changes")
+    assert "this page has no key" in page.run("document.querySelector('.review .note').textContent")
+    assert page.run("document.querySelectorAll('.review-list button').length") == 0
+    assert page.run("document.documentElement.scrollWidth") == 390
     assert page.complaints == []

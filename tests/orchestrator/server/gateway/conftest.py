@@ -10,6 +10,12 @@ from callsheet.retrievers import MiniLMEmbeddings
 from gateway_desk import Desk
 
 
+@pytest.fixture(autouse=True)
+def no_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gateway over HTTP says where its page of sign-ins is, for the process: not for the tests after this one."""
+    monkeypatch.setattr("callsheet.agents.servers.oauth.addresses._OWN", [])
+
+
 @pytest.fixture(scope="session")
 def whole_desk(tmp_path_factory: pytest.TempPathFactory, minilm: MiniLMEmbeddings) -> Iterator[Desk]:
     made = Desk(tmp_path_factory.mktemp("gateway"), minilm)

@@ -35,7 +35,6 @@ WHO = {"tool": "tickets/whoami"}
 def tickets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SignedInServer]:
     monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("CALLSHEET_KEY", "k" * 32)
-    monkeypatch.setattr("callsheet.agents.servers.oauth.addresses._OWN", [])
     with signed_in_server() as started:
         yield started
 

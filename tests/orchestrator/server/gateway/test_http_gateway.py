@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -227,6 +228,12 @@ async def test_a_token_for_or_by_somebody_else_is_refused(issuer: str, changes: 
 
 async def test_without_the_authorization_server_no_token_is_good() -> None:
     assert await IssuedTokens("http://127.0.0.1:9", GATEWAY).verify_token(token("http://127.0.0.1:9")) is None
+
+
+def test_what_checks_signed_tokens_is_an_extra_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jwt", None)
+    with pytest.raises(SettingsError, match=r"--issuer needs the extra sign-in: pip install 'callsheet\[sign-in\]'"):
+        IssuedTokens("https://issuer.example", GATEWAY)
 
 
 async def test_clients_learn_where_to_sign_in(desk: Desk, seen: list[Caller], issuer: str) -> None:

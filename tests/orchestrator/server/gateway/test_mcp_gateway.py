@@ -13,8 +13,8 @@ from mcp import MCPError, types
 
 from callsheet.agents import ToolRegistry
 from callsheet.graphs import UnknownNameError, User, load
-from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, Gateway, UnknownCallError
-from callsheet.orchestrator.server.gateway.supervised_calls import MOST_WAITING, Waiting
+from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, Gateway
+from callsheet.orchestrator.server.gateway.supervised_calls import MOST_WAITING, UnknownCallError, Waiting
 from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings
 from gateway_desk import APPROVED, Desk, answering, logged, said
 
@@ -206,8 +206,3 @@ async def test_a_server_that_dies_is_an_error_and_is_started_again(desk: Desk) -
     assert died.is_error
     assert "works" in said(died)
     assert after.structured_content == {"length": 1}
-
-
-async def test_twenty_clients_at_once(desk: Desk) -> None:
-    called = await asyncio.gather(*(desk.call("works/measure", name="x" * number) for number in range(20)))
-    assert [one.structured_content for one in called] == [{"length": number} for number in range(20)]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from mcp import MCPError, types
 
-from callsheet.agents.servers.catalogs.server_resources import RESOURCE, entries_of, resources_of
+from callsheet.agents.servers.catalogs.listings import RESOURCE, entries_of, resources_of
 from callsheet.graphs import Catalog, Policy
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller
 from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer

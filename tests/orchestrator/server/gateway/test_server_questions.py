@@ -15,10 +15,10 @@ from mcp import types
 from callsheet.agents.calls.call_context import ask_of_caller
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import Redaction
-from callsheet.agents.servers.server_questions import ServerQuestions
+from callsheet.agents.servers.session import ServerQuestions
 from callsheet.graphs import User
-from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, UnknownCallError
-from callsheet.orchestrator.server.gateway.supervised_calls import QuestionRelay, Waiting
+from callsheet.orchestrator.server.gateway.catalog_gateway import Caller
+from callsheet.orchestrator.server.gateway.supervised_calls import QuestionRelay, UnknownCallError, Waiting
 from callsheet.retrievers import MiniLMEmbeddings
 from gateway_desk import Desk, answering, said
 
@@ -133,11 +133,11 @@ async def test_the_answer_of_a_call_that_did_not_wait_for_the_person_is_not_lost
         ended.set()
         return ToolMessage("done without", tool_call_id="1")
 
-    asked = await relay.run(call(), "a", User())
+    asked = await relay.run(lambda ask: call(), "a", User(), asks=True)
     assert isinstance(asked, Waiting)
     await ended.wait()
     assert relay.waiting(asked.id, User()) == asked
-    answered = await relay.answer(asked.id, {"action": "accept"})
+    answered = await relay.answer(asked.id, {"action": "accept"}, User())
     assert isinstance(answered, ToolMessage)
     assert answered.text == "done without"
 

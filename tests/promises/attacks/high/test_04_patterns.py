@@ -17,8 +17,7 @@ from callsheet.graphs import Catalog, RequestError, load
 from callsheet.graphs.catalog.errors import near_names
 from callsheet.graphs.catalog.formats.mcp_format import agent_from_listing
 from callsheet.graphs.lint.injection_phrases import orders_in
-from callsheet.graphs.text.arguments import bounded
-from callsheet.graphs.text.sanitizing import normalized
+from callsheet.graphs.text.sanitizing import bounded, normalized
 from callsheet.orchestrator import Settings, create_supervisor
 from callsheet.retrievers import AgentGraphRetriever, units_of
 from fleet import Fleet, definition
@@ -157,4 +156,4 @@ def test_a_server_may_name_what_does_not_exist_as_often_as_it_likes(
     assert len(loaded.catalog.tools) == 2
     assert len(loaded.problems) == 1_000
     (problem,) = agent_from_listing("notes", [definition("x", _meta={"callsheet/depends_on": needed})])[1]
-    assert "a list of at most 1,000 objects" in problem.message
+    assert "callsheet/depends_on: Tuple should have at most 1000 items" in problem.message

@@ -129,7 +129,7 @@ async def test_a_large_answer_is_looked_at_beside_the_loop(fleet: Fleet, monkeyp
 
 def test_a_listing_of_many_pages_is_no_longer_than_a_message_may_be(fleet: Fleet) -> None:
     pages = [[definition(f"work{page}", "x" * 2_000_000)] for page in range(3)]
-    for number, said in ((2, None), (3, "in several pages, has more than 5,000,000 bytes: raise its limit 'message'")):
+    for number, said in ((2, None), (3, "in several pages, of more than 5,000,000 bytes: raise its limit")):
         fleet.serve("notes", pages=pages[:number])
         problems = load(fleet.config, yes=True).problems
         assert any(said in str(problem) for problem in problems) if said else not problems

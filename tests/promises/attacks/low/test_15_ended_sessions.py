@@ -13,32 +13,32 @@ import pytest
 
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.servers.session import Session
-from callsheet.agents.servers.session_pool import OpenSessions, end_all
+from callsheet.agents.servers.session_pool import SessionPool, end_all
 from callsheet.graphs.catalog.formats.server_config import read_servers
 from fleet import Fleet, definition
 
 pytestmark = pytest.mark.server
 IDLE = 3_000.0
-End = Callable[[OpenSessions, Session], Awaitable[Any]]
+End = Callable[[SessionPool, Session], Awaitable[Any]]
 
 
-async def closed(sessions: OpenSessions, session: Session) -> None:
-    await sessions.close("run")
+async def closed(pool: SessionPool, session: Session) -> None:
+    await pool._close("run")
 
 
-async def retired(sessions: OpenSessions, session: Session) -> None:
+async def retired(pool: SessionPool, session: Session) -> None:
     session.retire()
     await session.ended()
 
 
-async def killed(sessions: OpenSessions, session: Session) -> None:
+async def killed(pool: SessionPool, session: Session) -> None:
     """The server ends by itself."""
-    assert session._child is not None
-    os.kill(session._child.transport.get_pid(), signal.SIGKILL)
+    assert session._faults.child is not None
+    os.kill(session._faults.child.transport.get_pid(), signal.SIGKILL)
     await session.ended()
 
 
-async def all_ended(sessions: OpenSessions, session: Session) -> None:
+async def all_ended(pool: SessionPool, session: Session) -> None:
     await end_all()
 
 
@@ -55,10 +55,10 @@ async def test_no_timer_outlives_its_session(fleet: Fleet, monkeypatch: pytest.M
         return handle
 
     monkeypatch.setattr(loop, "call_later", call_later)
-    sessions = OpenSessions(Limits(idle=IDLE), {}, lambda *_: None)
-    session = await sessions.ready(("run", "a", ""), server)
+    pool = SessionPool(limits=Limits(idle=IDLE))
+    session = await pool._ready(("run", "a", ""), server)
     await session.ask("tools/call", {"name": "work", "arguments": {}}, 30)
     assert not timers[-1].cancelled()
-    await end(sessions, session)
-    await sessions.close(None)
+    await end(pool, session)
+    await pool._close(None)
     assert all(timer.cancelled() for timer in timers)

@@ -153,7 +153,7 @@ def test_texts_that_find_no_room_are_not_to_be_deleted(tmp_path: Path, monkeypat
     def fails(*_: Any, **__: Any) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr("callsheet.retrievers.documents.chunk_store.TextStore._connect", fails)
+    monkeypatch.setattr("callsheet.retrievers.documents.document_text.TextStore._connect", fails)
     with pytest.raises(SettingsError, match=FREE) as told:
         DocumentIndex(tmp_path / "docs", index=tmp_path / "index")
     assert "delete" not in str(told.value)

@@ -1,0 +1,417 @@
+"""A worker's program in Monty, Pydantic's sandbox, as a small app: advance to the next call, make it, and so on.
+
+Each call is a node of its own, and takes the way that every call of a worker takes. The program is stored before each
+call, with its variables, and each answer before the program goes on. So a question to a person pauses the program at
+the call, and no call is repeated when a run is resumed: nothing before it is run again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import json
+import keyword
+import re
+import textwrap
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, NotRequired
+
+from langchain_core.messages import ToolCall, ToolMessage
+from langgraph.config import get_config
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import get_runtime
+from langgraph.types import Command
+from typing_extensions import TypedDict
+
+from callsheet.agents.calls.run_claim import checkpointer
+from callsheet.agents.calls.tool_result import answer_to, artifact_of
+from callsheet.agents.registry.binding import RUN_PROGRAM, BoundTool
+from callsheet.agents.safety.secrets import RunSecrets, has_secrets
+from callsheet.graphs.catalog.errors import SettingsError
+from callsheet.graphs.text.sanitizing import clean, counted
+
+if TYPE_CHECKING:
+    from pydantic_monty import AsyncMonty, AsyncMontySession, AsyncSnapshot, CollectString, ResourceLimits
+
+
+_FILE = "program.py"
+_MOST_PRINTED, _MOST_ERROR = 100_000, 2_000
+_MOST_STORED = 4 * 1024 * 1024
+"""Bytes of a stored program: it is stored at each of its calls."""
+_CRASH = 20.0
+"""Seconds after which a sandbox that does not answer is killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """A program at a call of a function: stored, and what it has printed since it was started or continued."""
+
+    function: str
+    args: Mapping[str, Any]
+    snapshot: bytes
+    printed: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A program that has ended; ``error`` says why it ended early, with the line."""
+
+    value: Any
+    error: str
+    printed: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """Runs programs that call these functions, each in a process of its own.
+
+    No program reads a file, the environment or the network. It may compute for five seconds, use 64 MiB and
+    nest 200 function calls. It is checked against the ``stubs`` before it starts.
+    """
+
+    functions: Collection[str]
+    stubs: str
+
+    async def start(self, code: str, inputs: Mapping[str, Any]) -> Paused | Ended:
+        """Starts a program with these variables; what cannot be encoded in their texts is replaced."""
+        given = clean(dict(inputs))
+        return await self._run(lambda session, out: session.feed_start(code, inputs=given, print_callback=out))
+
+    async def proceed(self, snapshot: bytes, answer: Mapping[str, Any], *, printed: int = 0) -> Paused | Ended:
+        """Continues a stored program: its call returns ``{"return_value": ...}`` or raises ``{"exc_type", "message"}``.
+
+        It has ``printed`` so many characters before.
+        """
+
+        async def begin(session: AsyncMontySession, out: CollectString) -> AsyncSnapshot:
+            at: Any = await session.load_snapshot(snapshot, print_callback=out)
+            resumed: AsyncSnapshot = await at.resume(clean(dict(answer)))
+            return resumed
+
+        return await self._run(begin, printed)
+
+    async def _run(self, begin: Any, printed: int = 0) -> Paused | Ended:
+        pool = await asyncio.to_thread(_pool)  # an import reads files, and so does the search for the binary
+        from pydantic_monty import CollectString, MontyError
+
+        out = CollectString(_MOST_PRINTED - printed)
+        async with pool, self._session(pool) as session:
+            try:
+                return await self._until_call(await begin(session, out), out)
+            except MontyError as error:
+                display = getattr(error, "display", None)
+                shown = display() if display else f"{type(error).__name__}: {error}"
+                return Ended(None, _shortened(shown.strip()), out.output)
+
+    def _session(self, pool: Any) -> Any:
+        memory = 64 * 1024 * 1024
+        limits: ResourceLimits = {"max_feed_duration_secs": 5.0, "max_memory": memory, "max_recursion_depth": 200}
+        checked = {"type_check": True, "type_check_stubs": self.stubs, "type_check_format": "concise"}
+        return pool.checkout(script_name=_FILE, limits=limits, os_policy={"sleep": "zero"}, **checked)
+
+    async def _until_call(self, at: AsyncSnapshot, out: CollectString) -> Paused | Ended:
+        from pydantic_monty import AsyncFunctionSnapshot, AsyncNameLookupSnapshot, MontyComplete
+
+        while not isinstance(at, MontyComplete):
+            if isinstance(at, AsyncNameLookupSnapshot):
+                at = await at.resume()
+            elif not isinstance(at, AsyncFunctionSnapshot):
+                at = await at.resume_auto()
+            elif at.is_os_function:
+                at = await at.resume_not_handled()
+            elif at.function_name not in self.functions:
+                told = f"is not among the functions; there are: {', '.join(self.functions) or 'none'}"
+                at = await at.resume({"exc_type": "NameError", "message": f"{at.function_name} {told}"})
+            elif at.args or isinstance(args := _as_json(at.kwargs), str):
+                told = "name every argument" if at.args else f"an argument is no JSON value: {args}"
+                at = await at.resume({"exc_type": "TypeError", "message": f"{at.function_name}: {told}"})
+            elif len(snapshot := at.dump()) > _MOST_STORED:
+                told = f"{at.function_name} was not called: the variables take {len(snapshot):,} bytes, and at a call"
+                return Ended(None, f"MemoryError: {told} a program may hold {_MOST_STORED:,}", out.output)
+            else:
+                return Paused(str(at.function_name), args, snapshot, out.output)
+        return Ended(at.output, "", out.output)
+
+
+def _pool() -> AsyncMonty:
+    check_installed()
+    from pydantic_monty import AsyncMonty
+
+    return AsyncMonty(max_processes=1, request_timeout=_CRASH)
+
+
+def _shortened(error: str) -> str:
+    """An error without its middle: the line stands at the beginning, and the kind often at the end."""
+    half = _MOST_ERROR // 2
+    return error if len(error) <= _MOST_ERROR else f"{error[:half]}\n...\n{error[-half:]}"
+
+
+def _as_json(args: Mapping[str, Any]) -> dict[str, Any] | str:
+    """The arguments as JSON values, or why they are none."""
+    try:
+        given: dict[str, Any] = json.loads(json.dumps(args, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        return str(error)
+    return given
+
+
+def check_installed() -> None:
+    """Raises a SettingsError if the extra ``code`` is not installed."""
+    try:
+        import pydantic_monty  # noqa: F401 only whether it is there
+    except ImportError as error:
+        raise SettingsError("code mode needs an extra: pip install 'callsheet[code]'") from error
+
+
+RESULTS = "results"
+"""The variable with the values of earlier steps, by their ids."""
+_TAKEN = {RESULTS, *keyword.kwlist, *dir(builtins)}
+_LONGEST_DOC = 1_000
+_TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
+_ABOUT = """\
+Run one Python program that calls your tools as functions, and get what it prints and the value of its last line. Use \
+it to call several tools, to loop, and to pass on values without repeating them. Only the functions below are there; \
+{results} holds the values of earlier steps by id. Call them directly, and name every argument. A function returns \
+parsed JSON if the tool gives JSON, otherwise text, and raises RuntimeError if the call fails. Much of the standard \
+library is missing; there are no files and no network. Variables do not last until the next program.
+
+{stubs}"""
+
+
+def functions_of(tools: Mapping[str, BoundTool]) -> dict[str, BoundTool]:
+    """The tools that programs may call, by the names of their functions.
+
+    A tool that takes secrets is not among them: a program and its variables are stored as they are.
+    """
+    functions: dict[str, BoundTool] = {}
+    for name, tool in tools.items():
+        if not has_secrets(tool.args_schema):
+            function = re.sub(r"\W|^(?=\d)", "_", name, flags=re.ASCII)
+            while function in functions or function in _TAKEN:
+                function += "_"
+            functions[function] = tool
+    return functions
+
+
+def definition(functions: Mapping[str, BoundTool]) -> dict[str, Any]:
+    """The definition of ``run_program`` for a model."""
+    shown = "\n\n".join(_function(name, tool, documented=True) for name, tool in functions.items())
+    code = {"type": "string", "description": "The program."}
+    return {
+        "type": "function",
+        "function": {
+            "name": RUN_PROGRAM,
+            "description": _ABOUT.format(results=RESULTS, stubs=shown),
+            "parameters": {"type": "object", "properties": {"code": code}, "required": ["code"]},
+        },
+    }
+
+
+def stubs(functions: Mapping[str, BoundTool]) -> str:
+    """The same functions as stubs for a type checker."""
+    written = (_function(name, tool) for name, tool in functions.items())
+    return "\n".join(["from typing import Any", f"{RESULTS}: dict[str, Any]", *written, ""])
+
+
+def _function(name: str, tool: BoundTool, *, documented: bool = False) -> str:
+    schema = tool.args_schema if isinstance(tool.args_schema, dict) else {}
+    properties: Mapping[str, Any] = schema.get("properties", {})
+    named = {key: value for key, value in properties.items() if key.isidentifier() and not keyword.iskeyword(key)}
+    required = set(schema.get("required", ()))
+    parameters = [f"{key}: {_type(value)}{'' if key in required else ' = ...'}" for key, value in named.items()]
+    if len(named) < len(properties) or schema.get("additionalProperties"):
+        parameters.append("**more: Any")
+    listed = ", ".join(["*", *parameters] if named else parameters)
+    head = f"def {name}({listed}) -> Any:"
+    if not documented:
+        return f"{head} ..."
+    lines = [tool.description, *filter(None, (_about(key, value) for key, value in properties.items()))]
+    doc = textwrap.shorten(" ".join(lines), _LONGEST_DOC, placeholder=" ...").replace('"""', "'''")
+    return f'{head}\n    """{doc}"""'
+
+
+def _about(name: str, schema: Any) -> str:
+    """What is known of a parameter beside its type."""
+    if not isinstance(schema, Mapping):
+        return ""
+    passed = "" if name.isidentifier() and not keyword.iskeyword(name) else f"passed as **{{{name!r}: ...}}"
+    choices = f"one of {schema['enum']!r}" if isinstance(schema.get("enum"), list) else ""
+    told = ", ".join(filter(None, (str(schema.get("description", "")), choices, passed)))
+    return f"{name}: {told}." if told else ""
+
+
+def _type(schema: Any) -> str:
+    """The Python type of a parameter: never narrower than what the tool accepts."""
+    if not isinstance(schema, Mapping):
+        return "Any"
+    match schema.get("anyOf", schema.get("oneOf", schema.get("type"))):
+        case "array":
+            inside = _type(schema.get("items"))
+            return f"list[{inside}]" if inside in ("str", "int", "bool") else "list[Any]"
+        case "object":
+            return "dict[str, Any]"
+        case str() as named:
+            return _TYPES.get(named, "Any")
+        case list() as several:
+            types = [_type(one if isinstance(one, Mapping) else {"type": one}) for one in several]
+            return "Any" if "Any" in types or not types else " | ".join(dict.fromkeys(types))
+        case _:
+            return "Any"
+
+
+_MOST_SHOWN = 20_000
+"""Characters that a model sees of what a program printed, and of its last value or error."""
+Answer = ToolMessage | Command[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program and what it may call.
+
+    Attributes:
+        call: The call of ``run_program``.
+        functions: Its tools by the names of their functions; ``tools`` has the same by the names that a model sees.
+        send: Makes a call, of which there may be ``most``.
+        results: Values of earlier steps by id.
+        secrets: Removed from what the program shows.
+    """
+
+    call: ToolCall
+    functions: Mapping[str, BoundTool]
+    tools: Mapping[str, BoundTool]
+    send: Callable[[ToolCall], Awaitable[Answer]]
+    most: int
+    results: Mapping[str, Any] = field(default_factory=dict)
+    secrets: RunSecrets | None = None
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """Where it runs."""
+        return Sandbox(self.functions, stubs(self.functions))
+
+    def repeatable(self, call: ToolCall) -> bool:
+        """Whether two such calls have the same effect as one."""
+        return self.tools[call["name"]].repeatable
+
+    def named(self, function: str) -> str:
+        """The name that a model sees of the tool behind a function."""
+        return next(name for name, tool in self.tools.items() if tool.id == self.functions[function].id)
+
+    def said(self, text: str, state: Mapping[str, Any], *, error: bool, **about: Any) -> ToolMessage:
+        """The answer to the call of ``run_program``, with the calls of the program."""
+        parts = (part.rstrip("\n") for part in (state.get("printed", ""), text))
+        text = "\n".join(_cut(self.secrets.text(part) if self.secrets else part) for part in parts if part)
+        artifact = {"effect": "reported", **about, "calls": state.get("calls", []), "answers": state.get("answers", [])}
+        return answer_to(self.call, text, artifact, error=error)
+
+
+class ProgramState(TypedDict):
+    """State of a program: stored at its last call; its calls have the names that the model sees."""
+
+    snapshot: bytes
+    printed: str
+    calls: list[ToolCall]
+    answers: list[ToolMessage]
+    said: NotRequired[ToolMessage]
+
+
+_Update = dict[str, Any]
+
+
+async def run_program(program: Program) -> ToolMessage:
+    """Runs a program to its end, or to a question to a person.
+
+    Raises:
+        GraphInterrupt: A person is asked about one of its calls.
+    """
+    code = program.call["args"].get("code")
+    if not isinstance(code, str) or not code.strip():
+        return program.said("give the program as the text 'code'", {}, error=True)
+    stored = checkpointer() is not None
+    if stored:
+        before = await _PROGRAM.aget_state(get_config())
+        if not before.next and (said := before.values.get("said")):
+            return said  # type: ignore[no-any-return]
+    begin = ProgramState(snapshot=b"", printed="", calls=[], answers=[])
+    done = await _PROGRAM.ainvoke(begin, context=program, durability="sync" if stored else None)
+    return done["said"]  # type: ignore[no-any-return]
+
+
+async def _advance(state: ProgramState) -> _Update:
+    program = get_runtime(Program).context
+    sandbox, answers = program.sandbox, state["answers"]
+    if answers:
+        at = await sandbox.proceed(state["snapshot"], _value(answers[-1]), printed=len(state["printed"]))
+    else:
+        at = await sandbox.start(program.call["args"]["code"], {RESULTS: dict(program.results)})
+    printed = {"printed": state["printed"] + at.printed}
+    told = {**state, **printed}
+    if isinstance(at, Ended):
+        text = _written(at.value)
+        if at.error:
+            made = f"the program made {counted(len(answers), 'call')}: do not repeat what took effect."
+            text = f"{at.error}\nBefore that, {made}" if answers else at.error
+        return {**printed, "said": program.said(text, told, error=bool(at.error))}
+    if len(answers) == program.most:
+        text = f"the program was stopped before it made more than {counted(program.most, 'call')}"
+        return {**printed, "said": program.said(text, told, error=True)}
+    call_id = f"{program.call['id']}_{len(answers) + 1}"
+    call = ToolCall(name=program.named(at.function), args=dict(at.args), id=call_id, type="tool_call")
+    return {**printed, "snapshot": at.snapshot, "calls": [*state["calls"], call]}
+
+
+async def _call(state: ProgramState) -> _Update:
+    """Makes the program's call. A refusal by a person, and an unknown outcome, end the program: it cannot go on."""
+    program = get_runtime(Program).context
+    answer = await program.send(state["calls"][-1])
+    if not isinstance(answer, ToolMessage):
+        raise TypeError(f"{state['calls'][-1]['name']} answered with {type(answer).__name__}, not with a message")
+    made = {"answers": [*state["answers"], answer]}
+    artifact = artifact_of(answer)
+    unknown = artifact.get("effect") == "unknown" and not program.repeatable(state["calls"][-1])
+    if answer.status != "error" or not (unknown or artifact.get("kind") == "rejected"):
+        return made
+    text, effect = f"the program was ended: {answer.text}", "unknown" if unknown else "reported"
+    return {**made, "said": program.said(text, {**state, **made}, error=True, effect=effect)}
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}\n[{len(text) - _MOST_SHOWN:,} characters more]"
+
+
+def _value(answer: ToolMessage) -> dict[str, Any]:
+    """What a call returns to the program, or raises in it."""
+    if answer.status == "error":
+        return {"exc_type": "RuntimeError", "message": answer.text}
+    if (structured := artifact_of(answer).get("structured")) is not None:
+        return {"return_value": structured}
+    try:
+        return {"return_value": json.loads(answer.text)}
+    except (ValueError, RecursionError):
+        return {"return_value": answer.text}
+
+
+def _written(value: Any) -> str:
+    """The value of a last line as text."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    for form in (partial(json.dumps, ensure_ascii=False), repr):
+        with suppress(TypeError, ValueError, RecursionError):
+            return form(value)
+    return "[the value of the last line cannot be shown]"
+
+
+def _program_app() -> Any:
+    app = StateGraph(ProgramState, context_schema=Program)
+    app.add_node("advance", _advance)
+    app.add_node("call", _call)
+    app.add_edge(START, "advance")
+    app.add_conditional_edges("advance", lambda state: END if "said" in state else "call", ["call", END])
+    app.add_conditional_edges("call", lambda state: END if "said" in state else "advance", ["advance", END])
+    return app.compile(name="program")
+
+
+_PROGRAM = _program_app()

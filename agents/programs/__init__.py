@@ -1,1 +1,0 @@
-"""Programs that a worker's model writes to call its tools, run in a sandbox."""

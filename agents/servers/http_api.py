@@ -1,0 +1,476 @@
+"""APIs over HTTP: specifications as agents of a catalog, and requests that cannot leave the address of their operation.
+
+Specifications come from a file or an address, by the pins that hold for servers. A connection has the limits, faults
+and redaction of a session with an MCP server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, quote, urljoin, urlsplit
+
+from callsheet.agents.calls.call_context import LOOP, Progress
+from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.safety.secrets import named_in, of_server, origin
+from callsheet.agents.servers.catalogs.listings import LastListings, Listing
+from callsheet.agents.servers.catalogs.server_catalog import read_listings
+from callsheet.agents.servers.session import Session
+from callsheet.graphs.catalog.errors import CatalogError
+from callsheet.graphs.catalog.formats.mcp_format import NOT_CALLABLE, Problem
+from callsheet.graphs.catalog.formats.openapi_documents import LARGEST, parsed
+from callsheet.graphs.catalog.formats.openapi_operations import (
+    META,
+    Api,
+    HttpCall,
+    Place,
+    api_of,
+    id_of,
+    is_form,
+    is_json,
+)
+from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address
+from callsheet.graphs.catalog.loaded import SourceCatalog, joined
+from callsheet.graphs.storage import cache_folder, private_folder, replace_bytes
+from callsheet.graphs.trust.pins import Listed, PinBook
+
+if TYPE_CHECKING:
+    import httpx2
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_SEPARATORS = {"spaceDelimited": " ", "pipeDelimited": "|"}
+_MOST_REDIRECTS, _NAMELESS = 5, "api"
+_UNKNOWN = frozenset((502, 504))
+"""Statuses of a gateway that does not know what became of a request."""
+
+
+class UnreachableError(CatalogError):
+    """A specification cannot be fetched now."""
+
+
+def api(server: ServerConfig) -> Api:
+    """The specification of a server, from its file or its copy; it is parsed again if the file has changed.
+
+    Raises:
+        CatalogError: It cannot be read.
+    """
+    file = _file(server)
+    try:
+        state = file.stat()
+    except OSError as error:
+        raise CatalogError(f"{server.openapi}: cannot be read: {error.strerror}") from error
+    parameters = parse_qsl(urlsplit(server.url or "").query, keep_blank_values=True)
+    given = {*server.headers, *(name for name, _ in parameters)}
+    return _parsed(file, server.openapi, state.st_mtime_ns, state.st_size, tuple(sorted(given)))
+
+
+def _copied(server: ServerConfig, limits: Limits, *, anew: bool) -> tuple[str, str]:
+    """Fetches a specification at an address, unless that was done within ``limits.fresh`` seconds.
+
+    Returns:
+        The time of the copy, in UTC, ISO 8601, if it was not fetched now; and why it could not be.
+
+    Raises:
+        UnreachableError: It cannot be fetched, and there is no copy.
+        CatalogError: A variable is not set.
+    """
+    if not is_address(server.openapi):
+        return "", ""
+    file, when = _file(server), ""
+    with suppress(OSError):
+        fetched = file.stat().st_mtime
+        when = datetime.fromtimestamp(fetched, UTC).isoformat(timespec="seconds")
+        if not anew and 0 <= time.time() - fetched <= limits.fresh and limits.fresh:
+            return when, ""
+    full = server.expanded(os.environ)
+    try:
+        content = LOOP.blocking(_fetched(full, limits))
+        private_folder(file.parent)
+        replace_bytes(file, content)
+    except (UnreachableError, OSError) as error:
+        why = of_server(full, named_in(server, os.environ), everything=True).text(str(error))
+        if when:
+            return when, why
+        raise UnreachableError(why) from None
+    return "", ""
+
+
+def address_of(server: ServerConfig, found: Api) -> tuple[str, str]:
+    """The address that calls go to, and why there is none.
+
+    It is the catalog's; that of the specification only if this is the user's own file, or is at the same host.
+    """
+    if server.url:
+        return server.url, ""
+    remote = is_address(server.openapi)
+    address = urljoin(server.openapi, found.server) if remote else found.server
+    cure = 'name it as "url" in an entry of an mcp.json, beside "openapi"'
+    if not is_address(address) or "{" in address:
+        return "", f"the specification names no address of its server, so its tools can be found but not called: {cure}"
+    if remote and origin(address) != origin(server.openapi):
+        told = f"the specification is from another host than the server that it names, {address}"
+        return "", f"{told}, so its tools can be found but not called: if you agree to that address, {cure}"
+    return address.partition("?")[0], ""
+
+
+def _file(server: ServerConfig) -> Path:
+    if not is_address(server.openapi):
+        return Path(server.openapi)
+    key = "\n".join((server.openapi, *sorted(server.headers)))
+    return cache_folder() / "specifications" / hashlib.sha256(key.encode()).hexdigest()[:32]
+
+
+@lru_cache(maxsize=4)
+def _parsed(file: Path, where: str, changed: int, size: int, given: tuple[str, ...]) -> Api:
+    """The arguments ``changed`` and ``size`` tell one state of the file from another."""
+    try:
+        # ``parsed`` says that it is too large.
+        with file.open("rb") as opened:
+            text = opened.read(LARGEST + 1)
+    except OSError as error:
+        raise CatalogError(f"{where}: cannot be read: {error.strerror}") from error
+    return api_of(parsed(text, where), given=given)
+
+
+async def _fetched(server: ServerConfig, limits: Limits) -> bytes:
+    """The text at the address of a specification; headers are sent only to the host of the server itself."""
+    import httpx2
+
+    from callsheet.agents.servers.transport.http import BoundedHttpClient
+
+    same = server.url is not None and origin(server.url) == origin(server.openapi)
+    headers, timeout = server.headers if same else {}, httpx2.Timeout(limits.list, connect=limits.start)
+    try:
+        async with (
+            asyncio.timeout(limits.start),
+            BoundedHttpClient(
+                "openapi", LARGEST, lambda _: None, lambda: 0, headers=headers, timeout=timeout
+            ) as client,
+        ):
+            response = await _on_host(client, client.build_request("GET", server.openapi))
+    except TimeoutError as error:
+        raise UnreachableError(f"{server.openapi}: not fetched in time: raise its limit 'start'") from error
+    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, OSError, Fault) as error:
+        what = error if isinstance(error, Fault) else f"{type(error).__name__}: {error}"
+        raise UnreachableError(f"{server.openapi}: cannot be fetched: {what}") from error
+    if response.status_code != 200:
+        raise UnreachableError(f"{response.url}: answers with status {response.status_code}, not a specification")
+    return response.content
+
+
+async def _on_host(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
+    """The answer to a request; redirects are followed on the same host only, or ``Fault``."""
+    home = origin(str(request.url))
+    for _ in range(_MOST_REDIRECTS):
+        response = await client.send(request)
+        if response.next_request is None:
+            return response
+        request = response.next_request
+        if origin(str(request.url)) != home:
+            told = f"its server redirects to another host, {request.url.host}, to which nothing was sent"
+            cure = "if you agree to it, name that address in its entry"
+            raise Fault("refused", f"{told}: {cure}", effect="reported")
+    raise Fault("protocol", f"its server answers with more than {_MOST_REDIRECTS} redirects", effect="reported")
+
+
+def load_apis(
+    config: Mapping[str, ServerConfig],
+    *,
+    limits: Limits | None = None,
+    pins: PinBook | None = None,
+    agreed: Collection[str] = (),
+    anew: bool = False,
+) -> SourceCatalog:
+    """Reads specifications, and fetches those at addresses that were not fetched lately; arguments as ``load_servers``.
+
+    The empty name of an entry stands for the title. With ``anew``, definitions are also compared with the last time.
+
+    Returns:
+        Agents by tag. A specification that cannot be fetched is a problem; its last copy is used if there is one.
+
+    Raises:
+        CatalogError: A specification cannot be read.
+        TrustError: The pins are not reliable.
+        SettingsError: A limit of an entry cannot work.
+    """
+    listings = LastListings() if anew else None
+    parts: list[SourceCatalog] = []
+    for name, server in config.items():
+        own = (limits or Limits()).own(server.callsheet.limits)
+        for limit in server.callsheet.tools.values():
+            own.own(limit)
+        try:
+            when, error = _copied(server, own, anew=anew)
+            found = api(server)
+        except UnreachableError as unreachable:
+            parts.append(SourceCatalog(problems=(Problem(name or server.openapi, "start", str(unreachable)),)))
+            continue
+        if found.size > own.tools:
+            many = f"it has {found.size:,} operations, and no more than {own.tools:,} are taken"
+            raise CatalogError(f"{server.openapi}: {many}: raise its limit 'tools' if it may")
+        late = (Problem(name or server.openapi, "start", f"{error}\nThe copy of {when} is used"),) if error else ()
+        part = _part(name or id_of(found.title) or _NAMELESS, server, found, pins, name in agreed, listings)
+        times: Any = {"down" if error else "remembered": {agent.id: when for agent in part.agents}} if when else {}
+        parts.append(replace(part, problems=(*late, *part.problems), **times))
+    return joined(parts)
+
+
+def _part(
+    name: str, server: ServerConfig, found: Api, pins: PinBook | None, agreed: bool, listings: LastListings | None
+) -> SourceCatalog:
+    address, why = address_of(server, found)
+    located = server.model_copy(update={"url": address or None})
+    config = {f"{name}-{tag}" if tag else name: located.model_copy(update={"tag": tag}) for tag in found.agents}
+    answers = {agent: listing_of(found, config[agent].tag) for agent in config}
+    if pins:
+        _pin_new_tags(name, config, pins)
+    # Consent covers an address only if the entry names it.
+    consented = tuple(config) if agreed and located.url else ()
+    part = read_listings(config, answers, pins=pins, agreed=consented, listings=listings)
+    problems = [Problem(name, NOT_CALLABLE, why)] if why else []
+    problems += [Problem(name, "malformed", message) for message in found.problems]
+    return replace(part, connections=part.connections if address else {}, problems=(*problems, *part.problems))
+
+
+def listing_of(found: Api, tag: str) -> Listing:
+    """What a specification says of one of its agents; nothing if it has no such tag by now."""
+    agent = found.agents.get(tag)
+    if agent is None:
+        return Listing()
+    return Listing(tools=agent.entries, name=agent.name, description=agent.description)
+
+
+def _pin_new_tags(name: str, config: Mapping[str, ServerConfig], pins: PinBook) -> None:
+    """Pins the new tags of a known specification without their tools, which a person then has to accept."""
+    known = pins.servers()
+    if any(agent == name or agent.startswith(f"{name}-") for agent in known if known[agent].command.get("openapi")):
+        about = {"name": "", "description": "", "instructions": ""}
+        pins.admit({agent: Listed(server, about, ()) for agent, server in config.items() if agent not in known})
+
+
+@dataclass(slots=True)
+class ApiRequest:
+    """A request, without the headers of the catalog."""
+
+    method: str
+    url: str
+    headers: dict[bytes, bytes]
+    content: bytes | None = None
+    parts: Mapping[str, tuple[None, str]] | None = None
+
+
+def request_of(call: HttpCall, base: str, arguments: Mapping[str, Any]) -> ApiRequest:
+    """The request of a call, or ``Fault``."""
+    rest = dict(arguments)
+    address, _, fixed = base.partition("?")
+    path, query, headers, cookies = call.path, list[str](), dict[bytes, bytes](), list[str]()
+    for place in call.places:
+        if (value := rest.pop(place.argument, None)) is None:
+            continue
+        match place.where:
+            case "path":
+                path = path.replace(f"{{{place.name}}}", _in_path(place, value))
+            case "query":
+                query += _encoded(_pairs(place, value), safe="[]")
+            case "header":
+                headers[place.name.encode()] = _in_header(place, value)
+            case "cookie":
+                cookies += _encoded(_pairs(place, value))
+    if cookies:
+        headers[b"cookie"] = "; ".join(cookies).encode()
+    path, _, own = path.partition("#")[0].partition("?")
+    url = address.rstrip("/") + quote(path, safe="/%:@!$&'()*+,;=~")
+    if query := [*filter(None, (own, fixed)), *query]:
+        url = f"{url}?{'&'.join(query)}"
+    request = ApiRequest(call.method, url, headers)
+    if call.media and rest:
+        _add_body(request, call, rest.get(call.body) if call.body else rest)
+    return request
+
+
+def _add_body(request: ApiRequest, call: HttpCall, value: Any) -> None:
+    media = call.media if "*" not in call.media else "application/json"
+    fields = value if is_form(media) and isinstance(value, dict) else None
+    if fields is not None and media.lower().startswith("multipart/"):
+        request.parts = {str(key): (None, _text(item)) for key, item in fields.items()}
+        return
+    request.headers[b"content-type"] = media.encode("ascii", "replace")
+    if is_json(media):
+        text = json.dumps(value, ensure_ascii=False)
+    elif fields is not None:
+        forms = (
+            (Place(argument="", name=key, where="query", style="form", explode=True), fields[key]) for key in fields
+        )
+        text = "&".join(field for form, item in forms for field in _encoded(_pairs(form, item)))
+    else:
+        text = _text(value)
+    request.content = text.encode("utf-8", "replace")
+
+
+def _in_path(place: Place, value: Any) -> str:
+    """A value in a path, with everything but its own separators percent-encoded."""
+    whole = _joined(place, value)
+    if not whole or any(part in (".", "..") for part in re.split(r"[/\\,]", whole)):
+        what = "has '.' or '..' as a part of a path" if whole else "is empty"
+        told = f"the argument {place.argument!r} {what}, which would lead to another path"
+        raise Fault("refused", told, effect="none")
+    text = _joined(place, value, partial(quote, safe=""))
+    return {"label": f".{text}", "matrix": f";{place.name}={text}"}.get(place.style, text)
+
+
+def _in_header(place: Place, value: Any) -> bytes:
+    text = _joined(place, value)
+    if _CONTROL.search(text):
+        told = f"the argument {place.argument!r} has a control character, which no header may have"
+        raise Fault("refused", told, effect="none")
+    return text.encode("utf-8", "replace")
+
+
+def _joined(place: Place, value: Any, encode: Callable[[str], str] = str) -> str:
+    match value:
+        case _ if place.style == "json":
+            return encode(json.dumps(value))
+        case list():
+            return ",".join(encode(_text(item)) for item in value)
+        case dict():
+            join = "=" if place.explode else ","
+            return ",".join(f"{encode(key)}{join}{encode(_text(item))}" for key, item in value.items())
+        case _:
+            return encode(_text(value))
+
+
+def _pairs(place: Place, value: Any) -> list[tuple[str, str]]:
+    """Names and values of a parameter in a query, a cookie or a form."""
+    name, separator = place.name, _SEPARATORS.get(place.style, ",")
+    match value:
+        case _ if place.style == "json":
+            return [(name, json.dumps(value, ensure_ascii=False))]
+        case list() if place.explode and separator == ",":
+            return [(name, _text(item)) for item in value]
+        case list():
+            return [(name, separator.join(map(_text, value)))]
+        case dict() if place.style == "deepObject":
+            return [(f"{name}[{key}]", _text(item)) for key, item in value.items()]
+        case dict() if place.explode:
+            return [(str(key), _text(item)) for key, item in value.items()]
+        case dict():
+            return [(name, separator.join(f"{key}{separator}{_text(item)}" for key, item in value.items()))]
+        case _:
+            return [(name, _text(value))]
+
+
+def _encoded(pairs: list[tuple[str, str]], *, safe: str = "") -> list[str]:
+    return [f"{quote(name, safe=safe)}={quote(text, safe='')}" for name, text in pairs]
+
+
+def _text(value: Any) -> str:
+    """A value as JSON writes it, but strings as they are."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+class ApiSession(Session):
+    """As ``Session``. Its tools are what the specification says when they are listed, and are called by that."""
+
+    _entries: Mapping[str, Any] = {}
+
+    async def listing(self) -> Listing:
+        """The operations of its tag; ``Fault``: the specification cannot be read any more."""
+        try:
+            # In a thread: a specification that has changed is parsed again.
+            listing = listing_of(await asyncio.to_thread(api, self.server), self.server.tag)
+        except CatalogError as error:
+            raise Fault("start", str(error), effect="none") from error
+        self._entries = {entry["name"]: entry for entry in listing.tools}
+        return listing
+
+    async def _live(self) -> Fault | None:
+        # In a thread: the import takes a second, and certificates are read.
+        stdio, http, timeout = await asyncio.to_thread(_client_library)
+        self._faults.child = child = stdio.ChildProcess(self.limits, self._over)
+        fail = partial(setattr, child, "fault")
+        more = {"auth": self._auth(), "timeout": timeout(None, connect=self.limits.start)}
+        make = partial(http.BoundedHttpClient, "openapi", self.limits.message, fail, lambda: 0, **more)
+        async with await asyncio.to_thread(make, headers=self._expanded.headers) as client:
+            self._client.set_result(client)
+            await self._stop.wait()
+        return None
+
+    async def _exchange(
+        self, client: httpx2.AsyncClient, method: str, params: Mapping[str, Any], progress: Progress | None
+    ) -> dict[str, Any]:
+        entry = self._entries.get(params["name"])
+        if method != "tools/call" or entry is None:
+            raise Fault("refused", "its specification no longer has this operation", effect="none")
+        call = HttpCall(**entry["_meta"][META])
+        request = request_of(call, self._expanded.url or "", params["arguments"])
+        try:
+            return _result(await self._sent(client, request))
+        except Fault as fault:
+            if fault.kind == "too_large":
+                self.retire()
+            raise
+
+    async def _sent(self, client: httpx2.AsyncClient, request: ApiRequest) -> httpx2.Response:
+        """The answer to a request; redirects are followed on the same host only."""
+        if not is_address(base := self._expanded.url or ""):
+            raise Fault("refused", "its 'url' is not an address with http:// or https://: correct it", effect="none")
+        if origin(request.url) != origin(base):
+            raise Fault("refused", "the path of the operation leads to another host", effect="none")
+        more: Any = {"headers": request.headers, "content": request.content, "files": request.parts}
+        return await _on_host(client, client.build_request(request.method, request.url, **more))
+
+
+def _client_library() -> tuple[Any, Any, Any]:
+    import httpx2
+
+    from callsheet.agents.servers.transport import http, stdio
+
+    return stdio, http, httpx2.Timeout
+
+
+def _result(response: httpx2.Response) -> dict[str, Any]:
+    """An answer in the form of the result of ``tools/call``."""
+    status = f"{response.status_code} {response.reason_phrase}".strip()
+    if response.status_code in _UNKNOWN:
+        told = f"{status}: {response.text[:2_000]}; whether the call took effect is unknown"
+        raise Fault("tool", told, effect="unknown")
+    content = _content(response)
+    if response.is_success:
+        return content if content.get("content") or "structuredContent" in content else _said(status)
+    if "structuredContent" in content:
+        content = _said(json.dumps(content["structuredContent"], ensure_ascii=False))
+    return {"isError": True, "content": [{"type": "text", "text": status}, *content.get("content", ())]}
+
+
+def _content(response: httpx2.Response) -> dict[str, Any]:
+    media = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if not response.content:
+        return {}
+    if is_json(media or "application/json"):
+        try:
+            found = response.json()
+        except (ValueError, RecursionError):
+            return _said(response.text)
+        return {"structuredContent": found if isinstance(found, dict) else {"result": found}}
+    if media.startswith("text/") or media.endswith(("/xml", "/yaml", "+xml", "+yaml")):
+        return _said(response.text)
+    kind = media.partition("/")[0]
+    data = base64.b64encode(response.content).decode()
+    return {"content": [{"type": kind if kind in ("image", "audio") else "file", "mimeType": media, "data": data}]}
+
+
+def _said(text: str) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": text}]}

@@ -1,0 +1,239 @@
+"""The knowledge graph in the formats of other programs: GraphML, Cypher, Mermaid. RDF is in ``graphs.rdf``."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+from urllib.parse import quote
+
+import networkx as nx
+from pydantic import TypeAdapter
+
+from callsheet.graphs.capabilities.taxonomy import Capability
+from callsheet.graphs.catalog.errors import SettingsError, UnknownNameError, near_names
+from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, DependencyKind
+from callsheet.graphs.knowledge_graph import KnowledgeGraph, detailed_graph, knowledge_graph, near, needs, owner
+from callsheet.graphs.text.sanitizing import counted, encodable, escaped, written_out
+
+__all__ = ["to_cypher", "to_graphml", "to_mermaid"]
+
+Property = str | int | float | bool
+_FIELD = ("name", "type", "description", "format", "enum", "default")
+_PROPERTIES: Mapping[str, Sequence[str]] = {
+    "agent": ("id", "name", "description", "instructions", "category", "system"),
+    "tool": ("id", "name", "title", "description", "core", "input_schema", "output_schema", "annotations"),
+    "skill": ("id", "name", "description", "text"),
+    "parameter": _FIELD,
+    "output": _FIELD,
+    "capability": ("id", "name", "definition"),
+}
+"""The properties of the nodes of each kind."""
+
+
+def key(kind: str, *parts: str) -> str:
+    """``tool/weather.forecast``; unique for each kind and parts."""
+    return f"{kind}/{'.'.join(quote(part, safe='', errors='replace').replace('.', '%2E') for part in parts)}"
+
+
+def key_of(graph: KnowledgeGraph, node: Any) -> str:
+    """The key of a node of the knowledge graph."""
+    if isinstance(node, tuple):
+        return key(*node)
+    match graph.nodes[node]["kind"]:
+        case "tool":
+            agent = owner(graph, node)
+            return key("tool", agent, node.removeprefix(f"{agent}/"))
+        case "skill":
+            return key("skill", node.partition("/")[2])
+        case kind:
+            return key(kind, node)
+
+
+def _exported(catalog: Catalog, taxonomy: Sequence[Capability] | None) -> nx.MultiDiGraph[str]:
+    """The knowledge graph with keys as nodes, and texts, numbers and booleans as attributes."""
+    graph = detailed_graph(catalog, taxonomy)
+    keys = {node: key_of(graph, node) for node in graph}
+    records: Mapping[str, Any] = {**catalog.by_id, **catalog.tools, **catalog.skills_by_id}
+    exported: nx.MultiDiGraph[str] = nx.MultiDiGraph()
+    for node, data in graph.nodes(data=True):
+        record = data["record"] if isinstance(node, tuple) else records[node]
+        values = {name: _property(name, getattr(record, name, "")) for name in _PROPERTIES[data["kind"]]}
+        if "id" in values and record is None:
+            values["id"] = encodable(node[1])
+        exported.add_node(keys[node], kind=data["kind"], **values)
+    for source, target, place, data in graph.edges(keys=True, data=True):
+        details: dict[str, Property] = {}
+        if edge := data.get("dependency"):
+            values = edge.model_dump(mode="json", exclude={"tool", "kind"})
+            details = {"position": place} | {name: _property(name, value) for name, value in values.items()}
+        exported.add_edge(keys[source], keys[target], kind=data["kind"].value, **details)
+    return exported
+
+
+def _property(name: str, value: Any) -> Property:
+    if isinstance(value, str) and name != "default":
+        return encodable(value)
+    if isinstance(value, bool | int | float) and name != "default":
+        return value
+    return "" if value is None or value == () else encodable(json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """JSON with keys in their original order and without ASCII escapes."""
+    return json.dumps(value, ensure_ascii=False, default=partial(TypeAdapter(Any).dump_python, mode="json"))
+
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def to_graphml(catalog: Catalog, taxonomy: Sequence[Capability] | None = None) -> str:
+    """The knowledge graph as GraphML.
+
+    Characters that XML does not allow, such as NUL, become U+FFFD in texts; keys of nodes are percent-encoded and stay
+    unique.
+    """
+    graph = _exported(catalog, taxonomy)
+    for properties in (*(data for _, data in graph.nodes(data=True)), *(data for *_, data in graph.edges(data=True))):
+        texts = {name: value for name, value in properties.items() if isinstance(value, str)}
+        properties.update({name: _NOT_XML.sub("\ufffd", text) for name, text in texts.items()})
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + "\n".join(nx.generate_graphml(graph)) + "\n"
+
+
+_ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r"})
+_LARGEST = 2**63 - 1  # of Cypher's integers
+
+
+def to_cypher(catalog: Catalog, taxonomy: Sequence[Capability] | None = None) -> str:
+    """The knowledge graph as a Cypher script with one statement per line; a second run changes nothing.
+
+    Nodes are labelled ``Agent``, ``Tool``, ``Skill``, ``Parameter``, ``Output`` and ``Capability`` and have a unique
+    ``key``; relationships are ``OWNED_BY``, ``HAS_REQUIRED_INPUT``, ``TOOL_DIRECTLY_DEPENDS_ON`` and so on.
+    """
+    return written_out("".join(f"{statement};\n" for statement in _statements(catalog, taxonomy)), longest=8)
+
+
+def _statements(catalog: Catalog, taxonomy: Sequence[Capability] | None) -> Iterator[str]:
+    graph = _exported(catalog, taxonomy)
+    nodes = graph.nodes(data=True)
+    match_of = {node: f":{data['kind'].capitalize()} {{key: {_literal(node)}}}" for node, data in nodes}
+    for node, properties in graph.nodes(data=True):
+        yield f"MERGE (n{match_of[node]}){_set('n', properties)}"
+    for source, target, properties in graph.edges(data=True):
+        name = properties["kind"].upper()
+        name = f"{name}_DEPENDS_ON" if "position" in properties else name
+        place = f" {{position: {properties['position']}}}" if "position" in properties else ""
+        ends = f"(a{match_of[source]}), (b{match_of[target]})"
+        yield f"MATCH {ends} MERGE (a)-[r:{name}{place}]->(b){_set('r', properties)}"
+
+
+def _set(variable: str, properties: Mapping[str, Property]) -> str:
+    values = {name: value for name, value in properties.items() if name not in ("kind", "position")}
+    parts = [f"{variable}.`{name}` = {_literal(value)}" for name, value in values.items()]
+    return f" SET {', '.join(parts)}" if parts else ""
+
+
+def _literal(value: Property) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case str():
+            return f"'{value.translate(_ESCAPES)}'"
+        case int():
+            return str(min(value, _LARGEST))
+        case _:
+            return repr(value)
+
+
+MOST_TOOLS, _STEPS = 60, 2
+_LONGEST_LABEL = 60
+_MARKUP = re.compile(r"[!-+.;-@\[-^`{-~]|^-")
+_ARROWS: Mapping[DependencyKind, str] = {
+    DependencyKind.TOOL_DIRECTLY: "-->",
+    DependencyKind.TOOL_INDIRECTLY: "-.->",
+    DependencyKind.PARAMETER_DIRECTLY: "==>",
+    DependencyKind.PARAMETER_INDIRECTLY: "--o",
+}
+_STYLES = (
+    "classDef tool fill:#ffffff,stroke:#4a6fa5,color:#1b2a41",
+    "classDef core fill:#fdf1d0,stroke:#b8860b,color:#1b2a41",
+    "classDef start fill:#d5e8d4,stroke:#2d7d46,stroke-width:3px,color:#1b2a41",
+    "classDef owner fill:#f3f6fa,stroke:#9db2cf,color:#1b2a41",
+    "classDef key fill:none,stroke:none,color:#777777",
+)
+
+
+def to_mermaid(catalog: Catalog, *, around: str | None = None) -> str:
+    """Tools and their dependencies as a Mermaid flowchart; agents are frames, kinds of dependencies are line styles.
+
+    A chart ``around`` a tool, or the tools of an agent, shows the tools that these need and the tools that need them,
+    directly or through one other. If there are more than 60, it shows the nearest and says how many are left out.
+
+    Raises:
+        UnknownNameError: There is no tool or agent with this id.
+        SettingsError: The whole catalog is too large for a chart.
+    """
+    graph = knowledge_graph(catalog)
+    tools = list(catalog.tools) if around is None else _around(catalog, around)
+    if around is None and len(tools) > MOST_TOOLS:
+        raise SettingsError(f"{len(tools)} tools are more than a Mermaid chart can show: name one to draw around")
+    drawn = set(tools[:MOST_TOOLS])
+    names = {tool: f"t{number}" for number, tool in enumerate(tool for tool in catalog.tools if tool in drawn)}
+    edges = [(tool, edge) for tool in names for edge in needs(graph, tool) if edge.tool in names]
+    owners = [agent for agent in catalog.agents if agent.id == around or any(tool.id in names for tool in agent.tools)]
+    lines = [
+        *(line for number, agent in enumerate(owners) for line in _frame(agent, number, names, around)),
+        *(_arrow(names[tool], edge, names[edge.tool]) for tool, edge in edges),
+        *([f'more["and {counted(len(tools) - len(drawn), "more tool")}"]:::key'] if len(tools) > len(drawn) else []),
+        *_legend({edge.kind for _, edge in edges}),
+        *_STYLES,
+    ]
+    return "\n  ".join(["flowchart LR", *lines]) + "\n"
+
+
+def _around(catalog: Catalog, start: str) -> list[str]:
+    """The ids of the tools to draw, nearest first."""
+    if start in catalog.by_id:
+        return near(knowledge_graph(catalog), [tool.id for tool in catalog.agent(start).tools], _STEPS - 1)
+    if start not in catalog.tools:
+        known = [*catalog.by_id, *catalog.tools]
+        raise UnknownNameError(f"no tool or agent {start!r} in the catalog{near_names(start, known)}")
+    return near(knowledge_graph(catalog), [start], _STEPS)
+
+
+def _frame(agent: Agent, number: int, names: Mapping[str, str], around: str | None) -> Iterator[str]:
+    yield f"subgraph a{number}[{_label(agent.id)}]"
+    yield "  direction LR"
+    for tool in agent.tools:
+        if tool.id in names:
+            kind = "start" if tool.id == around else "core" if tool.core else "tool"
+            yield f"  {names[tool.id]}[{_label(tool.name)}]:::{kind}"
+    yield "end"
+    yield f"class a{number} {'start' if agent.id == around else 'owner'}"
+
+
+def _arrow(source: str, edge: Dependency, target: str) -> str:
+    about = f"|{_label(edge.parameter)}|" if edge.parameter and edge.parameter.strip() else ""
+    return f"{source} {_ARROWS[edge.kind]}{about} {target}"
+
+
+def _legend(drawn: Collection[DependencyKind]) -> Iterator[str]:
+    """The legend: one line for each kind of dependency in the chart."""
+    if not drawn:
+        return
+    yield 'subgraph legend["legend"]'
+    yield "  direction LR"
+    for number, kind in enumerate(kind for kind in DependencyKind if kind in drawn):
+        words = kind.value.replace("_", " ")
+        yield f"  k{number}[tool]:::key {_ARROWS[kind]}|needs, {words}| n{number}[needed]:::key"
+    yield "end"
+    yield "class legend key"
+
+
+def _label(text: str) -> str:
+    """A quoted label on one line, with Mermaid and HTML markup characters as entities."""
+    line = " ".join(escaped(text).split())
+    line = line if len(line) <= _LONGEST_LABEL else f"{line[: _LONGEST_LABEL - 1]}…"
+    return f'"{_MARKUP.sub(lambda match: f"#{ord(match.group())};", line) or " "}"'

@@ -1,0 +1,391 @@
+"""The knowledge graph of a catalog, and all that follows its edges.
+
+Nodes are agents, tools and skills, by id; parameters, outputs and capabilities are added on demand.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from itertools import chain, pairwise
+from operator import itemgetter
+from typing import Any, Literal, TypeAlias, cast
+
+import networkx as nx
+
+from callsheet.graphs.capabilities.taxonomy import Capability, default_taxonomy
+from callsheet.graphs.catalog.errors import lookup
+from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, DependencyKind, Parameter, Skill
+
+KnowledgeGraph: TypeAlias = "nx.MultiDiGraph[Any]"
+"""Every node and every edge has the attribute ``kind``; the edges of dependencies have ``dependency`` too."""
+NodeKind = Literal["agent", "tool"]
+_INDIRECT = 0.5  # how likely an optional argument is filled
+
+
+class Relation(StrEnum):
+    """The kinds of edges, beside the four kinds of dependency (``DependencyKind``).
+
+    Source: Agent-as-a-Graph, section 3.1 (owned by); Representing Agentic Tools in Knowledge Graphs (inputs and
+    capabilities); outputs and skills are ours.
+    """
+
+    OWNED_BY = "owned_by"
+    USES = "uses"
+    HAS_REQUIRED_INPUT = "has_required_input"
+    HAS_OPTIONAL_INPUT = "has_optional_input"
+    HAS_OUTPUT = "has_output"
+    HAS_CAPABILITY = "has_capability"
+    PARENT = "parent"
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A tool that a walk along dependencies reached.
+
+    Attributes:
+        tool: Its id.
+        path: Tool ids from the start of the walk to this tool, both included.
+        direct: Whether the start requires it, that is, a path of required dependencies leads to it.
+    """
+
+    tool: str
+    path: tuple[str, ...]
+    direct: bool
+
+
+def knowledge_graph(catalog: Catalog) -> KnowledgeGraph:
+    """Agents, tools and skills with their edges; built at the first use, and the same object after it.
+
+    Source: Agent-as-a-Graph, section 3.1, and Graph RAG-Tool Fusion, section 3.1.
+    """
+    if (graph := catalog.derived.get("graph")) is None:
+        graph = catalog.derived["graph"] = nx.freeze(graph_of(catalog.agents, catalog.skills))
+    return cast("KnowledgeGraph", graph)
+
+
+def graph_of(agents: Iterable[Agent], skills: Iterable[Skill] = ()) -> KnowledgeGraph:
+    """The knowledge graph of these agents and skills; the key of a dependency is its place in its tool's list."""
+    graph: KnowledgeGraph = nx.MultiDiGraph()
+    tools = []
+    for agent in agents:
+        graph.add_node(agent.id, kind="agent")
+        for tool in agent.tools:
+            graph.add_node(tool.id, kind="tool", core=tool.core)
+            graph.add_edge(tool.id, agent.id, kind=Relation.OWNED_BY)
+            tools.append(tool)
+    for tool in tools:
+        for place, edge in enumerate(tool.depends_on, 1):
+            graph.add_edge(tool.id, edge.tool, key=place, kind=edge.kind, dependency=edge)
+    for skill in skills:
+        graph.add_node(skill.id, kind="skill")
+        graph.add_edges_from((skill.id, tool, {"kind": Relation.USES}) for tool in skill.tools)
+    return graph
+
+
+def restricted(part: Catalog, whole: Catalog) -> Catalog:
+    """The user's part of a catalog, whose graph is a view of the whole one: no path leads to a hidden node."""
+    nodes = frozenset((*part.by_id, *part.tools, *part.skills_by_id))
+    part.derived["graph"] = nx.subgraph_view(knowledge_graph(whole), filter_node=nodes.__contains__)
+    return part
+
+
+def kind_of(graph: KnowledgeGraph, node: str) -> NodeKind:
+    """Whether a node is an agent or a tool."""
+    return cast("NodeKind", graph.nodes[node]["kind"])
+
+
+def owner(graph: KnowledgeGraph, node: str) -> str:
+    """Id of the agent that owns a node; an agent owns itself."""
+    edges = graph.out_edges(node, data=True)
+    return next((agent for _, agent, data in edges if data["kind"] is Relation.OWNED_BY), node)
+
+
+def dependency_edges(graph: KnowledgeGraph) -> Iterator[tuple[str, Dependency]]:
+    """All dependencies, each with the id of the tool that has it."""
+    return ((tool, data["dependency"]) for tool, _, data in graph.edges(data=True) if "dependency" in data)
+
+
+def needs(graph: KnowledgeGraph, tool: str) -> list[Dependency]:
+    """The dependencies of one tool, in the order of its list.
+
+    Raises:
+        UnknownNameError: There is no tool of this id; the message suggests similar ids.
+    """
+    others = lookup(graph.adj, tool, "tool", "catalog").values()
+    edges = [(key, data["dependency"]) for parallel in others for key, data in parallel.items() if "dependency" in data]
+    return [edge for _, edge in sorted(edges, key=itemgetter(0))]
+
+
+def needed_by(graph: KnowledgeGraph, tool: str) -> list[tuple[str, Dependency]]:
+    """The tools that depend on one tool, each with its dependency."""
+    return [(other, data["dependency"]) for other, _, data in graph.in_edges(tool, data=True) if "dependency" in data]
+
+
+def used_by(graph: KnowledgeGraph, tool: str) -> list[str]:
+    """Ids of the skills that name a tool."""
+    return [skill for skill, _, data in graph.in_edges(tool, data=True) if data["kind"] is Relation.USES]
+
+
+def _depth_first(
+    graph: KnowledgeGraph, start: str, edges: Callable[[str], Iterable[Dependency]]
+) -> dict[str, tuple[str, ...]]:
+    """The tools that dependencies lead to, with their paths, depth first; the order of the edges counts."""
+
+    def tools(tool: str) -> Iterator[str]:
+        return (edge.tool for edge in edges(tool))
+
+    paths: dict[str, tuple[str, ...]] = {start: (start,)}
+    if next(tools(start), None) is not None:
+        reached = chain([start], (tool for _, tool in nx.generic_bfs_edges(graph, start, tools)))
+        ordered: nx.DiGraph[str] = nx.DiGraph({tool: list(tools(tool)) for tool in reached})
+        for needing, needed in nx.dfs_edges(ordered, start):
+            paths[needed] = (*paths[needing], needed)
+    del paths[start]
+    return paths
+
+
+def required_paths(graph: KnowledgeGraph, start: str) -> dict[str, tuple[str, ...]]:
+    """The tools that one tool requires, directly or through others, with their paths, depth first."""
+    return _depth_first(graph, start, lambda tool: (edge for edge in needs(graph, tool) if edge.required))
+
+
+def walk(
+    graph: KnowledgeGraph, start: str, *, direct_first: bool = True, proposed: bool = False
+) -> tuple[Reached, ...]:
+    """Depth-first walk along the dependencies of one tool; each tool is visited once.
+
+    Source: Graph RAG-Tool Fusion, Algorithm 1, the function DFS.
+
+    Args:
+        graph: The tools with their dependencies.
+        start: Id of the tool where the walk starts; it is not in the result.
+        direct_first: Visit the direct dependencies of a tool before its indirect ones. The paper
+            uses their order in the list, so that a limit can drop a required tool after an optional one.
+        proposed: Whether to follow proposed and observed dependencies too.
+
+    Returns:
+        The tools in the order of their first visit.
+
+    Raises:
+        UnknownNameError: The graph has no tool of this id.
+    """
+
+    def siblings(tool: str) -> list[Dependency]:
+        edges = [edge for edge in needs(graph, tool) if proposed or edge.holds]
+        return sorted(edges, key=lambda edge: not edge.kind.direct) if direct_first else edges
+
+    required = required_paths(graph, start)
+    paths = _depth_first(graph, start, siblings)
+    return tuple(Reached(tool, path, tool in required) for tool, path in paths.items())
+
+
+def strongest(
+    graph: KnowledgeGraph,
+    start: str,
+    weights: Mapping[DependencyKind, float],
+    *,
+    listing: float = 1.0,
+    proposed: float = 0.0,
+) -> tuple[tuple[Reached, float], ...]:
+    """The dependencies of one tool with the weights of their strongest paths: the shortest ones over ``-log`` weights.
+
+    ::
+
+        W(start -> t) = max over paths from start to t of the product over their edges of
+                        weight(kind of the edge) * listing ** (how many its tool lists before it)
+
+    The weight of an edge that no person wrote or accepted is multiplied by::
+
+        proposed * confidence ** 2 * (.5 if it is indirect)
+                 * product over the sources of the same argument that are listed before it of (1 - their confidence)
+
+    since an optional argument is often left out, and one source of an argument is enough.
+
+    Args:
+        graph: The tools with their dependencies.
+        start: Id of the tool; it is not in the result.
+        weights: Weight of an edge by its kind, at most 1, so that cycles never increase a weight.
+        listing: Factor for each dependency listed earlier: authors list important ones first.
+        proposed: Factor for dependencies that no person wrote or accepted; 0 leaves them out.
+
+    Returns:
+        The tools in the order of the walk, each with its weight. Of paths of equal weight, the first one listed
+        counts.
+
+    Raises:
+        UnknownNameError: The graph has no tool of this id.
+    """
+
+    @cache
+    def factors(tool: str) -> Mapping[str, list[tuple[float, float, float]]]:
+        """The factors of each edge of a tool, by the other tool."""
+        places: dict[str, int] = {}
+        result = defaultdict[str, list[tuple[float, float, float]]](list)
+        for edge, worth in _worths(needs(graph, tool), proposed):
+            if worth:
+                place = places.setdefault(edge.tool, len(places))
+                result[edge.tool].append((worth, weights[edge.kind], listing**place))
+        return result
+
+    def along(weight: float, tool: str, other: str) -> float:
+        return max((weight * a * b * c for a, b, c in factors(tool).get(other, ())), default=0.0)
+
+    def length(tool: str, other: str, _: object) -> float | None:
+        weight = along(1.0, tool, other)
+        return -math.log(weight) if weight else None
+
+    reached = walk(graph, start, direct_first=False, proposed=proposed > 0)
+    paths = nx.single_source_dijkstra_path(graph, start, weight=length) if reached else {}
+    best = []
+    for one in reached:
+        if path := paths.get(one.tool):
+            weight = 1.0
+            for tool, other in pairwise(path):
+                weight = along(weight, tool, other)
+            best.append((Reached(one.tool, tuple(path), one.direct), weight))
+    return tuple(best)
+
+
+def _worths(edges: Iterable[Dependency], proposed: float) -> Iterator[tuple[Dependency, float]]:
+    """Each dependency, and its factor: 1 if a person wrote or accepted it."""
+    unfilled: dict[str, float] = {}
+    for edge in edges:
+        if edge.holds:
+            yield edge, 1.0
+            continue
+        worth = proposed * edge.confidence**2 * (1 if edge.kind.direct else _INDIRECT)
+        if edge.parameter:
+            left = unfilled.get(edge.parameter, 1.0)
+            worth *= left
+            unfilled[edge.parameter] = left * (1 - edge.confidence)
+        yield edge, worth
+
+
+def evidence(graph: KnowledgeGraph, path: Sequence[str]) -> str:
+    """Evidence for the last dependency of a path; empty if a person wrote or accepted it, or a skill names the tool."""
+    if len(path) < 2:
+        return ""
+    parallel: Any = graph.get_edge_data(path[-2], path[-1], default={})
+    edges = [parallel[key]["dependency"] for key in sorted(parallel) if "dependency" in parallel[key]]
+    return "" if any(edge.holds for edge in edges) else next((edge.reason for edge in edges), "")
+
+
+def requiring(graph: KnowledgeGraph, tools: Collection[str]) -> set[str]:
+    """Ids of the tools that require any of these, directly or through others, and of these themselves."""
+    backwards = nx.DiGraph((edge.tool, tool) for tool, edge in dependency_edges(graph) if edge.required)
+    return set(tools).union(*nx.bfs_layers(backwards, [tool for tool in backwards if tool in tools]))
+
+
+def near(graph: KnowledgeGraph, starts: Sequence[str], steps: int) -> list[str]:
+    """Ids of the tools within this number of dependencies in either direction, nearest first, and of these tools."""
+    forwards = nx.DiGraph((tool, edge.tool) for tool, edge in dependency_edges(graph))
+    forwards.add_nodes_from(starts)
+    distances: dict[str, int] = {}
+    for one in (forwards.reverse(copy=False), forwards):
+        for distance, layer in zip(range(steps + 1), nx.bfs_layers(one, starts), strict=False):
+            for tool in layer:
+                distances[tool] = min(distance, distances.get(tool, distance))
+    return sorted(distances, key=distances.__getitem__)
+
+
+def cycles(edges: Iterable[tuple[str, str]]) -> list[nx.DiGraph[str]]:
+    """The parts of a graph of these edges in which every node leads to every other, or to itself."""
+    graph = nx.DiGraph(edges)
+    parts = nx.strongly_connected_components(graph)
+    return [graph.subgraph(part) for part in parts if len(part) > 1 or graph.has_edge(*(list(part) * 2))]
+
+
+def cycle_from(part: nx.DiGraph[str], start: str, second: str | None = None) -> list[str]:
+    """The ids along a cycle of one of the ``cycles``, with the start again at the end."""
+    if second is not None:
+        return [start, *nx.shortest_path(part, second, start)]
+    return [*(edge[0] for edge in nx.find_cycle(part, start)), start]
+
+
+def detailed_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = None) -> KnowledgeGraph:
+    """The knowledge graph with parameters, outputs and capabilities as nodes too.
+
+    Tools of one agent share the node of equal parameters: those with the same name, type, description, enum, format and
+    default. Whether a tool requires a parameter is the kind of the edge.
+
+    Source: Representing Agentic Tools in Knowledge Graphs; outputs and the hierarchy of capabilities are ours.
+
+    Args:
+        catalog: The catalog.
+        taxonomy: The taxonomy of the capabilities; None: the default taxonomy. The graph includes the capabilities of
+            the tools and all broader ones.
+
+    Returns:
+        A new graph. The further nodes are tuples, since any text can be the id of an agent: ``("capability", id)``, and
+        ``("parameter", agent, name, digest)`` or ``("output", ...)``. Their attribute ``record`` is the ``Capability``
+        (None if it is not in the taxonomy) or the ``Parameter``.
+    """
+    graph = knowledge_graph(catalog).copy()
+    for tool in catalog.tools.values():
+        fields = [(p, "parameter", _INPUTS[p.required]) for p in tool.parameters]
+        for field, role, kind in (*fields, *((output, "output", Relation.HAS_OUTPUT) for output in tool.outputs)):
+            node = field_node(tool.agent, field, role)
+            graph.add_node(node, kind=role, record=field)
+            graph.add_edge(tool.id, node, kind=kind)
+    _add_capabilities(graph, catalog, default_taxonomy().capabilities if taxonomy is None else taxonomy)
+    return graph
+
+
+_INPUTS = {True: Relation.HAS_REQUIRED_INPUT, False: Relation.HAS_OPTIONAL_INPUT}
+
+
+def field_node(agent: str, field: Parameter, role: str) -> tuple[str, str, str, str]:
+    """The node of a parameter or an output of an agent's tools."""
+    meaning = [field.name, field.type, field.description, field.enum, field.format, field.default]
+    text = json.dumps(meaning, default=repr)
+    return role, agent, field.name, hashlib.blake2b(text.encode("ascii"), digest_size=8).hexdigest()
+
+
+def _add_capabilities(graph: KnowledgeGraph, catalog: Catalog, taxonomy: Sequence[Capability]) -> None:
+    hierarchy = nx.DiGraph((one.id, one.broader) for one in taxonomy if one.broader is not None)
+    assigned = [(tool.id, name) for tool in catalog.tools.values() for name in dict.fromkeys(tool.capabilities)]
+    ids = {name for _, name in assigned}
+    ids.update(*(nx.descendants(hierarchy, name) for name in ids if name in hierarchy))
+    known = [capability for capability in taxonomy if capability.id in ids]
+    names = [*(name for _, name in assigned), *(one.broader for one in known if one.broader is not None)]
+    graph.add_nodes_from((("capability", name) for name in names), kind="capability", record=None)
+    graph.add_nodes_from((("capability", one.id), {"kind": "capability", "record": one}) for one in known)
+    for tool, name in assigned:
+        graph.add_edge(tool, ("capability", name), kind=Relation.HAS_CAPABILITY)
+    for one in known:
+        if one.broader is not None:
+            graph.add_edge(("capability", one.id), ("capability", one.broader), kind=Relation.PARENT)
+
+
+Edge: TypeAlias = tuple[Any, Any, Mapping[str, Any]]
+"""Source, target and attributes."""
+
+
+def named(graph: KnowledgeGraph, name: str) -> Any:
+    """The agent, tool or skill of this id, or else the capability.
+
+    Raises:
+        UnknownNameError: There is none; the message suggests similar ids.
+    """
+    capabilities = {node[1]: node for node, data in graph.nodes(data=True) if data["kind"] == "capability"}
+    ids = {node: node for node in graph if isinstance(node, str)}
+    return lookup({**capabilities, **ids}, name, "node", "knowledge graph")
+
+
+def edges_at(graph: KnowledgeGraph, node: Any) -> list[Edge]:
+    """The edges from a node, then those to it."""
+    return [*graph.out_edges(node, data=True), *graph.in_edges(node, data=True)]
+
+
+def shortest_path(graph: KnowledgeGraph, start: Any, end: Any) -> list[Edge]:
+    """The edges of the shortest path from one node to another; none if there is no path."""
+    if not nx.has_path(graph, start, end):
+        return []
+    return [(a, b, next(iter(graph[a][b].values()))) for a, b in pairwise(nx.shortest_path(graph, start, end))]

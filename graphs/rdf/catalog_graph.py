@@ -1,0 +1,465 @@
+"""A catalog as an RDF graph: the terms of the vocabulary, which fields of a catalog they hold, writing and reading."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from importlib.resources import files
+from typing import Any
+
+from rdflib import DCTERMS, RDF, RDFS, SKOS, XSD, Graph, Literal, URIRef
+from rdflib.namespace import ClosedNamespace
+from rdflib.term import Node
+
+from callsheet.graphs.capabilities.taxonomy import Capability
+from callsheet.graphs.catalog.errors import CatalogError, SettingsError
+from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, DependencyKind, Parameter, Skill, Tool
+from callsheet.graphs.export import json_text, key, key_of
+from callsheet.graphs.knowledge_graph import Relation, detailed_graph, field_node
+from callsheet.graphs.text.sanitizing import clean, counted, encodable
+
+BASE = "https://w3id.org/callsheet/catalog/"
+"""Default beginning of the IRIs of a catalog's nodes."""
+NAMESPACE = "https://w3id.org/callsheet/ns#"
+TERMS = (
+    *("Catalog", "Agent", "Tool", "Skill", "Field", "Parameter", "OutputField", "Dependency", "Capability", "json"),
+    *("lists", "hostedOn", "hosts", "name", "instructions", "category", "system", "position", "core"),
+    *("inputSchema", "outputSchema", "annotations", "readOnly", "destructive", "idempotent", "openWorld"),
+    *("hasInput", "hasRequiredInput", "hasOptionalInput", "hasOutput"),
+    *("valueType", "enumValue", "defaultValue", "valueFormat"),
+    *("hasCapability", "capabilityOrder", "namesTool", "toolOrder"),
+    *("dependsOn", "toolDirectlyDependsOn", "toolIndirectlyDependsOn"),
+    *("parameterDirectlyDependsOn", "parameterIndirectlyDependsOn"),
+    *("hasDependency", "needs", "kind", "parameterName", "onParameter", "reason", "provenance", "confidence", "count"),
+)
+CS = ClosedNamespace(NAMESPACE, list(TERMS))
+"""The vocabulary; ``vocabulary.ttl`` beside this file says what each term means."""
+
+TEXTS: Mapping[URIRef, Mapping[str, URIRef]] = {
+    CS.Agent: {
+        "name": CS.name,
+        "description": DCTERMS.description,
+        "instructions": CS.instructions,
+        "category": CS.category,
+        "system": CS.system,
+    },
+    CS.Tool: {"name": CS.name, "title": DCTERMS.title, "description": DCTERMS.description},
+    CS.Skill: {"name": CS.name, "description": DCTERMS.description, "text": CS.instructions},
+    CS.Field: {"name": CS.name, "description": DCTERMS.description, "format": CS.valueFormat},
+    CS.Dependency: {
+        "kind": CS.kind,
+        "parameter": CS.parameterName,
+        "reason": CS.reason,
+        "provenance": CS.provenance,
+    },
+}
+"""Class -> field of the catalog -> property with its text."""
+DOCUMENTS: Mapping[str, URIRef] = {
+    "input_schema": CS.inputSchema,
+    "output_schema": CS.outputSchema,
+    "annotations": CS.annotations,
+}
+"""Field of a tool -> property with its JSON."""
+EDGES: Mapping[DependencyKind, URIRef] = {
+    DependencyKind.TOOL_DIRECTLY: CS.toolDirectlyDependsOn,
+    DependencyKind.TOOL_INDIRECTLY: CS.toolIndirectlyDependsOn,
+    DependencyKind.PARAMETER_DIRECTLY: CS.parameterDirectlyDependsOn,
+    DependencyKind.PARAMETER_INDIRECTLY: CS.parameterIndirectlyDependsOn,
+}
+HINTS: Mapping[str, URIRef] = {
+    "readOnlyHint": CS.readOnly,
+    "destructiveHint": CS.destructive,
+    "idempotentHint": CS.idempotent,
+    "openWorldHint": CS.openWorld,
+}
+
+_KINDS = ("agent", "tool", "skill", "parameter", "output", "dependency", "capability")
+
+
+def prefixes(base: str) -> dict[str, str]:
+    """Prefix -> namespace, of the vocabularies and of a catalog's own nodes."""
+    shared = {"cs": CS, "dcterms": DCTERMS, "rdfs": RDFS, "skos": SKOS, "xsd": XSD}
+    own = {name: f"{base}{name}/" for name in _KINDS}
+    return {prefix: str(namespace) for prefix, namespace in shared.items()} | own
+
+
+def vocabulary() -> str:
+    """The shipped vocabulary as Turtle."""
+    return files("callsheet.graphs.rdf").joinpath("shapes", "vocabulary.ttl").read_text(encoding="utf-8")
+
+
+_EDGES: Mapping[str, tuple[Sequence[URIRef], Sequence[URIRef]]] = {
+    Relation.OWNED_BY: ([CS.hostedOn], [CS.hosts]),
+    Relation.USES: ([CS.namesTool], []),
+    Relation.HAS_REQUIRED_INPUT: ([CS.hasInput, CS.hasRequiredInput], []),
+    Relation.HAS_OPTIONAL_INPUT: ([CS.hasInput, CS.hasOptionalInput], []),
+    Relation.HAS_OUTPUT: ([CS.hasOutput], []),
+    Relation.HAS_CAPABILITY: ([CS.hasCapability], []),
+    Relation.PARENT: ([SKOS.broader], [SKOS.narrower]),
+    **{kind: ([CS.dependsOn, term], []) for kind, term in EDGES.items()},
+}
+"""The properties of each kind of edge, along it and against it."""
+
+
+def to_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = None, *, base: str = BASE) -> Graph:
+    """The catalog as RDF in Callsheet's vocabulary; ``docs/reference/ontology.md`` shows the form.
+
+    Source: Representing Agentic Tools in Knowledge Graphs, the ontology of servers, tools, capabilities and
+    parameters; outputs, annotations, dependencies and the hierarchy are ours.
+
+    Args:
+        catalog: The catalog. Lone surrogates become question marks.
+        taxonomy: The taxonomy of the capabilities; None: the default taxonomy. The graph includes the capabilities of
+            the tools and all broader ones.
+        base: The beginning of the IRIs of the catalog's nodes.
+
+    Raises:
+        SettingsError: The base is not an absolute IRI that ends in a slash or a hash.
+    """
+    scheme, bad = base.partition("/")[0], any(c in ' <>"{}|^`\\' or c < " " for c in base)
+    if ":" not in scheme or base[-1] not in "/#" or bad:
+        raise SettingsError(f"the base {base!r} is not an absolute IRI that ends in / or #")
+    writing = _Writing(base)
+    graph = detailed_graph(catalog, taxonomy)
+    iris = {node: writing.iri(key_of(graph, node)) for node in graph}
+    writing.catalog(catalog, iris)
+    for node, data in graph.nodes(data=True):
+        match data["kind"]:
+            case "capability":
+                writing.capability(iris[node], node[1], data["record"])
+            case "parameter" | "output" as role:
+                writing.field(iris[node], data["record"], role)
+    for source, target, place, data in graph.edges(keys=True, data=True):
+        writing.edge(iris[source], iris[target], data["kind"])
+        if edge := data.get("dependency"):
+            writing.dependency(iris[source], iris[target], catalog.tools[source], edge, place)
+    return writing.graph
+
+
+_MAY_BE_EMPTY = {(CS.Field, "name"), (CS.Dependency, "parameter")}
+
+
+class _Writing:
+    def __init__(self, base: str) -> None:
+        self.graph = Graph(bind_namespaces="none")
+        for prefix, namespace in prefixes(base).items():
+            self.graph.bind(prefix, namespace)
+        self._base = base
+
+    def catalog(self, catalog: Catalog, iris: Mapping[Any, URIRef]) -> None:
+        node = self.iri("catalog")
+        self._say(node, RDF.type, CS.Catalog)
+        for one in (*catalog.by_id, *catalog.skills_by_id):
+            self._say(node, CS.lists, iris[one])
+        for position, agent in enumerate(catalog.agents, 1):
+            self._entity(iris[agent.id], CS.Agent, agent, position)
+            for place, tool in enumerate(agent.tools, 1):
+                self._tool(iris[tool.id], tool, place)
+        for position, skill in enumerate(catalog.skills, 1):
+            self._entity(iris[skill.id], CS.Skill, skill, position)
+            if len(skill.tools) > 1:
+                self._say(iris[skill.id], CS.toolOrder, _json(skill.tools))
+
+    def edge(self, source: URIRef, target: URIRef, kind: str) -> None:
+        along, against = _EDGES[kind]
+        for term in along:
+            self._say(source, term, target)
+        for term in against:
+            self._say(target, term, source)
+
+    def capability(self, node: URIRef, capability_id: str, known: Capability | None) -> None:
+        self._say(node, RDF.type, CS.Capability)
+        self._say(node, RDF.type, SKOS.Concept)
+        self._say(node, SKOS.notation, _text(capability_id))
+        if known is not None:
+            self._say(node, SKOS.prefLabel, _text(known.name))
+            self._say(node, SKOS.definition, _text(known.definition))
+            for example in known.examples:
+                self._say(node, SKOS.example, _text(example))
+
+    def _tool(self, node: URIRef, tool: Tool, position: int) -> None:
+        self._entity(node, CS.Tool, tool, position)
+        self._say(node, CS.core, Literal(tool.core))
+        for name, term in DOCUMENTS.items():
+            value = getattr(tool, name)
+            if value is not None and (value or name != "annotations"):
+                self._say(node, term, _json(value))
+        for hint, term in HINTS.items():
+            if isinstance(claim := tool.annotations.get(hint), bool):
+                self._say(node, term, Literal(claim))
+        if len(tool.capabilities) > 1:
+            self._say(node, CS.capabilityOrder, _json(tool.capabilities))
+
+    def _entity(self, node: URIRef, kind: URIRef, item: Agent | Tool | Skill, position: int) -> None:
+        """What agents, tools and skills have in common."""
+        self._say(node, RDF.type, kind)
+        self._say(node, DCTERMS.identifier, _text(item.id))
+        self._say(node, RDFS.label, _text((item.title if isinstance(item, Tool) else "") or item.name or item.id))
+        self._say(node, CS.position, Literal(position))
+        self._texts(node, kind, item)
+
+    def field(self, node: URIRef, field: Parameter, role: str) -> None:
+        self._say(node, RDF.type, CS.Parameter if role == "parameter" else CS.OutputField)
+        self._say(node, RDFS.label, _text(field.name))
+        self._texts(node, CS.Field, field)
+        for name in field.type.split("|"):
+            self._say(node, CS.valueType, _text(name))
+        for value in field.enum:
+            self._say(node, CS.enumValue, _value(value))
+        if field.default is not None:
+            self._say(node, CS.defaultValue, _value(field.default))
+
+    def dependency(self, source: URIRef, needed: URIRef, tool: Tool, edge: Dependency, position: int) -> None:
+        node = self.iri(key("dependency", tool.agent, tool.name, str(position)))
+        self._say(source, CS.hasDependency, node)
+        self._say(node, RDF.type, CS.Dependency)
+        self._say(node, CS.needs, needed)
+        self._say(node, CS.position, Literal(position))
+        # All digits without an exponent; as a double, rdflib's Turtle would round it.
+        confidence = format(Decimal(repr(edge.confidence)), "f")
+        self._say(node, CS.confidence, Literal(confidence, datatype=XSD.decimal))
+        self._say(node, CS["count"], Literal(edge.count))
+        self._texts(node, CS.Dependency, edge)
+        for parameter in tool.parameters:
+            if parameter.name == edge.parameter:
+                self._say(node, CS.onParameter, self.iri(key(*field_node(tool.agent, parameter, "parameter"))))
+
+    def iri(self, name: str) -> URIRef:
+        return URIRef(self._base + name)
+
+    def _texts(self, node: URIRef, kind: URIRef, item: object) -> None:
+        """The texts of a record; an empty one says nothing, except as the name of a field."""
+        for name, term in TEXTS[kind].items():
+            value = getattr(item, name)
+            if value or (value is not None and (kind, name) in _MAY_BE_EMPTY):
+                self._say(node, term, _text(value))
+
+    def _say(self, subject: URIRef, term: URIRef, value: URIRef | Literal) -> None:
+        self.graph.add((subject, term, value))
+
+
+def _text(text: str) -> Literal:
+    return Literal(encodable(text))
+
+
+def _json(value: Any) -> Literal:
+    return Literal(encodable(json_text(value)), datatype=CS.json)
+
+
+def _value(value: Any) -> Literal:
+    return _text(value) if isinstance(value, str) else _json(value)
+
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")
+
+
+def from_graph(graph: Graph) -> Catalog:
+    """The catalog in an RDF graph in Callsheet's vocabulary: the inverse of ``to_graph``.
+
+    A missing ``cs:inputSchema`` is made from the tool's inputs; nodes without ``cs:position`` are ordered by
+    identifier; an edge such as ``cs:toolDirectlyDependsOn`` is sufficient without a ``cs:Dependency``.
+
+    Raises:
+        CatalogError: The graph has no catalog, a node lacks a required property, an edge leads to an undescribed node,
+            or the catalog is inconsistent.
+    """
+    reading = _Reading(graph)
+    if not reading.agents and (None, RDF.type, CS.Catalog) not in graph:
+        raise CatalogError(
+            f"contains no catalog: it has neither a cs:Catalog nor a cs:Agent, where cs: is <{NAMESPACE}>"
+        )
+    document: dict[str, Any] = reading.document()
+    return Catalog(**document)
+
+
+class _Reading:
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self.agents = {node: self._needed(node, DCTERMS.identifier) for node in self._all(CS.Agent)}
+        self._tools = {node: self._identity(node) for node in self._all(CS.Tool)}
+
+    def document(self) -> dict[str, Any]:
+        """The catalog as plain values."""
+        tools: dict[str, list[dict[str, Any]]] = {agent_id: [] for agent_id in self.agents.values()}
+        for node in self._ordered(self._tools):
+            tools[self._tools[node][0]].append(self._tool(node))
+        agents = [
+            {"id": self.agents[node], "tools": tools.get(self.agents[node], []), **self._texts(node, CS.Agent)}
+            for node in self._ordered(self.agents)
+        ]
+        return {"agents": agents, "skills": [self._skill(node) for node in self._ordered(self._all(CS.Skill))]}
+
+    def _skill(self, node: Node) -> dict[str, Any]:
+        ids = {self._tool_id(tool) for tool in self._graph.objects(node, CS.namesTool)}
+        self._needed(node, CS.name)
+        return {"tools": self._in_order(node, CS.toolOrder, ids), **self._texts(node, CS.Skill)}
+
+    def _identity(self, node: Node) -> tuple[str, str]:
+        """Owner and name of a tool."""
+        owners = {*self._graph.objects(node, CS.hostedOn), *self._graph.subjects(CS.hosts, node)}
+        if len(owners) != 1:
+            number = counted(len(owners), "agent")
+            raise CatalogError(f"tool {_shown(node)} is hosted on {number}: say one with cs:hostedOn")
+        owner = owners.pop()
+        if owner not in self.agents:
+            raise CatalogError(f"tool {_shown(node)} is hosted on {_shown(owner)}, which is not a cs:Agent here")
+        return self.agents[owner], self._needed(node, CS.name)
+
+    def _tool(self, node: Node) -> dict[str, Any]:
+        agent, name = self._tools[node]
+        capabilities = self._graph.objects(node, CS.hasCapability)
+        try:
+            ids = {self._needed(item, SKOS.notation) for item in capabilities}
+            return {
+                "agent": agent,
+                "core": self._boolean(node, CS.core) or False,
+                "depends_on": self._dependencies(node),
+                "capabilities": self._in_order(node, CS.capabilityOrder, ids),
+                **self._documents(node),
+                **self._texts(node, CS.Tool),
+            }
+        except CatalogError as error:
+            raise CatalogError(f"tool '{agent}/{name}': {error}") from error
+
+    def _documents(self, node: Node) -> dict[str, Any]:
+        """The schemas and the annotations; where one is missing, what the graph says of fields and hints."""
+        graph, documents = self._graph, dict[str, Any]()
+        for name, term in DOCUMENTS.items():
+            if (value := self._one(node, term)) is not None:
+                documents[name] = _parsed(value)
+                if not isinstance(documents[name], dict):
+                    raise CatalogError(f"{_shown(term)} is not an object")
+        required = set(graph.objects(node, CS.hasRequiredInput))
+        inputs = {*required, *graph.objects(node, CS.hasInput), *graph.objects(node, CS.hasOptionalInput)}
+        for name, fields in (("input_schema", inputs), ("output_schema", set(graph.objects(node, CS.hasOutput)))):
+            if fields and name not in documents:
+                documents[name] = self._schema(fields, required)
+        claims = {hint: self._boolean(node, term) for hint, term in HINTS.items()}
+        return {"annotations": {hint: claim for hint, claim in claims.items() if claim is not None}, **documents}
+
+    def _schema(self, fields: set[Node], required: set[Node]) -> dict[str, Any]:
+        by_name = sorted((self._needed(field, CS.name), field) for field in fields)
+        schema: dict[str, Any] = {"type": "object", "properties": {name: self._field(field) for name, field in by_name}}
+        required_names = [name for name, field in by_name if field in required]
+        return {**schema, "required": required_names} if required_names else schema
+
+    def _field(self, node: Node) -> dict[str, Any]:
+        types = sorted({str(value) for value in self._graph.objects(node, CS.valueType)} - {"any"})
+        values = [_read_value(value) for value in sorted(self._graph.objects(node, CS.enumValue), key=str)]
+        texts = {key: text for key, text in self._texts(node, CS.Field).items() if key != "name"}
+        spec = {
+            "type": types[0] if len(types) == 1 else types,
+            "enum": [_read_value(value) for value in values],
+            **texts,
+        }
+        default = self._one(node, CS.defaultValue)
+        known = {key: value for key, value in spec.items() if value}
+        return known if default is None else {**known, "default": _read_value(default)}
+
+    def _dependencies(self, node: Node) -> list[dict[str, Any]]:
+        edges = [self._dependency(item) for item in self._ordered(self._graph.objects(node, CS.hasDependency))]
+        covered = {(edge["kind"], edge["tool"]) for edge in edges}
+        bare = {
+            (kind.value, self._tool_id(target))
+            for kind, term in EDGES.items()
+            for target in self._graph.objects(node, term)
+        }
+        return [*edges, *({"kind": kind, "tool": tool} for kind, tool in sorted(bare - covered))]
+
+    def _dependency(self, node: Node) -> dict[str, Any]:
+        target = self._one(node, CS.needs)
+        if target is None:
+            raise CatalogError(f"the dependency {_shown(node)} has no cs:needs: say which tool is needed")
+        self._needed(node, CS.kind)
+        numbers = {name: self._number(node, CS[name]) for name in ("confidence", "count")}
+        known = {name: number for name, number in numbers.items() if number is not None}
+        return {"tool": self._tool_id(target), **known, **self._texts(node, CS.Dependency)}
+
+    def _tool_id(self, node: Node) -> str:
+        if node not in self._tools:
+            raise CatalogError(
+                f"depends on {_shown(node)}, which is not a cs:Tool here: describe it or remove the edge"
+            )
+        return "/".join(self._tools[node])
+
+    def _texts(self, node: Node, kind: URIRef) -> dict[str, str]:
+        values = {name: self._one(node, term) for name, term in TEXTS[kind].items()}
+        return {name: str(value) for name, value in values.items() if value is not None}
+
+    def _all(self, kind: URIRef) -> list[Node]:
+        return sorted(set(self._graph.subjects(RDF.type, kind)), key=str)
+
+    def _ordered(self, nodes: Iterable[Node]) -> list[Node]:
+        """The nodes by position; nodes without one come last, by identifier and then by IRI."""
+
+        def place(node: Node) -> tuple[float, str, str]:
+            position = self._number(node, CS.position)
+            identifier = self._graph.value(node, DCTERMS.identifier, any=True)
+            return math.inf if position is None else position, str(identifier or ""), str(node)
+
+        return sorted(set(nodes), key=place)
+
+    def _in_order(self, node: Node, term: URIRef, ids: set[str]) -> list[str]:
+        """The ids in the order that the JSON list of this term gives; the others after them."""
+        order = self._one(node, term)
+        preferred = [] if order is None else _parsed(order)
+        first = [item for item in preferred if item in ids] if isinstance(preferred, list) else []
+        return [*first, *sorted(ids.difference(first))]
+
+    def _one(self, node: Node, term: URIRef) -> Node | None:
+        values = set(self._graph.objects(node, term))
+        if len(values) > 1:
+            raise CatalogError(f"{_shown(node)} has {len(values)} values of {_shown(term)}: keep one")
+        return values.pop() if values else None
+
+    def _needed(self, node: Node, term: URIRef) -> str:
+        value = self._one(node, term)
+        if value is None:
+            raise CatalogError(f"{_shown(node)} has no {_shown(term)}: give it one")
+        return str(value)
+
+    def _number(self, node: Node, term: URIRef) -> float | None:
+        value = self._one(node, term)
+        if value is None:
+            return None
+        text = str(value)
+        try:
+            number = int(text) if _INTEGER.fullmatch(text) else float(text)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            raise CatalogError(f"{_shown(node)}: {_shown(term)} is {text[:40]!r}, which is not a number")
+        return number
+
+    def _boolean(self, node: Node, term: URIRef) -> bool | None:
+        value = self._one(node, term)
+        if value is None:
+            return None
+        if not isinstance(value, Literal) or not isinstance(value.value, bool) or value.ill_typed:
+            raise CatalogError(f"{_shown(node)}: {_shown(term)} is not a boolean: write true or false, without quotes")
+        return value.value
+
+
+def _read_value(node: Node) -> Any:
+    return _parsed(node) if isinstance(node, Literal) and node.datatype == CS.json else str(node)
+
+
+def _parsed(value: Node) -> Any:
+    try:
+        return clean(json.loads(str(value)))
+    except json.JSONDecodeError as error:
+        raise CatalogError(f"{str(value)[:40]!r} is not valid JSON: {error.msg}, column {error.colno}") from error
+    except RecursionError as error:
+        raise CatalogError("a JSON literal is nested too deeply") from error
+
+
+def _shown(node: Node) -> str:
+    """The node as a prefixed name, or as an IRI of at most 120 characters in angle brackets."""
+    text = str(node)
+    for prefix, namespace in {"cs": NAMESPACE, "dcterms": str(DCTERMS), "skos": str(SKOS)}.items():
+        if text.startswith(namespace):
+            return f"{prefix}:{text.removeprefix(namespace)}"
+    return f"<{text[:120]}>"

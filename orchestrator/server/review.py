@@ -1,0 +1,254 @@
+"""The review: changes of servers and inferred dependencies, and decisions about exactly what was shown."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import Field
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from callsheet.graphs import (
+    CallsheetError,
+    CatalogError,
+    Change,
+    Dependency,
+    PinBook,
+    User,
+    dependency_edges,
+    digest,
+    told,
+)
+from callsheet.graphs.dependencies import Proposal, decide, read_dependencies
+from callsheet.graphs.text.sanitizing import one_line
+from callsheet.graphs.trust.changes import sides_of
+from callsheet.orchestrator.server.page_requests import (
+    Body,
+    Endpoint,
+    ForbiddenError,
+    PageKey,
+    Parameters,
+    RefusedError,
+)
+from callsheet.orchestrator.server.visible_catalog import Site, VisibleCatalog, shown_line, shown_text
+
+Part = Literal["changes", "dependencies"]
+_Given = TypeVar("_Given", bound=Body)
+_PER_PAGE = 50
+_MOST_SHOWN, _LINE = 500_000, 50  # characters of a definition; a line of the page costs as much as so many
+_LOG = logging.getLogger("callsheet")
+_NO_FILE = (
+    "there is no file for decisions about dependencies: start `callsheet explore --dependencies dependencies.json`, "
+    "or name such a file among the catalogs (--catalog, CALLSHEET_CATALOG)"
+)
+_STALE = (
+    "this is not what waits now: it was decided by somebody else, or has changed since it was shown. "
+    "Nothing was accepted; look again"
+)
+_NOT_NAMED = (
+    'only users whom the policy names as "reviewers" decide here: ask one of them, or decide on the command line'
+)
+
+
+class _Asked(Parameters):
+    part: Part = "changes"
+    words: Annotated[str, Field(max_length=1_000)] = ""
+    start: Annotated[int, Field(ge=0)] = 0
+
+
+class _Decision(Body):
+    part: Part
+    digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    accept: bool | None = True
+
+
+class ReviewRoutes:
+    """The endpoints of the review."""
+
+    def __init__(self, site: Site, key: PageKey, *, anonymous: bool) -> None:
+        self._site, self._key, self._anonymous = site, key, anonymous
+        self._deciding = threading.Lock()
+
+    async def review(self, visible: VisibleCatalog, request: Request) -> dict[str, Any]:
+        """The items of ``part`` with all ``words``, from ``start``; and why nothing can be decided, if so."""
+        asked = _Asked.model_validate(dict(request.query_params))
+        refusal = self._refusal(visible, request)
+        if asked.part == "dependencies" and not visible.loaded.dependency_files:
+            refusal = refusal or _NO_FILE
+        try:
+            return await run_in_threadpool(_page, visible, asked, refusal)
+        except CatalogError as error:  # a file of dependencies
+            raise RefusedError(_why(error, visible)) from error
+
+    def posts(self) -> Mapping[str, Endpoint]:
+        """Endpoints with a body, by the last part of their address."""
+        return {"decide": self.decide, "list": self.list}
+
+    async def list(self, visible: VisibleCatalog, request: Request) -> dict[str, str]:
+        """Lists all servers anew, as ``callsheet approve`` does."""
+        await self._may(visible, request, Body)
+
+        def listed() -> str:
+            with self._deciding:
+                return self._renewed(visible, anew=True)
+
+        return {"note": await run_in_threadpool(listed)}
+
+    async def decide(self, visible: VisibleCatalog, request: Request) -> dict[str, str]:
+        """Writes the decision ``accept`` about the item of ``part`` with this ``digest``, and uses it."""
+        decision = await self._may(visible, request, _Decision)
+        return await run_in_threadpool(self._decided, visible.user, decision)
+
+    async def _may(self, visible: VisibleCatalog, request: Request, form: type[_Given]) -> _Given:
+        given = await self._key.body(request, form)
+        if why := self._refusal(visible, request):
+            raise ForbiddenError(why)
+        return given
+
+    def _refusal(self, visible: VisibleCatalog, request: Request) -> str:
+        """Why this user may not decide; empty if the user may."""
+        try:
+            self._key.check(request)
+        except ForbiddenError as error:
+            return str(error)
+        if visible.read is None:
+            return "this program cannot load its catalog again, so decide on the command line and start it again"
+        named = visible.policy is not None and visible.policy.reviews(visible.user)
+        return "" if named or (self._anonymous and not visible.user.id) else _NOT_NAMED
+
+    def _decided(self, user: User, decision: _Decision) -> dict[str, str]:
+        with self._deciding:
+            visible = self._site.visible_to(user)  # the state after the decision before this one
+            try:
+                done = _decide(visible, decision)
+            except CallsheetError as error:
+                self._renewed(visible)  # so that the page shows what somebody else decided
+                raise RefusedError(_why(error, visible)) from error
+            return {"told": done, "note": self._renewed(visible)}
+
+    def _renewed(self, visible: VisibleCatalog, *, anew: bool = False) -> str:
+        """Loads the catalog again and uses it; why that failed, otherwise empty."""
+        try:
+            self._site.follow(visible.read(anew) if visible.read else visible.loaded)
+        except Exception as error:  # noqa: BLE001 an embedder may raise anything; the decision is stored
+            _LOG.warning("the catalog was not reloaded after a decision: %s", error)
+            why = _why(error, visible)
+            return f"The catalog cannot be loaded again, so decisions are stored, but used only after a restart: {why}"
+        return ""
+
+
+def _why(error: Exception, visible: VisibleCatalog) -> str:
+    """The reason of an error; without it, if it could name tools that the user may not see."""
+    if visible.whole or isinstance(error, RefusedError):
+        return str(error)
+    return "the reason may name tools that you may not see: somebody who sees everything has to decide"
+
+
+def _page(visible: VisibleCatalog, asked: _Asked, refusal: str) -> dict[str, Any]:
+    words, waiting = asked.words.casefold().split(), _WAITING[asked.part](visible)
+    if words:
+        texts = (str({**_item(visible, one), "digest": ""}).casefold() for one in waiting)
+        waiting = [one for one, text in zip(waiting, texts, strict=True) if all(word in text for word in words)]
+    shown = [_item(visible, one) for one in waiting[asked.start : asked.start + _PER_PAGE]]
+    return {"total": len(waiting), "items": shown, "refusal": refusal}
+
+
+def _decide(visible: VisibleCatalog, decision: _Decision) -> str:
+    """Writes a decision; returns it in words."""
+    one = next((one for one in _WAITING[decision.part](visible) if _digest(one) == decision.digest), None)
+    if one is None or not _item(visible, one)["digest"]:
+        raise RefusedError(_STALE)
+    if isinstance(one, Proposal):
+        decided = one.model_copy(update={"accept": decision.accept})
+        decide(_file_of(visible, one), decided, before=one.accept, agents=visible.loaded.catalog.agents)
+        words = {True: "accepted", False: "rejected", None: "undecided again"}[decision.accept]
+        return f"{one_line(one.source)} -> {one_line(one.target)} is {words}"
+    if decision.accept is not True:
+        raise RefusedError("a change is accepted, or stays in quarantine")
+    PinBook(one.book).accept([one])
+    return f"{one_line(one.id)} is accepted"
+
+
+def _dependencies(visible: VisibleCatalog) -> list[Proposal]:
+    """Undecided dependencies by confidence, highest first, then decided ones; both of their tools are visible.
+
+    Raises:
+        CatalogError: A file of dependencies cannot be read.
+    """
+    tools = visible.catalog.tools
+    edges = [edge for file in visible.loaded.dependency_files for edge in read_dependencies(file).edges]
+    decided = [edge for edge in edges if edge.accept is not None and edge.source in tools and edge.target in tools]
+    keys = {edge.key for edge in decided}
+    inferred = (_proposal(tool, edge) for tool, edge in dependency_edges(visible.knowledge.graph) if not edge.holds)
+    waiting = [edge for edge in inferred if edge.key not in keys]
+    return [*sorted(waiting, key=lambda edge: (-edge.confidence, edge.source, edge.target)), *decided]
+
+
+_WAITING: Mapping[Part, Callable[[VisibleCatalog], Sequence[Change | Proposal]]] = {
+    "changes": lambda visible: visible.reviewable,
+    "dependencies": _dependencies,
+}
+
+
+def _item(visible: VisibleCatalog, one: Change | Proposal) -> dict[str, Any]:
+    """What the page shows of a change or a dependency; slow for a long definition.
+
+    ``digest`` is the SHA-256 of exactly what is shown; empty for a change that is too long to be shown, so that it
+    cannot be accepted here. ``lines`` are the accepted and the present line side by side, as of ``sides_of``.
+    """
+    if isinstance(one, Change):
+        lines = sides_of(one)
+        shown = sum(_LINE + len(line) for pair in lines for line in pair if line) <= _MOST_SHOWN
+        return {
+            "digest": _digest(one) if shown else "",
+            "label": shown_line(one.id),
+            "kind": one.kind,
+            "told": told(one),
+            "quarantines": one.quarantines,
+            "lines": lines if shown else (),
+        }
+    return {
+        "digest": _digest(one),
+        "source": visible.link(one.source),
+        "target": visible.link(one.target),
+        "required": one.kind.direct,
+        "parameter": shown_line(one.parameter or ""),
+        "confidence": one.confidence,
+        "evidence": shown_text(one.evidence),
+        "count": one.count,
+        "accept": one.accept,
+    }
+
+
+def _digest(one: Change | Proposal) -> str:
+    if isinstance(one, Proposal):
+        return digest(one.model_dump(mode="json"))
+    return digest({name: getattr(one, name) for name in ("before", "after", "kind", "id", "sha256", "pinned")})
+
+
+def _proposal(source: str, edge: Dependency) -> Proposal:
+    return Proposal(
+        source=source,
+        target=edge.tool,
+        kind=edge.kind,
+        parameter=edge.parameter,
+        confidence=edge.confidence,
+        evidence=edge.reason,
+        count=edge.count,
+    )
+
+
+def _file_of(visible: VisibleCatalog, edge: Proposal) -> str:
+    """The file of dependencies for a decision: the one with the edge and its decision, or the last one.
+
+    Raises:
+        CatalogError: There is none, or it cannot be read.
+    """
+    files = visible.loaded.dependency_files
+    if not files:
+        raise CatalogError(_NO_FILE)
+    known = [(file, one.accept) for file in files for one in read_dependencies(file).edges if one.key == edge.key]
+    return next((file for file, accept in known if accept is edge.accept), known[-1][0] if known else files[-1])

@@ -1,1 +1,0 @@
-"""Review: what a person accepts or rejects in the page, written where the command line writes it."""
