@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.orchestrator.cli.shared_options import FILE, CatalogOptions, common, run_options
+from callsheet.orchestrator.cli.shared_options import FILE, CatalogOptions, check_model, common, run_options
 from callsheet.orchestrator.run.process.environment import Environment
 from callsheet.orchestrator.run.settings import Settings
 
@@ -61,6 +61,7 @@ def explore(
     from callsheet.orchestrator.server.runs.local_runs import LocalRunner
     from callsheet.orchestrator.supervisor import create_supervisor
 
+    check_model(of_run["model"])
     options = replace(options, catalogs=_with_decisions(options.catalogs, decisions))
     with listening(port) as listener:
         loaded = options.open()

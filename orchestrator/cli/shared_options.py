@@ -171,14 +171,9 @@ def _taxonomy(_context: click.Context, _parameter: click.Parameter, file: Path |
     return read_taxonomy(file) if file else None
 
 
-def _checked_model(_context: click.Context, _parameter: click.Parameter, name: str | None) -> str | None:
-    check_model(name)
-    return name
-
-
 def model_option(about: str, **more: Any) -> Callable[[Any], Any]:
-    """``--model``; an invalid one is refused before anything is started."""
-    return click.option("--model", metavar="PROVIDER:NAME", help=about, **{"callback": _checked_model, **more})
+    """``--model``; ``check_model`` refuses an invalid one before anything is started."""
+    return click.option("--model", metavar="PROVIDER:NAME", help=about, **more)
 
 
 def size_options(agents: int, tools: int, each: str) -> Callable[[Command], Command]:
