@@ -125,8 +125,8 @@ class Sandbox:
             elif at.function_name not in self.functions:
                 told = f"is not among the functions; there are: {', '.join(self.functions) or 'none'}"
                 at = await at.resume({"exc_type": "NameError", "message": f"{at.function_name} {told}"})
-            elif at.args or isinstance(args := _as_json(at.kwargs), str):
-                told = "name every argument" if at.args else f"an argument is no JSON value: {args}"
+            elif isinstance(args := "name every argument" if at.args else _as_json(at.kwargs), str):
+                told = args if at.args else f"an argument is no JSON value: {args}"
                 at = await at.resume({"exc_type": "TypeError", "message": f"{at.function_name}: {told}"})
             elif len(snapshot := at.dump()) > _MOST_STORED:
                 told = f"{at.function_name} was not called: the variables take {len(snapshot):,} bytes, and at a call"

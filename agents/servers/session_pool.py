@@ -388,7 +388,7 @@ class SessionPool:
         except CallsheetError as error:
             return failed(agent_id, tool, "start", str(error)), False
         keep = self.results.of(request.run_id, agent_id, tool)
-        read = read_outcome if request.reads else outcome_of
+        read: Callable[..., Outcome] = read_outcome if request.reads else outcome_of
         try:
             # In a thread: media and long texts are written to files.
             outcome = await asyncio.to_thread(read, agent_id, tool, result, limits, keep)

@@ -179,7 +179,7 @@ class CapabilityIndex:
         return columns
 
 
-def confidence(fits: NDArray[np.float32]) -> Confidences:
+def confidence(fits: NDArray[np.floating[Any]]) -> Confidences:
     """The confidence of each capability, from its score and its distance to the best score.
 
     ::

@@ -76,7 +76,8 @@ class ChromaIndex:
             SettingsError: The place cannot be opened.
         """
         rows = {self._row(node): node for node in nodes}
-        ids, kinds = list(rows), [(node.id, node.kind) for node in rows.values()]
+        ids = list(rows)
+        kinds: list[tuple[str, Kind]] = [(node.id, node.kind) for node in rows.values()]
         exact = self.where is None or (self._snapshot is not None and len(ids) <= EXACT)
         if exact and self._snapshot and (known := read_snapshot(self._snapshot, ids)) is not None:
             self._take(ids, kinds, known)

@@ -86,9 +86,8 @@ async def connected(
             case "http":
                 web = await stack.enter_async_context(http(headers=dict(server.headers), auth=auth))
                 wire = streamable_http_client(server.url or "", http_client=web, max_sse_event_size=most)
-            case "a2a" | "openapi":
-                what = "an A2A agent" if server.transport == "a2a" else "an API over HTTP"
-                raise Fault("protocol", f"it is {what}, and has no MCP session", effect="none")
+            case _:
+                raise Fault("protocol", f"it is no MCP server ({server.transport}), and has no session", effect="none")
         info = Implementation(name="callsheet", version="0.1.0")
         mode = "legacy" if server.transport == "sse" else "auto"
         options: dict[str, Any] = {"mode": mode, "cache": None, "client_info": info, "elicitation_callback": elicited}

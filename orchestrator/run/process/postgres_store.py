@@ -191,7 +191,7 @@ class PostgresFiles:
         if time.monotonic() - failed < _RETRY_SECONDS:  # so that a dead host costs one timeout, not one for each call
             raise StoreError(errno.EIO, why)
         try:
-            connection = psycopg.connect(self._conninfo, autocommit=True, **_TIMEOUTS)
+            connection: Connection[Any] = psycopg.connect(self._conninfo, autocommit=True, **_TIMEOUTS)
         except psycopg.Error as error:
             self._failed = (time.monotonic(), self._message(error))
             raise

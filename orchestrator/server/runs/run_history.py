@@ -53,12 +53,15 @@ class Runs(Protocol):
 
     async def recent(self, request: Request) -> Sequence[Thread]:
         """The user's last threads, the latest first."""
+        ...
 
     async def history(self, request: Request, thread: str) -> Sequence[RunSnapshot]:
         """The history of a thread, the latest state first; empty if there is no such thread."""
+        ...
 
     async def waiting(self, request: Request) -> int | None:
         """Number of pending questions in all threads; None if the user may not know."""
+        ...
 
 
 @runtime_checkable
@@ -71,6 +74,7 @@ class Runner(Runs, Protocol):
         Raises:
             RefusedError: There is no such thread, or its last run has not ended.
         """
+        ...
 
     async def resume(self, request: Request, thread: str, answers: Mapping[str, Any]) -> None:
         """Answers questions by the ids of their interrupts, or without answers continues a run that stopped.
@@ -78,12 +82,15 @@ class Runner(Runs, Protocol):
         Raises:
             RefusedError: There is nothing to continue, or the run goes on.
         """
+        ...
 
     async def cancel(self, request: Request, thread: str) -> None:
         """Stops a run; it can be continued."""
+        ...
 
     def watch(self, request: Request, thread: str) -> AsyncIterator[RunSnapshot]:
         """The run of a thread as it goes, until it ends or waits for a person; empty if none goes on."""
+        ...
 
 
 def is_echo(values: Mapping[str, Any]) -> bool:

@@ -43,7 +43,8 @@ def run_of(visible: VisibleCatalog, last: RunSnapshot, begin: RunSnapshot | None
     report: Mapping[str, Any] = state.get("usage") or usage_report({**state})  # type: ignore[typeddict-item]
     asked = [question_view(visible, question.id, question.value) for question in last.questions]
     waiting = {one["step"]: one["status"] for one in asked if one["step"]}
-    wave_of = {step: n for n, wave in enumerate(state.get("waves") or (), 1) for step in wave}
+    waves: Sequence[Sequence[str]] = state.get("waves") or ()
+    wave_of = {step: n for n, wave in enumerate(waves, 1) for step in wave}
     steps = [
         _step(
             visible,
