@@ -179,12 +179,8 @@ class ToolRegistry:
     ) -> dict[str, BoundTool]:
         """Tool objects for these tools only, by the unique name that a model sees.
 
-        Args:
-            tool_ids: Ids in the catalog; duplicates count once.
-            run_id: The run whose MCP sessions they share.
-            beside: Names of the worker's other tools.
-            user: The caller; tools that the policy denies this user are refused.
-            held_only: Skip tools that are not in the catalog.
+        They share the sessions of the run. ``beside`` are names of the worker's other tools; calls of tools that the
+        policy denies the user are refused; with ``held_only``, tools that are not in the catalog are skipped.
 
         Raises:
             UnknownNameError: A tool is not in the catalog.

@@ -41,12 +41,9 @@ _PATHS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What does not fit in arguments, and why they could not be validated; both are empty if they fit.
+    """What does not fit in arguments, for a model that is to correct it, with the first errors of it.
 
-    Attributes:
-        misfit: What does not fit, for a model that is to correct it.
-        errors: The first errors of it.
-        unchecked: Why the arguments could not be validated.
+    ``unchecked`` is why they could not be validated; all are empty if the arguments fit.
     """
 
     misfit: str = ""

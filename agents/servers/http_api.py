@@ -85,7 +85,6 @@ def _copied(server: ServerConfig, limits: Limits, *, anew: bool) -> tuple[str, s
 
     Raises:
         UnreachableError: It cannot be fetched, and there is no copy.
-        CatalogError: A variable is not set.
     """
     if not is_address(server.openapi):
         return "", ""
@@ -197,14 +196,10 @@ def load_apis(
     """Reads specifications, and fetches those at addresses that were not fetched lately; arguments as ``load_servers``.
 
     The empty name of an entry stands for the title. With ``anew``, definitions are also compared with the last time.
-
-    Returns:
-        Agents by tag. A specification that cannot be fetched is a problem; its last copy is used if there is one.
+    A specification that cannot be fetched is a problem; its last copy is used if there is one.
 
     Raises:
         CatalogError: A specification cannot be read.
-        TrustError: The pins are not reliable.
-        SettingsError: A limit of an entry cannot work.
     """
     listings = LastListings() if anew else None
     parts: list[SourceCatalog] = []

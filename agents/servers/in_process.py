@@ -176,12 +176,8 @@ Request = Annotated[str, Field(description="The whole request, in plain words.")
 class RemoteConversation(TypedDict):
     """A conversation with a remote agent, as stored in our checkpoints.
 
-    Attributes:
-        given: The request.
-        thread: The partner's ids of the conversation.
-        asked: Its pending questions: ``id`` and ``value`` of each.
-        answers: The person's answers by question id; missing before the first question.
-        answer: Text and structured part of its final answer.
+    ``given`` is the request, ``thread`` the partner's ids. ``asked`` are its pending questions, ``id`` and ``value`` of
+    each, ``answers`` those of the person by question id; ``answer`` is text and structured part of the final one.
     """
 
     given: str
@@ -280,11 +276,8 @@ def tool_of_app(agent_id: str, app: Runnable[Any, Any], description: str = "") -
     The app runs as a part of the calling run: its tokens are streamed, its interrupts are interrupts of that run, and
     the answer resumes the app at the same place.
 
-    Args:
-        agent_id: Id of the app's agent.
-        app: Takes a string, messages, or an object with one required string; a ``RemoteGraph`` takes messages.
-        description: What it does; by default the app's own description. Metadata of the app that begin with
-            ``callsheet/`` apply to the tool: ``app.with_config(metadata={"callsheet/approval": "never"})``.
+    It takes a string, messages, or an object with one required string; a ``RemoteGraph`` takes messages. Its metadata
+    that begin with ``callsheet/`` apply to the tool: ``app.with_config(metadata={"callsheet/approval": "never"})``.
 
     Raises:
         CatalogError: The app takes another input.

@@ -18,7 +18,6 @@ from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.tool_result import Effect, Fault
 from callsheet.agents.safety.secrets import Redaction, hide_in_logs, named_in, of_server
 from callsheet.agents.servers.catalogs.listings import Listing, listed_resources, listed_tools
-from callsheet.agents.servers.transport.messages import beside_if_large
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.text.json_schema import shown_schema
 from callsheet.graphs.text.sanitizing import clean, shown
@@ -317,7 +316,7 @@ class Session:
                 if fault.kind not in ("protocol", "tool"):
                     self.retire()
                 raise fault from error
-            redacted: dict[str, Any] = await beside_if_large(self._redaction.value, answer)
+            redacted: dict[str, Any] = await asyncio.to_thread(self._redaction.value, answer)
             return redacted
 
     async def listing(self) -> Listing:
@@ -329,8 +328,8 @@ class Session:
             resources, missing = await listed_resources(ask, client.session.server_capabilities, self.limits)
         said = self._redaction.text
         return Listing(
-            tools=tuple(await beside_if_large(clean, tools)),
-            resources=tuple(await beside_if_large(clean, resources)),
+            tools=tuple(await asyncio.to_thread(clean, tools)),
+            resources=tuple(await asyncio.to_thread(clean, resources)),
             missing=said(missing),
             name=said((about.title or about.name) if about else ""),
             description=said(getattr(about, "description", None) or ""),

@@ -11,7 +11,7 @@ from benchmarks.rankings import evaluate, ours_at
 from benchmarks.search import World
 from benchmarks.sets.cases import Benchmark, with_dependencies
 from callsheet.graphs import Catalog, DependencyKind, Tool
-from callsheet.graphs.dependencies import DependencyFile, Proposal, attach
+from callsheet.graphs.dependencies import Proposal, attach
 from callsheet.retrievers.inference import infer_dependencies
 
 SETS = ("toollinkos-shuffled", "toolsandbox", "restbench")
@@ -135,7 +135,7 @@ def graphs(catalog: Catalog) -> Mapping[str, tuple[Catalog, Mapping[str, float]]
 
 def beside(catalog: Catalog, edges: Iterable[Proposal]) -> Catalog:
     """A catalog with a file of dependencies beside it; what would make a circle of requirements is left indirect."""
-    agents, _ = attach(catalog.agents, [("benchmark", DependencyFile(edges=tuple(edges)))])
+    agents, _ = attach(catalog.agents, [("benchmark", edges)])
     return Catalog(agents=agents)
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from callsheet.graphs.catalog.formats.mcp_format import Problem
 from callsheet.graphs.catalog.model import Agent, Catalog, Skill
-from callsheet.graphs.dependencies.dependency_files import DependencyFile
+from callsheet.graphs.dependencies.dependency_files import Proposal
 from callsheet.graphs.trust.pins import Change
 from callsheet.graphs.trust.policy import Policy
 
@@ -62,7 +62,7 @@ class SourceCatalog(_Details):
 
     agents: tuple[Agent, ...] = ()
     skills: tuple[Skill, ...] = field(default=(), kw_only=True)
-    dependencies: tuple[tuple[str, DependencyFile], ...] = field(default=(), kw_only=True)
+    dependencies: tuple[tuple[str, tuple[Proposal, ...]], ...] = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True)

@@ -177,7 +177,7 @@ def load(
     labels = [label_of(source) for source, part in zip(sources, parts, strict=True) if not part.dependencies]
     problems = (*whole.problems, *dangling, *unattached, *unclear)
     label = "\n".join(filter(None, labels))
-    refused = (edge.key for _, file in whole.dependencies for edge in file.edges if edge.accept is False)
+    refused = (edge.key for _, edges in whole.dependencies for edge in edges if edge.accept is False)
     more = {"problems": problems, "rejected": (*whole.rejected, *refused), "unresolved": unresolved}
     return Loaded(Catalog(agents=agents, skills=skills), label=label, policy=rules, **{**whole.details, **more})
 

@@ -1,5 +1,4 @@
 from .dependency_files import (
-    DependencyFile as DependencyFile,
     Proposal as Proposal,
     attach as attach,
     combine as combine,

@@ -65,14 +65,12 @@ class Proposal(Record):
         )
 
 
-class DependencyFile(Record):
-    """The content of a file of dependencies: proposals, reviewed or not."""
-
+class _File(Record):
     edges: tuple[Proposal, ...] = ()
 
 
-def parse_dependencies(document: Mapping[str, Any], where: str) -> DependencyFile:
-    """The content of a parsed file; messages name it ``where``.
+def parse_dependencies(document: Mapping[str, Any], where: str) -> tuple[Proposal, ...]:
+    """The proposals in a parsed file, reviewed or not; messages name it ``where``.
 
     Raises:
         CatalogError: The format or a field is unknown, a field is missing or has the wrong type, or an edge occurs
@@ -81,19 +79,19 @@ def parse_dependencies(document: Mapping[str, Any], where: str) -> DependencyFil
     if document.get(KEY) != FORMAT:
         raise CatalogError(f"{where}: unknown format {document.get(KEY)!r} of {KEY}; this program reads {FORMAT}")
     try:
-        content = DependencyFile(**{name: value for name, value in clean(dict(document)).items() if name != KEY})
+        edges = _File(**{name: value for name, value in clean(dict(document)).items() if name != KEY}).edges
     except CatalogError as error:
         raise CatalogError(f"{where}: {error}") from error
     keys: set[tuple[str, str, str | None]] = set()
-    for number, edge in enumerate(content.edges):
+    for number, edge in enumerate(edges):
         if edge.key in keys:
             raise CatalogError(f"{where}: edges.{number}: {edge.source} -> {edge.target} occurs twice: remove one")
         keys.add(edge.key)
-    return content
+    return edges
 
 
-def read_dependencies(path: str | Path) -> DependencyFile:
-    """The content of a file of dependencies.
+def read_dependencies(path: str | Path) -> tuple[Proposal, ...]:
+    """The proposals in a file of dependencies, reviewed or not.
 
     Raises:
         CatalogError: The file cannot be read, is not valid JSON, or has another format.
@@ -104,15 +102,15 @@ def read_dependencies(path: str | Path) -> DependencyFile:
     return parse_dependencies(document, str(path))
 
 
-def write_dependencies(content: DependencyFile, path: str | Path) -> None:
+def write_dependencies(edges: Iterable[Proposal], path: str | Path) -> None:
     """Writes a file of dependencies atomically, with one edge per line for review.
 
     Raises:
         CatalogError: The file cannot be written.
     """
     file = Path(path).resolve()  # a symbolic link stays one
-    edges = ",\n  ".join(json.dumps(edge.model_dump(mode="json"), ensure_ascii=False) for edge in content.edges)
-    text = f'{{\n "{KEY}": {FORMAT},\n "edges": [\n  {edges}\n ]\n}}\n'
+    lines = ",\n  ".join(json.dumps(edge.model_dump(mode="json"), ensure_ascii=False) for edge in edges)
+    text = f'{{\n "{KEY}": {FORMAT},\n "edges": [\n  {lines}\n ]\n}}\n'
     try:
         exists = file.exists()
         mode = file.stat().st_mode & 0o777 if exists else 0o666
@@ -121,14 +119,14 @@ def write_dependencies(content: DependencyFile, path: str | Path) -> None:
         raise CatalogError(f"{path}: cannot be written: {error.strerror}") from error
 
 
-def merge_proposals(before: DependencyFile, new: Iterable[Proposal]) -> DependencyFile:
-    """A file with new proposals, in their order, that keeps every decision of a person.
+def merge_proposals(before: Iterable[Proposal], new: Iterable[Proposal]) -> tuple[Proposal, ...]:
+    """New proposals, in their order, with every decision of a person.
 
     Edges with a decision stay unchanged, even if they are not proposed again; undecided ones only if they are.
     """
-    decided = {edge.key: edge for edge in before.edges if edge.accept is not None}
+    decided = {edge.key: edge for edge in before if edge.accept is not None}
     edges = [decided.pop(edge.key, edge) for edge in new]
-    return DependencyFile(edges=(*edges, *decided.values()))
+    return (*edges, *decided.values())
 
 
 def combine(*groups: Iterable[Proposal]) -> tuple[Proposal, ...]:
@@ -181,7 +179,7 @@ def without_cycles(proposals: Sequence[Proposal], catalog: Catalog) -> tuple[Pro
 
 
 def attach(
-    agents: Sequence[Agent], files: Iterable[tuple[str, DependencyFile]], *, lenient: Collection[str] = ()
+    agents: Sequence[Agent], files: Iterable[tuple[str, Iterable[Proposal]]], *, lenient: Collection[str] = ()
 ) -> tuple[tuple[Agent, ...], tuple[Problem, ...]]:
     """The agents with the dependencies of these files after their own, and the problems.
 
@@ -193,8 +191,8 @@ def attach(
         CatalogError: A tool is not in the catalog, or required dependencies form a cycle.
     """
     additions = _Additions({tool.id: tool for agent in agents for tool in agent.tools}, lenient)
-    for where, content in files:
-        for number, edge in enumerate(content.edges):
+    for where, edges in files:
+        for number, edge in enumerate(edges):
             additions.add_proposal(edge, f"{where}: edges.{number}")
     if not additions.new and not additions.rejected:
         return tuple(agents), tuple(additions.problems)
@@ -231,8 +229,7 @@ def decide(path: str | Path, edge: Proposal, *, before: bool | None, agents: Seq
         TrustError: Another process has locked the file.
     """
     with locked(Path(path)):
-        content = read_dependencies(path)
-        edges = {known.key: known for known in content.edges}
+        edges = {known.key: known for known in read_dependencies(path)}
         decided = edges[edge.key].accept if edge.key in edges else None
         if decided is not before:
             words = {True: "was accepted", False: "was rejected", None: "was left undecided"}[decided]
@@ -240,7 +237,7 @@ def decide(path: str | Path, edge: Proposal, *, before: bool | None, agents: Seq
         edges[edge.key] = edge
         if edge.accept:
             _check_accepted(edge, edges.values(), agents, str(path))
-        write_dependencies(DependencyFile(edges=tuple(edges.values())), path)
+        write_dependencies(edges.values(), path)
 
 
 def _check_accepted(edge: Proposal, edges: Iterable[Proposal], agents: Sequence[Agent], where: str) -> None:
@@ -248,8 +245,8 @@ def _check_accepted(edge: Proposal, edges: Iterable[Proposal], agents: Sequence[
     tools = {tool.id for agent in agents for tool in agent.tools}
     held = (edge, *(one for one in edges if one.accept and one is not edge and tools.issuperset(one.key[:2])))
     refused = tuple(one.model_copy(update={"accept": False}) for one in held)
-    without, _ = attach(agents, [(where, DependencyFile(edges=refused))])
-    attach(without, [(where, DependencyFile(edges=held))])
+    without, _ = attach(agents, [(where, refused)])
+    attach(without, [(where, held)])
 
 
 @dataclass

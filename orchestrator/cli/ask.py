@@ -17,6 +17,7 @@ from callsheet.graphs.text.sanitizing import counted
 from callsheet.orchestrator.cli.approval_prompt import approve_all, ask_person, described, has_terminal, leave_inputs
 from callsheet.orchestrator.cli.shared_options import (
     CatalogOptions,
+    check_model,
     common,
     kept_options,
     run_options,
@@ -85,6 +86,7 @@ def ask(
     threads = Threads()
     thread = _thread(threads, query, thread, resume=resume)
     began = time.monotonic()
+    check_model(of_run["model"])
     if of_run["code_mode"]:
         if not of_run["model"]:
             raise click.UsageError("--code-mode needs --model, which writes the programs")

@@ -16,12 +16,12 @@ import click
 
 from callsheet.graphs.text.sanitizing import counted, shown
 from callsheet.orchestrator.cli.shared_options import (
-    FILE,
     SERVER_TROUBLE,
     CatalogOptions,
     catalog_options,
     common,
     json_option,
+    output_option,
     report,
     size_options,
     taxonomy_option,
@@ -180,13 +180,7 @@ def discover(options: CatalogOptions, query: str, budget: int, taxonomy: Taxonom
 
 
 @click.command(short_help="Propose dependencies between tools.")
-@click.option(
-    "-o",
-    "--output",
-    "file",
-    type=FILE,
-    help="Write the proposals to this file for review. Rules and reviewed edges in it stay.",
-)
+@output_option("Write the proposals to this file for review. Rules and reviewed edges in it stay.")
 @click.option("--least", default=0.5, type=click.FloatRange(0.05, 0.99), help="Minimum confidence.")
 @click.option("--server", metavar="URL", help="Add the calls that a LangGraph server observed, from its store.")
 @catalog_options
@@ -201,7 +195,6 @@ def infer(options: CatalogOptions, file: Path | None, least: float, server: str 
       callsheet retrieve "..." --catalog mcp.json --catalog dependencies.json
     """
     from callsheet.graphs.dependencies import (
-        DependencyFile,
         ObservationLog,
         merge_proposals,
         read_dependencies,
@@ -213,7 +206,7 @@ def infer(options: CatalogOptions, file: Path | None, least: float, server: str 
 
     if file and not file.parent.is_dir():
         raise click.BadParameter(f"there is no folder {file.parent}: create it first", param_hint="--output")
-    merged = read_dependencies(file) if file and file.exists() else DependencyFile()
+    merged = read_dependencies(file) if file and file.exists() else ()
     catalog = visible(options.open())
     seen = ObservationLog().read()
     if server:
@@ -227,19 +220,13 @@ def infer(options: CatalogOptions, file: Path | None, least: float, server: str 
             write_dependencies(merged, file)
     else:
         merged = merge_proposals(merged, found)
-    content = {"edges": [edge.model_dump(mode="json") for edge in merged.edges], "path": str(file or "")}
-    report(content, lambda: show_proposals(merged.edges, file), as_json=options.as_json)
-    return 0 if merged.edges else 1
+    content = {"edges": [edge.model_dump(mode="json") for edge in merged], "path": str(file or "")}
+    report(content, lambda: show_proposals(merged, file), as_json=options.as_json)
+    return 0 if merged else 1
 
 
 @click.command(short_help="List the capabilities of each tool.")
-@click.option(
-    "-o",
-    "--output",
-    "file",
-    type=FILE,
-    help="Write the catalog to this file, and declare all capabilities with a confidence of at least .5.",
-)
+@output_option("Write the catalog to this file, and declare all capabilities with a confidence of at least .5.")
 @taxonomy_option
 @common
 def capabilities(options: CatalogOptions, file: Path | None, taxonomy: Taxonomy | None) -> int:

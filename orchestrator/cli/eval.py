@@ -14,6 +14,7 @@ from callsheet.graphs import SettingsError
 from callsheet.orchestrator.cli.shared_options import (
     FILE,
     CatalogOptions,
+    check_model,
     common,
     model_option,
     progress_bar,
@@ -22,7 +23,7 @@ from callsheet.orchestrator.cli.shared_options import (
 )
 
 _LABELS = {"tool.": "tools", "complete": "tools", "skill.": "skills"}
-_MODEL_ONLY = ("arms", "sample", "max_cost")
+_MODEL_ONLY = ("arms", "sample", "prices", "max_cost")
 _ROUNDING = 1e-9
 _POSITIVE = click.FloatRange(0, min_open=True)
 
@@ -132,6 +133,7 @@ def _of_model(
     known = [f"{name}.success" for name in names]
     gates = _gates(demands, known, f"with --model there are {', '.join(known)}")
     price = price_of(model, prices)
+    check_model(model)
     if max_cost is not None and price is None:
         raise SettingsError("--max-cost needs the price of the model: give --prices FILE")
     loaded = options.open()

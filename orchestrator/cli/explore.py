@@ -7,11 +7,11 @@ import secrets
 import webbrowser
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.orchestrator.cli.shared_options import FILE, CatalogOptions, common, run_options
+from callsheet.orchestrator.cli.shared_options import FILE, CatalogOptions, check_model, common, run_options
 from callsheet.orchestrator.run.process.environment import Environment
 from callsheet.orchestrator.run.settings import Settings
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from callsheet.agents import ApprovalPolicy
-
 
 @click.command(short_help="Explore the catalog in a browser.")
 @click.option("--port", default=8765, type=click.IntRange(0, 65535), help="Port of the page; 0 selects a free one.")
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
-@click.option("--user", default="", metavar="NAME", help="Show only what the policy grants this user.")
+@click.option(
+    "--user", default="", show_default=False, metavar="NAME", help="Show only what the policy grants this user."
+)
 @run_options
 @click.option(
     "--dependencies",
@@ -38,11 +38,10 @@ def explore(
     options: CatalogOptions,
     port: int,
     user: str,
-    model: str | None,
-    approval: ApprovalPolicy,
     decisions: Path | None,
     *,
     no_browser: bool,
+    **of_run: Any,
 ) -> int:
     """Serve a web page for requests and their runs, the graph of the catalog, search and review.
 
@@ -62,6 +61,7 @@ def explore(
     from callsheet.orchestrator.server.runs.local_runs import LocalRunner
     from callsheet.orchestrator.supervisor import create_supervisor
 
+    check_model(of_run["model"])
     options = replace(options, catalogs=_with_decisions(options.catalogs, decisions))
     with listening(port) as listener:
         loaded = options.open()
@@ -72,7 +72,7 @@ def explore(
             loaded,
             retriever=whole,
             registry=registry,
-            settings=Settings(model=model, approval=approval),
+            settings=Settings(**of_run),
             observed=ObservationLog(),
         )
         threads, key = Threads(), secrets.token_urlsafe(24)
@@ -102,13 +102,13 @@ def explore(
 
 def _with_decisions(catalogs: tuple[str, ...], file: Path | None) -> tuple[str, ...]:
     """The catalogs with the file of dependencies, which is created if it does not exist."""
-    from callsheet.graphs.dependencies import DependencyFile, write_dependencies
+    from callsheet.graphs.dependencies import write_dependencies
 
     named = catalogs or Environment().catalog
     if file is None or not named or str(file) in named:
         return named
     if not file.exists():
-        write_dependencies(DependencyFile(), file)
+        write_dependencies((), file)
     return (*named, str(file))
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from callsheet.graphs.knowledge_graph import Edge
 
 
-@click.command(short_help="Show the neighbours of an agent or a tool in the knowledge graph.")
+@click.command(short_help="Show what an agent or a tool is linked to.")
 @click.argument("node")
 @click.option("--to", "end", metavar="NODE", help="Show the shortest path from NODE to this node instead.")
 @catalog_options

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 @click.option("--issuer", metavar="URL", help="Authorization server whose tokens are accepted over HTTP.")
 @approve_option
 @click.option("--ask", is_flag=True, help="Also serve `ask`: a whole request to the supervisor.")
-@model_option("Chat model for --ask.", callback=None, **env("MODEL"))
+@model_option("Chat model for --ask.", **env("MODEL"))
 @common
 @click.pass_context
 def mcp(

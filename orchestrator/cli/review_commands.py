@@ -17,9 +17,9 @@ from callsheet.graphs.trust.changes import diff_of, findings_of, told
 from callsheet.graphs.trust.pins import Change, PinBook
 from callsheet.orchestrator.cli.approval_prompt import has_terminal
 from callsheet.orchestrator.cli.shared_options import (
-    FILE,
     CatalogOptions,
     catalog_options,
+    output_option,
     report,
     say_age,
     status,
@@ -154,7 +154,7 @@ FORMS = ("turtle", "jsonld", "ntriples", "graphml", "cypher", "mermaid", "json")
 
 @click.command()
 @click.option("--format", "form", type=click.Choice(FORMS), help="Output format.  [required unless --json]")
-@click.option("-o", "--output", "file", type=FILE, help="Output file.")
+@output_option("Output file.")
 @click.option("--around", metavar="ID", help="mermaid: draw the neighbourhood of this tool or agent.")
 @taxonomy_option
 @catalog_options

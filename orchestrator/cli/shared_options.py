@@ -171,14 +171,9 @@ def _taxonomy(_context: click.Context, _parameter: click.Parameter, file: Path |
     return read_taxonomy(file) if file else None
 
 
-def _checked_model(_context: click.Context, _parameter: click.Parameter, name: str | None) -> str | None:
-    check_model(name)
-    return name
-
-
 def model_option(about: str, **more: Any) -> Callable[[Any], Any]:
-    """``--model``; an invalid one is refused before anything is started."""
-    return click.option("--model", metavar="PROVIDER:NAME", help=about, **{"callback": _checked_model, **more})
+    """``--model``; ``check_model`` refuses an invalid one before anything is started."""
+    return click.option("--model", metavar="PROVIDER:NAME", help=about, **more)
 
 
 def size_options(agents: int, tools: int, each: str) -> Callable[[Command], Command]:
@@ -188,6 +183,11 @@ def size_options(agents: int, tools: int, each: str) -> Callable[[Command], Comm
         click.option("-k", "agents", default=5, type=most[0], help=f"Maximum agents per {each}."),
         click.option("--tools", default=10, type=most[1], help=f"Maximum tools per {each}."),
     )
+
+
+def output_option(about: str) -> Callable[[Any], Any]:
+    """``-o``, as ``file``."""
+    return click.option("-o", "--output", "file", type=FILE, help=about)
 
 
 FILE = click.Path(path_type=Path, dir_okay=False)

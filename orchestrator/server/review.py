@@ -179,7 +179,7 @@ def _dependencies(visible: VisibleCatalog) -> list[Proposal]:
         CatalogError: A file of dependencies cannot be read.
     """
     tools = visible.catalog.tools
-    edges = [edge for file in visible.loaded.dependency_files for edge in read_dependencies(file).edges]
+    edges = [edge for file in visible.loaded.dependency_files for edge in read_dependencies(file)]
     decided = [edge for edge in edges if edge.accept is not None and edge.source in tools and edge.target in tools]
     keys = {edge.key for edge in decided}
     inferred = (_proposal(tool, edge) for tool, edge in dependency_edges(visible.knowledge.graph) if not edge.holds)
@@ -250,5 +250,5 @@ def _file_of(visible: VisibleCatalog, edge: Proposal) -> str:
     files = visible.loaded.dependency_files
     if not files:
         raise CatalogError(_NO_FILE)
-    known = [(file, one.accept) for file in files for one in read_dependencies(file).edges if one.key == edge.key]
+    known = [(file, one.accept) for file in files for one in read_dependencies(file) if one.key == edge.key]
     return next((file for file, accept in known if accept is edge.accept), known[-1][0] if known else files[-1])

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,7 +32,7 @@ _PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*|\n(?=#{1,6}[^\S\n])|(?m:^#{1,6}[^\S\n]
 _PAIRED = str.maketrans(dict.fromkeys("\"'()[]{}«»“”„‘’‹›「」『』（）【】•·▪●■◦‣", " "))
 HAS_SENTENCEX = find_spec("sentencex") is not None
 """Whether the extra ``documents`` tells where sentences end; without it, full stops do."""
-_FULL_STOP = re.compile(r".+?(?:[.!?…]+[\"')\]»”’]*\s+|[。！？।؟]+[」』”’）]*\s*|\Z)", re.DOTALL)
+_FULL_STOP = re.compile(r"(?<=[.!?…])[\"')\]»”’]*\s+|(?<=[。！？।؟])(?![。！？।؟])[」』”’）]*\s*")
 _BREAKABLE = re.compile(r".*(?:[;,:；，、。]\s*|\s)", re.DOTALL)
 
 
@@ -151,7 +151,8 @@ def _segmented(text: str, model: str) -> Iterator[str]:
 
         parts = segment("en", clean(model))
     else:
-        parts = _FULL_STOP.findall(model)
+        ends = [match.end() for match in _FULL_STOP.finditer(model)]
+        parts = [model[start:end] for start, end in pairwise([0, *ends, len(model)])]
     start = 0
     for part in parts:
         yield text[start : start + len(part)]

@@ -18,7 +18,6 @@ from callsheet.graphs import (
     knowledge_graph,
 )
 from callsheet.graphs.dependencies import (
-    DependencyFile,
     Proposal,
     Seen,
     attach,
@@ -150,7 +149,7 @@ def with_inferred(
     if seen:
         proposals = with_observed(proposals, seen, catalog)
     edges = tuple(edge for edge in proposals if edge.key not in rejected)
-    agents, _ = attach(catalog.agents, [("inference", DependencyFile(edges=edges))])
+    agents, _ = attach(catalog.agents, [("inference", edges)])
     return Catalog(agents=agents, skills=catalog.skills) if edges else catalog
 
 
@@ -158,11 +157,11 @@ def _cached(catalog: Catalog, folder: Path) -> Sequence[Proposal]:
     digest = hashlib.sha256(f"{RECIPE}\n{catalog.model_dump_json()}".encode()).hexdigest()
     file = folder / f"{digest[:32]}.json"
     with suppress(CatalogError):
-        return read_dependencies(file).edges
+        return read_dependencies(file)
     found = infer_dependencies(catalog)
     with suppress(OSError, CatalogError):  # without the file, the next start infers again
         private_folder(folder)
-        write_dependencies(DependencyFile(edges=found), file)
+        write_dependencies(found, file)
         for old in sorted(folder.glob("*.json"), key=lambda path: -path.stat().st_mtime)[_KEPT:]:
             old.unlink(missing_ok=True)
     return found

@@ -110,6 +110,7 @@ def at_home(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(workspace)
     monkeypatch.setenv("CALLSHEET_HOME", str(workspace / "home"))
     monkeypatch.setenv("CALLSHEET_YES", "1")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")  # without one, an option that names the model is refused
     with (workspace / "queries.jsonl").open(encoding="utf-8") as some:
         monkeypatch.setattr("sys.stdin", some)
         yield workspace

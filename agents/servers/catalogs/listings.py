@@ -15,13 +15,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.tool_result import Fault, Keep, Kind, Outcome, capped, failed, text_of
-from callsheet.agents.servers.transport.messages import beside_if_large
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.mcp_format import Entries, Problem, agent_from_listing
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
@@ -76,11 +74,7 @@ _STORED = ("tools", "resources", "missing", "name", "description", "instructions
 
 
 class LastListings:
-    """The last answer of every server, in one file each.
-
-    Args:
-        folder: By default ``listings`` in the shared store, or else in ``CALLSHEET_HOME`` or the user's cache.
-    """
+    """The last answer of every server, in one file each: in ``listings`` of the shared store or of the user's cache."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
@@ -149,7 +143,7 @@ async def listed_resources(ask: Ask, capabilities: Any, limits: Limits) -> tuple
     for method, answer in zip(offered, answers, strict=True):
         if not isinstance(answer, BaseException):
             found, too_much = answer
-            entries += await beside_if_large(partial(entries_of, method), found[:MOST_RESOURCES])
+            entries += await asyncio.to_thread(entries_of, method, found[:MOST_RESOURCES])
             missing += [f"{method}: {too_much}, of which the first are used"] if too_much else []
         elif getattr(answer, "code", None) != _UNKNOWN_METHOD:
             missing.append(one_line(f"no answer to {method}: {type(answer).__name__}: {answer}")[:_LONGEST])
@@ -176,7 +170,7 @@ async def _pages(
             return listed, f"more than {most:,} {field}"
         cursor = page.get("nextCursor")
         if seen or isinstance(cursor, str):  # a single page is limited by the message size
-            size += await beside_if_large(lambda page: len(json.dumps(page)), found)
+            size += await asyncio.to_thread(lambda page: len(json.dumps(page)), found)
         if size > limits.message:
             return listed, f"{field}, in several pages, of more than {limits.message:,} bytes"
         if not isinstance(cursor, str) or cursor in seen:

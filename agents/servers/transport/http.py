@@ -8,7 +8,7 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache
 from typing import Any, cast
 from urllib.parse import urljoin, urlsplit
 
@@ -16,7 +16,7 @@ import httpx2
 from mcp.shared._httpx_utils import MCP_DEFAULT_SSE_READ_TIMEOUT, MCP_DEFAULT_TIMEOUT, next_request_within_origin
 
 from callsheet.agents.calls.tool_result import Fault
-from callsheet.agents.servers.transport.messages import answer_to, beside_if_large
+from callsheet.agents.servers.transport.messages import answer_to
 
 _TIMEOUT = httpx2.Timeout(MCP_DEFAULT_TIMEOUT, read=MCP_DEFAULT_SSE_READ_TIMEOUT)
 _MOST_REDIRECTS, _SIGN_IN = 3, 10
@@ -129,7 +129,7 @@ class _Body(httpx2.AsyncByteStream):
         """Yields the body; an answer in JSON whole, after its id was checked."""
         if self._json:
             body = b"".join([piece async for piece in self._pieces()])
-            yield await beside_if_large(partial(answer_to, self._asked), body.decode("utf-8", "replace"))
+            yield await asyncio.to_thread(answer_to, self._asked, body.decode("utf-8", "replace"))
             return
         async for piece in self._pieces():
             if self._opens:

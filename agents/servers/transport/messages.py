@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from mcp.types import JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
 
 from callsheet.graphs.text.sanitizing import clean
 
 _LONGEST_ID = 256
-_MANY, _LONG = 1_000, 65_536  # values, and characters of a text
-Result = TypeVar("Result")
 
 
 def parsed(text: str) -> Any | None:
@@ -56,19 +52,3 @@ def _rescued(text: str) -> Any | None:
 def _unreadable(asked: Any) -> JSONRPCError:
     data = {"code": -32603, "message": "its answer is not a JSON-RPC response"}
     return JSONRPCError.model_validate(clean({"jsonrpc": "2.0", "id": asked, "error": data}))
-
-
-async def beside_if_large(act: Callable[[Any], Result], value: Any) -> Result:
-    """Applies a function to a JSON value; in a thread if the value is large, so that the loop is not blocked."""
-    left, waiting = _MANY, [value]
-    while waiting and left > 0:
-        match waiting.pop():
-            case str() as text:
-                left -= 1 + len(text) * _MANY // _LONG
-            case dict() as members:
-                left -= 1 + len(members)
-                waiting += members.values() if left > 0 else ()
-            case list() as items:
-                left -= 1 + len(items)
-                waiting += items if left > 0 else ()
-    return await asyncio.to_thread(act, value) if left <= 0 else act(value)

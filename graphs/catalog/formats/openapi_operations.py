@@ -22,13 +22,10 @@ Where = Literal["path", "query", "header", "cookie"]
 
 
 class Place(Record):
-    """Where an argument goes.
+    """Where an argument goes: its name in a part of the request.
 
-    Attributes:
-        name: Name in the request.
-        where: Part of the request.
-        style: How lists and objects are written, by OpenAPI's names; ``json`` for a value in JSON.
-        explode: Whether each item of a list or object is written by itself.
+    ``style`` is how lists and objects are written, by OpenAPI's names, or ``json``; ``explode`` whether each item is
+    written by itself.
     """
 
     argument: str

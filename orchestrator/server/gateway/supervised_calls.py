@@ -115,12 +115,14 @@ class SupervisedCalls:
         config: RunnableConfig = {"configurable": {"thread_id": thread}}
         given: Any = {}
         try:
-            while asked := (state := await self._app.ainvoke(given, config, context=case)).get("__interrupt__"):
+            while True:
+                state = await self._app.ainvoke(given, config, context=case)
+                if not (asked := state.get("__interrupt__")):
+                    answer: ToolMessage = state["answer"]
+                    return answer
                 given = Command(resume=await ask(asked[0].value))
         finally:
             self._saver.delete_thread(thread)
-        answer: ToolMessage = state["answer"]
-        return answer
 
 
 @dataclass(slots=True, eq=False)

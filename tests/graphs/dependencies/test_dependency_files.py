@@ -10,7 +10,6 @@ import pytest
 
 from callsheet.graphs import Catalog, CatalogError, DependencyKind, Provenance, dump, load
 from callsheet.graphs.dependencies import (
-    DependencyFile,
     Proposal,
     combine,
     decide,
@@ -41,9 +40,7 @@ def beside(tmp_path: Path, content: Any) -> Path:
 
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
-    content = DependencyFile(
-        edges=(edge(target="net/état", confidence=0.7, evidence="Ö", accept=True), edge(parameter=None)),
-    )
+    content = (edge(target="net/état", confidence=0.7, evidence="Ö", accept=True), edge(parameter=None))
     write_dependencies(content, tmp_path / "d.json")
     assert read_dependencies(tmp_path / "d.json") == content
     assert sum(line.startswith('  {"source"') for line in (tmp_path / "d.json").read_text().splitlines()) == 2
@@ -138,15 +135,15 @@ def test_a_file_that_is_not_there_or_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(CatalogError, match="cannot be read"):
         read_dependencies(tmp_path / "none.json")
     with pytest.raises(CatalogError, match="cannot be written"):
-        write_dependencies(DependencyFile(), tmp_path / "no" / "folder.json")
+        write_dependencies((), tmp_path / "no" / "folder.json")
 
 
 def test_merging_loses_nothing_that_a_person_wrote() -> None:
     mine = edge(kind="parameter_indirectly", evidence="my own words", accept=True)
     gone, undecided = edge(parameter="old", accept=False), edge(parameter="other")
-    before = DependencyFile(edges=(mine, gone, undecided))
+    before = (mine, gone, undecided)
     merged = merge_proposals(before, [edge(parameter="new"), edge(confidence=0.9)])
-    assert merged.edges == (edge(parameter="new"), mine, gone)
+    assert merged == (edge(parameter="new"), mine, gone)
 
 
 def test_two_programs_that_propose_the_same_edge() -> None:
@@ -157,7 +154,7 @@ def test_two_programs_that_propose_the_same_edge() -> None:
 def test_a_tool_of_a_server_that_is_down_is_dropped_and_named(tmp_path: Path, catalog: Catalog) -> None:
     from callsheet.graphs.dependencies import attach
 
-    content = DependencyFile(edges=(edge(target="mail/send", accept=True), edge(target="mail/login")))
+    content = (edge(target="mail/send", accept=True), edge(target="mail/login"))
     agents, problems = attach(catalog.agents, [("d.json", content)], lenient={"mail"})
     assert agents == catalog.agents
     assert [problem.agent for problem in problems] == ["d.json: edges.0", "d.json: edges.1"]
@@ -168,11 +165,11 @@ def test_a_decision_changes_its_edge_alone(tmp_path: Path, catalog: Catalog) -> 
     file = beside(tmp_path, {"edges": [edge(count=2).model_dump(mode="json")]})
     decide(file, edge(count=2, accept=True), before=None, agents=catalog.agents)
     content = read_dependencies(file)
-    assert content.edges == (edge(count=2, accept=True),)
+    assert content == (edge(count=2, accept=True),)
     with pytest.raises(CatalogError, match="was accepted by somebody else in the meantime"):
         decide(file, edge(accept=False), before=None, agents=catalog.agents)
     decide(file, edge(target="weather/forecast", accept=False), before=None, agents=catalog.agents)
-    assert [one.accept for one in read_dependencies(file).edges] == [True, False]
+    assert [one.accept for one in read_dependencies(file)] == [True, False]
 
 
 def test_a_decision_that_no_catalog_could_load_is_not_written(tmp_path: Path, catalog: Catalog) -> None:
@@ -185,7 +182,7 @@ def test_a_decision_that_no_catalog_could_load_is_not_written(tmp_path: Path, ca
             decide(file, cycle, before=None, agents=agents)
     with pytest.raises(CatalogError, match="not in the catalog"):
         decide(file, edge(target="maps/nothing", accept=True), before=None, agents=catalog.agents)
-    assert [one.accept for one in read_dependencies(file).edges] == [None]
+    assert [one.accept for one in read_dependencies(file)] == [None]
     decide(file, cycle.model_copy(update={"accept": False}), before=None, agents=known.agents)
 
 
@@ -207,7 +204,7 @@ def test_a_symbolic_link_to_decisions_stays_one_with_the_mode_of_its_file(tmp_pa
     link.symlink_to(file)
     decide(link, edge(accept=False), before=None, agents=catalog.agents)
     assert link.is_symlink()
-    assert (len(read_dependencies(file).edges), file.stat().st_mode & 0o777) == (1, 0o640)
+    assert (len(read_dependencies(file)), file.stat().st_mode & 0o777) == (1, 0o640)
 
 
 def proposal(source: str, target: str, confidence: float) -> Proposal:

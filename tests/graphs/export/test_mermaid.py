@@ -81,7 +81,7 @@ def test_the_whole_of_a_small_catalog(catalog: Catalog) -> None:
 
 @pytest.mark.parametrize(("around", "drawn"), [("a3/t", "a1 a2 a3 a4 a5"), ("a3", "a2 a3 a4"), ("a0/t", "a0 a1 a2")])
 def test_a_chart_shows_two_dependencies_in_either_direction(around: str, drawn: str) -> None:
-    assert owners(to_mermaid(chain(8), around=around)) == drawn
+    assert owners(to_mermaid(chain(8), around=around)) == drawn.split()
 
 
 def test_a_cycle_is_drawn_once() -> None:

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from callsheet.agents.servers.catalogs.server_catalog import with_agent
 from callsheet.graphs import DependencyKind, Policy, TrustError, dump, load
-from callsheet.graphs.dependencies import DependencyFile, Proposal, read_dependencies, write_dependencies
+from callsheet.graphs.dependencies import Proposal, read_dependencies, write_dependencies
 from callsheet.graphs.trust.changes import sides_of
 from callsheet.orchestrator.server import review
 from explored import explorer
@@ -130,7 +130,7 @@ def test_a_dependency_is_accepted_taken_back_and_rejected_for_ever(made: Reviewe
     assert not made.retriever.catalog.tools["crm/delete_contact"].depends_on[0].holds
     accepted(client, "dependencies", accept=False)
     assert made.retriever.catalog.tools["crm/delete_contact"].depends_on == ()
-    assert [edge.accept for edge in read_dependencies(made.decisions).edges] == [False]
+    assert [edge.accept for edge in read_dependencies(made.decisions)] == [False]
     loaded = made.read()
     assert loaded.rejected == (("crm/delete_contact", "crm/find_contacts", "contact_id"),)
     # Also after the server announces another change.
@@ -141,13 +141,13 @@ def test_a_dependency_is_accepted_taken_back_and_rejected_for_ever(made: Reviewe
 def test_a_decision_is_taken_back_in_the_file_that_has_it(made: Reviewed, tmp_path: Path) -> None:
     other = tmp_path / "other.json"
     edge = Proposal(source="crm/delete_contact", target="maps/find_place", kind=DependencyKind.TOOL_DIRECTLY)
-    write_dependencies(DependencyFile(edges=(edge,)), made.decisions)
-    write_dependencies(DependencyFile(edges=(edge.model_copy(update={"accept": True}),)), other)
+    write_dependencies((edge,), made.decisions)
+    write_dependencies((edge.model_copy(update={"accept": True}),), other)
     made.more = (other,)
     client = made.client()
     client.post("/callsheet/api/list", json={})
     assert accepted(client, "dependencies", accept=None).endswith("undecided again")
-    assert read_dependencies(other).edges == (edge,)
+    assert read_dependencies(other) == (edge,)
 
 
 def test_a_decision_in_the_file_meanwhile_is_kept(made: Reviewed) -> None:
@@ -161,10 +161,10 @@ def test_a_decision_in_the_file_meanwhile_is_kept(made: Reviewed) -> None:
     )
     assert STALE in decide(client, 409, part="dependencies", digest=shown, accept=True)
     content = read_dependencies(made.decisions)
-    assert content.edges[0].accept is False
+    assert content[0].accept is False
     accepted(client, "dependencies", accept=True)
     content = read_dependencies(made.decisions)
-    assert content.edges[0].accept is True
+    assert content[0].accept is True
     made.decisions.write_text("{")
     assert "dependencies.json" in client.get("/callsheet/api/review?part=dependencies").json()["error"]
 

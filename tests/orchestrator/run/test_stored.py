@@ -120,7 +120,6 @@ def test_items_that_hold_no_count_are_passed_over(caplog: Any) -> None:
     [
         (["--server", "http://127.0.0.1:9"], "the store of http://127.0.0.1:9 cannot be read"),
         (["--server", "http://[::1"], "cannot be read"),
-        (["--server", "http://127.0.0.1:9", "--no-observed"], "give only one of them"),
     ],
 )
 def test_infer_names_a_server_that_cannot_be_asked(

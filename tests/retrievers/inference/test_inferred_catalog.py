@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Grants, Policy, Provenance, Tool, load
-from callsheet.graphs.dependencies import DependencyFile, write_dependencies
+from callsheet.graphs.dependencies import write_dependencies
 from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings, SelectSettings
 from callsheet.retrievers.inference import dependency_proposals, infer_dependencies, with_inferred
 
@@ -57,7 +57,7 @@ def test_the_decision_of_a_person_wins_also_when_the_catalog_changes(
 ) -> None:
     (proposal,) = infer_dependencies(catalog(FIND, DELETE))
     file = tmp_path / "dependencies.json"
-    write_dependencies(DependencyFile(edges=(proposal.model_copy(update={"accept": accept}),)), file)
+    write_dependencies((proposal.model_copy(update={"accept": accept}),), file)
     loaded = load(catalog(FIND, DELETE), file)
     made = retriever(loaded)
     assert [provenance for _, provenance in edges(made.catalog)] == left

@@ -12,7 +12,7 @@ from callsheet.agents import ToolRegistry
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.graphs import Loaded, PinBook, Policy, ServerConfig, SourceCatalog, dump, load
-from callsheet.graphs.dependencies import DependencyFile, write_dependencies
+from callsheet.graphs.dependencies import write_dependencies
 from callsheet.orchestrator.run.process.process_state import CatalogSync, Served
 from callsheet.orchestrator.server import Site, create_explorer
 from callsheet.retrievers import AgentGraphRetriever
@@ -49,7 +49,7 @@ class Reviewed:
         self.more: tuple[Path, ...] = ()
         self.book = PinBook(folder / "pins.json")
         self.decisions, self.catalog = folder / "dependencies.json", folder / "catalog.json"
-        write_dependencies(DependencyFile(), self.decisions)
+        write_dependencies((), self.decisions)
         self.catalog.write_text(dump(small_catalog()))
         self.read()
         self.tools = [CHANGED, DELETE, NEW]

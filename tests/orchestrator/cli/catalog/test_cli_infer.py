@@ -94,7 +94,7 @@ def test_a_decision_in_the_meantime_is_kept(infer: Any, tmp_path: Path, monkeypa
     infer("-o", str(file))
 
     def decided(*_: Any, **__: Any) -> list[Proposal]:
-        (edge,) = read_dependencies(file).edges
+        (edge,) = read_dependencies(file)
         decide(
             file,
             edge.model_copy(update={"accept": False}),
@@ -105,7 +105,7 @@ def test_a_decision_in_the_meantime_is_kept(infer: Any, tmp_path: Path, monkeypa
 
     monkeypatch.setattr("callsheet.retrievers.inference.infer_dependencies", decided)
     infer("-o", str(file))
-    assert [edge.accept for edge in read_dependencies(file).edges] == [False]
+    assert [edge.accept for edge in read_dependencies(file)] == [False]
 
 
 def test_edges_are_inferred_without_being_asked_for_and_a_rejection_wins(infer: Any, tmp_path: Path) -> None:

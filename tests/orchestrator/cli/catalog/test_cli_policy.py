@@ -95,7 +95,6 @@ def test_a_command_that_goes_on_keeps_what_was_given(monkeypatch: pytest.MonkeyP
         click.echo(" ".join(kept_options("as_json")))
 
     monkeypatch.setenv("CALLSHEET_APPROVAL", "always")
-    monkeypatch.setattr("callsheet.agents.chat_model", lambda name: None)
     given = "--model a:b --catalog a --catalog b --policy policy.json --pins pins.json --yes"
     assert CliRunner().invoke(command, ["do it", *given.split(), "--json"]).output == f"{given}\n"
     assert CliRunner().invoke(command, []).output == "\n"

@@ -229,7 +229,6 @@ def test_an_interrupt_ends_with_130_and_leaves_no_process(tmp_path: Path) -> Non
 
 MODEL_COMMANDS = (
     ("ask", "x", "--model"),
-    ("capabilities", "--model"),
     ("retrieve", "x", "--rerank"),
 )
 
