@@ -86,8 +86,9 @@ async def connected(
             case "http":
                 web = await stack.enter_async_context(http(headers=dict(server.headers), auth=auth))
                 wire = streamable_http_client(server.url or "", http_client=web, max_sse_event_size=most)
-            case _:
-                raise Fault("protocol", f"it is no MCP server ({server.transport}), and has no session", effect="none")
+            case other:
+                what = {"a2a": "an A2A agent", "openapi": "an API over HTTP"}.get(other, f"a {other}")
+                raise Fault("protocol", f"it is {what}, and has no MCP session", effect="none")
         info = Implementation(name="callsheet", version="0.1.0")
         mode = "legacy" if server.transport == "sse" else "auto"
         options: dict[str, Any] = {"mode": mode, "cache": None, "client_info": info, "elicitation_callback": elicited}
