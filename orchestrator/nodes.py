@@ -140,7 +140,7 @@ class Nodes:
 
     def route(self, state: State) -> str:
         """To the retriever, if there is another wave; otherwise to the answer."""
-        return "retriever" if self._wave(state) else "answer"
+        return "retriever" if self._ready_steps(completed(state)) else "answer"
 
     def retrieve(self, state: State) -> dict[str, Any]:
         """Selects agents and tools for each step of the wave, side by side."""
@@ -154,14 +154,18 @@ class Nodes:
         return [Send("worker", one) for one in self._wave(state)]
 
     def _wave(self, state: State) -> list[StepState]:
-        """The state of every step whose dependencies are done."""
+        """The state of every step of the wave."""
         state = completed(state)
-        if not planned(state):
+        if not (ready := self._ready_steps(state)):
             return []
-        settings, results = self._configuration(state).settings, results_of(state)
-        ready = _ready(plan_of(state), results, settings.replans)
-        left = tokens_left(state, settings)
+        results, left = results_of(state), tokens_left(state, self._configuration(state).settings)
         return [_step_state(state, step, results, left) for step in ready]
+
+    def _ready_steps(self, state: State) -> Sequence[Step]:
+        """The steps whose dependencies are done; none without a plan."""
+        if not planned(state):
+            return ()
+        return _ready(plan_of(state), results_of(state), self._configuration(state).settings.replans)
 
     async def revise(self, state: State) -> dict[str, Any]:
         """Revises the plan after a wave, if the results require it."""

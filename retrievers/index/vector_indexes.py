@@ -24,8 +24,6 @@ from callsheet.retrievers.index.rows import MOST_AT_ONCE, PAGE, ChromaRows, Vect
 if TYPE_CHECKING:
     from langchain_core.vectorstores import VectorStore
 
-    from callsheet.retrievers.index.embedding import Embedder
-
 
 EXACT = 20_000
 """Number of nodes up to which all vectors are in memory and compared with a query."""
