@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -90,11 +91,18 @@ def test_a_configuration_that_names_a_specification_is_none_itself(tmp_path: Pat
     assert not is_specification(file)
 
 
-def test_swagger_is_refused_as_a_catalog_too(tmp_path: Path) -> None:
-    file = tmp_path / "spec.yaml"
-    file.write_text("swagger: '2.0'\npaths: {}\n")
-    with pytest.raises(CatalogError, match=r"Swagger 2\.0 is not read: convert it"):
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("spec.yaml", "swagger: '2.0'\npaths: {}\n"), ("a b.yml", "swagger: 2.0\n"), ("s.json", '{"swagger": "2.0"}')],
+)
+def test_swagger_is_refused_with_the_command_that_converts_it(tmp_path: Path, name: str, text: str) -> None:
+    file = tmp_path / name
+    file.write_text(text)
+    with pytest.raises(CatalogError, match=r"Swagger 2\.0 is not read: convert it") as caught:
         load(file)
+    assert f"`npx swagger2openapi {shlex.quote(str(file))} --outfile openapi.json`, and give the new file" in str(
+        caught.value
+    )
 
 
 def test_cycles_end_in_any_value() -> None:
