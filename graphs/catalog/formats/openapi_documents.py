@@ -95,7 +95,7 @@ _Sized = tuple[dict[str, Any], int]
 
 
 class _Way(NamedTuple):
-    """How a schema is resolved: ``depth`` references may still be followed in a row; ``part`` is one of ``allOf``."""
+    """How a schema is resolved: at most ``depth`` references in a row; a ``part`` is extended by others."""
 
     depth: int
     without: Direction
@@ -204,7 +204,8 @@ class Document:
         if alternatives := [*list_of(schema.get("oneOf")), *list_of(schema.get("anyOf"))]:
             found["anyOf"] = [inner(part) for part in alternatives]
         if isinstance(schema.get("allOf"), list):
-            merged = [inner(part, part=True) for part in schema["allOf"]]
+            extends = "properties" in schema or len(schema["allOf"]) > 1
+            merged = [inner(part, part=extends) for part in schema["allOf"]]
             found = _merged([*merged, found])
             unknown = {} in merged  # beyond the depth
         if "discriminator" in schema and not alternatives and not way.part and way.without == "readOnly":

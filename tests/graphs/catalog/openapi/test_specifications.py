@@ -146,9 +146,13 @@ def test_a_schema_with_a_discriminator_has_the_fields_of_its_subtypes(mapping: d
         "Other": extends("Loose", other={}),
         "Loose": {"properties": {}},
     }
-    found = read(
-        body({"$ref": "#/components/schemas/Pet"}, required=True), method="post", components={"schemas": schemas}
+    pet = {"$ref": "#/components/schemas/Pet"}
+    known = {"components": {"schemas": schemas}}
+    found, wrapped = (
+        read(body(schema, required=True), method="post", **known)
+        for schema in (pet, {"allOf": [pet], "title": "A pet"})
     )
+    assert found == wrapped
     schema = found["inputSchema"]
     assert list(schema["properties"]) == ["kind", "name", "claws", "friend", "size", "toys"]
     assert schema["properties"]["size"] == {"anyOf": [{"type": "string"}, {"type": "integer"}]}
@@ -156,7 +160,7 @@ def test_a_schema_with_a_discriminator_has_the_fields_of_its_subtypes(mapping: d
     cat, dog = ("cat" if "cat" in mapping else "Cat"), ("dog" if "dog" in mapping else "Dog")
     about = schema["properties"]["kind"]["description"]
     assert {f"{cat}: claws, friend", f"{dog}: size", "Puppy: size, toys"} == set(about.split("; "))
-    one = read(body({"$ref": "#/components/schemas/Cat"}), method="post", components={"schemas": schemas})
+    one = read(body({"$ref": "#/components/schemas/Cat"}), method="post", **known)
     assert list(one["inputSchema"]["properties"]) == ["kind", "name", "claws", "friend"]
 
 
