@@ -33,7 +33,7 @@ from callsheet.agents.calls.token_usage import Usage
 from callsheet.agents.calls.tool_result import Fault, Keep, Outcome, capped, failed, text_of
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.server_config import ServerOptions
-from callsheet.graphs.text.sanitizing import clean
+from callsheet.graphs.text.sanitizing import clean, visible
 
 _T = TypeVar("_T")
 _CALL_ID = "callsheet"
@@ -135,7 +135,7 @@ def _outcome(agent_id: str, tool: BaseTool, answer: object, limits: Limits, keep
         return failed(agent_id, tool.name, "protocol", _COMMAND, "reported")
     message = answer if isinstance(answer, ToolMessage) else ToolMessage(str(answer), tool_call_id=_CALL_ID)
     text, media = text_of(message.content, keep)
-    text, structured = clean(text), _plain(message.artifact)
+    text, structured = visible(text), _plain(message.artifact)
     if message.artifact is not None and structured is None:
         text += f"\n[artifact left out: {type(message.artifact).__name__} that is not JSON]"
     if message.status == "error":
@@ -146,7 +146,7 @@ def _outcome(agent_id: str, tool: BaseTool, answer: object, limits: Limits, keep
 def _plain(artifact: object) -> Any | None:
     """The artifact if it is valid JSON, as state holds plain values only."""
     try:
-        return clean(json.loads(json.dumps(artifact)))
+        return clean(json.loads(json.dumps(artifact)), text=visible)
     except (TypeError, ValueError, RecursionError):
         return None
 
@@ -160,8 +160,8 @@ def _raised(agent_id: str, tool: BaseTool, error: Exception) -> Outcome:
     if isinstance(error, GraphBubbleUp):
         raise error
     if isinstance(error, Fault):
-        return failed(agent_id, tool.name, error.kind, clean(str(error)), error.effect)
-    return failed(agent_id, tool.name, "tool", clean(f"{type(error).__name__}: {error}"[:4_000]), "reported")
+        return failed(agent_id, tool.name, error.kind, str(error), error.effect)
+    return failed(agent_id, tool.name, "tool", f"{type(error).__name__}: {error}"[:4_000], "reported")
 
 
 TOOL_NAME = "run"
