@@ -107,8 +107,8 @@ def outcome_of(
         return failed(agent_id, tool, "protocol", f"its structured result is {error}", "reported")
     text, media = text_of(result.get("content"), keep)
     text, written = visible(text), "" if structured is None else json.dumps(structured, ensure_ascii=False)
-    said = _has_text(result.get("content")) and _contains(text, structured)
-    if written and len(written) <= limits.output and not said:
+    spoken = _has_text(result.get("content"))
+    if written and not (spoken and (len(written) > limits.output or _contains(text, structured))):
         text = "\n".join(filter(None, (text, written)))
     if result.get("isError") is True:
         outcome = failed(agent_id, tool, "tool", text or "it failed without saying why", "reported")

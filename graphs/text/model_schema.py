@@ -23,6 +23,7 @@ from itertools import count
 from typing import Any
 
 from callsheet.graphs.text.json_schema import NAMED, keywords, pointed, shown_schema
+from callsheet.graphs.text.sanitizing import DEEPEST
 
 _KNOWN = 4_096
 _FIT = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -33,12 +34,17 @@ _OTHER_TYPES = {"bool": "boolean", "double": "number", "float": "number", "int":
 """Names of types in other languages; any other name allows any value."""
 _NUMBER: tuple[type, ...] = (int, float)
 _VALUES: Mapping[str, tuple[type, ...]] = {
-    **dict.fromkeys(("$comment", "description", "format", "pattern", "title"), (str,)),
+    **dict.fromkeys(("$comment", "contentEncoding", "contentMediaType", "description", "format"), (str,)),
+    **dict.fromkeys(("pattern", "title"), (str,)),
     **dict.fromkeys(("exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum", "multipleOf"), _NUMBER),
-    **dict.fromkeys(("maxItems", "maxLength", "maxProperties", "minItems", "minLength", "minProperties"), (int,)),
+    **dict.fromkeys(("maxContains", "maxItems", "maxLength", "maxProperties"), (int,)),
+    **dict.fromkeys(("minContains", "minItems", "minLength", "minProperties"), (int,)),
     **dict.fromkeys(("deprecated", "readOnly", "uniqueItems", "writeOnly"), (bool,)),
     **dict.fromkeys(("allOf", "anyOf", "enum", "examples", "oneOf", "prefixItems", "required"), (list,)),
     **dict.fromkeys(NAMED | {"dependentRequired"}, (dict,)),
+    **dict.fromkeys(("additionalProperties", "contains", "contentSchema", "else", "if", "not"), (bool, dict)),
+    **dict.fromkeys(("propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"), (bool, dict)),
+    "items": (bool, dict, list),
 }
 """The types of the values of keywords, by JSON Schema 2020-12."""
 _TYPED = _TYPES - {"null"}
@@ -47,10 +53,8 @@ _OWN: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("additionalProperties", "patternProperties", "properties", "required"), frozenset(("object",))),
 }
 """Keywords of one type; the others are for all."""
-_UNSEEN = frozenset(("$schema", "$id", "id", "$defs", "definitions"))
-_ONE = frozenset(
-    ("additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then", "unevaluatedProperties")
-)
+_UNSEEN = frozenset(("$anchor", "$defs", "$dynamicAnchor", "$dynamicRef", "$id", "$ref", "$schema", "$vocabulary"))
+_UNSEEN |= frozenset(("definitions", "dependencies", "id"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +172,7 @@ class _Changing:
                 plain[key] = self._renamed(value)
             elif key in (*_UNIONS, "prefixItems"):
                 plain[key] = [self.node(part, member=True) for part in value]
-            elif key in _ONE and isinstance(value, dict):
+            elif _VALUES.get(key) in ((bool, dict), (bool, dict, list)) and isinstance(value, dict):
                 plain[key] = self.node(value, member=key != "items")
         if not member and not any(key in plain for key in _UNIONS):
             self._required(plain)
@@ -192,11 +196,10 @@ class _Changing:
         if "const" in plain:
             plain["enum"] = [plain.pop("const")]
         for key, value in list(plain.items()):
-            types = _VALUES.get(key, (object,))
-            if type(value) not in types and object not in types:
+            if not _fits(key, value):
                 self.changes.append(f"{key} {_quoted(value)} is left out")
                 del plain[key]
-            elif key in ("enum", "allOf", *_UNIONS) and not value:
+            elif key in ("enum", "allOf", "prefixItems", *_UNIONS) and not value:
                 del plain[key]
         return plain
 
@@ -226,7 +229,7 @@ class _Changing:
         return plain
 
     def _renamed(self, names: list[Any]) -> list[str]:
-        return [self.names.get(name, name) for name in names if isinstance(name, str)]
+        return list(dict.fromkeys(self.names.get(name, name) for name in names if isinstance(name, str)))
 
     def _required(self, plain: dict[str, Any]) -> None:
         """Describes what is required and is no property."""
@@ -309,7 +312,9 @@ def _distinct(values: Iterable[Any]) -> list[Any]:
 def names_of(schema: Mapping[str, Any]) -> dict[str, str]:
     """Name of a property -> a unique name that every provider takes, for the names that none takes."""
     names: dict[str, str] = {}
-    own = list(dict.fromkeys(name for key, value in keywords(schema) if key == "properties" for name in _object(value)))
+    holders = {"properties": dict, "required": list}
+    found = [value for key, value in keywords(schema) if key in holders and isinstance(value, holders[key])]
+    own = list(dict.fromkeys(name for value in found for name in value if isinstance(name, str)))
     taken = {name for name in own if _FIT.fullmatch(name)}
     for name in own:
         if name in taken:
@@ -322,6 +327,14 @@ def names_of(schema: Mapping[str, Any]) -> dict[str, str]:
         taken.add(fit)
         names[name] = fit
     return names
+
+
+def _fits(key: str, value: Any) -> bool:
+    """Whether a keyword may have a value."""
+    types = _VALUES.get(key)
+    if types is None or type(value) not in types:
+        return types is None
+    return value >= 0 if types == (int,) else value > 0 if key == "multipleOf" else True
 
 
 def _type(name: Any) -> str:
@@ -346,24 +359,25 @@ def _quoted(value: Any) -> str:
 def inlined(schema: Mapping[str, Any], *, most: int = 10_000) -> dict[str, Any]:
     """The schema with what its references point to in their place.
 
-    A reference in a cycle, or to nothing, allows any value; so do all if the result had more than ``most`` parts.
+    A reference in a cycle, or to nothing, allows any value; so do all if the result had more than ``most`` parts, or
+    more levels than a schema may have.
     """
     steps = count()
 
-    def follow(value: Any, path: tuple[str, ...]) -> Any:
-        if next(steps) > most:
+    def follow(value: Any, path: tuple[str, ...], depth: int = 0) -> Any:
+        if next(steps) > most or depth > DEEPEST:
             raise RecursionError
         match value:
             case {"$ref": str() as reference, **beside}:
                 target: Any = {}
                 if reference not in path:
                     with suppress(LookupError):
-                        target = follow(pointed(reference, schema), (*path, reference))
-                return {**_object(target), **follow(beside, path)}
+                        target = follow(pointed(reference, schema), (*path, reference), depth + 1)
+                return {**_object(target), **follow(beside, path, depth + 1)}
             case dict():
-                return {key: follow(item, path) for key, item in value.items()}
+                return {key: follow(item, path, depth + 1) for key, item in value.items()}
             case list():
-                return [follow(item, path) for item in value]
+                return [follow(item, path, depth + 1) for item in value]
             case _:
                 return value
 

@@ -282,7 +282,8 @@ async def _of_others(
     if not isinstance(answer, ToolMessage) or not answer.text.startswith(nobody):
         return answer
     there = ", ".join(dict.fromkeys(names))
-    return answer_to(call, f"there is no tool {call['name']!r}; there are: {there}", {"effect": "none"}, error=True)
+    told = INVALID_TOOL_NAME_ERROR_TEMPLATE.format(requested_tool=call["name"], available_tools=there)
+    return answer_to(call, told, {"effect": "none"}, error=True)
 
 
 def _name(tool: BaseTool | dict[str, Any]) -> str:

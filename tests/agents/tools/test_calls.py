@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_community.agent_toolkits import FileManagementToolkit
 from langchain_core.tools import tool
 from mcp import MCPError
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
@@ -306,7 +307,7 @@ def test_data_beside_a_text_keep_the_limit(tmp_path: Path) -> None:
     content = [{"type": "text", "text": "x" * 90}]
     outcome = outcome_of("a", "t", {"content": content, "structuredContent": {"n": "y" * 60}}, Limits(output=100), keep)
     assert outcome.structured == {"n": "y" * 60}
-    assert "[cut: the first 100 of 161 characters" in outcome.text
+    assert "[cut: the first 100 of 160 characters" in outcome.text
     assert Path(outcome.media[0].path).read_text().endswith("}")
 
 
@@ -352,3 +353,28 @@ async def test_hidden_characters_do_not_leave_a_tool() -> None:
     outcome = await in_process.call("a", tell, {"fail": False}, LIMITS)
     assert (outcome.text, outcome.structured) == (SEEN, {"a": SEEN})
     assert (await in_process.call("a", tell, {"fail": True}, LIMITS)).error.endswith(SEEN)
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "error"),
+    [
+        ("read_file", {"file_path": "missing.txt"}, "Error: no such file or directory: missing.txt"),
+        ("read_file", {"file_path": "../x"}, "Error: Access denied to file_path: ../x."),
+        ("read_file", {"file_path": "folder"}, "Is a directory"),
+        ("move_file", {"source_path": "missing.txt", "destination_path": "b"}, "no such file or directory missing.txt"),
+        ("list_directory", {"dir_path": "missing"}, "No such file or directory"),
+        ("read_file", {"file_path": "errors.log"}, ""),
+        ("read_file", {"file_path": "budget"}, ""),
+    ],
+)
+async def test_the_error_form_of_langchains_file_tools(
+    tmp_path: Path, name: str, args: dict[str, str], error: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "errors.log").write_text("Error: disk full\nerrors.log")
+    (tmp_path / "budget").write_text("Error: 2 % left")
+    (kit,) = FileManagementToolkit(root_dir=str(tmp_path), selected_tools=[name]).get_tools()
+    outcome = await in_process.call("a", kit, args, LIMITS)
+    assert (outcome.kind, outcome.effect) == ("tool" if error else "", "reported")
+    assert error in outcome.error
+    assert bool(outcome.error) == bool(error)

@@ -121,7 +121,7 @@ async def test_a_call_of_an_unknown_tool_is_told_which_there_are(
     state: Any = app.invoke(given, config) if blocking else await app.ainvoke(given, config)
     told = state["messages"][-2]
     assert (told.status, shop.called) == ("error", [])
-    assert told.text == f"there is no tool {name!r}; there are: mine, need_tool, bank_exchange_rate"
+    assert told.text == f"Error: {name} is not a valid tool, try one of [mine, need_tool, bank_exchange_rate]."
 
 
 def test_a_tool_of_other_middleware_is_not_unknown(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:

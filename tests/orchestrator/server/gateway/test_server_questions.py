@@ -63,7 +63,7 @@ async def test_a_question_reaches_the_client_and_its_answer_the_server(asking: D
     assert [one.message for one in heard] == ["The server 'asks' asks: Which size?"] * 2
     field = heard[0].requested_schema["properties"]["size"]
     assert field["type"] == "string"
-    assert field["title"] in ("Size", "Size Password")
+    assert field.get("title") in (None, "Size Password")
 
 
 @ERAS
