@@ -73,7 +73,7 @@ def test_names_beside_patterns_are_checked_too(more: Any) -> None:
 
 
 def test_a_library_that_panics_at_the_limit_of_recursion_ends_the_check_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    class PanicException(BaseException):  # noqa: N818 (its name in pyo3)
+    class PanicException(BaseException):
         pass
 
     def broken(error: type[BaseException]) -> Any:
