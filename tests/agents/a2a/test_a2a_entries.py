@@ -16,7 +16,6 @@ from callsheet.agents import SessionPool
 from callsheet.graphs import dump
 from callsheet.graphs.catalog.formats.server_config import read_servers
 from callsheet.graphs.catalog.loading import servers_in
-from callsheet.orchestrator.cli.main import main
 
 SECRET = "CANARY-token-5e8d"
 WAY = {"url": "{here}", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
@@ -157,11 +156,3 @@ async def test_an_agent_has_no_mcp_session(tmp_path: Path) -> None:
     server = servers_in(str(entry(tmp_path, "http://127.0.0.1:9")))["clerk"]
     outcome = await SessionPool().call("run", "clerk", server, "run", {})
     assert "it is an A2A agent, and has no MCP session" in outcome.error
-
-
-def test_the_command_line_finds_it(tmp_path: Path, capsys: Any) -> None:
-    with answering(CARD, lambda _: said("filed")) as (url, _), pytest.raises(SystemExit) as end:
-        main(["retrieve", "file a form", "--catalog", str(entry(tmp_path, url)), "--json"])
-    assert end.value.code in (None, 0)
-    (agent,) = json.loads(capsys.readouterr().out)["agents"]
-    assert [tool["id"] for tool in agent["tools"]] == ["clerk/run"]

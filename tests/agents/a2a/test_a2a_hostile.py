@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
-from a2a_server import answering, clerk
+from a2a_server import answering
 from callsheet import A2AAgent, ToolRegistry
 from callsheet.agents import Limits
 from callsheet.graphs import Loaded, load
@@ -131,12 +131,6 @@ async def test_an_answer_that_cannot_be_used_is_data(given: Any, kind: str, effe
         assert (methods[0], methods.count("SendMessage")) == ("SendMessage", 1)
 
 
-async def test_a_long_answer_is_cut_as_that_of_every_tool() -> None:
-    with answering(card(), lambda _: told({"text": "word " * 1_000})) as (url, _):
-        answer = await called(url, output=100)
-        assert "[cut: the first 100 of 5,000 characters" in answer.text
-
-
 async def test_numbers_text_and_data_come_as_they_were_written() -> None:
     data = {"a": 3, "b": 2.5, "c": [1, None, True, "Größe"]}
     with answering(card(), lambda _: told({"data": data}, {"data": [1]})) as (url, _):
@@ -224,9 +218,3 @@ def test_what_speaks_a2a_is_an_extra_that_is_named(monkeypatch: Any) -> None:
     monkeypatch.setitem(sys.modules, "a2a.client", None)
     with pytest.raises(ImportError, match="needs the extra a2a, which is not installed: pip install a2a-sdk"):
         read("http://127.0.0.1:9")
-
-
-def test_two_clerks_are_two_agents() -> None:
-    with clerk() as (one, _), clerk() as (other, _):
-        loaded = load([A2AAgent(one, name="one"), A2AAgent(other, name="other")])
-        assert list(loaded.catalog.tools) == ["one/run", "other/run"]

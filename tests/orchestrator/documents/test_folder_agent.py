@@ -148,15 +148,6 @@ def test_an_overview_has_its_bounds(tmp_path: Path) -> None:
     assert len(found.terms) <= 600
 
 
-async def test_it_answers_asynchronously_with_an_artifact(config: Callable[..., Path], tmp_path: Path) -> None:
-    config()
-    tool = document_tool("handbook", overview_of(tmp_path / "docs"), Library(tmp_path / "docs", place=":memory:"))
-    call = {"type": "tool_call", "name": tool.name, "args": {"question": "Who signs requests for leave?"}, "id": "1"}
-    message = await tool.ainvoke(call)
-    assert "Anna Berg signs requests for leave. [leave.md#1]" in message.text
-    assert (message.artifact["answered"], message.artifact["citations"]) == (True, ["leave.md#1"])
-
-
 def test_new_documents_are_found_without_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("callsheet.retrievers.documents.document_index.FRESH", -1.0)
     (tmp_path / "docs").mkdir()

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from callsheet.agents.servers.oauth.sign_in import browser_sign_in
 from callsheet.orchestrator.cli.main import main
 from callsheet.orchestrator.run.process import process_state
-from signed_in_server import SignedInServer, browse, signed_in_server
+from signed_in_server import SignedInServer, signed_in_server
 
 WHO = "who is signed in"
 
@@ -44,16 +42,6 @@ def test_each_command_says_once_how_to_sign_in(
     lines = [line for line in f"{shown.out}\n{shown.err}".splitlines() if "sign-in http" in line]
     assert len(lines) == 1
     assert f"run `callsheet sign-in {server.url}`" in lines[0]
-
-
-def test_after_the_sign_in_the_server_is_found(server: SignedInServer, capsys: pytest.CaptureFixture[str]) -> None:
-    assert status("retrieve", WHO) == 1
-    asyncio.run(browser_sign_in(server.url, browse))
-    assert "tickets/whoami" not in capsys.readouterr().out
-    assert status("retrieve", WHO) == 0
-    shown = capsys.readouterr()
-    assert "tickets/whoami" in shown.out
-    assert "sign-in" not in shown.err
 
 
 def test_the_log_of_a_langgraph_server_says_it(server: SignedInServer, caplog: pytest.LogCaptureFixture) -> None:
