@@ -341,21 +341,19 @@ class DocumentTools:
     Args:
         index: The documents.
         read: The context tracker, which ``chunk_read`` updates; a new one by default.
-        sentences: Maximum number of snippets per chunk.
     """
 
-    def __init__(self, index: DocumentIndex, *, read: dict[str, str] | None = None, sentences: int = SENTENCES) -> None:
+    def __init__(self, index: DocumentIndex, *, read: dict[str, str] | None = None) -> None:
         self._index = index
-        self._sentences = sentences
         self.read: dict[str, str] = {} if read is None else read
 
     def keyword_search(self, keywords: Keywords, top_k: Many = TOP_K) -> Result:
         """Find chunks that hold these words to the letter, in any case; longer keywords count more. Gives chunk ids with the sentences that hold a keyword, not whole chunks. Best for names, numbers and terms; give several short keywords rather than a sentence."""  # noqa: E501 (models read it in one line)
-        return self._result(lambda: keyword_search(self._index, keywords, top_k=top_k, sentences=self._sentences))
+        return self._result(lambda: keyword_search(self._index, keywords, top_k=top_k))
 
     def semantic_search(self, query: Sought, top_k: Many = TOP_K) -> Result:
         """Find chunks by meaning, where the words of the documents are not known. Gives chunk ids with the sentences nearest to the query, not whole chunks."""  # noqa: E501 (models read it in one line)
-        return self._result(lambda: semantic_search(self._index, query, top_k=top_k, sentences=self._sentences))
+        return self._result(lambda: semantic_search(self._index, query, top_k=top_k))
 
     def chunk_read(self, chunk_ids: Ids, neighbours: Around = 0) -> Result:
         """Read chunks whole, before you answer from them. Ask for neighbours where a text begins or ends too early. A chunk that you have read before is not shown again."""  # noqa: E501 (models read it in one line)
