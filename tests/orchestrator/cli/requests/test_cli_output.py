@@ -77,7 +77,7 @@ def test_every_command_says_in_a_whole_line_what_it_is_for(
     monkeypatch.setenv("COLUMNS", "80")
     _, out, _ = cli(*group, "--help")
     lines = [line for line in out.partition("Commands:\n")[2].splitlines() if line]
-    assert len(lines) > 2
+    assert len(lines) >= 2
     assert [line for line in lines if not line.endswith(".") or line.endswith("...")] == []
 
 
