@@ -41,8 +41,8 @@ def explore(
 ) -> int:
     """Serve a web page for requests and their runs, the graph of the catalog, search and review.
 
-    Only this machine can open the page, until you press Ctrl-C. Its address contains a key, without which the page is
-    read-only. With --json, the command prints the address as one object as soon as the page is ready.
+    Only this machine can open the page, until you press Ctrl-C. Its address contains a key, without which the page
+    shows nothing. With --json, the command prints the address as one object as soon as the page is ready.
 
     \b
     Example:
@@ -53,7 +53,7 @@ def explore(
     from callsheet.agents import ToolRegistry
     from callsheet.graphs.dependencies import ObservationLog
     from callsheet.orchestrator.run.process.process_state import Served
-    from callsheet.orchestrator.run.threads import Threads
+    from callsheet.orchestrator.run.threads import Threads, sweep_threads
     from callsheet.orchestrator.server import Site, create_explorer
     from callsheet.orchestrator.server.listener import LOOPBACK, listening, serve
     from callsheet.orchestrator.server.runs.local_runs import LocalRunner
@@ -68,8 +68,8 @@ def explore(
         served = Served(loaded, whole, registry, options.reader())
         parts: dict[str, Any] = {"retriever": whole, "registry": registry, "observed": ObservationLog()}
         workflow = create_supervisor(loaded, settings=Settings(**of_run), **parts)
-        threads, key = Threads(), secrets.token_urlsafe(24)
-        threads.sweep()
+        threads, key = Threads.of(loaded), secrets.token_urlsafe(24)
+        sweep_threads()
         app = create_explorer(
             Site(lambda: served),
             runs=LocalRunner(workflow, threads, registry, retriever.user),
