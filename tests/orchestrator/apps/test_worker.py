@@ -51,9 +51,7 @@ def test_names_that_a_provider_refuses_are_mapped_there_and_back(scripted: Any, 
     sent: list[dict[str, Any]] = []
     schema = {"type": "object", "properties": {"filter[title]": {"type": "string"}, "api.key": {"type": "string"}}}
     find = StructuredTool(name="find", description="Find books by title.", args_schema=schema, func=sent_to(sent))
-    model = scripted(
-        replies=[calls("shop_find", filter_title="Emma", api_key="k-1234567"), lambda told: ended(told[-1])]
-    )
+    model = scripted(replies=[calls("shop_find", filter_title="Emma", api_key="k-1234567"), AIMessage("Done.")])
     app = create_supervisor({"shop": [find]}, worker_model=model).compile(checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "1"}}
     (question,) = app.invoke({"messages": [HumanMessage("find books by the title Emma")]}, config)["__interrupt__"]
