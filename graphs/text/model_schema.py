@@ -217,7 +217,7 @@ class _Changing:
         del plain["type"]
         if not types or "anyOf" in plain:
             return plain
-        about = {key: plain.pop(key) for key in ("title", "description", "default") if key in plain}
+        about: dict[str, Any] = {key: plain.pop(key) for key in ("title", "description", "default") if key in plain}
         parts = [{"type": word, **{k: v for k, v in plain.items() if word in _OWN.get(k, _TYPED)}} for word in types]
         return {**about, "anyOf": parts}
 
