@@ -175,10 +175,7 @@ class Document:
         if depth == 0 or not isinstance(schema, dict):
             return []
         if "$ref" in schema:
-            try:
-                return self._names(self.lookup(schema["$ref"]), depth - 1)
-            except CatalogError:  # the operation can be called without it
-                return []
+            return self._names(self._pointed(schema), depth - 1)
         names = [name for part in list_of(schema.get("allOf"))[:_MOST_NAMES] for name in self._names(part, depth - 1)]
         single = object_of(schema.get("properties")).items()
         names += [str(name) for name, part in single if isinstance(part, dict) and not part.keys() & _COMPOSED]
@@ -221,9 +218,9 @@ class Document:
     def _with_subtypes(self, found: dict[str, Any], schema: Mapping[str, Any], way: _Way, level: int) -> _Sized:
         """A schema with the properties of its subtypes, which the property that tells them apart describes."""
         variants = {name: [part] for name, part in found.get("properties", {}).items()}
-        size, kinds, subtypes = 0, list[str](), self._subtypes(schema) if way.depth else {}
-        family = {id(schema), *map(id, subtypes.values())}
-        for value, subtype in subtypes.items():
+        size, kinds, subtypes = 0, list[str](), self._subtypes(schema) if way.depth else []
+        family = {id(schema), *(id(subtype) for _, subtype in subtypes)}
+        for value, subtype in subtypes:
             with suppress(CatalogError):  # the operation can be called without it
                 own = [part for part in list_of(subtype.get("allOf")) if id(self._pointed(part)) not in family]
                 alone = {**subtype, "allOf": own}
@@ -242,17 +239,17 @@ class Document:
             size += len(text) // _SMALL
         return {**found, "properties": properties} if properties else found, size
 
-    def _subtypes(self, schema: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """The subtypes of a schema with a discriminator, also those of subtypes, by the value that tells them apart."""
+    def _subtypes(self, schema: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+        """The subtypes of a schema with a discriminator, and theirs, with the value that tells them apart."""
         mapping = object_of(object_of(schema["discriminator"]).get("mapping"))
         named = [(value, form) for value, to in mapping.items() for form in (to, f"#/components/schemas/{to}")]
         queue = [(value, self._pointed({"$ref": form})) for value, form in named]
         queue += self._extensions.get(id(schema), ())
-        found, known = dict[str, dict[str, Any]](), {id(schema)}
+        found, known = list[tuple[str, dict[str, Any]]](), {id(schema)}
         for value, subtype in queue:
             if isinstance(subtype, dict) and id(subtype) not in known:
                 known.add(id(subtype))
-                found[value] = subtype
+                found.append((value, subtype))
                 queue += self._extensions.get(id(subtype), ())
         return found
 
