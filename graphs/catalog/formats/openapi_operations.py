@@ -156,7 +156,7 @@ class _Operations:
         places, properties, required = list[Place](), dict[str, Any](), list[str]()
         for parameter in self._parameters(path, [*list_of(item.get("parameters")), *read.parameters]):
             name, where = parameter.name, parameter.where
-            argument = _free(properties, encodable(name), f"{encodable(name)}_{where}")
+            argument = _free(properties, name, f"{name}_{where}")
             properties[argument] = self._of_parameter(parameter)
             style = next(iter(parameter.content), parameter.style or _STYLES[where])
             explode = style == "form" if parameter.explode is None else parameter.explode
@@ -170,6 +170,8 @@ class _Operations:
             "required": [*required, *more.get("required", ())],
             "additionalProperties": more.get("additionalProperties", False),
         }
+        if wrong := [name for name in schema["properties"] if encodable(name) != name]:
+            raise CatalogError(f"no argument can be named {wrong[0][:_LONGEST_NAME]!r}: correct it")
         places += body.pop("places", ())
         return HttpCall(method=method.upper(), path=path, places=tuple(places), **body), schema
 

@@ -209,6 +209,15 @@ def test_a_parameter_that_refers_to_itself_is_a_problem() -> None:
     assert "refers to itself" in read(paths, components={"parameters": parameters}).problems[0]
 
 
+@pytest.mark.parametrize("name", ["a\0", "\ud800"])
+def test_a_name_that_no_argument_can_have_is_a_problem(name: str) -> None:
+    of_query = {"/x": {"get": {"parameters": [{"name": name, "in": "query"}]}}}
+    for paths in (of_query, with_body({"properties": {name: {}}})):
+        found = read({**paths, "/y": {"get": {"operationId": "y"}}})
+        assert set(entries(found)) == {"y"}
+        assert f"no argument can be named {name!r}: correct it" in found.problems[0]
+
+
 def test_problems_of_one_kind_are_told_once() -> None:
     paths = {f"/p{number}": {"get": {"parameters": [{"in": "body", "name": "a"}]}} for number in range(50)}
     (problem,) = read(paths).problems

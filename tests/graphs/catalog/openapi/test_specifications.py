@@ -147,7 +147,7 @@ def test_a_schema_with_a_discriminator_has_the_fields_of_its_subtypes(mapping: d
         "Loose": {"properties": {}},
     }
     pet = {"$ref": "#/components/schemas/Pet"}
-    known = {"components": {"schemas": schemas}}
+    known: Any = {"components": {"schemas": schemas}}
     found, wrapped = (
         read(body(schema, required=True), method="post", **known)
         for schema in (pet, {"allOf": [pet], "title": "A pet"})
