@@ -17,7 +17,13 @@ from callsheet.graphs.catalog.formats.catalog_files import agent_of_toollinkos, 
 from callsheet.graphs.catalog.formats.documents import no_catalog, read_json
 from callsheet.graphs.catalog.formats.mcp_format import Problem, agent_from_listing
 from callsheet.graphs.catalog.formats.openapi_documents import is_specification
-from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address, read_folders, read_servers
+from callsheet.graphs.catalog.formats.server_config import (
+    ROOTS,
+    Configuration,
+    ServerConfig,
+    is_address,
+    read_configuration,
+)
 from callsheet.graphs.catalog.formats.skill_folders import SKILL_FILE, is_skill, read_skills
 from callsheet.graphs.catalog.loaded import CatalogSource, Loaded, SourceCatalog, joined, label_of, sources_of
 from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, Skill, Tool
@@ -186,23 +192,18 @@ def servers_in(source: str) -> Mapping[str, ServerConfig]:
     """The MCP servers and APIs that loading this source would reach; empty for other kinds of sources."""
     if server := _specification(source):
         return {source: server}
-    return {name: server for path, one in _configurations(source) for name, server in read_servers(one, path).items()}
+    return {name: server for one in _configurations(source) for name, server in one.servers.items()}
 
 
 def starts_in(source: str) -> tuple[Start, ...]:
     """What needs consent before this source is loaded: processes, addresses, folders of documents, toolkits."""
     if server := _specification(source):
         return starts_of({"": server})
-    configurations = _configurations(source)
-    return tuple(
-        start
-        for path, one in configurations
-        for start in starts_of(read_servers(one, path), read_folders(one, Path(path)))
-    )
+    return tuple(start for one in _configurations(source) for start in starts_of(one.servers, one.folders))
 
 
-def _configurations(source: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The configurations in this source with their paths, of which a folder may hold several."""
+def _configurations(source: str) -> Iterator[Configuration]:
+    """The configurations in this source, of which a folder may hold several."""
     path = _path(source)
     if path.is_dir():
         files = [file for file in path.glob("*.json") if _NAMES_TOOLKIT in file.read_bytes()]
@@ -211,14 +212,14 @@ def _configurations(source: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for file in files:
         with suppress(*([CatalogError] if path.is_dir() else [])):  # which loading reports
             if one := _configuration(read_json(file), file):
-                yield str(file), one
+                yield read_configuration(one, file)
 
 
 def _configuration(document: Any, path: Path) -> Mapping[str, Any] | None:
     """An ``mcp.json``, or the toolkits of another catalog in its form; None for what starts nothing."""
     match document:
-        case {"mcpServers": _} | {"servers": _}:
-            return dict(document)
+        case dict() if any(root in document for root in ROOTS):
+            return document
         case {"toolkit": _}:
             entries = [document]
         case {"callsheet": _, "agents": list() as agents}:
@@ -345,8 +346,6 @@ def _toollinkos(folder: Path) -> SourceCatalog:
 def _document(document: Any, path: Path, opening: _Opening) -> SourceCatalog:
     configuration = _configuration(document, path)
     match document:
-        case {"mcpServers": _} | {"servers": _} | {"toolkit": _}:
-            return _configured(configuration or {}, path, opening)
         case {"callsheet_dependencies": _}:
             content = parse_dependencies(document, str(path))
             return SourceCatalog(dependencies=((str(path), content),), dependency_files=(str(path),))
@@ -356,6 +355,8 @@ def _document(document: Any, path: Path, opening: _Opening) -> SourceCatalog:
             own = from_native(document, str(path))
             part = SourceCatalog(own.agents, skills=own.skills)
             return joined([part, _configured(configuration, path, opening)]) if configuration else part
+        case dict() if configuration:
+            return _configured(configuration, path, opening)
         case list() if path.name in _TOOLLINKOS:
             return _toollinkos(path.parent)
         case list():
@@ -367,13 +368,19 @@ def _document(document: Any, path: Path, opening: _Opening) -> SourceCatalog:
 
 def _configured(document: Mapping[str, Any], path: Path, opening: _Opening) -> SourceCatalog:
     """The servers of an ``mcp.json``, its toolkits, and its folders of documents."""
-    servers, folders = read_servers(document, str(path)), read_folders(document, path)
+    configuration = read_configuration(document, path)
+    servers, folders = configuration.servers, configuration.folders
     commands = opening.policy.commands if opening.policy else None
     consented = check_agreed(servers, str(path), yes=opening.yes, commands=commands, folders=folders)
-    parts = [_plugin("documents")(folders)] if folders else []
-    if servers or not folders:
+    parts = [SourceCatalog(problems=configuration.problems)]
+    if servers:
         pins = PinBook.of(path, opening.pins)
-        parts.insert(0, _plugin("mcp")(servers, pins=pins, agreed=consented, anew=opening.anew))
+        parts.append(_plugin("mcp")(servers, pins=pins, agreed=consented, anew=opening.anew))
+    for name, folder in folders.items():
+        try:
+            parts.append(_plugin("documents")({name: folder}))
+        except CatalogError as error:
+            parts.append(SourceCatalog(problems=(Problem(name, "malformed", f"{error} (in {path})"),)))
     return joined(parts)
 
 

@@ -14,10 +14,8 @@ from callsheet.graphs.catalog.model import Agent, Dependency, Name, Record, Tool
 from callsheet.graphs.text.sanitizing import clean, encodable
 
 _LONGEST_NAME, _LONGEST_LIST = 1_024, 1_000
-
-
-NOT_CALLABLE = "not_callable"
-"""Kind of the problem of tools that are found but cannot be called, as nobody knows where."""
+NOT_CALLABLE, UNREAD = "not_callable", "unread"
+"""Kinds of problems that leave nothing out: tools that nobody knows where to call, and settings without effect."""
 
 
 @dataclass(frozen=True, slots=True)
