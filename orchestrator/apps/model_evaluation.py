@@ -157,7 +157,7 @@ class Arms:
         )
 
     def _best(self, request: str, k: int) -> list[str]:
-        return [tool.id for tool in self.retriever.select(request, agents=max(5, k), tools=k).tools][:k]
+        return [tool.id for tool in self.retriever.select(request, tools=k).tools]
 
     def _supervisor(self, name: str, registry: ToolRegistry) -> Any:
         planning, weak = "auto" if name == RULES else name, self.weak_model

@@ -127,12 +127,12 @@ def _lines(content: Mapping[str, Any]) -> Iterable[str]:
 @click.argument("query")
 @size_options(1000, 10000, "request")
 @click.option("--rerank", metavar="PROVIDER:NAME", help="Chat model that reranks the first tools.  [default: none]")
-@click.option("--proposed", default=0.5, type=click.FloatRange(0, 1), help="Weight of unreviewed dependencies.")
+@click.option("--proposed", type=click.FloatRange(0, 1), help="Weight of unreviewed dependencies; 0: none is inferred.")
 @click.option(
     "--explain", is_flag=True, help="Explain the selection: ranks and scores by meaning and by words, and what was cut."
 )
 @common
-def retrieve(options: CatalogOptions, query: str, rerank: str | None, *, explain: bool, **size: Any) -> int:
+def retrieve(options: CatalogOptions, query: str, rerank: str | None, *, explain: bool, **settings: Any) -> int:
     """Find agents and tools for QUERY.
 
     \b
@@ -147,7 +147,8 @@ def retrieve(options: CatalogOptions, query: str, rerank: str | None, *, explain
         from callsheet.retrievers import ChatModelReranker
 
         more["reranker"] = ChatModelReranker(chat_model(rerank))
-    found = options.selector(options.open(), **more)[0].select(query, **size)
+    given = {name: value for name, value in settings.items() if value is not None}
+    found = options.selector(options.open(), **more)[0].select(query, **given)
 
     def show() -> None:
         from callsheet.orchestrator.cli.output.run_output import show_selection

@@ -67,6 +67,16 @@ async def test_every_arm_lets_the_right_tool_be_called(arms: Any, name: str, tmp
     assert arm.usage.input_tokens == 100 * arm.usage.calls > 0
 
 
+async def test_the_best_tools_are_those_of_the_agents_that_a_selection_picks(loaded: Loaded, tmp_path: Path) -> None:
+    retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:", k=1)
+    made = Arms(recorded(loaded), retriever, ChoosingModel(choices=RIGHT))
+    (arm,) = (await evaluated(made, ["k10"], tmp_path)).arms
+    assert [list(case.attempt.offered) for case in arm.cases] == [
+        [tool.id for tool in retriever.select(query.query).tools] for query in (RAIN, AIR)
+    ]
+    assert {tool.partition("/")[0] for case in arm.cases for tool in case.attempt.offered} == {"weather"}
+
+
 @pytest.mark.parametrize(
     ("choices", "more", "arm", "cause"),
     [

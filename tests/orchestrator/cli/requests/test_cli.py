@@ -19,6 +19,7 @@ from langchain_core.language_models import FakeListChatModel
 
 from callsheet.__main__ import main
 from callsheet.orchestrator.cli.main import callsheet
+from callsheet.retrievers import SelectSettings
 
 MANIFEST = {
     "name": "units",
@@ -82,6 +83,14 @@ def test_retrieve_finds_and_explains(manifests: Path, cli: Any) -> None:
     assert found["agents"][0]["tools"][0]["via"] == ["units/convert_length"]
     assert found["trace"]["nodes"][0]["cosine"] is not None
     assert err == ""
+
+
+def test_retrieve_has_the_settings_of_the_library(manifests: Path, cli: Any) -> None:
+    arguments = ("retrieve", "convert 3 miles to km", "--catalog", str(manifests), "--json", "--explain")
+    library = json.loads(json.dumps(SelectSettings().to_dict()))
+    assert json.loads(cli(*arguments)[1])["trace"]["settings"] == library
+    changed = json.loads(cli(*arguments, "--proposed", "0", "-k", "2", "--tools", "3")[1])["trace"]["settings"]
+    assert changed == {**library, "proposed": 0, "agents": 2, "tools": 3}
 
 
 def test_retrieve_that_nothing_fits_ends_with_1(manifests: Path, cli: Any) -> None:
