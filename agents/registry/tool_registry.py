@@ -218,7 +218,8 @@ class ToolRegistry:
 
     def server(self, tool_id: str) -> ServerConfig | None:
         """The server of a tool, variables not expanded; None if it has none, or is not in the catalog."""
-        connection = self.loaded.connections.get(tool_id.partition("/")[0]) if tool_id in self.catalog.tools else None
+        tool = self.catalog.tools.get(tool_id)
+        connection = self.loaded.connections.get(tool.agent) if tool else None
         return connection if isinstance(connection, ServerConfig) else None
 
     def unavailable(self) -> Mapping[str, str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from callsheet.graphs.catalog.formats.server_config import (
     is_address,
     read_configuration,
 )
-from callsheet.graphs.catalog.formats.skill_folders import SKILL_FILE, is_skill, read_skills
+from callsheet.graphs.catalog.formats.skill_folders import is_skill, is_skill_file, read_skills
 from callsheet.graphs.catalog.loaded import CatalogSource, Loaded, SourceCatalog, joined, label_of, sources_of
 from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, Skill, Tool
 from callsheet.graphs.dependencies import attach, parse_dependencies
@@ -35,6 +35,24 @@ from callsheet.graphs.trust.policy import Policy, policy_of
 
 _CODE = re.compile(r"`(?=[^`\s]{0,199}(?:[_/-]|[a-z][A-Z]))([^`\s]{1,200})`")  # `fetch` may be any function
 _MOST_NAMED = 200
+
+
+def separated(agents: Sequence[Agent], skills: Sequence[Skill]) -> tuple[tuple[Agent, ...], tuple[Problem, ...]]:
+    """The agents without tools whose ids belong to another agent or a skill, and a problem for each such tool.
+
+    A tool ``b/ok`` of ``a`` has the id of the tool ``ok`` of an agent ``a/b``. Servers name tools, users name agents.
+    """
+    nodes, problems = {*(a.id for a in agents), *(skill.id for skill in skills)}, list[Problem]()
+
+    def own(tool: Tool) -> bool:
+        starts = accumulate(tool.name.split("/"), lambda start, part: f"{start}/{part}")
+        if other := next((node for start in starts if (node := f"{tool.agent}/{start}") in nodes), ""):
+            message = f"tool {tool.name!r} is left out: {tool.id!r} belongs to {other!r} by its name"
+            problems.append(Problem(tool.agent, "malformed", message))
+        return not other
+
+    kept = [(agent, tuple(filter(own, agent.tools))) for agent in agents]
+    return tuple(a if len(t) == len(a.tools) else a.model_copy(update={"tools": t}) for a, t in kept), tuple(problems)
 
 
 def resolve(agents: Sequence[Agent], *, lenient: Collection[str] = ()) -> tuple[tuple[Agent, ...], tuple[Problem, ...]]:
@@ -177,11 +195,12 @@ def load(
         [(label_of(source) or "a catalog in memory", part) for source, part in zip(sources, parts, strict=True)]
     )
     whole = joined(parts)
-    agents, dangling = resolve(whole.agents, lenient=set(whole.connections))
+    agents, misnamed = separated(whole.agents, whole.skills)
+    agents, dangling = resolve(agents, lenient=set(whole.connections))
     agents, unattached = attach(agents, whole.dependencies, lenient=set(whole.connections))
     skills, unclear, unresolved = resolve_skills(whole.skills, agents, whole.unresolved)
     labels = [label_of(source) for source, part in zip(sources, parts, strict=True) if not part.dependencies]
-    problems = (*whole.problems, *dangling, *unattached, *unclear)
+    problems = (*whole.problems, *misnamed, *dangling, *unattached, *unclear)
     label = "\n".join(filter(None, labels))
     refused = (edge.key for _, edges in whole.dependencies for edge in edges if edge.accept is False)
     more = {"problems": problems, "rejected": (*whole.rejected, *refused), "unresolved": unresolved}
@@ -272,7 +291,7 @@ def _read(name: str, opening: _Opening) -> SourceCatalog:
 
         written = read_rdf(path)
         return SourceCatalog(written.agents, skills=written.skills)
-    if path.name == SKILL_FILE and path.is_file():
+    if is_skill_file(path) and path.is_file():
         return _folder(path.parent, opening)
     if path.is_file():
         return _document(read_json(path), path, opening)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from callsheet.agents.servers.catalogs.listings import LastListings, Listing, resources_of
-from callsheet.graphs.catalog.formats.mcp_format import Difference, Problem, agent_from_listing
+from callsheet.graphs.catalog.formats.mcp_format import Difference, Problem, agent_from_listing, name_of
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.loaded import Loaded, SourceCatalog, joined
 from callsheet.graphs.catalog.loading import load
@@ -114,9 +114,9 @@ def _without(agent_id: str, name: str, details: Any) -> Any:
 
 
 def listed_by(server: ServerConfig, listing: Listing) -> Listed:
-    """An answer in the form that pins compare."""
+    """An answer in the form that pins compare, without the tools that the user has switched off."""
     about = {"name": listing.name, "description": listing.description, "instructions": listing.instructions}
-    return Listed(server, about, listing.tools)
+    return Listed(server, about, [entry for entry in listing.tools if server.offers(name_of(entry))])
 
 
 def _of_server(agent_id: str, server: ServerConfig, said: Admitted, listing: Listing) -> SourceCatalog:

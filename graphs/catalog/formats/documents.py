@@ -52,9 +52,9 @@ def read_env_file(path: Path) -> dict[str, str]:
     """The variables in a file of lines such as ``NAME=value``; nothing in a value is expanded.
 
     Raises:
-        CatalogError: The file cannot be read.
+        CatalogError: The file cannot be read, or has another line.
     """
-    from dotenv import dotenv_values
+    from dotenv.parser import parse_stream
 
     try:
         if not path.is_file():
@@ -62,8 +62,12 @@ def read_env_file(path: Path) -> dict[str, str]:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeError) as error:
         raise CatalogError(f"its envFile {path} cannot be read: {error}") from error
-    values = dotenv_values(stream=StringIO(text), interpolate=False)
-    return {name: value for name, value in values.items() if value is not None}
+    values: dict[str, str] = {}
+    for line in parse_stream(StringIO(text)):
+        if line.error or (line.key and line.value is None):
+            raise CatalogError(f"its envFile {path} has a line that is not NAME=value: line {line.original.line}")
+        values |= {line.key: line.value or ""} if line.key else {}
+    return values
 
 
 def no_catalog(path: Path) -> str:

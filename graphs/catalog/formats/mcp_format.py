@@ -20,17 +20,22 @@ NOT_CALLABLE, UNREAD = "not_callable", "unread"
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A part of a source that was left out when the rest was loaded, or whose tools cannot be called.
+    """A part of a source that was left out or not read when the rest was loaded, or whose tools cannot be called.
 
     Attributes:
         agent: The agent or the file that has the problem.
-        kind: Kind of problem: ``start``, ``timeout``, ``crash``, ``malformed``, ``NOT_CALLABLE`` ...
+        kind: Kind of problem: ``start``, ``timeout``, ``crash``, ``malformed``, ``NOT_CALLABLE``, ``UNREAD`` ...
         message: What is wrong and how to correct it.
     """
 
     agent: str
     kind: str
     message: str
+
+    @property
+    def word(self) -> str:
+        """What became of it."""
+        return {NOT_CALLABLE: "not callable", UNREAD: "not read"}.get(self.kind, "left out")
 
     def __str__(self) -> str:
         """One line for people."""

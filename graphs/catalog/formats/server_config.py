@@ -252,14 +252,14 @@ def _server(entry: Mapping[str, Any], path: Path) -> ServerConfig:
         if other := sorted(_NO_OPTIONS[kind] & options.keys()):
             raise CatalogError(f"{_WHAT[kind]}, to which {other[0]!r} of 'callsheet' does not apply")
     only = [set(names) for key in _ONLY if (names := _names(entry, key, ["*"])) != ["*"]]
-    switched = {"only": set.intersection(*only) if only else None, "literal": (), "tag": ""}
-    switched["without"] = [name for key in _WITHOUT for name in _names(entry, key)]
+    without = [name for key in _WITHOUT for name in _names(entry, key)]
+    switched: dict[str, Any] = {"without": without, "only": set.intersection(*only) if only else None}
     try:
         own = ServerOptions(**options)
     except CatalogError as error:
         raise CatalogError(f"callsheet: {error}") from error
     try:
-        return ServerConfig(**{**entry, **switched, **fields(entry, path), "callsheet": own})
+        return ServerConfig(**{**entry, "literal": (), "tag": "", **switched, **fields(entry, path), "callsheet": own})
     except ValidationError as error:
         raise CatalogError(wrong_field(error.errors()[0])) from error
 
