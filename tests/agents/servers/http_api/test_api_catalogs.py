@@ -227,7 +227,18 @@ def test_an_entry_that_cannot_work_is_named_with_the_reason(given: dict[str, Any
 
 def test_more_operations_than_the_limit_are_refused(tmp_path: Path) -> None:
     written(tmp_path, shop_spec("https://shop.example"))
-    with pytest.raises(
-        CatalogError, match="it has 4 operations, and no more than 2 are taken: raise its limit 'tools'"
-    ):
-        load(entry(tmp_path, callsheet={"limits": {"tools": 2}}))
+    (problem,) = load(entry(tmp_path, callsheet={"limits": {"tools": 2}})).problems
+    assert "it has 4 operations, and no more than 2 are taken: raise its limit 'tools'" in str(problem)
+
+
+@pytest.mark.parametrize("text", ['{"openapi": "2.9", "paths": {}}', '{"openapi": "3.0.0", "paths": []}', "[", ""])
+def test_a_specification_that_cannot_be_read_leaves_out_its_entry_alone(tmp_path: Path, text: str) -> None:
+    written(tmp_path, shop_spec("https://shop.example"))
+    (tmp_path / "bad.json").write_text(text)
+    file = tmp_path / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"bad": {"openapi": "bad.json"}, "shop": {"openapi": "spec.json"}}}))
+    loaded = load(file)
+    assert "shop-orders" in loaded.catalog.by_id
+    assert [problem.agent for problem in loaded.problems] == ["bad"]
+    with pytest.raises(CatalogError):
+        load(tmp_path / "bad.json")
