@@ -51,13 +51,6 @@ def test_what_is_found_is_added_behind_and_can_be_called(catalog: Any, shop: Any
     assert "notebook_write_note (agent notebook): Writes a note" in result["calls"][0]["output"]
 
 
-def test_a_request_that_a_small_model_writes_as_text_counts(catalog: Any, scripted: Any) -> None:
-    written = AIMessage('<tool_call>{"name": "need_tool", "arguments": {"what": "writes a note"}}</tool_call>')
-    model = scripted(replies=[written, AIMessage("Done.")])
-    assert ask(catalog, model, NARROW.model_copy(update={"weak_model": True}))["calls"][0]["tool"] == "need_tool"
-    assert "notebook_write_note" in model.shown[-1]["tools"]
-
-
 def test_a_tool_that_was_not_asked_for_stays_out_of_reach(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
     model = scripted(replies=[say["calls"]("notebook_write_note", text="x"), AIMessage("I could not.")])
     assert "notebook_write_note is not among the tools" in ask(catalog, model)["calls"][0]["error"]

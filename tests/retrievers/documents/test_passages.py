@@ -6,6 +6,7 @@ from hypothesis import given, strategies as st
 from callsheet.retrievers.documents import (
     Block,
     Passage,
+    content_words,
     document_text,
     estimated_tokens,
     passages_of,
@@ -93,3 +94,8 @@ def test_blocks_end_sentences_and_empty_ones_are_passed_over() -> None:
 def test_a_heading_is_a_paragraph_of_its_own(text: str, sentences: list[str]) -> None:
     assert cut(text) == sentences
     assert "".join(sentences_of(text)) == text
+
+
+def test_content_words_leave_out_what_says_nothing() -> None:
+    assert content_words("How many days of the LEAVE are there? Days!") == ["days", "leave"]
+    assert content_words("北京大学") == ["北京", "京大", "大学"]

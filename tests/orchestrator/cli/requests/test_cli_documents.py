@@ -57,6 +57,7 @@ def test_the_callers_mistakes_are_one_line(docs: Path, cli: Any, arguments: tupl
     status, out, err = cli("documents", *(str(docs) if word == "DOCS" else word for word in arguments))
     assert (status, out) == (2, "")
     assert said in err
+    assert "--model" not in arguments or not list((docs.parent / "home").rglob("*.sqlite*"))
 
 
 def test_a_folder_without_documents_is_negative(tmp_path: Path, docs: Path, cli: Any) -> None:

@@ -8,14 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
 
 from api_server import Shop, shop, shop_spec
-from callsheet import create_supervisor, load
 from callsheet.orchestrator.cli.main import main
-from scripted_model import ScriptedModel, calls, planned
 
 
 @pytest.fixture
@@ -43,16 +38,6 @@ def written(folder: Path, url: str, **options: Any) -> str:
     return str(file)
 
 
-def test_a_specification_is_indexed_searched_checked_and_exported(run: Any, tmp_path: Path, served: Shop) -> None:
-    written(tmp_path, served.url)
-    spec = str(tmp_path / "spec.json")
-    code, report = run("index", "--catalog", spec)
-    assert (code, report["agents"], report["tools"]) == (0, 2, 4)
-    _, found = run("retrieve", "what is the state of my order?", "--catalog", spec)
-    assert found["agents"][0]["id"] == "shop-orders"
-    assert "shop-orders/tellOrder" in [tool["id"] for tool in found["agents"][0]["tools"]]
-
-
 def test_sync_names_the_operations_that_a_specification_changed(run: Any, tmp_path: Path, served: Shop) -> None:
     written(tmp_path, served.url)
     file = tmp_path / "spec.json"
@@ -77,23 +62,3 @@ def test_it_is_asked_without_a_model(run: Any, tmp_path: Path, served: Shop) -> 
     trusted = written(tmp_path, served.url, trusted=True)
     _, answer = run("ask", 'Tell the state of the order with the id "A-17"', "--catalog", trusted, "--yes")
     assert [sent.target for sent in served.sent] == ["/orders/A-17"], answer
-
-
-async def test_a_person_is_asked_before_a_post(tmp_path: Path, served: Shop) -> None:
-    replies = [
-        planned(("1", "place an order for tea", [])),
-        calls("shop-orders_placeOrder", item="tea"),
-        AIMessage("ordered tea"),
-    ]
-    workflow = create_supervisor(
-        load(written(tmp_path, served.url, trusted=True), yes=True), model=ScriptedModel(replies=replies)
-    )
-    app = workflow.compile(checkpointer=InMemorySaver())
-    thread: Any = {"configurable": {"thread_id": "1"}}
-    state = await app.ainvoke({"messages": [HumanMessage("Place an order for tea")]}, thread)
-    assert served.sent == []
-    (question,) = state["__interrupt__"]
-    assert "placeOrder" in json.dumps(question.value, default=str)
-    state = await app.ainvoke(Command(resume={"decisions": [{"type": "approve"}]}), thread)
-    assert [(sent.method, json.loads(sent.body)) for sent in served.sent] == [("POST", {"item": "tea"})]
-    assert next(iter(state["results"].values()))["status"] == "done"
