@@ -15,6 +15,7 @@ from callsheet.graphs.text.regex import linear
 
 _FORMS = "'mcpServers' (or 'servers'), 'callsheet' with 'agents', or a manifest with 'name' (or 'server') and 'tools'"
 _JSON_TYPES = {"tuple": "a list", "dictionary": "an object", "string": "a string", "boolean": "true or false"}
+_LARGEST_ENV = 1_000_000
 _NOT_BREAK = re.compile(r"[^\n]")
 
 
@@ -57,8 +58,8 @@ def read_env_file(path: Path) -> dict[str, str]:
     from dotenv.parser import parse_stream
 
     try:
-        if not path.is_file():
-            raise CatalogError(f"its envFile {path} is not a file")
+        if not path.is_file() or path.stat().st_size > _LARGEST_ENV:
+            raise CatalogError(f"its envFile {path} is not a file of at most {_LARGEST_ENV // 1000:,} KB")
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeError) as error:
         raise CatalogError(f"its envFile {path} cannot be read: {error}") from error

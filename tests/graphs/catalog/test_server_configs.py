@@ -186,6 +186,7 @@ def test_an_env_file_does_not_hide_which_code_runs(tmp_path: Path) -> None:
     [
         ("nowhere.env", "nowhere.env is not a file"),
         (".", "is not a file"),
+        ("huge.env", "is not a file of at most 1,000 KB"),
         ("latin.env", "cannot be read: 'utf-8' codec"),
         ("broken.env", "has a line that is not NAME=value: line 2"),
         ("bare.env", "has a line that is not NAME=value: line 1"),
@@ -195,7 +196,12 @@ def test_an_env_file_does_not_hide_which_code_runs(tmp_path: Path) -> None:
     ],
 )
 def test_an_env_file_that_cannot_be_read_leaves_its_server_out(named: object, said: str, tmp_path: Path) -> None:
-    for name, content in (("latin", b"A=\xe9"), ("broken", b"A=1\nno line\n"), ("bare", b"KEY\n")):
+    for name, content in (
+        ("huge", b"#" * 1_000_001),
+        ("latin", b"A=\xe9"),
+        ("broken", b"A=1\nno line\n"),
+        ("bare", b"KEY\n"),
+    ):
         (tmp_path / f"{name}.env").write_bytes(content)
     entries = {"a": {"command": "x", "envFile": named}, "b": {"command": "y"}}
     found = read({"mcpServers": entries}, tmp_path / "mcp.json")
