@@ -89,7 +89,7 @@ def with_agent(loaded: Loaded, agent_id: str, part: SourceCatalog) -> Loaded:
     agents = {agent.id: agent for agent in before.agents}
     agents |= {agent.id: _with_inferred(agent, agents.get(agent_id)) for agent in part.agents}
     details = {
-        name: _without(agent_id, name, value) if name in _BY_AGENT else value for name, value in before.details.items()
+        name: _without(agent_id, value) if name in _BY_AGENT else value for name, value in before.details.items()
     }
     whole = joined([SourceCatalog(skills=before.skills, **details), part])
     return replace(load(replace(whole, agents=tuple(agents.values())), policy=loaded.policy), label=loaded.label)
@@ -105,11 +105,9 @@ def _with_inferred(agent: Agent, before: Agent | None) -> Agent:
     return agent.model_copy(update={"tools": tuple(tools)})
 
 
-def _without(agent_id: str, name: str, details: Any) -> Any:
+def _without(agent_id: str, details: Any) -> Any:
     if isinstance(details, tuple):
         return tuple(item for item in details if item.agent != agent_id)
-    if name == "digests":
-        return {tool_id: one for tool_id, one in details.items() if not tool_id.startswith(f"{agent_id}/")}
     return {key: one for key, one in details.items() if key != agent_id}
 
 
@@ -133,7 +131,7 @@ def _of_server(agent_id: str, server: ServerConfig, said: Admitted, listing: Lis
         agents=(agent,),
         connections={agent.id: _connection(agent.id, server, said)},
         problems=(*malformed, *left_out, *missing, *problems_of(said.changes)),
-        digests={tool.id: sent[tool.name] for tool in (*resources.tools, *agent.tools)},
+        digests={agent.id: {tool.name: sent[tool.name] for tool in (*resources.tools, *agent.tools)}},
         changes=said.changes,
         resources={agent.id: resources} if resources.tools else {},
     )
