@@ -147,7 +147,11 @@ def tool_from_entry(agent_id: str, entry: Any) -> Tool:
     name, schema = entry["name"], entry.get("inputSchema")
     if schema is not None and not isinstance(schema, dict):
         raise CatalogError(f"tool {name!r}: inputSchema is not an object: it is left out")
-    declared, annotations, output = _declared(name, entry), entry.get("annotations"), entry.get("outputSchema")
+    meta, annotations, output = entry.get("_meta"), entry.get("annotations"), entry.get("outputSchema")
+    try:
+        declared = _Declared(**meta) if isinstance(meta, dict) else _Declared()
+    except CatalogError as error:
+        raise CatalogError(f"tool {name!r}: {str(error).removeprefix('_Declared: ')}: it is left out") from error
     return Tool(
         agent=agent_id,
         name=name,
@@ -165,13 +169,6 @@ def tool_from_entry(agent_id: str, entry: Any) -> Tool:
 def _nameless(position: int) -> str:
     expected = f"an object with a name of {_LONGEST_NAME:,} characters at most"
     return f"entry {position} of the tools is not {expected}: it is left out"
-
-
-def _declared(name: str, entry: Any) -> _Declared:
-    try:
-        return _Declared(**meta) if isinstance(meta := entry.get("_meta"), dict) else _Declared()
-    except CatalogError as error:
-        raise CatalogError(f"tool {name!r}: {str(error).removeprefix('_Declared: ')}: it is left out") from error
 
 
 def _text(value: object) -> str:

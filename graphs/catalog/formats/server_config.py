@@ -243,9 +243,7 @@ def _server(entry: Mapping[str, Any], path: Path) -> ServerConfig:
     options = entry.get("callsheet", {})
     if not isinstance(options, dict):
         raise CatalogError("'callsheet' must be an object, such as {'trusted': true}")
-    kind = _kind_of(entry)
-    fields = {"": _client_fields, A2A: _a2a_fields, OPENAPI: _api_fields, TOOLKIT: _toolkit_fields}[kind]
-    if kind:
+    if kind := _kind_of(entry):
         foreign = (_STDIO | _REMOTE).union(*_KINDS.values()) - _KINDS[kind]
         if other := sorted(foreign & entry.keys()):
             raise CatalogError(f"{_WHAT[kind]}: leave out {other[0]!r}")
@@ -254,12 +252,20 @@ def _server(entry: Mapping[str, Any], path: Path) -> ServerConfig:
     only = [set(names) for key in _ONLY if (names := _names(entry, key, ["*"])) != ["*"]]
     without = [name for key in _WITHOUT for name in _names(entry, key)]
     switched: dict[str, Any] = {"without": without, "only": set.intersection(*only) if only else None}
+    match kind:
+        case "a2a":
+            fields: dict[str, Any] = {"url": entry[A2A], "transport": A2A}
+        case "openapi":
+            fields = _api_fields(entry, path)
+        case "toolkit":
+            fields = _toolkit_fields(entry, path)
+        case _:
+            fields = _client_fields(entry, path)
     try:
         own = ServerOptions(**options)
+        return ServerConfig(**{**entry, "literal": (), "tag": "", **switched, **fields, "callsheet": own})
     except CatalogError as error:
         raise CatalogError(f"callsheet: {error}") from error
-    try:
-        return ServerConfig(**{**entry, "literal": (), "tag": "", **switched, **fields(entry, path), "callsheet": own})
     except ValidationError as error:
         raise CatalogError(wrong_field(error.errors()[0])) from error
 
@@ -292,19 +298,13 @@ def _client_fields(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
     transport = _TRANSPORTS[declared] if declared else ("http" if url else "stdio")
     if (transport == "stdio") == bool(url):
         raise CatalogError(f"it says {declared!r} but has {'a url' if url else 'a command'}")
-    fields = {"url": url, "transport": transport}
-    if url or entry.get("envFile") is None:
+    fields, file, env = {"url": url, "transport": transport}, entry.get("envFile"), entry.get("env", {})
+    if url or file is None or not isinstance(env, dict):
         return fields
-    if not isinstance(file := entry["envFile"], str):
+    if not isinstance(file, str):
         raise CatalogError("'envFile' must be the path of a file")
-    if not isinstance(env := entry.get("env", {}), dict):
-        return fields  # which is refused
     of_file = read_env_file(_project_of(path) / Path(_filled(file, os.environ)).expanduser())
     return {**fields, "env": {**of_file, **env}, "literal": of_file.keys() - env.keys()}
-
-
-def _a2a_fields(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    return {"url": entry[A2A], "transport": A2A}
 
 
 def _api_fields(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
