@@ -15,7 +15,7 @@ from typing import Any
 from callsheet.graphs.catalog.errors import CatalogError, near_names
 from callsheet.graphs.catalog.formats.catalog_files import agent_of_toollinkos, agents_of_livemcpbench, from_native
 from callsheet.graphs.catalog.formats.documents import no_catalog, read_json
-from callsheet.graphs.catalog.formats.mcp_format import Problem, agent_from_listing
+from callsheet.graphs.catalog.formats.mcp_format import Problem, agent_from_listing, text_of
 from callsheet.graphs.catalog.formats.openapi_documents import is_specification
 from callsheet.graphs.catalog.formats.server_config import (
     ROOTS,
@@ -417,12 +417,10 @@ def _manifest(document: Any, path: Path) -> SourceCatalog:
             raise CatalogError(no_catalog(path))
     if not name.strip():
         raise CatalogError(f"{path}: the agent's name is empty: give it one")
-    agent, problems = agent_from_listing(name, tools, description=_text(description), instructions=_text(instructions))
+    agent, problems = agent_from_listing(
+        name, tools, description=text_of(description), instructions=text_of(instructions)
+    )
     return SourceCatalog((agent,), problems=problems)
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _plugin(kind: str) -> Callable[..., SourceCatalog]:

@@ -155,8 +155,8 @@ def tool_from_entry(agent_id: str, entry: Any) -> Tool:
     return Tool(
         agent=agent_id,
         name=name,
-        title=_text(entry.get("title")),
-        description=_text(entry.get("description")),
+        title=text_of(entry.get("title")),
+        description=text_of(entry.get("description")),
         input_schema=schema or {"type": "object", "properties": {}},
         output_schema=output if isinstance(output, dict) else None,
         annotations=annotations if isinstance(annotations, dict) else {},
@@ -171,5 +171,6 @@ def _nameless(position: int) -> str:
     return f"entry {position} of the tools is not {expected}: it is left out"
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
+    """The value if it is a text, otherwise an empty text."""
     return value if isinstance(value, str) else ""

@@ -22,7 +22,7 @@ A2A, OPENAPI, TOOLKIT, KEY = "a2a", "openapi", "toolkit", "documents"
 ROOTS = ("mcpServers", "servers", "context_servers")
 """The keys under which most clients, VS Code and Zed write their servers."""
 _VARIABLE = linear(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\$\{([^}]+)\}")
-_UNBRACED = linear(r"(?:\w+ )?\$\w+")
+_FOREIGN = linear(r"(?:\w+ )?(?:\$[A-Za-z_]\w*|%\w+%|\{env:\w+\})")
 _HTTP = ("http", "streamable-http", "streamable_http", "streamableHttp")
 _TRANSPORTS = {"stdio": "stdio", "local": "stdio", "sse": "sse", **dict.fromkeys(_HTTP, "http")}
 _URLS = ("url", "serverUrl", "httpUrl")
@@ -281,10 +281,11 @@ def _unread(entry: Mapping[str, Any]) -> Iterator[str]:
     if unread := [repr(key) for key in entry if key not in own | _SHARED]:
         yield f"Callsheet does not read {', '.join(unread)} of its entry"
     groups = [group for key in ("env", "headers") if isinstance(group := entry.get(key), dict)]
-    texts = [*entry.items(), *(item for group in groups for item in group.items())]
+    args = entry["args"] if isinstance(entry.get("args"), list) else ()
+    texts = [*entry.items(), *(("args", text) for text in args), *(item for group in groups for item in group.items())]
     for key, text in texts:
-        if isinstance(text, str) and _UNBRACED.fullmatch(text):
-            yield f"the variable in {key!r} is not filled in, as it has no braces: write ${{NAME}}"
+        if isinstance(text, str) and _FOREIGN.fullmatch(text):
+            yield f"the variable in {key!r} is not filled in: write it as ${{NAME}}"
 
 
 def _client_fields(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:

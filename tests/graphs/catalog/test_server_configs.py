@@ -137,10 +137,12 @@ def test_a_variable_of_another_program_never_reaches_a_server(variable: str, fie
     assert variable in str(caught.value)
 
 
-def test_a_variable_without_braces_is_said_without_its_value() -> None:
-    said = "the variable in 'KEY' is not filled in, as it has no braces: write ${NAME} (in mcp.json)"
-    assert unread(a={"command": "x", "env": {"KEY": "$MY_TOKEN", "PRICE": "5 $ or 6 $"}}) == [f"a: {said}"]
-    assert unread(a={"url": "http://h", "headers": {"KEY": "Bearer $MY_TOKEN"}}) == [f"a: {said}"]
+@pytest.mark.parametrize("variable", ["$MY_TOKEN", "%MY_TOKEN%", "{env:MY_TOKEN}"])
+def test_a_variable_in_the_form_of_another_program_is_said_without_its_value(variable: str) -> None:
+    said = "a: the variable in {!r} is not filled in: write it as ${{NAME}} (in mcp.json)"
+    local = {"command": "x", "args": ["-k", variable], "env": {"KEY": variable, "PRICE": "$5", "PASSWORD": "a$b"}}
+    assert unread(a=local) == [said.format("args"), said.format("KEY")]
+    assert unread(a={"url": "http://h", "headers": {"KEY": f"Bearer {variable}"}}) == [said.format("KEY")]
 
 
 def test_the_folders_that_editors_fill_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
