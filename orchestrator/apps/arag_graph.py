@@ -148,7 +148,7 @@ class ReaderNodes:
             bounded(question, self.settings().max_request, "max_request")
             self.model()
             folder = self.library.folder(self.settings().documents)
-            found = self.library.fresh(folder, progress)
+            found = self.library.index(folder).sync(progress)
         except (CallsheetError, ImportError) as error:
             return {**fresh, "trouble": str(error)}
         if not found.documents:

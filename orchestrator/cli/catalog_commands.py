@@ -23,6 +23,7 @@ from callsheet.orchestrator.cli.shared_options import (
     json_option,
     output_option,
     report,
+    save,
     size_options,
     taxonomy_option,
     visible,
@@ -239,17 +240,14 @@ def capabilities(options: CatalogOptions, file: Path | None, taxonomy: Taxonomy 
       callsheet capabilities --catalog manifests/
       callsheet capabilities --catalog manifests/ --taxonomy ours.json -o catalog.json
     """
-    from callsheet.graphs import CatalogError, dump
+    from callsheet.graphs import dump
     from callsheet.orchestrator.cli.output.catalog_output import show_assignments
     from callsheet.retrievers.capabilities import with_capabilities
 
     loaded = options.open()
     found = options.retriever(loaded, taxonomy=taxonomy).capabilities()
     if file:
-        try:
-            file.write_text(dump(with_capabilities(visible(loaded), found)) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise CatalogError(f"the catalog cannot be written to {file}: {error.strerror}") from error
+        save(file, dump(with_capabilities(visible(loaded), found)) + "\n")
         click.echo(f"the catalog with its capabilities is in {file}", err=True)
     report({**found.to_dict(), "path": str(file or "")}, lambda: show_assignments(found), as_json=options.as_json)
     return 0 if any(found.of.values()) else 1

@@ -129,6 +129,16 @@ def report(content: Mapping[str, Any], text: str | Callable[[], object], *, as_j
         text()
 
 
+def save(file: Path, text: str) -> None:
+    """Writes the file of ``-o``, or a usage error."""
+    from callsheet.graphs.storage import replace_bytes
+
+    try:
+        replace_bytes(file, text.encode("utf-8", "replace"), mode=0o666)
+    except OSError as error:
+        raise click.BadParameter(f"{file} cannot be written: {error.strerror}", param_hint="--output") from error
+
+
 def kept_options(*but: str) -> list[str]:
     """The options of this command as they were given, ``but`` not these; secrets in them are masked."""
     context, words = click.get_current_context(), list[str]()

@@ -14,7 +14,7 @@ import click
 from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.graphs.catalog.formats.server_config import is_address
 from callsheet.graphs.catalog.loading import servers_in
-from callsheet.orchestrator.cli.shared_options import json_option, together
+from callsheet.orchestrator.cli.shared_options import catalog_option, json_option, together
 from callsheet.orchestrator.run.process.environment import Environment
 
 if TYPE_CHECKING:
@@ -24,13 +24,7 @@ if TYPE_CHECKING:
 _of_server = together(
     click.argument("server"),
     click.option("--user", default="", metavar="NAME", help="User of your server, by its id."),
-    click.option(
-        "--catalog",
-        "catalogs",
-        multiple=True,
-        metavar="PATH",
-        help="The mcp.json that names the server; not for an address.",
-    ),
+    catalog_option,
     json_option,
 )
 """The argument and the options that both commands have."""

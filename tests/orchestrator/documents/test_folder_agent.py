@@ -167,13 +167,13 @@ def test_an_overview_has_its_bounds(tmp_path: Path) -> None:
     assert len(found.terms) <= 600
 
 
-def test_new_documents_are_found_without_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("callsheet.retrievers.documents.document_index.FRESH", -1.0)
-    (tmp_path / "docs").mkdir()
+def test_new_documents_are_found_without_a_restart(config: Callable[..., Path], tmp_path: Path) -> None:
+    config()
     library = Library(tmp_path / "docs", place=":memory:")
-    assert library.fresh(library.folder()).documents == 0
-    (tmp_path / "docs" / "a.md").write_text("New.")
-    assert library.fresh(library.folder()).documents == 1
+    tool = document_tool("handbook", overview_of(tmp_path / "docs"), library)
+    assert "do not answer this" in tool.invoke("What is served for lunch?")
+    (tmp_path / "docs" / "lunch.md").write_text("# Lunch\n\nSoup is served for lunch.\n")
+    assert "[lunch.md#1]" in tool.invoke("What is served for lunch?")
 
 
 async def test_a_tool_call_outside_of_a_graph_has_no_lower_limit_of_loops(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from commands import run
 from signed_in_server import SignedInServer, signed_in_server
 
 pytestmark = pytest.mark.server
+WHO = "who is signed in"
 
 
 @pytest.fixture
@@ -115,7 +116,7 @@ def environment(server: SignedInServer, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.usefixtures("environment")
-@pytest.mark.parametrize("words", [("index",), ("retrieve", "who"), ("ask", "who"), ("check",)], ids=lambda w: w[0])
+@pytest.mark.parametrize("words", [("index",), ("retrieve", WHO), ("ask", WHO), ("check",)], ids=lambda w: w[0])
 def test_each_command_says_once_how_to_sign_in(
     server: SignedInServer, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
 ) -> None:

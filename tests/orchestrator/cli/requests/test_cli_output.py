@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib import import_module
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,9 @@ import click
 import pytest
 
 from callsheet.graphs import counted
+from callsheet.orchestrator.cli import main as command_line
 from callsheet.orchestrator.cli.output import SafeConsole, run_output
 
-command_line = import_module("callsheet.orchestrator.cli.main")  # the package has a function of that name
 HIDDEN = "\x1b[2J"
 CATALOG = Path(__file__).parents[4] / "examples" / "eval" / "catalog"
 
