@@ -75,14 +75,15 @@ def _files(folder: Path, problems: list[Problem]) -> Iterator[Path]:
             unread(here, f"more than {_MOST_FOLDERS:,} folders: the rest is not searched for skills")
             return
         if here.name.startswith(".") and searched:
-            folders[:] = [name for name in folders if name == "skills"]
-            continue
-        for link in sorted(here / name for name in folders if (here / name).is_symlink()):
+            folders[:], files[:] = [name for name in folders if name == "skills"], []
+        folders[:] = sorted(name for name in folders if name != "node_modules")
+        for link in (here / name for name in folders if (here / name).is_symlink()):
+            if link.resolve().is_relative_to(folder.resolve()):
+                continue  # where it leads is searched anyway
             yield from link.glob(_SKILL_FILE)
-            if next(link.glob(f"*/{_SKILL_FILE}"), None) and not link.resolve().is_relative_to(folder.resolve()):
+            if next(link.glob(f"*/{_SKILL_FILE}"), None):
                 unread(link, f"it is a link to {link.resolve()}, outside the folder: name that folder as a catalog")
         yield from sorted(file for name in (*files, *folders) if is_skill_file(file := here / name))
-        folders[:] = sorted(name for name in folders if name != "node_modules")
 
 
 def _read(file: Path, folder: Path) -> Skill | None:

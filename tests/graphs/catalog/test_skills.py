@@ -148,6 +148,9 @@ def test_folders_that_are_not_searched_are_named(tmp_path: Path, monkeypatch: py
     write(tmp_path, "other/one", "---\ndescription: d\n---\n")
     (folder / "more").symlink_to(tmp_path / "other")
     (folder / "again").symlink_to(folder)
+    (folder / "alias").symlink_to(folder / "good")
+    (folder / ".claude").mkdir()
+    (folder / ".claude" / "skills").symlink_to(tmp_path / "other")
     (folder / "closed").mkdir()
     walk = os.walk
 
@@ -158,11 +161,10 @@ def test_folders_that_are_not_searched_are_named(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(os, "walk", walked)
     loaded = load(folder)
     assert [skill.name for skill in loaded.catalog.skills] == ["good"]
-    assert [str(problem) for problem in loaded.problems] == [
-        "closed: it cannot be searched: Permission denied",
-        f"more: it is a link to {tmp_path / 'other'}, outside the folder: name that folder as a catalog",
-    ]
-    assert [(finding.rule, finding.severity.value) for finding in lint(loaded)] == [("unread-source", "warning")] * 2
+    why = f"it is a link to {tmp_path / 'other'}, outside the folder: name that folder as a catalog"
+    said = ["closed: it cannot be searched: Permission denied", f"more: {why}", f".claude/skills: {why}"]
+    assert [str(problem) for problem in loaded.problems] == said
+    assert [(finding.rule, finding.severity.value) for finding in lint(loaded)] == [("unread-source", "warning")] * 3
 
 
 def test_a_file_that_is_not_text(tmp_path: Path) -> None:
