@@ -118,12 +118,12 @@ def test_keys_without_meaning_here_are_said(tmp_path: Path) -> None:
     ]
     path = tmp_path / "mcp.json"
     path.write_text(
-        json.dumps({"mcpServers": {"h": {"documents": "docs"}, "a": {"a2a": "http://127.0.0.1:9", "x": 1}}})
+        json.dumps({"mcpServers": {"h": {"documents": "docs"}, "a": {"command": "no-such-program", "x": 1}}})
     )
     (tmp_path / "docs").mkdir()
     found = [(finding.rule, finding.severity.value) for finding in lint(load(path, yes=True))]
     assert ("unread-source", "warning") in found
-    assert ("load-problem", "error") in found  # nobody answers at that address
+    assert ("load-problem", "error") in found  # there is no such program
 
 
 @pytest.mark.parametrize(
