@@ -99,6 +99,7 @@ def test_a_switch_that_is_neither_true_nor_false_starts_nothing(value: object) -
         ({"disabledTools": ["drop"]}, ["get", "put"]),
         ({"tools": ["get", "drop"]}, ["get", "drop"]),
         ({"tools": []}, []),
+        ({"tools": ["get", "*"]}, ["get", "put", "drop"]),
     ],
 )
 def test_tools_that_are_switched_off_stay_off(entry: dict[str, Any], offered: list[str]) -> None:
