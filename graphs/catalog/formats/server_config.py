@@ -17,6 +17,7 @@ from callsheet.graphs.catalog.formats.documents import read_env_file, wrong_fiel
 from callsheet.graphs.catalog.formats.mcp_format import UNREAD, Problem
 from callsheet.graphs.catalog.model import Record
 from callsheet.graphs.text.regex import linear
+from callsheet.graphs.text.sanitizing import clean
 
 A2A, OPENAPI, TOOLKIT, KEY = "a2a", "openapi", "toolkit", "documents"
 ROOTS = ("mcpServers", "servers", "context_servers")
@@ -178,9 +179,9 @@ def read_configuration(document: Mapping[str, Any], path: Path) -> Configuration
         raise CatalogError(f"{path}: 'mcpServers' must be an object of servers by name")
     switches = mcp if isinstance(mcp := document.get("mcp"), dict) else {}  # of Gemini CLI, for all servers
     servers, folders, problems = dict[str, ServerConfig](), dict[str, FolderConfig](), list[Problem]()
-    for name, written in entries.items():
+    for name, written in zip(map(clean, entries), entries.values(), strict=True):
         try:
-            entry = _placed(written, path)
+            entry = _placed(clean(written), path)
             if not isinstance(entry, dict):
                 raise CatalogError("its entry must be an object")
             if _is_off(name, entry, switches):
@@ -190,9 +191,8 @@ def read_configuration(document: Mapping[str, Any], path: Path) -> Configuration
             else:
                 servers[name] = _server(entry, path)
                 problems += [Problem(name, UNREAD, f"{message} (in {path})") for message in _unread(entry)]
-        except (CatalogError, RecursionError) as error:
-            why = error if isinstance(error, CatalogError) else "its entry is nested too deeply"
-            problems.append(Problem(name, "malformed", f"{why} (in {path})"))
+        except CatalogError as error:
+            problems.append(Problem(name, "malformed", f"{error} (in {path})"))
     return Configuration(servers, folders, tuple(problems))
 
 

@@ -50,6 +50,7 @@ HTTP = ServerConfig(url="http://h", transport="http")
             ServerConfig(command="x", transport="stdio"),
         ),
         ({"command": "x", "type": "local", "tools": ["*"]}, ServerConfig(command="x", transport="stdio")),
+        ({"command": "x\ud800${/}", "more": "\udfff"}, ServerConfig(command="x?/", transport="stdio")),
     ],
 )
 def test_entries_as_clients_write_them(entry: dict[str, Any], config: ServerConfig) -> None:
@@ -243,6 +244,7 @@ def test_comments_and_trailing_commas(tmp_path: Path) -> None:
         ({"command": "x", "type": "http"}, "says 'http' but has a command"),
         ({"url": "http://h", "type": "stdio"}, "says 'stdio' but has a url"),
         ({"command": ["x"]}, "command: must be a string"),
+        ({"command": "x", "more": json.loads("[" * 300 + "]" * 300)}, "nested more than 100 levels deep"),
         ({"command": "x", "args": "y"}, "args: must be a list"),
         ({"command": "x", "env": {"PORT": 80}}, "env.PORT: must be a string"),
         ({"command": "x", "env": []}, "env: must be an object"),
