@@ -71,6 +71,12 @@ def test_questions_that_wait_are_counted(catalog: Catalog) -> None:
     assert "callsheet_approvals_waiting" not in client_of(explorer(catalog)).get("/callsheet/metrics").text
 
 
+def stored(threads: Threads) -> Any:
+    """The page's runs, for reading only."""
+    nothing: Any = None
+    return LocalRuns(nothing, threads, nothing)
+
+
 async def asks(shop: Any, monkeypatch: Any, threads: Threads, thread: str, approval: Any) -> Loaded:
     loaded: Loaded = shop.loaded(monkeypatch)
     found = served(loaded)
@@ -87,12 +93,12 @@ async def test_the_threads_of_the_command_line_are_shown(shop: Any, monkeypatch:
     threads = Threads(tmp_path / "threads")
     loaded = await asks(shop, monkeypatch, threads, "rates", "never")
     (tmp_path / "threads" / "broken.sqlite").write_text("this is no database, whatever its name says" * 20)
-    runs: Any = LocalRuns(threads)
+    runs = stored(threads)
     known = {thread["id"]: thread for thread in await runs.recent(None)}
     assert (known["rates"]["request"][:7], known["rates"]["status"]) == ("Look up", "idle")
     assert (known["broken"]["status"], await runs.waiting(None)) == ("error", 0)
     assert await runs.history(None, "../rates") == []
-    client = client_of(explorer(loaded, runs=LocalRuns(threads)))
+    client = client_of(explorer(loaded, runs=stored(threads)))
     (shown,) = client.get("/callsheet/api/run", params={"id": "rates"}).json()
     (step,) = shown["steps"]
     assert (step["status"], step["calls"][0]["tool"]["id"]) == ("done", "bank/exchange_rate")
@@ -107,7 +113,7 @@ async def test_a_run_that_ended_is_shown_and_not_resumed(shop: Any, monkeypatch:
     await asks(shop, monkeypatch, threads, name, "never")
     with threads.locked(name):
         threads.settle(name, ended=True)
-    runs: Any = LocalRuns(threads)
+    runs = stored(threads)
     assert [(thread["id"], thread["status"]) for thread in await runs.recent(None)] == [(name, "idle")]
     assert (await runs.last(name)).values["messages"]
     for refused in (threads.latest, lambda: threads.check(name)):
@@ -162,7 +168,7 @@ async def test_a_live_run_tells_at_each_moment_what_its_checkpoints_will_tell(
         assert all(draft.startswith("Sun") for draft in drafts)
         assert len(set(drafts)) > 3
         assert {run["request"] for run in told if run["id"]} == {told[-1]["request"]}
-    runs: Any = LocalRuns(threads)
+    runs = stored(threads)
     second, first = runs_of(seen, await runs.history(None, "t"))
     assert (second["steps"], second["answer"]) == (told[-1]["steps"], "Sun in Oslo, and 0.9 EUR.")
     assert (first["answer"], first["status"]) == (second["answer"], "done")
@@ -171,10 +177,10 @@ async def test_a_live_run_tells_at_each_moment_what_its_checkpoints_will_tell(
 async def test_a_thread_that_waits_for_a_person_says_so(shop: Any, monkeypatch: Any, tmp_path: Path) -> None:
     threads = Threads(tmp_path / "threads")
     loaded = await asks(shop, monkeypatch, threads, "rates", "always")
-    runs: Any = LocalRuns(threads)
+    runs = stored(threads)
     assert [thread["status"] for thread in await runs.recent(None)] == ["interrupted"]
     assert await runs.waiting(None) == 1
-    client = client_of(explorer(loaded, runs=LocalRuns(threads)))
+    client = client_of(explorer(loaded, runs=stored(threads)))
     (shown,) = client.get("/callsheet/api/run", params={"id": "rates"}).json()
     assert (shown["status"], shown["answer"]) == ("waiting", "")
     (question,) = shown["questions"]

@@ -8,8 +8,6 @@ import pytest
 from langchain_core.messages import AIMessage
 from langgraph.types import Command
 
-from callsheet import Settings
-from callsheet.graphs import SettingsError
 from deciding_model import DecidingModel
 
 ONE = "read may.txt"
@@ -165,8 +163,3 @@ def test_a_question_of_the_reviser_is_asked_in_the_middle(office: Any, desk: Any
     state = run.ask(Command(resume={question.id: "yes"}))
     assert desk.names() == ["list_files", "read_file"]
     assert state["revisions"][0]["added"] == ["2"]
-
-
-def test_settings_refuse_an_unknown_mode() -> None:
-    with pytest.raises(SettingsError, match="planning"):
-        Settings(planning="often")
