@@ -10,6 +10,7 @@ import pytest
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 
+from callsheet.agents.calls.token_usage import usage_of, with_usage_of
 from callsheet.graphs import Catalog, Loaded, Policy, SettingsError, User
 from callsheet.orchestrator.cli.ask import run
 from callsheet.orchestrator.run.settings import Settings
@@ -20,7 +21,7 @@ from callsheet.orchestrator.server.runs.run_history import MODES, LiveRun, RunSn
 from callsheet.orchestrator.server.runs.shown_runs import WITHHELD, run_of, runs_of
 from callsheet.orchestrator.supervisor import create_supervisor
 from explored import client_of, explorer, served
-from kept_runs import ASKING, ENDED, REVISED, Kept, moment
+from kept_runs import ASKING, ENDED, REVISED, USED, Kept, moment
 from scripted_model import ScriptedModel, planned
 
 Asked = Callable[..., Any]
@@ -63,6 +64,23 @@ def test_revisions_usage_and_a_question_are_shown(catalog: Catalog, asked: Asked
     counts = {"calls": 3, "input_tokens": 300, "output_tokens": 30, "cached_tokens": 0}
     assert {name: revised["usage"][name] for name in counts} == counts
     assert (plain["questions"], plain["revisions"], plain["usage"]) == ([], [], None)
+
+
+def test_the_page_is_told_the_usage_by_role_and_step_also_of_a_run_that_has_not_ended(
+    catalog: Catalog, asked: Asked
+) -> None:
+    (run,) = asked(explorer(catalog, runs=Kept([USED])), "run", id="t")
+    assert run["usage"] == {"calls": 3, "input_tokens": 6_000, "output_tokens": 430, "cached_tokens": 4_000}
+    assert [(one["role"], one["calls"]) for one in run["roles"]] == [("planner", 1), ("worker", 2)]
+    first, second = run["steps"]
+    assert (first["usage"]["input_tokens"], second["usage"]) == (5_200, None)
+
+
+def test_a_discarded_message_is_counted() -> None:
+    usage: Any = {"input_tokens": 10, "output_tokens": 1, "total_tokens": 11, "input_token_details": {"cache_read": 4}}
+    one, other = AIMessage("", usage_metadata=usage), AIMessage("", usage_metadata=usage)
+    total = usage_of([with_usage_of(one, other)], 1.5)
+    assert (total.calls, total.input_tokens, total.cached_tokens, total.seconds) == (2, 20, 8, 1.5)
 
 
 def test_questions_that_wait_are_counted(catalog: Catalog) -> None:
