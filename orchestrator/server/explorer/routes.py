@@ -178,7 +178,6 @@ def _home(request: Request) -> Response:
 
 
 def _page(request: Request) -> Response:
-    """One file of the page."""
     name = request.url.path.rpartition("/callsheet/")[2] or "explorer.html"
     body, tag = _files()[name]
     headers = {**HEADERS, "etag": tag, "cache-control": "no-cache"}

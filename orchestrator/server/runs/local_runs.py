@@ -185,7 +185,6 @@ class LocalRuns:
             work.tell()
 
     async def _close(self, live: LiveRun) -> None:
-        """Ends the sessions of a run that was cut off."""
         if run := live.snapshot.values.get("run"):
             with suppress(CallsheetError):
                 await self._registry.close_run(str(run))

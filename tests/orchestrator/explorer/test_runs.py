@@ -14,7 +14,7 @@ from callsheet.agents.calls.token_usage import usage_of, with_usage_of
 from callsheet.graphs import Catalog, Loaded, Policy, SettingsError, User
 from callsheet.orchestrator.cli.ask import run
 from callsheet.orchestrator.run.settings import Settings
-from callsheet.orchestrator.run.threads import Threads, stream_in_thread
+from callsheet.orchestrator.run.threads import Threads, stream_in_thread, sweep_threads
 from callsheet.orchestrator.server import Site
 from callsheet.orchestrator.server.runs.local_runs import LocalRuns
 from callsheet.orchestrator.server.runs.run_history import MODES, LiveRun, RunSnapshot
@@ -126,7 +126,8 @@ async def test_the_threads_of_the_command_line_are_shown(shop: Any, monkeypatch:
 
 
 async def test_a_run_that_ended_is_shown_and_not_resumed(shop: Any, monkeypatch: Any, tmp_path: Path) -> None:
-    threads = Threads(tmp_path / "threads")
+    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path))
+    threads = Threads.of(shop.loaded(monkeypatch))
     name = threads.new()
     await asks(shop, monkeypatch, threads, name, "never")
     with threads.locked(name):
@@ -141,9 +142,9 @@ async def test_a_run_that_ended_is_shown_and_not_resumed(shop: Any, monkeypatch:
         threads.settle(name, ended=False)
     assert threads.latest() == name
     threads.settle(name, ended=True)
-    Threads(tmp_path / "threads", days=-1).sweep()
+    sweep_threads(days=-1)
     assert threads.names() == []
-    assert [file.name for file in tmp_path.rglob("*") if file.is_file()] == []
+    assert [file.name for file in (tmp_path / "threads").rglob("*") if file.is_file()] == []
 
 
 async def test_a_live_run_tells_at_each_moment_what_its_checkpoints_will_tell(
