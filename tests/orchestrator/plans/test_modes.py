@@ -70,11 +70,6 @@ def test_the_planner_is_shown_what_the_catalog_offers(office: Any) -> None:
     assert "- ledger" in told
 
 
-def test_one_worker_is_enough_and_its_result_is_the_answer(office: Any, desk: Any) -> None:
-    state = office(DecidingModel(work=work)).ask(ONE)
-    assert state["messages"][-1].text == "rent 700"
-
-
 def test_a_prompt_for_the_answer_is_followed_in_every_mode(office: Any) -> None:
     model = DecidingModel(work=work, answer=lambda _: "Seven hundred, by the books.")
     state = office(model, answer_prompt="You answer like a bookkeeper.").ask(ONE)
