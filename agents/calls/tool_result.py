@@ -106,14 +106,19 @@ def outcome_of(
     except CatalogError as error:
         return failed(agent_id, tool, "protocol", f"its structured result is {error}", "reported")
     text, media = text_of(result.get("content"), keep)
-    text, written = visible(text), "" if structured is None else json.dumps(structured, ensure_ascii=False)
-    spoken = _has_text(result.get("content"))
-    if written and not (spoken and (len(written) > limits.output or _contains(text, structured))):
-        text = "\n".join(filter(None, (text, written)))
+    text = with_data(visible(text), structured, limits, spoken=_has_text(result.get("content")))
     if result.get("isError") is True:
         outcome = failed(agent_id, tool, "tool", text or "it failed without saying why", "reported")
         return capped(replace(outcome, media=media), limits, keep)
     return capped(Outcome(text=text, structured=structured, media=media), limits, keep)
+
+
+def with_data(text: str, data: Any, limits: Limits, *, spoken: bool) -> str:
+    """The text of a result, followed by its data as JSON unless it is ``spoken`` and contains all their values."""
+    written = "" if data is None else json.dumps(data, ensure_ascii=False)
+    if not written or (spoken and (len(written) > limits.output or _contains(text, data))):
+        return text
+    return "\n".join(filter(None, (text, written)))
 
 
 def data_beside(text: str, structured: Any) -> Any:
