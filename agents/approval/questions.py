@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 from langchain_core.messages import ToolCall
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -57,6 +57,7 @@ class Verdict(BaseModel):
 
 
 Answer = TypeVar("Answer", Decision, Verdict)
+_FORMS: Mapping[Kind, type[Decision | Verdict]] = {"tool_approval": Decision, "unknown_outcome": Verdict}
 
 
 def fingerprint(tool_id: str, pin: str, args: Mapping[str, Any]) -> str:
@@ -94,7 +95,7 @@ def question(
         "hash": mark,
         "tool_call_id": call["id"] or "",
         "description": f"{who} {what} {bound.id}: {why.removesuffix('.')}.",
-        "decisions": list(_types(kind)),
+        "decisions": list(_words(_FORMS[kind])),
         **({"problem": problem} if problem else {}),
         **({"unchecked": unchecked} if unchecked else {}),
     }
@@ -108,7 +109,9 @@ def answer_schema(kind: Kind, args_schema: Mapping[str, Any]) -> dict[str, Any]:
         **{word: {"message": text} for word in ("reject", "respond", "done")},
     }
     required = {"edit": ["args"], "respond": ["message"]}
-    forms = [answer_form(word, {**more.get(word, {}), "hash": text}, required.get(word, ())) for word in _types(kind)]
+    forms = [
+        answer_form(word, {**more.get(word, {}), "hash": text}, required.get(word, ())) for word in _words(_FORMS[kind])
+    ]
     return {"oneOf": forms}
 
 
@@ -159,14 +162,12 @@ def _checked(form: type[Answer], plain: Mapping[str, Any]) -> Answer:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        words = " or ".join(form.model_json_schema()["properties"]["type"]["enum"])
+        words = " or ".join(_words(form))
         raise AnswerError(f'{where}: {first["msg"]}; an answer is {{"type": {words}, ...}}') from error
 
 
-def _types(kind: Kind) -> Sequence[str]:
-    form = Decision if kind == "tool_approval" else Verdict
-    words: list[str] = form.model_json_schema()["properties"]["type"]["enum"]
-    return words
+def _words(form: type[Decision | Verdict]) -> tuple[str, ...]:
+    return get_args(form.model_fields["type"].annotation)
 
 
 NEEDS_INPUT = "needs_input"
