@@ -12,6 +12,7 @@ from callsheet.agents.calls.plan import answer_form
 from callsheet.agents.registry.binding import BoundTool
 from callsheet.agents.safety.arguments import fit_of
 from callsheet.graphs.catalog.errors import CallsheetError
+from callsheet.graphs.text.json_schema import shown_form
 from callsheet.graphs.trust.pins import digest
 
 Kind = Literal["tool_approval", "unknown_outcome"]
@@ -185,12 +186,10 @@ def missing_values(outcome: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
 
 
 def wanted_schema(schema: Mapping[str, Any], parameters: Sequence[str]) -> dict[str, Any]:
-    """JSON Schema of an object with exactly these parameters of a tool."""
-    known = schema.get("properties")
-    properties = {name: (known.get(name, {}) if isinstance(known, Mapping) else {}) for name in parameters}
-    shared = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
-    form = {"type": "object", "properties": properties, "required": list(parameters)}
-    return {**form, "additionalProperties": False, **shared}
+    """JSON Schema of an object with exactly these parameters of a tool, for a person; ``schema`` has no references."""
+    properties = {name: schema["properties"].get(name, {}) for name in parameters}
+    form = {"type": "object", "properties": properties, "required": list(parameters), "additionalProperties": False}
+    return shown_form(form)
 
 
 def input_question(step_id: str, tool: str, schema: Mapping[str, Any], why: str, problem: str = "") -> dict[str, Any]:

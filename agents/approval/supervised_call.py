@@ -41,6 +41,7 @@ from callsheet.agents.safety.arguments import Fit, fit_of
 from callsheet.agents.safety.secrets import LostSecretError, RunSecrets
 from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.graphs.catalog.formats.server_config import ApprovalPolicy
+from callsheet.graphs.text.json_schema import shown_form
 
 Answer = ToolMessage | Command[Any]
 Send = Callable[[ToolCallRequest], Awaitable[Answer]]
@@ -149,7 +150,7 @@ class SupervisedCall:
         told = {"step_id": self.supervision.step_id, "why": why, "mark": mark, "problem": problem}
         shown = question(kind, self.request.tool_call, self.bound, args, **told, unchecked=unchecked)
         shown |= {"confirm": True} if self.must_confirm else {}
-        said = interrupt(shown, response_schema=answer_schema(kind, self.bound.form.plain))
+        said = interrupt(shown, response_schema=answer_schema(kind, shown_form(self.bound.form.plain)))
         asked, self.asked = self.asked, ""
         if asked not in ("", mark):
             raise AnswerError("the tool's definition has changed since this was asked: look at the call again")
