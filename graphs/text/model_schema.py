@@ -25,7 +25,7 @@ from typing import Any
 from callsheet.graphs.text.json_schema import NAMED, keywords, pointed, shown_schema
 from callsheet.graphs.text.sanitizing import DEEPEST, shown
 
-_KNOWN = 4_096
+_KNOWN, _MOST_PARTS = 4_096, 10_000
 _FIT = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _LONGEST_NAME, _DIGEST, _LONGEST_QUOTE = 64, 8, 100
 _UNIONS = ("anyOf", "oneOf")
@@ -347,16 +347,16 @@ def _quoted(value: Any) -> str:
     return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}…"
 
 
-def inlined(schema: Mapping[str, Any], *, most: int = 10_000) -> dict[str, Any]:
+def inlined(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema with what its references point to in their place.
 
-    A reference in a cycle, or to nothing, allows any value; so do all if the result had more than ``most`` parts, or
-    more levels than a schema may have.
+    A reference in a cycle, or to nothing, allows any value; so do all if the result had more than 10,000 parts, or more
+    levels than a schema may have.
     """
     steps = count()
 
     def follow(value: Any, path: tuple[str, ...], depth: int = 0) -> Any:
-        if next(steps) > most or depth > DEEPEST:
+        if next(steps) > _MOST_PARTS or depth > DEEPEST:
             raise RecursionError
         match value:
             case {"$ref": str() as reference, **beside}:
