@@ -31,7 +31,7 @@ from callsheet.agents.calls.tool_result import answer_to, artifact_of
 from callsheet.agents.registry.binding import RUN_PROGRAM, BoundTool
 from callsheet.agents.safety.secrets import RunSecrets, has_secrets
 from callsheet.graphs.catalog.errors import SettingsError
-from callsheet.graphs.text.sanitizing import clean, counted, encodable
+from callsheet.graphs.text.sanitizing import clean, counted, storable
 
 if TYPE_CHECKING:
     from pydantic_monty import AsyncMonty, AsyncMontySession, AsyncSnapshot, CollectString, ResourceLimits
@@ -344,7 +344,7 @@ async def _advance(state: ProgramState) -> _Update:
         at = await sandbox.proceed(state["snapshot"], _value(answers[-1]), printed=len(state["printed"]))
     else:
         at = await sandbox.start(program.call["args"]["code"], {RESULTS: dict(program.results)})
-    printed = {"printed": state["printed"] + encodable(at.printed)}
+    printed = {"printed": state["printed"] + storable(at.printed)}
     told = {**state, **printed}
     if isinstance(at, Ended):
         text = _written(at.value)
