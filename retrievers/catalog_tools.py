@@ -45,7 +45,7 @@ def catalog_outline(catalog: Catalog, selection: Selection, *, max_tokens: int =
     least = floor * max((tool.use for tool in selection.tools), default=0.0)
     threshold = selection.trace.settings.get("threshold", 0.0)
     fitting = {agent.id for agent in selection.agents if agent.score >= threshold}
-    fitting |= {tool.id.partition("/")[0] for tool in selection.tools if tool.use >= least}
+    fitting |= {catalog.tool(tool.id).agent for tool in selection.tools if tool.use >= least}
     lines: dict[str, list[str]] = {}
     for tool in (catalog.tool(picked.id) for picked in selection.tools if not picked.inferred):
         known = lines.get(tool.agent, [])
