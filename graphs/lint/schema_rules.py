@@ -75,13 +75,11 @@ def invalid_schema(subject: Subject) -> Iterator[Remark]:
 
 @rule("schema-not-object", Severity.ERROR, "An input schema does not have the type object, which MCP requires.")
 def schema_not_object(subject: Subject) -> Iterator[Remark]:
-    """A model is shown such a tool without parameters."""
+    """A model is shown such a tool without parameters, unless one of its types is an object."""
     for tool in subject.catalog.tools.values():
         kind = tool.input_schema.get("type", "object")
         if kind != "object":
-            yield on(
-                tool, f"its input schema has type {quoted(str(kind))}, so no parameter is shown: make it an object"
-            )
+            yield on(tool, f"its input schema has type {quoted(str(kind))}: make it an object")
 
 
 @rule(
