@@ -148,11 +148,11 @@ def test_a_variable_in_the_form_of_another_program_is_said_without_its_value(var
 
 
 def test_the_folders_that_editors_fill_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/home/kim")
+    monkeypatch.setenv("HOME", "/srv/kim")
     entry = {"command": "${userHome}/bin/x", "args": ["${workspaceFolder}${/}a", "${workspaceFolderBasename}"]}
     for file, project in ((".vscode/mcp.json", "shop"), ("mcp.json", "shop"), (".cursor/mcp.json", "shop")):
         found = read({"servers": {"a": entry}}, tmp_path / "shop" / file).servers["a"]
-        assert found.command == "/home/kim/bin/x"
+        assert found.command == "/srv/kim/bin/x"
         assert found.args == (f"{tmp_path}/{project}/a", project)
 
 
