@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.graphs.text.sanitizing import counted, shown
+from callsheet.orchestrator.cli import output
 from callsheet.orchestrator.cli.shared_options import (
     SERVER_TROUBLE,
     CatalogOptions,
@@ -156,12 +157,7 @@ def retrieve(options: CatalogOptions, query: str, rerank: str | None, *, explain
     given = {name: value for name, value in settings.items() if value is not None}
     found = options.selector(options.open(), **more)[0].select(query, **given)
 
-    def show() -> None:
-        from callsheet.orchestrator.cli.output.run_output import show_selection
-
-        show_selection(found, explain=explain)
-
-    return _report(options, found, show, trace=explain)
+    return _report(options, found, lambda: output.show_selection(found, explain=explain), trace=explain)
 
 
 @click.command(short_help="Find a few tools for a request by capabilities.")
@@ -176,10 +172,8 @@ def discover(options: CatalogOptions, query: str, budget: int, taxonomy: Taxonom
     Example:
       callsheet discover "what is 3 miles in km" --budget 3 --catalog manifests/
     """
-    from callsheet.orchestrator.cli.output.catalog_output import show_discovery
-
     found = options.retriever(options.open(), taxonomy=taxonomy).discover(query, budget=budget)
-    return _report(options, found, lambda: show_discovery(found))
+    return _report(options, found, lambda: output.show_discovery(found))
 
 
 @click.command(short_help="Propose dependencies between tools.")
@@ -204,7 +198,6 @@ def infer(options: CatalogOptions, file: Path | None, least: float, server: str 
         write_dependencies,
     )
     from callsheet.graphs.storage import locked
-    from callsheet.orchestrator.cli.output.catalog_output import show_proposals
     from callsheet.retrievers.inference import infer_dependencies
 
     if file and not file.parent.is_dir():
@@ -224,7 +217,7 @@ def infer(options: CatalogOptions, file: Path | None, least: float, server: str 
     else:
         merged = merge_proposals(merged, found)
     content = {"edges": [edge.model_dump(mode="json") for edge in merged], "path": str(file or "")}
-    report(content, lambda: show_proposals(merged, file), as_json=options.as_json)
+    report(content, lambda: output.show_proposals(merged, file), as_json=options.as_json)
     return 0 if merged else 1
 
 
@@ -241,7 +234,6 @@ def capabilities(options: CatalogOptions, file: Path | None, taxonomy: Taxonomy 
       callsheet capabilities --catalog manifests/ --taxonomy ours.json -o catalog.json
     """
     from callsheet.graphs import dump
-    from callsheet.orchestrator.cli.output.catalog_output import show_assignments
     from callsheet.retrievers.capabilities import with_capabilities
 
     loaded = options.open()
@@ -249,7 +241,9 @@ def capabilities(options: CatalogOptions, file: Path | None, taxonomy: Taxonomy 
     if file:
         save(file, dump(with_capabilities(visible(loaded), found)) + "\n")
         click.echo(f"the catalog with its capabilities is in {file}", err=True)
-    report({**found.to_dict(), "path": str(file or "")}, lambda: show_assignments(found), as_json=options.as_json)
+    report(
+        {**found.to_dict(), "path": str(file or "")}, lambda: output.show_assignments(found), as_json=options.as_json
+    )
     return 0 if any(found.of.values()) else 1
 
 

@@ -14,7 +14,7 @@ from callsheet.graphs.catalog.errors import Finding, Severity
 from callsheet.graphs.catalog.model import Catalog
 from callsheet.graphs.dependencies import Proposal
 from callsheet.graphs.text.sanitizing import counted
-from callsheet.orchestrator.cli.output import GREY, console, folded, number, one_line, table
+from callsheet.orchestrator.cli.output.console import GREY, console, folded, number, one_line, table
 
 if TYPE_CHECKING:
     from callsheet.retrievers.capabilities import Assignments, Discovery

@@ -10,7 +10,7 @@ from rich.table import Column, Table
 
 from callsheet.graphs import Catalog
 from callsheet.graphs.text.sanitizing import counted, shown
-from callsheet.orchestrator.cli.output import GREY, console, folded, number, one_line, table
+from callsheet.orchestrator.cli.output.console import GREY, console, folded, number, one_line, table
 from callsheet.retrievers import Evaluation
 
 if TYPE_CHECKING:
