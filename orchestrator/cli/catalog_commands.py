@@ -1,7 +1,4 @@
-"""The index of a catalog, what is found in it, and what is inferred.
-
-The commands ``index``, ``sync``, ``retrieve``, ``discover``, ``infer``, ``capabilities`` and ``forget``.
-"""
+"""The commands that read a catalog: ``index``, ``sync``, ``retrieve``, ``discover``, ``infer``, ``capabilities`` ..."""
 
 from __future__ import annotations
 
@@ -33,6 +30,7 @@ from callsheet.orchestrator.cli.shared_options import (
 if TYPE_CHECKING:
     from callsheet.graphs import Loaded, Taxonomy
     from callsheet.graphs.dependencies import Proposal
+    from callsheet.graphs.knowledge_graph import Edge
     from callsheet.retrievers import Selection
     from callsheet.retrievers.capabilities import Discovery
 
@@ -268,3 +266,51 @@ def forget(patterns: tuple[str, ...], *, as_json: bool) -> int:
     learned = counted(edges, "observed dependency", "observed dependencies")
     report({"tools": tools, "dependencies": edges}, f"forgot {counted(tools, 'tool')} and {learned}", as_json=as_json)
     return 0 if tools or edges or not patterns else 1
+
+
+@click.command(short_help="Show what an agent or a tool is linked to.")
+@click.argument("node")
+@click.option("--to", "end", metavar="NODE", help="Show the shortest path from NODE to this node instead.")
+@catalog_options
+def graph(options: CatalogOptions, node: str, end: str | None) -> int:
+    """Show the edges of NODE: its owner, dependencies, parameters, capabilities and skills, also inferred ones.
+
+    NODE is the id of an agent, a tool, a skill or a capability. The exit status is 1 if there is no path.
+
+    \b
+    Examples:
+      callsheet graph weather/forecast --catalog manifests/
+      callsheet graph travel/plan_trip --to maps --catalog manifests/ --json
+    """
+    from callsheet.graphs.knowledge_graph import detailed_graph, edges_at, named, shortest_path
+    from callsheet.retrievers.inference import with_inferred
+
+    loaded = options.open()
+    whole = detailed_graph(with_inferred(visible(loaded), rejected=loaded.rejected))
+    start = named(whole, node)
+    edges = list(map(_edge, shortest_path(whole, start, named(whole, end)) if end else edges_at(whole, start)))
+    content = {"node": node, **({"to": end} if end else {}), "edges": edges}
+    lines = [_edge_line(edge) for edge in edges] or [
+        f"there is no path from {node} to {end}" if end else f"{node}: no edge"
+    ]
+    report(content, shown("\n".join(lines), most=None), as_json=options.as_json)
+    return 1 if end and not edges and end != node else 0
+
+
+def _edge(edge: Edge) -> dict[str, Any]:
+    source, target, data = edge
+    dependency = data.get("dependency")
+    details = dependency.model_dump(mode="json", exclude={"tool", "kind"}) if dependency else {}
+    return {"source": _node_name(source), "target": _node_name(target), "kind": str(data["kind"]), **details}
+
+
+def _node_name(node: Any) -> str:
+    """The id of a node, or the name of a parameter or an output."""
+    return node if isinstance(node, str) else node[1] if node[0] == "capability" else node[2]
+
+
+def _edge_line(edge: dict[str, Any]) -> str:
+    about = ", ".join(filter(None, (edge.get("parameter"), edge.get("reason"))))
+    line = f"{edge['source']} -[{edge['kind']}]-> {edge['target']}{f': {about}' if about else ''}"
+    declared = edge.get("provenance", "declared") == "declared"
+    return line if declared else f"{line} ({edge['provenance']}, {edge['confidence']:.0%} sure)"
