@@ -85,9 +85,9 @@ def _index(options: CatalogOptions, *, anew: bool) -> int:
     }
     needs = f"{counted(content['dependencies'], 'dependency', 'dependencies')}, {content['inferred']:,} inferred"
     said = f"{sum(one['status'] == 'down' for one in content['servers'])} down" if anew else needs
-    done = "{added} added, {updated} updated, {removed} removed in {seconds} s\n{path}".format(**content)
-    text = "\n".join([*_lines(content), f"{loaded.catalog.sizes}, {said}: {done}"])
-    report(content, text, as_json=options.as_json)
+    done = "{added} added, {updated} updated, {removed} removed in {seconds} s".format(**content)
+    lines = [*_lines(content), f"{loaded.catalog.sizes}, {said}: {done}", *([] if anew else [content["path"]])]
+    report(content, "\n".join(lines), as_json=options.as_json)
     return 0 if loaded.catalog.agents or loaded.catalog.skills else 1
 
 
