@@ -33,7 +33,7 @@ def cell(value: Interval | Mapping[str, Any], form: str = ".3f") -> str:
 
 def short(value: float, form: str = ".3f") -> str:
     """``.812`` for 0.812."""
-    return format(value, form).replace("0.", ".", 1)
+    return format(value, form).replace("0.", ".", 1) if abs(value) < 1 else format(value, form)
 
 
 class Bootstrap:

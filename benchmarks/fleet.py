@@ -15,9 +15,9 @@ import shutil
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 from langchain_core.language_models import BaseChatModel, GenericFakeChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -28,7 +28,7 @@ from langgraph.types import Command
 from pydantic import AliasChoices, ConfigDict, Field, field_validator, model_validator
 
 from callsheet import AgentGraphRetriever, Settings, create_supervisor
-from callsheet.agents import BoundTool, Limits, Plan, PlanDraft, SessionPool, Step, ToolRegistry
+from callsheet.agents import BoundTool, Limits, Plan, PlanDraft, SessionPool, Step
 from callsheet.agents.planning.planner import PlannedStep
 from callsheet.agents.registry.binding import NEED_TOOL
 from callsheet.agents.servers.catalogs.listings import LastListings
@@ -46,6 +46,7 @@ COLUMNS = (
     "task, step", "gold tool", "agent, question", "agent, step", "tool, question", "tool, step", "given by", "end state"
 )  # fmt: skip
 GIVEN = ("selection", "asked for in the step's words", "asked for in the tool's words")
+HOLDS = "holds"
 _RESULT = re.compile(r"<result>\n(.*?)\n</result>", re.DOTALL)
 _ABOUT = (
     "{} tasks over {} MCP servers with {} tools. Ranks of the gold agents among the first {} and of the gold tools "
@@ -56,7 +57,14 @@ _ABOUT = (
     "after, and the gold calls were made, each once, and no other"
 )
 SETTINGS = Settings()
-"""The defaults: five agents, ten tools, a person asked about what is not known to be harmless."""
+TAKEN: Mapping[str, Sequence[tuple[str, str, str]]] = {
+    "t01": (("18:00", r"T(\d\d:\d\d):\d\d\+09:00", ""),),
+    "t05": (("42.164813", r"42\.\d+", ""), ("26.08", r"26\.\d+", ".2f")),
+    "t08": (("# Hello", r"# .+", ""),),
+    "t09": (("(x - 1)*(x + 1)", r"\(x.*\)", ""), ("working tree clean", r"working tree clean", "")),
+}
+"""What of the gold arguments is taken from an earlier step's result, by task: how the data write it, a pattern that
+finds it in the results (its first group, or all of it), and a format for it as a number."""
 
 
 class _Given(Record):
@@ -113,12 +121,17 @@ class Check(_Given):
 
 
 class Task(_Given):
-    """A request, texts of files that are laid beforehand, by name, and what must hold afterwards, all of it."""
+    """A request, texts of files that are laid beforehand, by name, and what must hold afterwards, all of it.
+
+    A task of the fleet has the calls that do it too, in order, and says in words which ones a person must agree to.
+    """
 
     id: str
     task: str
     check: tuple[Check, ...]
     files: Mapping[str, str] = Field(default_factory=dict)
+    gold: tuple[GoldCall, ...] = ()
+    approval: tuple[str, ...] = ()
 
     @field_validator("check", mode="before")
     @classmethod
@@ -130,17 +143,7 @@ class Task(_Given):
         return tuple(check.kind for check in self.check if not check.holds(answer))
 
 
-class FleetTask(Task):
-    """A task of the fleet: the calls that do it, in order, and those that a person must agree to, in words."""
-
-    gold: tuple[GoldCall, ...] = Field(min_length=1)
-    approval: tuple[str, ...] = ()
-
-
-T = TypeVar("T", bound=Task)
-
-
-def read_tasks(path: Path, fleet: Path, kind: type[T]) -> tuple[T, ...]:
+def read_tasks(path: Path, fleet: Path) -> tuple[Task, ...]:
     """The tasks of a file; ``{FLEET}`` in it stands for a folder.
 
     Raises:
@@ -151,7 +154,7 @@ def read_tasks(path: Path, fleet: Path, kind: type[T]) -> tuple[T, ...]:
         entries = document["tasks"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CatalogError(f"{path} holds no tasks: {type(error).__name__}: {error}") from error
-    return tuple(kind(**entry) for entry in entries)
+    return tuple(Task(**entry) for entry in entries)
 
 
 def moved(config: Path, scratch: Path) -> Path:
@@ -170,18 +173,8 @@ def moved(config: Path, scratch: Path) -> Path:
     return copy
 
 
-def _in_json(path: Path) -> str:
-    return json.dumps(str(path))[1:-1]
-
-
-TAKEN: Mapping[str, Sequence[tuple[str, str, str]]] = {
-    "t01": (("18:00", r"T(\d\d:\d\d):\d\d\+09:00", ""),),
-    "t05": (("42.164813", r"42\.\d+", ""), ("26.08", r"26\.\d+", ".2f")),
-    "t08": (("# Hello", r"# .+", ""),),
-    "t09": (("(x - 1)*(x + 1)", r"\(x.*\)", ""), ("working tree clean", r"working tree clean", "")),
-}
-"""What of the gold arguments is taken from an earlier step's result, by task: how the data write it, a pattern that
-finds it in the results (its first group, or all of it), and a format for it as a number."""
+def _in_json(value: object) -> str:
+    return json.dumps(str(value))[1:-1]
 
 
 def filled(args: Mapping[str, Any], taken: Sequence[tuple[str, str, str]], results: Sequence[str]) -> dict[str, Any]:
@@ -192,13 +185,12 @@ def filled(args: Mapping[str, Any], taken: Sequence[tuple[str, str, str]], resul
     """
     text = json.dumps(args)
     for part, pattern, form in taken:
-        if (written := json.dumps(part)[1:-1]) not in text:
-            continue
-        match = next(filter(None, (re.search(pattern, result) for result in reversed(results))), None)
-        if match is None:
-            raise ValueError(f"no earlier result holds what {pattern!r} finds, for {part!r}")
-        value = match[match.lastindex or 0]
-        text = text.replace(written, json.dumps(format(float(value), form) if form else value)[1:-1])
+        if _in_json(part) in text:
+            match = next(filter(None, (re.search(pattern, result) for result in reversed(results))), None)
+            if match is None:
+                raise ValueError(f"no earlier result holds what {pattern!r} finds, for {part!r}")
+            value = match[match.lastindex or 0]
+            text = text.replace(_in_json(part), _in_json(format(float(value), form) if form else value))
     made: dict[str, Any] = json.loads(text)
     return made
 
@@ -231,8 +223,8 @@ class GoldPath(BaseChatModel):
         step, _, told = next(m.text for m in messages if isinstance(m, HumanMessage)).partition("\n\n")
         call = self.calls[step]
         answers = [message for message in messages if isinstance(message, ToolMessage)]
-        requests = [answer for answer in answers if answer.name == NEED_TOOL]
-        if len(answers) > len(requests):
+        asked = sum(answer.name == NEED_TOOL for answer in answers)
+        if len(answers) > asked:
             return AIMessage(answers[-1].text)
         if name := names.get(call.id):
             try:
@@ -240,22 +232,14 @@ class GoldPath(BaseChatModel):
             except ValueError as error:
                 return AIMessage(str(error))
         wordings = (step, self.words[call.id])
-        if can_ask and len(requests) < len(wordings):
-            return _calling(NEED_TOOL, {"what": wordings[len(requests)]}, turn=len(requests))
+        if can_ask and asked < len(wordings):
+            return _calling(NEED_TOOL, {"what": wordings[asked]}, turn=asked)
         return AIMessage(f"{call.id} is not among the tools of this step")
 
 
 def _calling(name: str, args: Mapping[str, Any], turn: int = 0) -> AIMessage:
     call = {"name": name, "args": dict(args), "id": f"call_{name}_{turn}", "type": "tool_call"}
     return AIMessage("", tool_calls=[call])
-
-
-class World(NamedTuple):
-    """The fleet as it was listed, and what finds and calls its tools."""
-
-    loaded: Loaded
-    retriever: AgentGraphRetriever
-    registry: ToolRegistry
 
 
 class Played(NamedTuple):
@@ -276,7 +260,7 @@ class Played(NamedTuple):
         return self.held and not self.held_before and self.done == tuple(call.id for call in gold)
 
 
-def opened(config: Path, scratch: Path) -> World:
+def opened(config: Path, scratch: Path) -> tuple[Loaded, AgentGraphRetriever]:
     """The servers of a configuration, listed, with everything that is kept about them in ``scratch``."""
     servers = servers_in(str(config))
     answers = SessionPool(limits=Limits(start=300, list=120)).list_all(servers)
@@ -284,25 +268,33 @@ def opened(config: Path, scratch: Path) -> World:
         raise RuntimeError(f"not listed: {'; '.join(broken)}")
     pins, listings = PinBook(scratch / "pins.json"), LastListings(scratch / "listings")
     loaded = load(read_listings(servers, answers, pins=pins, listings=listings))
-    retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
-    return World(loaded, retriever, ToolRegistry.from_catalog(loaded))
+    return loaded, AgentGraphRetriever.from_catalog(loaded, index=":memory:")
 
 
-async def play(task: FleetTask, plan: Plan, world: World, *, answer: str = "approve") -> Played:
-    """Plays the gold path of a task through the supervisor, whose planner gives this plan; a person answers alike."""
+async def play(task: Task, plan: Plan, loaded: Loaded, retriever: AgentGraphRetriever, *, answer: str) -> Played:
+    """Plays the gold path of a task through the supervisor, whose planner gives this plan.
+
+    A person gives the same answer about every call, for the call as it was shown.
+    """
     calls = {step.text: call for step, call in zip(plan.steps, task.gold, strict=True)}
-    words = {call.id: first_sentence(world.loaded.catalog.tool(call.id).description) for call in task.gold}
+    words = {call.id: first_sentence(loaded.catalog.tool(call.id).description) for call in task.gold}
     drafts = [PlannedStep(id=step.id, text=step.text, depends_on=list(step.depends_on)) for step in plan.steps]
-    workflow = create_supervisor(
-        world.loaded,
+    app = create_supervisor(
+        loaded,
         planner_model=GenericFakeChatModel(messages=iter([AIMessage(PlanDraft(steps=drafts).model_dump_json())])),
         worker_model=GoldPath(calls=calls, words=words, taken=TAKEN.get(task.id, ())),
-        retriever=world.retriever,
-        registry=world.registry,
+        retriever=retriever,
         settings=SETTINGS,
-    )
-    before = not task.unmet()
-    state, asked = await _answered(workflow.compile(checkpointer=InMemorySaver()), task.task, answer)
+    ).compile(checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": uuid.uuid4().hex}}
+    held_before, asked = not task.unmet(), 0
+    state = await app.ainvoke({"messages": [HumanMessage(task.task)]}, config)
+    while questions := state.get("__interrupt__"):
+        if other := [str(one.value) for one in questions if one.value.get("type") != "tool_approval"]:
+            raise RuntimeError(f"something else was asked than whether a call may be made: {other[0]}")
+        asked += len(questions)
+        replies = {one.id: {"type": answer, "hash": one.value["hash"]} for one in questions}
+        state = await app.ainvoke(Command(resume=replies), config)
     results = [state["results"][step.id] for step in plan.steps]
     made = [[call["tool"] for call in result["calls"] if not call["error"]] for result in results]
     return Played(
@@ -311,71 +303,39 @@ async def play(task: FleetTask, plan: Plan, world: World, *, answer: str = "appr
             tools.count(NEED_TOOL) if call.id in tools else None for tools, call in zip(made, task.gold, strict=True)
         ),
         asked=asked,
-        held_before=before,
+        held_before=held_before,
         held=not task.unmet(),
     )
-
-
-async def _answered(app: Any, request: str, answer: str) -> tuple[Mapping[str, Any], int]:
-    """The state at a run's end, and how many calls were asked about; each answer is for the call as it was shown."""
-    config, asked = {"configurable": {"thread_id": uuid.uuid4().hex}}, 0
-    state = await app.ainvoke({"messages": [HumanMessage(request)]}, config)
-    while questions := state.get("__interrupt__"):
-        if other := [str(one.value) for one in questions if one.value.get("type") != "tool_approval"]:
-            raise RuntimeError(f"something else was asked than whether a call may be made: {other[0]}")
-        asked += len(questions)
-        replies = {one.id: {"type": answer, "hash": one.value["hash"]} for one in questions}
-        state = await app.ainvoke(Command(resume=replies), config)
-    return state, asked
-
-
-class Ranks(NamedTuple):
-    """Where a selection has the agent and the tool of a call (``wide``: among more tools), from 1; None if nowhere."""
-
-    agent: int | None
-    tool: int | None
-    wide: int | None = None
-
-    @property
-    def cells(self) -> tuple[str, str]:
-        """Agent and tool, as a table has them."""
-        return str(self.agent or "-"), str(self.tool or (f"({self.wide})" if self.wide else "-"))
-
-
-class Found(NamedTuple):
-    """What was found out about a task: for each gold call its ranks for the question and for the step, and the play."""
-
-    task: FleetTask
-    question: tuple[Ranks, ...]
-    steps: tuple[Ranks, ...]
-    played: Played
 
 
 def measure(config: Path, tasks: Path, say: Callable[[str], None]) -> dict[str, object]:
     """The body of the results file. The data of the servers are copied, and nothing of the fleet is changed."""
     with tempfile.TemporaryDirectory(prefix="callsheet-fleet-") as folder:
         scratch = Path(folder).resolve()
-        copy, known = moved(config, scratch), read_tasks(tasks, scratch, FleetTask)
+        copy, known = moved(config, scratch), read_tasks(tasks, scratch)
         say("listing the servers")
-        world, found = opened(copy, scratch), []
+        (loaded, retriever), rows, approved = opened(copy, scratch), list[list[str]](), dict[str, int]()
         for task in known:
             say(f"{task.id}: {task.task}")
             plan = planned(task)
-            question = tuple(ranks(task.task, call, world.retriever) for call in task.gold)
-            calls = zip(plan.steps, task.gold, strict=True)
-            steps = tuple(ranks(step.text, call, world.retriever) for step, call in calls)
-            found.append(Found(task, question, steps, asyncio.run(_with_refusal(task, plan, world))))
-    catalog = world.loaded.catalog
+            if task.approval:  # first with every question answered by a refusal
+                refused = asyncio.run(play(task, plan, loaded, retriever, answer="reject"))
+                if refused.done or refused.held or not refused.asked:
+                    raise RuntimeError(f"{task.id}: what a person refused was done, or nobody was asked")
+            played = asyncio.run(play(task, plan, loaded, retriever, answer="approve"))
+            rows += rows_of(task, plan, played, retriever)
+            approved[task.id] = played.asked
+    sizes = len(loaded.catalog.agents), len(loaded.catalog.tools)
     return {
-        "about": _ABOUT.format(len(known), len(catalog.agents), len(catalog.tools), AGENTS, TOOLS, WIDE),
+        "about": _ABOUT.format(len(known), *sizes, AGENTS, TOOLS, WIDE),
         "columns": list(COLUMNS),
-        "rows": [*(row for one in found for row in rows_of(one)), total_row(found)],
-        "approved": {one.task.id: one.played.asked for one in found},
+        "rows": [*rows, total_row(rows)],
+        "approved": approved,
         "refused_first": [task.id for task in known if task.approval],
     }
 
 
-def planned(task: FleetTask) -> Plan:
+def planned(task: Task) -> Plan:
     """The clauses of a task and their parts as a plan, in which each step is one call of the gold path."""
     clauses = [task.task[start:end] for start, end in clause_spans(task.task)] or [task.task]
     texts = clauses if len(clauses) == len(task.gold) else [part for one in clauses for part in parts_of(one)]
@@ -387,51 +347,35 @@ def planned(task: FleetTask) -> Plan:
     )
 
 
-def ranks(query: str, call: GoldCall, retriever: AgentGraphRetriever) -> Ranks:
-    """Where the agent and the tool of a call are in the selection for a query."""
-
-    def place(wanted: str, nodes: Iterable[Any]) -> int | None:
-        return next((rank for rank, node in enumerate(nodes, 1) if node.id == wanted), None)
-
-    selection = retriever.select(query, agents=AGENTS, tools=TOOLS)
-    wide = retriever.select(query, agents=AGENTS, tools=WIDE)
-    return Ranks(place(call.server, selection.agents), place(call.id, selection.tools), place(call.id, wide.tools))
-
-
-async def _with_refusal(task: FleetTask, plan: Plan, world: World) -> Played:
-    """The task; before it, where it asks for an approval, the same with every question answered by a refusal."""
-    if task.approval:
-        refused = await play(task, plan, world, answer="reject")
-        if refused.done or refused.held or not refused.asked:
-            raise RuntimeError(f"{task.id}: what a person refused was done, or nobody was asked")
-    return await play(task, plan, world)
+def ranks(query: str, call: GoldCall, retriever: AgentGraphRetriever) -> tuple[str, str]:
+    """Where the agent and the tool of a call are in the selection for a query, from 1, as a table has it."""
+    chosen, wide = (retriever.select(query, agents=AGENTS, tools=tools) for tools in (TOOLS, WIDE))
+    agents, tools, more = ([node.id for node in nodes] for nodes in (chosen.agents, chosen.tools, wide.tools))
+    agent = str(agents.index(call.server) + 1) if call.server in agents else "-"
+    if call.id in tools:
+        return agent, str(tools.index(call.id) + 1)
+    return agent, f"({more.index(call.id) + 1})" if call.id in more else "-"
 
 
-def rows_of(found: Found) -> list[Sequence[str]]:
+def rows_of(task: Task, plan: Plan, played: Played, retriever: AgentGraphRetriever) -> list[list[str]]:
     """A row for each gold call; the last one says what became of the task."""
-    state = "holds" if found.played.right(found.task.gold) else "does not hold"
-    parts = zip(found.task.gold, found.question, found.steps, found.played.requests, strict=True)
-    rows: list[Sequence[str]] = []
-    for number, (call, question, step, requests) in enumerate(parts, 1):
-        (agent, tool), (step_agent, step_tool) = question.cells, step.cells
-        given = "nothing" if requests is None else GIVEN[requests]
-        last = state if number == len(found.task.gold) else ""
-        rows.append((f"{found.task.id}, {number}", call.id, agent, step_agent, tool, step_tool, given, last))
+    rows = []
+    for step, call, requests in zip(plan.steps, task.gold, played.requests, strict=True):
+        both = (ranks(query, call, retriever) for query in (task.task, step.text))
+        places = [place for level in zip(*both, strict=True) for place in level]
+        rows.append([f"{task.id}, {step.id}", call.id, *places, "nothing" if requests is None else GIVEN[requests], ""])
+    rows[-1][-1] = HOLDS if played.right(task.gold) else "does not hold"
     return rows
 
 
-def total_row(found: Sequence[Found]) -> Sequence[str]:
+def total_row(rows: Sequence[Sequence[str]]) -> list[str]:
     """How many of the calls, and of the tasks with all of their calls."""
-    requests = [count for one in found for count in one.played.requests]
+    task_of = [row[0].partition(",")[0] for row in rows]
+    tasks = set(task_of)
     counts = []
-    for place in (0, 1):  # agents, tools
-        for form in ([one.question for one in found], [one.steps for one in found]):
-            placed = [[rank[place] is not None for rank in ranks] for ranks in form]
-            counts.append(f"{sum(map(sum, placed))} calls, {sum(map(all, placed))} tasks")
-    return (
-        "all",
-        f"{len(requests)} calls, {len(found)} tasks",
-        *counts,
-        f"selection: {requests.count(0)} of {len(requests)}",
-        f"{sum(one.played.right(one.task.gold) for one in found)} of {len(found)} hold",
-    )
+    for column in range(2, 6):
+        lacking = {task for task, row in zip(task_of, rows, strict=True) if not row[column].isdecimal()}
+        counts.append(f"{sum(row[column].isdecimal() for row in rows)} calls, {len(tasks - lacking)} tasks")
+    given, held = (sum(row[column] == text for row in rows) for column, text in ((6, GIVEN[0]), (7, HOLDS)))
+    sizes = f"{len(rows)} calls, {len(tasks)} tasks"
+    return ["all", sizes, *counts, f"selection: {given} of {len(rows)}", f"{held} of {len(tasks)} hold"]

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.fleet import SANDBOX, FleetTask, Task, moved, opened, read_tasks
+from benchmarks.fleet import SANDBOX, Task, moved, opened, read_tasks
 from callsheet.agents import chat_model
 from callsheet.graphs import Loaded, load
 from callsheet.orchestrator.apps.model_evaluation import (
@@ -67,17 +67,12 @@ _ABOUT_DEMO = (
 )
 
 
-def _arms(loaded: Loaded, retriever: AgentGraphRetriever, model: str, **more: Any) -> Arms:
-    return Arms(loaded, retriever, chat_model(model, max_tokens=MAX_OUTPUT), weak_model=True, **more)
-
-
 def measure(data: Path, model: str) -> Mapping[str, object]:
     """Labelled queries, whose calls are recorded. Attempts are stored, so a run that was ended goes on."""
     loaded = load(data / SET / "catalog")
     retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
-    arms = _arms(recorded(loaded), retriever, model, tools=TOOLS)
     queries = sampled(read_queries(data / SET / "queries.jsonl", loaded.catalog), SAMPLE)
-    made = [arms.named(name) for name in ARMS[SET]]
+    made = _arms(SET, recorded(loaded), retriever, model, tools=TOOLS)
     key = (digest(retriever.catalog.model_dump(mode="json")), TOOLS, MAX_OUTPUT)
     found = asyncio.run(evaluate_arms(made, queries, model=model, folder=ATTEMPTS, key=key))
     return _body(_ABOUT.format(model, MAX_OUTPUT, SAMPLE), model, {SET: found})
@@ -87,18 +82,16 @@ def measure_demo(model: str) -> Mapping[str, object]:
     """The demo's tasks, those of one step and those of two; attempts are stored as those of ``measure``."""
     with tempfile.TemporaryDirectory(prefix="callsheet-demo-") as folder:
         scratch = Path(folder).resolve()
-        tasks = read_tasks(DEMO_TASKS, scratch, Task)
         os.environ["CALLSHEET_WORKSPACE"] = str(scratch / SANDBOX)
-        _renewed(None, scratch / SANDBOX)
+        (scratch / SANDBOX).mkdir()
         loaded = load(*DEMO_CATALOG, yes=True, pins=scratch / "pins.json")
         retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
-        arms = _arms(loaded, retriever, model, tools=DEMO_TOOLS, records=False)
         content = [retriever.catalog.model_dump(mode="json"), DEMO_TASKS.read_text(encoding="utf-8")]
-        found = {
-            name: _on_tasks(arms, name, of, model, content, None, scratch)
-            for first, name in DEMO.items()
-            if (of := [task for task in tasks if task.id.startswith(first)])
-        }
+        key, tasks, found = (digest(content), DEMO_TOOLS, MAX_OUTPUT), read_tasks(DEMO_TASKS, scratch), {}
+        for first, name in DEMO.items():
+            arms = _arms(name, loaded, retriever, model, tools=DEMO_TOOLS, records=False)
+            if of := [task for task in tasks if task.id.startswith(first)]:
+                found[name] = _on_tasks(arms, of, model, key, None, scratch)
     return _body(_ABOUT_DEMO.format(model, MAX_OUTPUT), model, found)
 
 
@@ -106,18 +99,22 @@ def measure_fleet(config: Path, tasks: Path, model: str) -> Mapping[str, object]
     """Tasks over running servers, whose data are copied; attempts are stored as those of ``measure``."""
     with tempfile.TemporaryDirectory(prefix="callsheet-fleet-") as folder:
         scratch = Path(folder).resolve()
-        world = opened(moved(config, scratch), scratch)
-        arms = _arms(world.loaded, world.retriever, model, tools=TOOLS, records=False)
+        loaded, retriever = opened(moved(config, scratch), scratch)
         # Texts of servers name the copied folders, and sets in the order of one process.
-        files = [file.read_text(encoding="utf-8") for file in (config, tasks)]
-        content = [*files, *sorted(world.retriever.catalog.tools)]
-        known = read_tasks(tasks, scratch, FleetTask)
-        found = _on_tasks(arms, FLEET, known, model, content, config.resolve().parent / SANDBOX, scratch)
+        content = [*(file.read_text(encoding="utf-8") for file in (config, tasks)), *sorted(retriever.catalog.tools)]
+        arms = _arms(FLEET, loaded, retriever, model, tools=TOOLS, records=False)
+        key, source = (digest(content), TOOLS, MAX_OUTPUT), config.resolve().parent / SANDBOX
+        found = _on_tasks(arms, read_tasks(tasks, scratch), model, key, source, scratch)
     return _body(_ABOUT_FLEET.format(model, MAX_OUTPUT), model, {FLEET: found})
 
 
+def _arms(name: str, loaded: Loaded, retriever: AgentGraphRetriever, model: str, **more: Any) -> list[Arm]:
+    arms = Arms(loaded, retriever, chat_model(model, max_tokens=MAX_OUTPUT), weak_model=True, **more)
+    return [arms.named(arm) for arm in ARMS[name]]
+
+
 def _on_tasks(
-    arms: Arms, name: str, tasks: Sequence[Task], model: str, content: Any, source: Path | None, scratch: Path
+    arms: Sequence[Arm], tasks: Sequence[Task], model: str, key: Sequence[object], source: Path | None, scratch: Path
 ) -> ModelEvaluation:
     """Every arm at every task, each over a fresh copy of the data, judged by the end state alone."""
     by_text = {task.task: task for task in tasks}
@@ -133,19 +130,18 @@ def _on_tasks(
 
         return Arm(arm.name, attempt)
 
-    made = [checked(arms.named(arm)) for arm in ARMS[name]]
     queries = [LabelledQuery(task.id, task.task, agents=()) for task in tasks]
-    key = (digest(content), arms.tools, MAX_OUTPUT)
+    made = [checked(arm) for arm in arms]
     return asyncio.run(evaluate_arms(made, queries, model=model, folder=ATTEMPTS, key=key, grade=graded_task))
 
 
-def _renewed(source: Path | None, place: Path, files: Mapping[str, str] | None = None) -> None:
+def _renewed(source: Path | None, place: Path, files: Mapping[str, str]) -> None:
     """Replaces the data by a fresh copy, with these files."""
     shutil.rmtree(place, ignore_errors=True)
     if source:
         shutil.copytree(source, place)
     place.mkdir(parents=True, exist_ok=True)
-    for name, text in (files or {}).items():
+    for name, text in files.items():
         (place / name).write_text(text, encoding="utf-8")
 
 

@@ -33,8 +33,7 @@ class Channel:
 
     def send(self, message: dict[str, Any]) -> None:
         """One message out."""
-        self._out.write(json.dumps(message) + "\n")
-        self._out.flush()
+        print(json.dumps(message), file=self._out, flush=True)
 
     def encode(self, texts: Sequence[str], *, kind: str = "document") -> Any:
         """The texts' vectors, ``(n, d) float32``; ``kind`` is part of callbus's protocol and changes nothing."""

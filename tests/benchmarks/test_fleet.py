@@ -11,20 +11,7 @@ from typing import Any
 import pytest
 
 from benchmarks import fleet as fleet_tasks, models, report
-from benchmarks.fleet import (
-    FleetTask,
-    Found,
-    GoldCall,
-    Played,
-    Ranks,
-    Task,
-    filled,
-    measure,
-    moved,
-    read_tasks,
-    rows_of,
-    total_row,
-)
+from benchmarks.fleet import COLUMNS, GoldCall, Played, Task, filled, measure, moved, read_tasks, total_row
 from callsheet.graphs import CatalogError
 from choosing_model import ChoosingModel
 from servers import FIXTURES
@@ -90,7 +77,7 @@ def test_a_small_fleet_is_measured_and_left_as_it_was(
 ) -> None:
     monkeypatch.setattr(fleet_tasks, "TAKEN", {"note": (("18:00", r"\d\d:\d\d", ""),)})
     body: Any = measure(fleet, tasks, lambda line: None)
-    assert [list(row) for row in body["rows"]] == [
+    assert body["rows"] == [
         ["note, 1", "clock/tell_time", "1", "1", "1", "1", "selection", ""],
         ["note, 2", "notes/write_note", "2", "1", "2", "1", "selection", "holds"],
         ["gone, 1", "notes/delete_note", "1", "1", "1", "1", "selection", "holds"],
@@ -115,8 +102,8 @@ def test_arms_of_a_model_are_graded_by_the_end_state(
 def test_what_no_step_gave_is_not_made_up(fleet: Path, tasks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fleet_tasks, "TAKEN", {"note": (("18:00", "a word that no server says", ""),)})
     body: Any = measure(fleet, tasks, lambda line: None)
-    assert body["rows"][1][-2:] == ("nothing", "does not hold")
-    assert body["rows"][-1][-2:] == ("selection: 2 of 3", "1 of 2 hold")
+    assert body["rows"][1][-2:] == ["nothing", "does not hold"]
+    assert body["rows"][-1][-2:] == ["selection: 2 of 3", "1 of 2 hold"]
 
 
 def test_a_tool_that_was_not_selected_cannot_be_called(
@@ -126,7 +113,7 @@ def test_a_tool_that_was_not_selected_cannot_be_called(
     tasks.write_text(json.dumps({"tasks": entries}))
     monkeypatch.setattr(fleet_tasks, "SETTINGS", fleet_tasks.SETTINGS.model_copy(update={"agents": 1}))
     body: Any = measure(fleet, tasks, lambda line: None)
-    assert body["rows"][0][-2:] == ("asked for in the tool's words", "holds")
+    assert body["rows"][0][-2:] == ["asked for in the tool's words", "holds"]
 
 
 def test_a_task_is_done_by_its_own_calls_alone() -> None:
@@ -139,19 +126,20 @@ def test_a_task_is_done_by_its_own_calls_alone() -> None:
     assert not Played(done.done, (0, 0), 2, held_before=False, held=False).right(gold)
 
 
-def test_rows_say_what_is_missing(tasks: Path) -> None:
-    task = read_tasks(tasks, tasks.parent, FleetTask)[0]
-    played = Played(("clock/tell_time",), (0, None), 1, held_before=False, held=False)
-    found = Found(task, (Ranks(1, 2), Ranks(2, None, 30)), (Ranks(1, 1), Ranks(None, None)), played)
-    assert [row[2:] for row in rows_of(found)] == [
-        ("1", "1", "2", "1", "selection", ""),
-        ("2", "-", "(30)", "-", "nothing", "does not hold"),
+def test_the_last_row_counts_the_calls_and_the_tasks_with_all_of_theirs() -> None:
+    rows = [
+        ("a, 1", "clock/tell_time", "1", "1", "2", "1", "selection", ""),
+        ("a, 2", "notes/write_note", "2", "-", "(30)", "-", "nothing", "does not hold"),
+        ("b, 1", "notes/write_note", "1", "1", "-", "3", "selection", "holds"),
     ]
-    assert total_row([found])[2:6] == ("2 calls, 1 tasks", "1 calls, 0 tasks", "1 calls, 0 tasks", "1 calls, 0 tasks")
+    placed = ["3 calls, 2 tasks", "2 calls, 1 tasks", "1 calls, 0 tasks", "2 calls, 1 tasks"]
+    total = total_row(rows)
+    assert total == ["all", "3 calls, 2 tasks", *placed, "selection: 2 of 3", "1 of 2 hold"]
+    assert len(total) == len(COLUMNS)
 
 
 def test_a_plan_of_other_steps_is_refused(tasks: Path) -> None:
-    task = read_tasks(tasks, tasks.parent, FleetTask)[0].model_copy(update={"task": "Delete the note"})
+    task = read_tasks(tasks, tasks.parent)[0].model_copy(update={"task": "Delete the note"})
     with pytest.raises(RuntimeError, match="note: the plan has 1 steps, the gold path 2 calls"):
         fleet_tasks.planned(task)
 
@@ -183,7 +171,7 @@ def test_the_real_fleet(shared: Path) -> None:
     body: Any = measure(Path(config), shared / "fleet" / "tasks.json", lambda line: None)
     *calls, total = body["rows"]
     assert len(calls) == 15
-    assert total[2:4] == ("15 calls, 6 tasks", "15 calls, 6 tasks")
+    assert total[2:4] == ["15 calls, 6 tasks", "15 calls, 6 tasks"]
     assert min(int(cell.split()[0]) for cell in total[4:6]) >= 12
     assert total[-1] == "6 of 6 hold"
 
@@ -231,7 +219,7 @@ def test_the_place_of_the_fleet_is_filled_in_whatever_it_is_called(tmp_path: Pat
     check = {"kind": "file_regex", "path": "{FLEET}/sandbox/a", "regex": "x"}
     gold = [{"server": "a", "tool": "x", "args": {"uri": "file://{FLEET}/b"}}]
     path.write_text(json.dumps({"tasks": [{"id": "t", "task": "Do", "gold": gold, "check": check, "note": "n"}]}))
-    (found,) = read_tasks(path, Path('/a "b"\\c'), FleetTask)
+    (found,) = read_tasks(path, Path('/a "b"\\c'))
     assert found.gold[0].args == {"uri": 'file:///a "b"\\c/b'}
     assert found.check[0].path == Path('/a "b"\\c/sandbox/a')
 
@@ -242,7 +230,7 @@ def test_the_place_of_the_fleet_is_filled_in_whatever_it_is_called(tmp_path: Pat
         ("{", "holds no tasks"),
         ("[]", "holds no tasks"),
         ("{}", "holds no tasks"),
-        ('{"tasks": [{"id": "t", "task": "Do", "gold": [], "check": {"kind": "file_regex"}}]}', "gold"),
+        ('{"tasks": [{"id": "t", "task": "Do", "check": {"kind": "file_regex"}}]}', "needs a pattern"),
         (
             '{"tasks": [{"id": "t", "task": "Do", "gold": [{}], "check": {"kind": "by_heart"}}]}',
             "kind: Input should be",
@@ -253,9 +241,9 @@ def test_what_is_no_list_of_tasks_is_refused(tmp_path: Path, text: str, said: st
     path = tmp_path / "tasks.json"
     path.write_text(text)
     with pytest.raises(CatalogError, match=said):
-        read_tasks(path, tmp_path, FleetTask)
+        read_tasks(path, tmp_path)
     with pytest.raises(CatalogError, match="holds no tasks"):
-        read_tasks(tmp_path / "missing.json", tmp_path, FleetTask)
+        read_tasks(tmp_path / "missing.json", tmp_path)
 
 
 def test_servers_get_a_copy_of_their_data(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from langchain_core.documents import Document
 
 from benchmarks import report
-from benchmarks.latency import cost, generated_catalog, generated_queries, ratio_of_medians
+from benchmarks.latency import COLUMNS, cost, generated_catalog, generated_queries, ratio_of_medians
 from benchmarks.rankings import (
     DEFAULT,
     FOLDED,
@@ -154,11 +154,12 @@ def test_a_ratio_of_medians() -> None:
 
 
 def test_the_cost_of_a_small_catalog_is_measured() -> None:
-    found = cost("small", generated_catalog(20), generated_queries(4), drawn=True)
-    assert found["tools"] == 20
-    assert found["ratio"]["low"] <= found["ratio"]["mean"] <= found["ratio"]["high"]
-    assert found["repeated_ms"] < found["select_ms"]
-    assert found["at_once_ratio"] > 0
+    found = dict(zip(COLUMNS, cost("small", generated_catalog(20), generated_queries(4), drawn=True), strict=True))
+    assert (found["catalog"], found["tools"], found["index / embedding"]) == ("small", "20", "")
+    mean, low, high = map(float, re.findall(r"[\d.]+", found["select / embedding"]))
+    assert low <= mean <= high
+    assert float(found["again, ms"]) < float(found["select, ms"])
+    assert float(found["32 at once"]) > 0
 
 
 @pytest.mark.parametrize(
