@@ -38,7 +38,6 @@ RULES = (
     text_rules.empty_description,
     text_rules.duplicate_description,
     text_rules.near_identical_tools,
-    text_rules.description_hides_tools,
     text_rules.undescribed_agent,
     text_rules.undescribed_parameter,
 )

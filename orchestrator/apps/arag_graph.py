@@ -57,11 +57,6 @@ single sentences: read the chunks that look right before you answer from them. I
 for them one after another: what you read often names what to look for next. Call one tool at a time.
 {_END_OF_PROMPT}"""
 
-NAIVE_READER = f"""\
-You answer questions from a collection of documents that you can search with one tool, and from nothing else.
-If the answer takes several facts, search for them one after another. Call the tool once at a time.
-{_END_OF_PROMPT}"""
-
 FORCED = """\
 Do not search or read any more. Answer now from what you have read, with the ids of the chunks in square brackets. If \
 that is not enough for an answer, say what is known and what is missing. The question is: {question}"""
@@ -179,13 +174,11 @@ class ReaderNodes:
         over = state["loops"] >= settings.max_loops or count_tokens_approximately(messages) > settings.max_tokens
         try:
             if model is None:
-                reply = await asyncio.to_thread(self._quoted, state, naive=settings.naive, forced=over)
+                reply = await asyncio.to_thread(self._quoted, state, forced=over)
             else:
-                tools = [] if over else self._tools(state, settings)
-                prompt = self.prompt or (NAIVE_READER if settings.naive else READER)
-                reply = await asked(model, messages, tools, prompt=prompt)
+                reply = await asked(model, messages, [] if over else self._tools(state), prompt=self.prompt or READER)
         except ModelError as error:
-            quotes = await asyncio.to_thread(self._quoted, state, naive=settings.naive, forced=True)
+            quotes = await asyncio.to_thread(self._quoted, state, forced=True)
             reply = quotes.model_copy(update={"content": f"{quotes.text}\n({error})"})
         return {"loops": state["loops"] + 1, "forced": over, "messages": [reply]}
 
@@ -198,7 +191,7 @@ class ReaderNodes:
     def act(self, state: ReaderState) -> dict[str, Any]:
         """Makes the call, and records what was read."""
         last: Any = state["messages"][-1]
-        message = ran(last.tool_calls[0], self._tools(state, self.settings()))
+        message = ran(last.tool_calls[0], self._tools(state))
         artifact = message.artifact or {}
         tokens = state["retrieved_tokens"] + int(artifact.get("tokens", 0))
         return {"messages": [message], "read": artifact.get("read", {}), "retrieved_tokens": tokens}
@@ -226,20 +219,18 @@ class ReaderNodes:
         final = {"content": text, "name": "arag", "additional_kwargs": {"arag": about}}
         return {"messages": [last.model_copy(update=final)], "citations": citations}
 
-    def _tools(self, state: ReaderState, settings: Settings) -> list[BaseTool]:
+    def _tools(self, state: ReaderState) -> list[BaseTool]:
         index = self.library.index(Path(state["folder"]))
-        return DocumentTools(index, read=dict(state.get("read") or {})).as_tools(naive=settings.naive)
+        return DocumentTools(index, read=dict(state.get("read") or {})).as_tools()
 
-    def _quoted(self, state: ReaderState, *, naive: bool, forced: bool) -> AIMessage:
+    def _quoted(self, state: ReaderState, *, forced: bool) -> AIMessage:
         """A search, then reading its results; after it, the passages of what was read that fit best."""
         messages, index = state["messages"], self.library.index(Path(state["folder"]))
         question = _question(messages)
         called = {call["name"] for one in _since(messages) if isinstance(one, AIMessage) for call in one.tool_calls}
         args: dict[str, Any] = {"query": question}
-        name = "search_and_read" if naive else "semantic_search"
-        if naive:
-            args["top_k"] = _FIRST
-        elif called == {name}:
+        name = "semantic_search"
+        if called == {name}:
             name = "chunk_read"
             args = {"chunk_ids": [hit.chunk for hit in semantic_search(index, question, top_k=_FIRST).hits]}
         if not forced and name not in called and all(args.values()):

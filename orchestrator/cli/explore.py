@@ -45,8 +45,8 @@ def explore(
 ) -> int:
     """Serve a web page for requests and their runs, the graph of the catalog, search and review.
 
-    Only this machine can open the page, until you press Ctrl-C. Its address contains a key, without which the page is
-    read-only. With --json, the command prints the address as one object as soon as the page is ready.
+    Only this machine can open the page, until you press Ctrl-C. Its address contains a key, without which the page
+    shows nothing. With --json, the command prints the address as one object as soon as the page is ready.
 
     \b
     Example:
@@ -55,7 +55,7 @@ def explore(
     from callsheet.agents import ToolRegistry
     from callsheet.graphs.dependencies import ObservationLog
     from callsheet.orchestrator.run.process.process_state import Served
-    from callsheet.orchestrator.run.threads import Threads
+    from callsheet.orchestrator.run.threads import Threads, sweep_threads
     from callsheet.orchestrator.server import Site, create_explorer
     from callsheet.orchestrator.server.listener import LOOPBACK, listening, serve
     from callsheet.orchestrator.server.runs.local_runs import LocalRunner
@@ -75,8 +75,8 @@ def explore(
             settings=Settings(**of_run),
             observed=ObservationLog(),
         )
-        threads, key = Threads(), secrets.token_urlsafe(24)
-        threads.sweep()
+        threads, key = Threads.of(loaded), secrets.token_urlsafe(24)
+        sweep_threads()
         app = create_explorer(
             Site(lambda: served),
             runs=LocalRunner(workflow, threads, registry, retriever.user),

@@ -206,21 +206,6 @@ def chunk_read(
     return Reading(tuple(_part(index, chunk_id, read or {}) for chunk_id in ids[:MOST_READ]), note)
 
 
-def search_and_read(
-    index: DocumentIndex, query: str, *, top_k: int = TOP_K, read: Mapping[str, str] | None = None
-) -> Reading:
-    """The whole text of the chunks nearest in meaning: the one tool of Naive A-RAG, and naive RAG if called once.
-
-    At most 10 chunks are read; ``read`` is as in ``chunk_read``, and errors are as in ``semantic_search``.
-
-    Source: A-RAG, section 4.1, A-RAG (Naive).
-    """
-    result = semantic_search(index, query, top_k=top_k)
-    if not result.hits:
-        return Reading((), result.note)
-    return chunk_read(index, [hit.chunk for hit in result.hits], read=read)
-
-
 def bare_id(chunk_id: str) -> str:
     """A chunk's id without the brackets and spaces that models may add."""
     return str(chunk_id).strip().removeprefix("[").removesuffix("]").strip()
@@ -383,13 +368,8 @@ class DocumentTools:
         """Read chunks whole, before you answer from them. Ask for neighbours where a text begins or ends too early. A chunk that you have read before is not shown again."""  # noqa: E501 (models read it in one line)
         return self._result(lambda: chunk_read(self._index, chunk_ids, neighbours=neighbours, read=self.read))
 
-    def search_and_read(self, query: Sought, top_k: Many = TOP_K) -> Result:
-        """Find the chunks nearest in meaning to a query and read them whole. A chunk that you have read before is not shown again."""  # noqa: E501 (models read it in one line)
-        return self._result(lambda: search_and_read(self._index, query, top_k=top_k, read=self.read))
-
-    def as_tools(self, *, naive: bool = False) -> list[BaseTool]:
-        """The three interfaces as LangChain tools, or the one tool of Naive A-RAG."""
-        three = (self.keyword_search, self.semantic_search, self.chunk_read)
+    def as_tools(self) -> list[BaseTool]:
+        """The three interfaces as LangChain tools."""
         return [
             StructuredTool.from_function(
                 function,
@@ -397,7 +377,7 @@ class DocumentTools:
                 response_format="content_and_artifact",
                 metadata={"annotations": dict(READ_ONLY)},
             )
-            for function in ((self.search_and_read,) if naive else three)
+            for function in (self.keyword_search, self.semantic_search, self.chunk_read)
         ]
 
     def _result(self, search: Any) -> Result:

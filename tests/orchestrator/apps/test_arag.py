@@ -187,20 +187,6 @@ def test_a_wrong_call_is_told_and_the_loop_goes_on(docs: Path, tmp_path: Path, s
     assert told(state)[2] == "top_k must be at least 1, not 0"
 
 
-def test_naive_has_one_tool(docs: Path, tmp_path: Path, scripted: Any, say: Say) -> None:
-    replies = [say["calls"]("search_and_read", query="paid leave", top_k=1), AIMessage("25 days [leave.md#1]")]
-    model = scripted(replies=replies)
-    state = asked(app(docs, tmp_path, model=model), "How many days?", naive=True)
-    assert model.shown[0]["tools"] == ["search_and_read"]
-    assert state["citations"] == ["leave.md#1"]
-
-
-def test_without_a_model_naive_searches_once(docs: Path, tmp_path: Path) -> None:
-    state = asked(app(docs, tmp_path), "How many days of paid leave does an employee have?", naive=True)
-    assert calls_of(state) == ["search_and_read"]
-    assert state["messages"][-1].text.startswith("Leave: Every employee has 25 days of paid leave. [leave.md#1]")
-
-
 def test_a_model_that_fails_is_replaced_by_the_best_passages(
     docs: Path, tmp_path: Path, scripted: Any, say: Say
 ) -> None:

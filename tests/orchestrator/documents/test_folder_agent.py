@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,7 @@ from langchain_core.tools import ToolException
 
 from callsheet import AgentGraphRetriever, CatalogError, ToolRegistry, create_supervisor, load
 from callsheet.graphs.catalog.loading import servers_in, starts_in
-from callsheet.orchestrator.apps import folder_agent
-from callsheet.orchestrator.apps.folder_agent import Update, document_tool
-from callsheet.retrievers.documents import DocumentIndex
+from callsheet.orchestrator.apps.folder_agent import document_tool
 from callsheet.retrievers.documents.document_index import Library
 from callsheet.retrievers.documents.document_reading import overview_of
 
@@ -151,35 +148,6 @@ def test_an_overview_has_its_bounds(tmp_path: Path) -> None:
     assert len(found.terms) <= 600
 
 
-def test_a_call_does_not_wait_for_a_long_indexing(
-    config: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    config()
-    begun, going_on, done = threading.Event(), threading.Event(), threading.Event()
-    real = DocumentIndex.sync
-
-    def slow(self: DocumentIndex, progress: Any = None) -> Any:
-        progress("embedding", 3, 12_000)
-        begun.set()
-        going_on.wait(60)
-        found = real(self)
-        done.set()
-        return found
-
-    monkeypatch.setattr(DocumentIndex, "sync", slow)
-    monkeypatch.setattr(folder_agent, "_WAIT", 0.05)
-    library = Library(tmp_path / "docs", place=":memory:")
-    tool = document_tool("handbook", overview_of(tmp_path / "docs"), library)
-    for said in ("still being indexed", r"still being indexed \(embedding 3 of 12,000\): ask again"):
-        with pytest.raises(ToolException, match=said):
-            tool.invoke({"question": "How many days of leave are there?"})
-        assert begun.wait(60)
-    going_on.set()
-    assert done.wait(60)
-    monkeypatch.setattr(folder_agent, "_WAIT", 60)
-    assert "25 days" in tool.invoke({"question": "How many days of paid leave are there a year?"})
-
-
 async def test_it_answers_asynchronously_with_an_artifact(config: Callable[..., Path], tmp_path: Path) -> None:
     config()
     tool = document_tool("handbook", overview_of(tmp_path / "docs"), Library(tmp_path / "docs", place=":memory:"))
@@ -196,26 +164,6 @@ def test_new_documents_are_found_without_a_restart(tmp_path: Path, monkeypatch: 
     assert library.fresh(library.folder()).documents == 0
     (tmp_path / "docs" / "a.md").write_text("New.")
     assert library.fresh(library.folder()).documents == 1
-
-
-def test_several_may_wait_for_one_indexing(config: Callable[..., Path], tmp_path: Path) -> None:
-    config()
-    library = Library(tmp_path / "docs", place=":memory:")
-    update, troubles = Update(library, library.folder()), list[Exception]()
-
-    def ask() -> None:
-        try:
-            update.wait(60)
-        except Exception as error:  # noqa: BLE001 what any of the threads met is what is tested
-            troubles.append(error)
-
-    threads = [threading.Thread(target=ask) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert troubles == []
-    assert library.index(library.folder()).lexicon.ids
 
 
 async def test_a_tool_call_outside_of_a_graph_has_no_lower_limit_of_loops(tmp_path: Path) -> None:

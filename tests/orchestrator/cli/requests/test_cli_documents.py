@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client, StdioServerParameters
 
 
 @pytest.fixture
@@ -54,7 +51,6 @@ def test_an_answer_that_the_documents_do_not_hold_is_negative(docs: Path, cli: A
         (("ask", "DOCS", "  "), "the question is empty"),
         (("ask", "DOCS", "x", "--model", "nonsense"), "the model 'nonsense' cannot be used"),
         (("index", "DOCS", "--embeddings", "nonsense"), "unknown embedder 'nonsense'"),
-        (("serve",), "Missing argument 'FOLDER'"),
     ],
 )
 def test_the_callers_mistakes_are_one_line(docs: Path, cli: Any, arguments: tuple[str, ...], said: str) -> None:
@@ -68,24 +64,3 @@ def test_a_folder_without_documents_is_negative(tmp_path: Path, docs: Path, cli:
     status, _, err = cli("documents", "index", tmp_path / "empty")
     assert status == 1
     assert "there is no document in" in err
-
-
-@pytest.mark.server
-async def test_an_mcp_client_over_stdio_reads_a_chunk_once(docs: Path, tmp_path: Path) -> None:
-    server = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "callsheet", "documents", "serve", str(docs)],
-        env={"CALLSHEET_HOME": str(tmp_path / "home"), "ANONYMIZED_TELEMETRY": "False", "PATH": ""},
-    )
-    async with Client(server) as client:
-        found: Any = await client.call_tool("semantic_search", {"query": "days of leave"})
-        first: Any = await client.call_tool("chunk_read", {"chunk_ids": ["leave.md#1"]})
-        again: Any = await client.call_tool("chunk_read", {"chunk_ids": ["leave.md#1"]})
-        slow = asyncio.create_task(client.call_tool("semantic_search", {"query": "leave " * 10_000}))
-        await asyncio.sleep(0)
-        slow.cancel()
-        after: Any = await client.call_tool("keyword_search", {"keywords": ["leave"], "top_k": 10_000})
-    assert found.content[0].text.startswith("[leave.md#1]")
-    assert "25 days" in first.content[0].text
-    assert "read this chunk before" in again.content[0].text
-    assert after.content[0].text.endswith("(top_k is 20 at most)")

@@ -18,10 +18,13 @@ from typing import Any
 import click
 import pytest
 
+from callsheet.graphs import Catalog, Loaded, dump, load
+from callsheet.graphs.dependencies import write_dependencies
 from callsheet.orchestrator.cli.approval_prompt import ask_person
 from callsheet.orchestrator.cli.main import main
-from callsheet.orchestrator.run.threads import Threads
+from callsheet.orchestrator.run.threads import Threads, sweep_threads
 from forked import Forked
+from small import small_catalog
 
 POST = '''
 """Tools that write down what they do."""
@@ -68,7 +71,7 @@ class Post:
     def __init__(self, folder: Path, capsys: Any) -> None:
         self.folder, self._capsys = folder, capsys
         self.environment = {**os.environ, "CALLSHEET_HOME": str(folder / "home")}
-        self.threads = Threads(folder / "home" / "threads")
+        self.threads = Threads.of(Loaded(Catalog(), label="post_of_the_tests:agents"))
 
     @property
     def effects(self) -> list[str]:
@@ -167,7 +170,9 @@ def test_a_named_thread_is_kept_as_a_conversation(post: Post) -> None:
 
 def test_threads_are_readable_for_their_owner_only(post: Post) -> None:
     post.ask(QUESTION)
-    for file in (post.folder / "home" / "threads").iterdir():
+    files = [*(post.folder / "home" / "threads").rglob("*")]
+    assert any(file.suffix == ".sqlite" for file in files)
+    for file in files:
         assert file.stat().st_mode & 0o077 == 0, file
 
 
@@ -189,6 +194,33 @@ def test_a_callers_mistake_ends_with_2(post: Post, arguments: list[str], said: s
     assert said in err
 
 
+def test_a_run_belongs_to_its_catalog(post: Post, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    thread = post.ask(QUESTION, "--approve", "always")[1]["thread"]
+    (tmp_path / "other.json").write_text(dump(small_catalog()))
+    for resumed in (("--resume",), ("--resume", "--thread", thread)):
+        status, _, err = post.ask(*resumed, "--catalog", "other.json")
+        assert (status, "no thread" in err) == (2, True)
+    write_dependencies((), tmp_path / "dependencies.json")
+    other = Threads.of(load("other.json"))
+    with other.locked("shop"):
+        pass
+    (tmp_path / "link.json").symlink_to("other.json")
+    for same in (["link.json"], [tmp_path / "other.json"], ["other.json", "dependencies.json"]):
+        assert Threads.of(load(*same)).names() == ["shop"]
+    assert post.threads.names() == [thread]
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert Threads.of(Loaded(Catalog(), label="post_of_the_tests:agents")).names() == []  # another module of that name
+
+
+def test_threads_of_all_catalogs_are_swept(post: Post) -> None:
+    thread = post.ask(QUESTION, "--approve", "always")[1]["thread"]
+    (file,) = (post.folder / "home" / "threads").rglob(f"{thread}.sqlite")
+    os.utime(file, (0, 0))
+    sweep_threads()
+    assert [*(post.folder / "home" / "threads").rglob("*.*")] == []
+
+
 def test_a_new_question_does_not_take_the_place_of_an_unfinished_one(post: Post) -> None:
     post.ask(QUESTION, "--thread", "shop")
     status, _, err = post.ask(QUESTION, "--thread", "shop")
@@ -197,7 +229,7 @@ def test_a_new_question_does_not_take_the_place_of_an_unfinished_one(post: Post)
 
 def test_a_broken_file_is_named(post: Post) -> None:
     post.ask(QUESTION, "--thread", "shop", "--approve", "never")
-    file = post.folder / "home" / "threads" / "shop.sqlite"
+    (file,) = (post.folder / "home" / "threads").rglob("shop.sqlite")
     file.write_bytes(b"no database at all" * 100)
     status, _, err = post.ask("--resume", "--thread", "shop")
     assert (status, "shop.sqlite cannot be read" in err) == (2, True)
