@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from benchmarks.search import World, vectors_of_this_run
 from benchmarks.sets.cases import Benchmark
 from benchmarks.sets.loaders import load_benchmarks
 
-QUICK = 60
 Body = Mapping[str, object]
 Say = Callable[[str], None]
 
@@ -39,19 +38,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for line in missing:
         say(line)
     if options.rivals_python:
-        for bench, world in _worlds(list(filter(worth_comparing, benches)), options):
+        for bench, world in _worlds(filter(worth_comparing, benches)):
             say(f"rivals on {bench.name}")
-            _keep(f"rivals-{bench.name}", beside_rivals(bench, world, options.rivals_python, say), options)
+            _keep(f"rivals-{bench.name}", beside_rivals(bench, world, options.rivals_python, say))
         return 0
-    for bench, world in _worlds([bench for bench in benches if bench.levels], options):
+    for bench, world in _worlds(bench for bench in benches if bench.levels):
         say(bench.name)
         levels = {level: summary(bench, level, dict(outcomes(bench, level, world))) for level in bench.levels}
-        _keep(bench.name, {"about": bench.about, "levels": levels}, options)
+        _keep(bench.name, {"about": bench.about, "levels": levels})
     special = [name for name in SPECIAL if not options.only or name in options.only]
     for name in special:
         say(name)
         try:
-            _keep(name, SPECIAL[name](options, say), options)
+            _keep(name, SPECIAL[name](options, say))
         except LeftOut as error:
             say(f"{name}: left out, {error}")
     say("done")
@@ -63,7 +62,6 @@ def _parsed(arguments: Sequence[str] | None) -> Any:
     data = Path("../shared/benchmarks")
     parser.add_argument("--data", type=Path, default=data, help="folder that holds a folder a data set")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help=f"a data set, {', '.join(SPECIAL)}")
-    parser.add_argument("--quick", action="store_true", help=f"{QUICK} queries each; no results are written")
     parser.add_argument("--scale", action="store_true", help="latency with 100,000 tools, and index-size")
     parser.add_argument("--rivals-python", type=Path, metavar="PATH", help="measure beside other programs, and no more")
     parser.add_argument("--tables", action="store_true", help="only write the tables of the docs")
@@ -72,24 +70,17 @@ def _parsed(arguments: Sequence[str] | None) -> Any:
     return parser.parse_args(arguments)
 
 
-def _worlds(benches: Sequence[Benchmark], options: Any) -> list[tuple[Benchmark, World]]:
+def _worlds(benches: Iterable[Benchmark]) -> list[tuple[Benchmark, World]]:
     """Each benchmark with the texts and vectors of its catalog; those of one catalog share them."""
     vectors, published = vectors_of_this_run(), vectors_of_this_run(tuned=False)
     known: dict[int, World] = {}
-    return [
-        (
-            bench.sample(QUICK) if options.quick else bench,
-            known.setdefault(id(bench.catalog), World(bench.catalog, vectors, published)),
-        )
-        for bench in benches
-    ]
+    return [(bench, known.setdefault(id(bench.catalog), World(bench.catalog, vectors, published))) for bench in benches]
 
 
-def _keep(name: str, body: Body, options: Any) -> None:
+def _keep(name: str, body: Body) -> None:
     document = {**body, **report.circumstances()}
-    if not options.quick:
-        report.write(name, document)
-    print("\n".join(report.section(name, document)), flush=True)
+    report.write(name, document)
+    print(report.compact(name, document), flush=True)
 
 
 class LeftOut(Exception):  # noqa: N818 - nothing is wrong
@@ -104,7 +95,7 @@ def _given(value: Any, why: str) -> Any:
 
 def _on_sets(options: Any, names: Sequence[str]) -> list[tuple[Benchmark, World]]:
     benches, missing = load_benchmarks(options.data, names)
-    return _worlds(_given(benches, "; ".join(missing)), options)
+    return _worlds(_given(benches, "; ".join(missing)))
 
 
 def _data(options: Any, name: str) -> Path:
@@ -132,7 +123,7 @@ def _capabilities(options: Any, say: Say) -> Body:
 def _latency(options: Any, say: Say) -> Body:
     benches, _ = load_benchmarks(options.data, ["livemcpbench-steps"])
     known = (benches[0].catalog, [case.query for case in benches[0].queries]) if benches else None
-    return latency.measure(known, quick=options.quick, scale=options.scale, say=say)
+    return latency.measure(known, scale=options.scale, say=say)
 
 
 def _index_size(options: Any, say: Say) -> Body:

@@ -93,19 +93,14 @@ def folds(groups: Sequence[str]) -> list[list[int]]:
     return [[i for i, group in enumerate(groups) if part[group] == fold] for fold in range(count)]
 
 
-def cross_validated(
-    groups: Sequence[str], fit: Callable[[Sequence[int]], Chosen], score: Callable[[Chosen, int], float]
-) -> tuple[list[float], list[Chosen]]:
-    """One value a query, each under what was chosen without seeing its fold; and the choice of each fold.
+def cross_validated(groups: Sequence[str], fit: Callable[[Sequence[int]], Chosen]) -> tuple[list[Chosen], list[Chosen]]:
+    """What is chosen for each query without seeing its fold, and the choice of each fold.
 
-    ``fit`` chooses from the places of the queries to learn from; ``score`` gives a choice's value for one query.
+    ``fit`` chooses from the places of the queries to learn from.
     """
-    values = [0.0] * len(groups)
-    choices: list[Chosen] = []
+    of_query, choices = dict[int, Chosen](), list[Chosen]()
     for held_out in folds(groups):
-        hidden = set(held_out)
-        rest = [place for place in range(len(groups)) if place not in hidden]
+        rest = sorted(set(range(len(groups))).difference(held_out))
         choices.append(fit(rest or held_out))
-        for place in held_out:
-            values[place] = score(choices[-1], place)
-    return values, choices
+        of_query |= dict.fromkeys(held_out, choices[-1])
+    return [of_query[place] for place in range(len(groups))], choices

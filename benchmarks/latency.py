@@ -23,28 +23,19 @@ from unittest.mock import patch
 import numpy as np
 
 from benchmarks.bootstrap import DRAWS, SEED, Interval, cell
+from benchmarks.search import vectors_of_this_run
 from benchmarks.sets.loaders import load_benchmarks
 from callsheet.graphs import Agent, Catalog, Tool
-from callsheet.graphs.storage import cache_folder
 from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings, nodes_of
-from callsheet.retrievers.index.node_texts import Node
 from callsheet.retrievers.index.rows import HNSW, MOST_AT_ONCE, ChromaRows, products
 
 Say = Callable[[str], None]
-VERBS = """
-    create read update delete list search export import archive share approve assign schedule cancel validate
-    merge compare translate summarise convert publish restore duplicate lock tag
-""".split()
+VERBS = "create read update delete list search export share approve schedule compare publish".split()
 OBJECTS = """
     invoice ticket contact calendar playlist recipe shipment contract dataset image video branch deployment sensor
     booking payment refund survey lesson prescription portfolio order campaign subscription itinerary warranty
-    inventory timesheet meeting newsletter dashboard database bucket certificate vehicle apartment article
-    donation tournament translation
 """.split()
-QUALIFIERS = """
-    draft overdue shared archived monthly regional public private recurring temporary verified flagged partial
-    scheduled external internal historical current pending duplicate
-""".split()
+QUALIFIERS = "draft overdue shared archived monthly regional public private recurring verified partial pending".split()
 MEANS = ("identifier", "name", "date range", "owner", "status", "location", "keyword", "category")
 RESULTS = ("the changed record", "a list of matches", "a confirmation", "a link to the file", "a short report")
 FIELDS = ("id", "name", "start_date", "end_date", "owner", "status", "city", "keyword", "limit", "format")
@@ -133,12 +124,10 @@ class TimedEmbeddings(MiniLMEmbeddings):
         return vectors
 
 
-def measure(
-    livemcp: tuple[Catalog, Sequence[str]] | None, *, quick: bool, scale: bool, say: Say
-) -> Mapping[str, object]:
+def measure(livemcp: tuple[Catalog, Sequence[str]] | None, *, scale: bool, say: Say) -> Mapping[str, object]:
     """The costs of LiveMCPBench's catalog, where it is there, and of generated ones, as a results file's body."""
     rows = [cost("LiveMCPBench", livemcp[0], livemcp[1][:QUERIES])] if livemcp else []
-    for size in (SIZES[:1] if quick else SIZES) + (LARGE if scale else ()):
+    for size in SIZES + (LARGE if scale else ()):
         say(f"latency: generating and indexing {size:,} tools")
         drawn = size in LARGE
         name = "generated, drawn vectors" if drawn else "generated"
@@ -223,70 +212,30 @@ def memory_mb() -> float:
 
 NODES = (5_000, 20_000, 50_000, 100_000)
 SETS = ("livemcpbench", "toollinkos-published", "toolsandbox", "restbench", "sealtools", "metatool")
-NEAREST, HITS, WIDTHS, _PAGE = 30, 200, (100, 400), 2_000
+NEAREST, HITS, WIDTHS, NOISE = 30, 200, (100, 400), 0.5
 SIZE_COLUMNS = ("nodes", "search", "ms", f"recall of the exact {NEAREST}", "MB", "built in, s")
 _ABOUT_SIZE = (
     "One query against all nodes in memory, and by HNSW in Chroma with several ef_search, which returns 200 nodes: "
-    "medians of 200 queries of the sets. Nodes: the tools of all sets, beyond 6,000 again with other owners and "
-    "parameters. MB: vectors in memory; what the process grew by with Chroma's index"
+    "medians of 200 queries of the sets. Nodes: the tools of all sets, beyond 6,000 random ones again with noise of "
+    "half their length. MB: vectors in memory; what the process grew by with Chroma's index"
 )
 
 
 def measure_index_size(data: Path, say: Say) -> Mapping[str, object]:
     """A results file's body: exact search and HNSW over the same nodes and queries."""
-    nodes, texts = varied_nodes(data, max(NODES))
-    vectors, queries, rows = vectors_of(nodes, say), MiniLMEmbeddings().encode(texts), list[list[str]]()
+    benches, chance = load_benchmarks(data, SETS)[0], np.random.default_rng(SEED)
+    catalogs = {id(bench.catalog): bench.catalog for bench in benches}
+    texts = [node.text for catalog in catalogs.values() for node in nodes_of(catalog)]
+    asked = [case.query for bench in benches for case in bench.queries]
+    own, queries = (vectors_of_this_run().encode(some) for some in (texts, asked[:: len(asked) // HITS][:HITS]))
+    copies = own[chance.integers(len(own), size=max(NODES) - len(own))]
+    copies = copies + chance.normal(scale=NOISE / np.sqrt(copies.shape[1]), size=copies.shape)
+    vectors = np.concatenate([own, copies / np.linalg.norm(copies, axis=1, keepdims=True)]).astype(np.float32)
+    rows = []
     for size in NODES:
         say(f"index-size: {size:,} nodes")
-        rows += ([f"{size:,}", *row] for row in _compared(vectors[:size], queries))
+        rows += [[f"{size:,}", *row] for row in _compared(vectors[:size], queries)]
     return {"about": _ABOUT_SIZE, "columns": list(SIZE_COLUMNS), "rows": rows}
-
-
-def varied_nodes(data: Path, size: int) -> tuple[list[Node], list[str]]:
-    """So many nodes, and queries. The tools of all sets; once they are used up, again with other owners and parameters.
-
-    The owner's name and some of the parameters change, as between servers that offer nearly the same.
-    """
-    benches = load_benchmarks(data, SETS)[0]
-    agents = [agent for catalog in {id(b.catalog): b.catalog for b in benches}.values() for agent in catalog.agents]
-    chance, nodes, copy = random.Random(SEED), list[Node](), 0
-    names = [agent.name or agent.id for agent in agents]
-    while len(nodes) < size:
-        chance.shuffle(names)
-        for agent, name in zip(agents, names, strict=True):
-            nodes += nodes_of(Catalog(agents=(_varied(agent, name, copy, chance) if copy else agent,)))
-        copy += 1
-    queries = [case.query for bench in benches for case in bench.queries]
-    return nodes[:size], chance.sample(queries, HITS)
-
-
-def _varied(agent: Agent, name: str, copy: int, chance: random.Random) -> Agent:
-    own, tools = f"{name}-{copy}-{agent.id}", []
-    for tool in agent.tools:
-        known = tool.input_schema.get("properties", {})
-        some = chance.sample(list(known), chance.randint(0, len(known)))
-        schema = {"type": "object", "properties": {field: known[field] for field in some}}
-        tools.append(Tool(agent=own, name=tool.name, description=tool.description, input_schema=schema))
-    return Agent(id=own, name=name, description=agent.description, tools=tuple(tools))
-
-
-def vectors_of(nodes: Sequence[Node], say: Say) -> np.ndarray:
-    """Their vectors, as the index makes them; they are kept in the cache, because 100,000 take half an hour."""
-    file = cache_folder() / f"benchmark-nodes-{len(nodes)}.npy"
-    if not file.is_file():
-        embedder, known = MiniLMEmbeddings(), dict[str, np.ndarray]()
-        texts = sorted({text for node in nodes for text in (node.text, *(view for view, _ in node.views))}, key=len)
-        for start in range(0, len(texts), _PAGE):
-            say(f"index-size: {start:,} of {len(texts):,} texts are embedded")
-            known.update(zip(texts[start : start + _PAGE], embedder.encode(texts[start : start + _PAGE]), strict=True))
-        rows = [
-            (1 - sum(weight for _, weight in node.views)) * known[node.text]
-            + sum(weight * known[view] for view, weight in node.views)
-            for node in nodes
-        ]
-        file.parent.mkdir(parents=True, exist_ok=True)
-        np.save(file, np.array(rows, np.float32))
-    return np.load(file)
 
 
 def _compared(vectors: np.ndarray, queries: np.ndarray) -> Iterator[list[str]]:

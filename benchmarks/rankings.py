@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import Document
@@ -104,21 +102,19 @@ def oracle(world: World, level: Level, depth: int, cases: Iterable[Case]) -> Ran
     return ours_at(world, level, depth, reranker=Oracle(wanted, level))[DEFAULT]
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What one method did on all queries, where it is from, what was tuned, and seconds without shared embedding."""
+class Outcome(NamedTuple):
+    """What one method did on all queries, and what was tuned for it."""
 
     values: Values
     tuning: str = NOTHING
-    source: str = ""
     note: str = ""
-    seconds: float = 0.0
 
 
-def evaluate(rankings: Sequence[Sequence[str]], cases: Sequence[Case], level: Level, cutoffs: Sequence[int]) -> Values:
+def evaluate(rankings: Iterable[Sequence[str]], cases: Sequence[Case], level: Level, cutoffs: Sequence[int]) -> Values:
     """Every metric at every cut-off, query by query."""
+    ranked = list(rankings)
     return {
-        f"{name}@{k}": [metric(list(ranked), case.gold(level), k) for ranked, case in zip(rankings, cases, strict=True)]
+        f"{name}@{k}": [metric(one, case.gold(level), k) for one, case in zip(ranked, cases, strict=True)]
         for name, metric in METRICS.items()
         for k in cutoffs
     }
@@ -127,29 +123,23 @@ def evaluate(rankings: Sequence[Sequence[str]], cases: Sequence[Case], level: Le
 def outcomes(bench: Benchmark, level: Level, world: World) -> Iterator[tuple[str, Outcome]]:
     """Ours first, then every baseline of this level, then those with something to choose, cross-validated."""
     cases, cutoffs = bench.cases(level), bench.cutoffs_of(level)
-    world.published.encode([case.query for case in cases])
 
-    def outcome(make: Callable[[], Rank], source: str = "", tuning: str = NOTHING) -> Outcome:
-        rank = make()
-        rank(cases[0].query)
-        start = time.perf_counter()
-        rankings = [rank(case.query) for case in cases]
-        spent = time.perf_counter() - start
-        return Outcome(evaluate(rankings, cases, level, cutoffs), tuning, source, seconds=spent)
+    def values(rank: Rank) -> Values:
+        return evaluate((rank(case.query) for case in cases), cases, level, cutoffs)
 
     # Our defaults are the same for every set, but were once chosen with queries of some of them in sight.
     own = ours_at(world, level, cutoffs[-1])
-    yield OURS, outcome(lambda: own[DEFAULT], _about(ours_at), IN_SAMPLE)
+    yield OURS, Outcome(values(own[DEFAULT]), IN_SAMPLE)
     if world.published is not world.vectors:
         plain = ours_at(World(world.catalog, world.published), level, cutoffs[-1])
-        yield OURS_PUBLISHED, outcome(lambda: plain[DEFAULT], "Ours without that training", IN_SAMPLE)
+        yield OURS_PUBLISHED, Outcome(values(plain[DEFAULT]), IN_SAMPLE)
     if bench.name in RERANKED:
-        yield ORACLE, outcome(lambda: oracle(world, level, cutoffs[-1], cases), _about(oracle), HEADROOM)
+        yield ORACLE, Outcome(values(oracle(world, level, cutoffs[-1], cases)), HEADROOM)
     tools = {**TOOL_BASELINES, **DEPENDENCY_BASELINES} if bench.dependencies else TOOL_BASELINES
     for name, baseline in (AGENT_BASELINES if level == "agent" else tools).items():
-        yield name, outcome(lambda baseline=baseline: baseline(world), _about(baseline))  # type: ignore[misc]
+        yield name, Outcome(values(baseline(world)))
     for name, grid in _grids(bench, level, world, own).items():
-        tried = {choice: outcome(lambda rank=rank: rank).values for choice, rank in grid.items()}  # type: ignore[misc]
+        tried = {choice: values(rank) for choice, rank in grid.items()}
         yield name, chosen_by_folds(tried, cases, f"recall@{cutoffs[-1]}" if level == "agent" else "map@10")
 
 
@@ -169,41 +159,29 @@ def _grids(bench: Benchmark, level: Level, world: World, ours: Mapping[str, Rank
 
 def chosen_by_folds(tried: Mapping[str, Values], cases: Sequence[Case], criterion: str) -> Outcome:
     """Each fold's values under the choice that is best, by one metric, on the other folds."""
-    groups = [case.group for case in cases]
-    first = next(iter(tried.values()))
 
     def fit(places: Sequence[int]) -> str:
         return max(tried, key=lambda choice: sum(tried[choice][criterion][place] for place in places))
 
-    values: dict[str, Sequence[float]] = {}
-    choices: list[str] = []
-    for metric in first:
-        score = partial(lambda metric, choice, place: tried[choice][metric][place], metric)
-        values[metric], choices = cross_validated(groups, fit, score)
+    choice_of, choices = cross_validated([case.group for case in cases], fit)
+    values = {
+        metric: [tried[choice][metric][place] for place, choice in enumerate(choice_of)]
+        for metric in next(iter(tried.values()))
+    }
     return Outcome(values, FOLDED, note=f"chosen by {criterion} from {len(tried)}: {', '.join(choices)}")
 
 
 def summary(bench: Benchmark, level: Level, found: Mapping[str, Outcome]) -> dict[str, object]:
     """Means, intervals, and the paired differences to ours, as plain values."""
     groups = [case.group for case in bench.cases(level)]
-    bootstrap = Bootstrap(groups)
-    mine = found[OURS].values
+    bootstrap, mine = Bootstrap(groups), found[OURS].values
     methods = {
         name: {
             "metrics": {m: asdict(bootstrap.mean(v)) for m, v in outcome.values.items()},
             "ours_minus_this": {m: asdict(bootstrap.difference(mine[m], v)) for m, v in outcome.values.items()},
             "tuning": outcome.tuning,
-            "source": outcome.source,
             "note": outcome.note,
-            "ms_a_query": round(1000 * outcome.seconds / len(groups), 2),
         }
         for name, outcome in found.items()
     }
     return {"n": len(groups), "groups": len(set(groups)), "cutoffs": list(bench.cutoffs_of(level)), "methods": methods}
-
-
-def _about(function: Callable[..., object]) -> str:
-    """The summary and the source of a docstring, as one line."""
-    paragraphs = (function.__doc__ or "").split("\n\n")
-    kept = [paragraphs[0], *(p for p in paragraphs[1:] if p.strip().startswith("Source:"))]
-    return " ".join(" ".join(kept).split())

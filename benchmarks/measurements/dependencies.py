@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from benchmarks.bootstrap import Bootstrap, Interval, cell
@@ -18,7 +19,7 @@ SETS = ("toollinkos-shuffled", "toolsandbox", "restbench")
 RANKED = SETS[0]
 FIRST_ONLY = SETS[2]
 """The set whose written edges are, by construction, of the first required argument of each tool only."""
-EDGE_COLUMNS = ("edges of", "written", "proposed", "precision", "recall", "F1", "F1 with kind", "F1 with direct or not")
+EDGE_COLUMNS = ("edges of", "written", "proposed", "precision", "recall", "F1")
 RANK_COLUMNS = ("dependencies", "mAP@10", "R@10")
 _HALVES_SEED = 7
 _ABOUT_EDGES = (
@@ -33,7 +34,6 @@ _ABOUT_RANKS = (
     "get_wifi_status, whether it needs it or not"
 )
 Pair = tuple[str, str]
-Kinds = Mapping[Pair, str]
 
 
 class Counts(NamedTuple):
@@ -50,14 +50,14 @@ def measure_edges(worlds: Sequence[tuple[Benchmark, World]]) -> Mapping[str, obj
     for bench, _ in worlds:
         if bench.name not in SETS:
             continue
-        proposals = infer_dependencies(bare(bench.catalog))
+        proposals, written = infer_dependencies(bare(bench.catalog)), written_in(bench.catalog)
+        proposed = pairs_of(proposals)
         for name, tools, targets in parts(bench):
-            written = {pair: kind for pair, kind in written_in(bench.catalog).items() if pair[1] in targets}
-            proposed = {pair: kind for pair, kind in kinds_of(proposals).items() if pair[1] in targets}
-            rows.append(_edge_row(name, tools, written, proposed))
+            of = ({pair for pair in pairs if pair[1] in targets} for pairs in (written, proposed))
+            rows.append(_edge_row(name, counts(tools, *of)))
         if bench.name == FIRST_ONLY:
-            proposed = kinds_of(edge for edge in proposals if edge.parameter == first_required(bench, edge.source))
-            rows.append(_edge_row(f"{name}, to first arguments", tools, written, proposed))
+            proposed = pairs_of(edge for edge in proposals if edge.parameter == first_required(bench, edge.source))
+            rows.append(_edge_row(f"{name}, to first arguments", counts(tools, written, proposed)))
     return {"about": _ABOUT_EDGES, "columns": list(EDGE_COLUMNS), "rows": rows}
 
 
@@ -75,17 +75,14 @@ def bare(catalog: Catalog, keep: Callable[[Tool], bool] = lambda tool: False) ->
     return with_dependencies(catalog, lambda tool: tool.depends_on if keep(tool) else ())
 
 
-def written_in(catalog: Catalog) -> dict[Pair, str]:
-    """Every pair that a catalog holds, with its kind; of two edges of one pair the last."""
-    return {(tool.id, edge.tool): edge.kind.value for tool in catalog.tools.values() for edge in tool.depends_on}
+def written_in(catalog: Catalog) -> set[Pair]:
+    """Every pair of a tool and one that it needs in a catalog."""
+    return {(tool.id, edge.tool) for tool in catalog.tools.values() for edge in tool.depends_on}
 
 
-def kinds_of(proposals: Iterable[Proposal]) -> dict[Pair, str]:
-    """Every pair that is proposed, with the kind of its surest edge."""
-    found: dict[Pair, str] = {}
-    for edge in proposals:
-        found.setdefault((edge.source, edge.target), edge.kind.value)
-    return found
+def pairs_of(proposals: Iterable[Proposal]) -> set[Pair]:
+    """Every pair that is proposed."""
+    return {(edge.source, edge.target) for edge in proposals}
 
 
 def first_required(bench: Benchmark, tool: str) -> str | None:
@@ -139,15 +136,10 @@ def beside(catalog: Catalog, edges: Iterable[Proposal]) -> Catalog:
     return Catalog(agents=agents)
 
 
-def counts(tools: Iterable[str], written: Kinds, proposed: Kinds, same: Callable[[str], str]) -> list[Counts]:
-    """For each tool how many of its edges are right; an edge is the same where pair and ``same`` of the kind are."""
-    mine = [{(pair, same(kind)) for pair, kind in kinds.items()} for kinds in (written, proposed)]
-    by_tool: dict[str, list[int]] = {tool: [0, 0, 0] for tool in tools}
-    for place, edges in enumerate((mine[0] & mine[1], mine[1], mine[0])):
-        for (source, _), _ in edges:
-            if source in by_tool:
-                by_tool[source][place] += 1
-    return [Counts(*found) for found in by_tool.values()]
+def counts(tools: Iterable[str], written: Set[Pair], proposed: Set[Pair]) -> list[Counts]:
+    """For each tool how many of its edges are right."""
+    of = [Counter(source for source, _ in pairs) for pairs in (written & proposed, proposed, written)]
+    return [Counts(*(count[tool] for count in of)) for tool in tools]
 
 
 def figures(found: Sequence[Counts]) -> tuple[Interval, Interval, Interval]:
@@ -159,13 +151,9 @@ def figures(found: Sequence[Counts]) -> tuple[Interval, Interval, Interval]:
     return ratio(right, proposed), ratio(right, written), ratio([2 * one for one in right], both)
 
 
-def _edge_row(name: str, tools: Sequence[str], written: Kinds, proposed: Kinds) -> list[str]:
-    pairs = counts(tools, written, proposed, lambda kind: "")
-    precision, recall, f1 = figures(pairs)
-    by_kind = figures(counts(tools, written, proposed, lambda kind: kind))[2]
-    by_directness = figures(counts(tools, written, proposed, lambda kind: kind.rpartition("_")[2]))[2]
-    cells = map(cell, (precision, recall, f1, by_kind, by_directness))
-    return [name, str(sum(one.written for one in pairs)), str(sum(one.proposed for one in pairs)), *cells]
+def _edge_row(name: str, found: Sequence[Counts]) -> list[str]:
+    sums = (str(sum(one.written for one in found)), str(sum(one.proposed for one in found)))
+    return [name, *sums, *map(cell, figures(found))]
 
 
 def _rank_row(bench: Benchmark, world: World, name: str, catalog: Catalog, settings: Mapping[str, float]) -> list[str]:

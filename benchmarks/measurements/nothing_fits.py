@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.bootstrap import Bootstrap, cell
+from benchmarks.bootstrap import Bootstrap, Interval, cell
 from benchmarks.search import World
 from benchmarks.sets.cases import Benchmark, Case
 from callsheet.graphs import Catalog
@@ -21,8 +20,6 @@ FIGURES: Mapping[str, str] = {
     "refused_there": "refused, though its agents are there",
     "refused_away": "refused, its agents taken away",
     "refused_away_at_5": "the same at 5 % wrongly refused",
-    "strength_there": "strength with",
-    "strength_away": "strength without",
 }
 COLUMNS = ("queries", "n", *FIGURES.values())
 _ABOUT = (
@@ -49,13 +46,12 @@ class Asked(NamedTuple):
 
 def measure(worlds: Sequence[tuple[Benchmark, World]]) -> Mapping[str, object]:
     """The body of the results file: a row a set of queries, at most 300 of each."""
-    found = {bench.name: figures(asked(bench, world)) for bench, world in worlds if bench.name in SETS}
-    return {
-        "about": _ABOUT.format(SelectSettings().threshold),
-        "columns": list(COLUMNS),
-        "rows": [[name, f"{one['n']:,}", *(cell(one[key]) for key in FIGURES)] for name, one in found.items()],
-        "sets": found,
-    }
+    rows = []
+    for bench, world in worlds:
+        if bench.name in SETS:
+            found = asked(bench, world)
+            rows.append([bench.name, f"{len(found):,}", *map(cell, figures(found).values())])
+    return {"about": _ABOUT.format(SelectSettings().threshold), "columns": list(COLUMNS), "rows": rows}
 
 
 def asked(bench: Benchmark, world: World) -> list[Asked]:
@@ -76,11 +72,9 @@ def gold_agents(case: Case, catalog: Catalog) -> tuple[str, ...]:
     return tuple(sorted(owners.union(*case.agents)))
 
 
-def figures(asked: Sequence[Asked]) -> dict[str, Any]:
-    """AUROC and shares with their intervals, as plain values."""
+def figures(asked: Sequence[Asked]) -> dict[str, Interval]:
+    """AUROC and shares with their intervals."""
     groups, there, away, refused_there, refused_away = zip(*asked, strict=True)
     bootstrap, edge = Bootstrap(groups), float(np.percentile(there, 5))
-    means = (refused_there, refused_away, [strength < edge for strength in away], there, away)
-    values = (bootstrap.auroc(there, away), *map(bootstrap.mean, means))
-    plain = {name: asdict(value) for name, value in zip(FIGURES, values, strict=True)}
-    return {"n": len(asked), "groups": len(set(groups)), **plain}
+    shares = (refused_there, refused_away, [strength < edge for strength in away])
+    return dict(zip(FIGURES, (bootstrap.auroc(there, away), *map(bootstrap.mean, shares)), strict=True))

@@ -55,8 +55,7 @@ def beside_rivals(bench: Benchmark, world: World, python: Path, say: Callable[[s
                 say(f"{title}: left out, {error}")
                 continue
             say(f"{title} {version}, {level}s: {1000 * seconds / len(cases):.0f} ms a query, embedding apart")
-            values = evaluate(rankings, cases, level, cutoffs)
-            found[title] = Outcome(values, source=f"{title} {version}", seconds=seconds)
+            found[title] = Outcome(evaluate(rankings, cases, level, cutoffs))
             versions[title] = version
         levels[level] = summary(sample, level, found)
     about = f"{bench.about}; other programs on the same queries with the same vectors"

@@ -35,14 +35,13 @@ def test_a_query_is_weaker_without_what_serves_it(bench: Benchmark) -> None:
 
 def test_figures_from_pairs() -> None:
     found = figures([Asked("a", 1.0, 0.2, False, True), Asked("b", 0.6, 0.8, False, False)])
-    assert found["n"] == found["groups"] == 2
-    assert found["auroc"]["mean"] == 3 / 4  # type: ignore[index]
-    assert found["refused_there"]["mean"] == 0.0  # type: ignore[index]
-    assert found["refused_away"]["mean"] == 0.5  # type: ignore[index]
+    assert found["auroc"].mean == 3 / 4
+    assert found["refused_there"].mean == 0.0
+    assert found["refused_away"].mean == 0.5
 
 
 def test_a_row_a_set(bench: Benchmark) -> None:
     body = measure([(bench, World(bench.catalog, vectors_of_this_run()))])
     (row,) = body["rows"]  # type: ignore[misc]
     assert row[:2] == ["metatool", "2"]  # type: ignore[has-type]
-    assert len(list(grid(COLUMNS, [row]))) == 3  # type: ignore[has-type]
+    assert len(grid(COLUMNS, [row]).splitlines()) == 3  # type: ignore[has-type]

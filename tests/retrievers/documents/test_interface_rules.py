@@ -6,34 +6,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from benchmarks.measurements.arag import Call, Interface, Rules, Words, moves
-from benchmarks.sets.names import names
-from callsheet.retrievers.documents import DocumentIndex, DocumentTools, content_words
+from benchmarks.measurements.arag import Interface, Rules, Words, by_rules, names
+from callsheet.retrievers.documents import DocumentIndex, content_words
 
 Made = Callable[..., DocumentIndex]
 QUESTION = "In which city does the person work who signs requests for leave?"
 DISTRACTORS = {f"x{i}.md": f"# Matter {i}\n\nPaint and bricks of colour {i} are kept in shed {i}.\n" for i in range(20)}
-
-
-def played(index: DocumentIndex, question: str, rules: Rules, **how: object) -> list[Call]:
-    """All calls of the rules, each carried out by the tool of its name."""
-    tools = {tool.name: tool for tool in DocumentTools(index, sentences=1).as_tools()}
-    playing = moves(question, index, rules, **how)  # type: ignore[arg-type]
-    calls = []
-    try:
-        call = next(playing)
-        while True:
-            calls.append(call)
-            message = tools[call.name].invoke(
-                {"type": "tool_call", "id": "1", "name": call.name, "args": dict(call.args)}
-            )
-            call = playing.send(message.artifact["tokens"])
-    except StopIteration:
-        return calls
-
-
-def read(calls: list[Call]) -> list[str]:
-    return [chunk for call in calls if call.name == "chunk_read" for chunk in call.args["chunk_ids"]]
 
 
 @pytest.mark.parametrize(
@@ -69,13 +47,13 @@ def test_rarity_is_inverse_document_frequency(made: Made) -> None:
 
 
 def test_key_phrases_then_meaning_then_reading_then_names(made: Made) -> None:
-    playing = moves(QUESTION, made(), Rules())
-    assert next(playing) == Call("keyword_search", {"keywords": content_words(QUESTION), "top_k": 1})
-    assert playing.send(10) == Call("semantic_search", {"query": QUESTION, "top_k": 1})
-    assert playing.send(10) == Call("chunk_read", {"chunk_ids": ["leave.md#1"]})
-    followed = playing.send(20)
-    assert (followed.name, followed.args["keywords"]) == ("keyword_search", ["Leave", "Anna Berg"])
-    assert playing.send(10) == Call("chunk_read", {"chunk_ids": ["people.md#1"]})
+    assert by_rules(made(), QUESTION, Rules()).calls[:5] == [
+        ("keyword_search", content_words(QUESTION)),
+        ("semantic_search", QUESTION),
+        ("chunk_read", ["leave.md#1"]),
+        ("keyword_search", ["Leave", "Anna Berg"]),
+        ("chunk_read", ["people.md#1"]),
+    ]
 
 
 def test_the_second_hop_is_found_among_many(made: Made) -> None:
@@ -83,13 +61,12 @@ def test_the_second_hop_is_found_among_many(made: Made) -> None:
         "leave.md": "# Leave\n\nAnna Berg signs requests for leave.\n",
         "anna.md": "# Anna Berg\n\nShe sits in Oslo.\n",
     }
-    assert read(played(made({**files, **DISTRACTORS}), "Where is the one who signs requests for leave?", Rules()))[
-        :2
-    ] == ["leave.md#1", "anna.md#1"]
+    reader = by_rules(made({**files, **DISTRACTORS}), "Where is the one who signs requests for leave?", Rules())
+    assert list(reader.read)[:2] == ["leave.md#1", "anna.md#1"]
 
 
 @pytest.mark.parametrize("interfaces", [("keyword_search", "chunk_read"), ("semantic_search", "chunk_read")])
 def test_without_an_interface_it_is_not_called(made: Made, interfaces: tuple[Interface, ...]) -> None:
-    calls = played(made(), QUESTION, Rules(), interfaces=interfaces)
-    assert {call.name for call in calls} == set(interfaces)
-    assert "leave.md#1" in read(calls)
+    reader = by_rules(made(), QUESTION, Rules(), interfaces)
+    assert {name for name, _ in reader.calls} == set(interfaces)
+    assert "leave.md#1" in reader.read
