@@ -31,10 +31,9 @@ from callsheet.retrievers import AgentGraphRetriever, LabelledQuery, read_querie
 SET, FLEET = "metatool", "fleet tasks"
 DEMO: Mapping[str, str] = {"1": "one step", "2": "two steps"}
 """Names of the parts of the demo's tasks, by the first character of their ids."""
-MODES = ("none", "once", "adaptive", "rules")
 ARMS: Mapping[str, Sequence[str]] = {
     SET: ("all", "k5"),
-    **dict.fromkeys(DEMO.values(), MODES),
+    **dict.fromkeys(DEMO.values(), ("none", "once", "adaptive", "rules")),
     FLEET: ("k10", "adaptive"),
 }
 SAMPLE, MAX_OUTPUT = 100, 300
@@ -46,24 +45,23 @@ ATTEMPTS = Path(".callsheet") / "benchmarks" / "model-attempts"
 COLUMNS = (
     "requests", "arm", "n", "right", "against the first", "calls", "input", "cached", "output", "seconds", "failures"
 )  # fmt: skip
-_MEANS = "Intervals are 95 % bootstrap. Calls and tokens are means, seconds medians"
 _ABOUT = (
-    "{}, at most {} output tokens a call. *metatool*: {} queries, drawn by hash, over 199 tools; right is a query of "
-    "which every labelled tool was called with arguments that fit its schema (calls are recorded, not run). Arms: "
-    "*all*: every tool bound; *k5*: the best 5 tools of one selection bound. *Against the first*: paired difference. "
-    + _MEANS
+    "{}, at most {} output tokens a call. {}. *Against the first*: paired difference. Intervals are 95 % bootstrap. "
+    "Calls and tokens are means, seconds medians"
 )
-_ABOUT_FLEET = (
-    "{}, at most {} output tokens a call. Tasks over 27 real MCP servers with 472 tools, each over fresh copies of "
-    "their data; right is a task whose end state was reached. Arms: *k10*: the best 10 tools of one selection bound; "
-    "*adaptive*: the supervisor in this planning mode, with at most 10 tools a step. *Against the first*: paired "
-    "difference. " + _MEANS
+_SUPERVISOR = "the supervisor in this planning mode, with at most {} tools a step"
+_LABELLED = (
+    f"*metatool*: {SAMPLE} queries, drawn by hash, over 199 tools; right is a query of which every labelled tool was "
+    "called with arguments that fit its schema (calls are recorded, not run). Arms: *all*: every tool bound; *k5*: the "
+    "best 5 tools of one selection bound"
 )
-_ABOUT_DEMO = (
-    "{}, at most {} output tokens a call. Requests to the demo's agents that need one tool, and that need two. "
-    "Right is an answer with the right value, or a file with it. *none*, *once*, *adaptive*: the supervisor in this "
-    "planning mode, with at most 5 tools a step; *rules*: the same without the model. *Against the first*: paired "
-    "difference. " + _MEANS
+_FLEET = (
+    "Tasks over 27 real MCP servers with 472 tools, each over fresh copies of their data; right is a task whose end "
+    f"state was reached. Arms: *k10*: the best 10 tools of one selection bound; *adaptive*: {_SUPERVISOR.format(TOOLS)}"
+)
+_DEMO = (
+    "Requests to the demo's agents that need one tool, and that need two. Right is an answer with the right value, or "
+    f"a file with it. *none*, *once*, *adaptive*: {_SUPERVISOR.format(DEMO_TOOLS)}; *rules*: the same without the model"
 )
 
 
@@ -75,7 +73,7 @@ def measure(data: Path, model: str) -> Mapping[str, object]:
     made = _arms(SET, recorded(loaded), retriever, model, tools=TOOLS)
     key = (digest(retriever.catalog.model_dump(mode="json")), TOOLS, MAX_OUTPUT)
     found = asyncio.run(evaluate_arms(made, queries, model=model, folder=ATTEMPTS, key=key))
-    return _body(_ABOUT.format(model, MAX_OUTPUT, SAMPLE), model, {SET: found})
+    return _body(_LABELLED, model, {SET: found})
 
 
 def measure_demo(model: str) -> Mapping[str, object]:
@@ -92,7 +90,7 @@ def measure_demo(model: str) -> Mapping[str, object]:
             arms = _arms(name, loaded, retriever, model, tools=DEMO_TOOLS, records=False)
             if of := [task for task in tasks if task.id.startswith(first)]:
                 found[name] = _on_tasks(arms, of, model, key, None, scratch)
-    return _body(_ABOUT_DEMO.format(model, MAX_OUTPUT), model, found)
+    return _body(_DEMO, model, found)
 
 
 def measure_fleet(config: Path, tasks: Path, model: str) -> Mapping[str, object]:
@@ -105,7 +103,7 @@ def measure_fleet(config: Path, tasks: Path, model: str) -> Mapping[str, object]
         arms = _arms(FLEET, loaded, retriever, model, tools=TOOLS, records=False)
         key, source = (digest(content), TOOLS, MAX_OUTPUT), config.resolve().parent / SANDBOX
         found = _on_tasks(arms, read_tasks(tasks, scratch), model, key, source, scratch)
-    return _body(_ABOUT_FLEET.format(model, MAX_OUTPUT), model, {FLEET: found})
+    return _body(_FLEET, model, {FLEET: found})
 
 
 def _arms(name: str, loaded: Loaded, retriever: AgentGraphRetriever, model: str, **more: Any) -> list[Arm]:
@@ -160,8 +158,9 @@ def graded_task(query: LabelledQuery, attempt: Attempt) -> Grade:
     return Grade("tool error", f"{unmet}; {failed[-1]}") if failed else Grade("end state", unmet)
 
 
-def _body(about: str, model: str, found: Mapping[str, ModelEvaluation]) -> Mapping[str, object]:
+def _body(what: str, model: str, found: Mapping[str, ModelEvaluation]) -> Mapping[str, object]:
     rows = [[name, *row(one, arm)] for name, one in found.items() for arm in one.arms]
+    about = _ABOUT.format(model, MAX_OUTPUT, what)
     if stopped := "; ".join(filter(None, (one.stopped for one in found.values()))):
         about += f". Not all was attempted: {stopped}"
     return {"about": about, "model": model, "columns": list(COLUMNS), "rows": rows}
@@ -170,15 +169,13 @@ def _body(about: str, model: str, found: Mapping[str, ModelEvaluation]) -> Mappi
 def row(evaluation: ModelEvaluation, arm: ArmResult) -> list[str]:
     """An arm, as the table has it."""
     plain = evaluation.row(arm)
-    low, high = plain["interval"]
-    mean, less, more = plain["difference"]
+    success, apart = (arm.success, *plain["interval"]), plain["difference"]
     return [
         arm.arm,
         str(plain["n"]),
-        f"{arm.success:.2f} [{low:.2f}, {high:.2f}]",
-        "" if arm is evaluation.arms[0] else f"{mean:+.2f} [{less:+.2f}, {more:+.2f}]",
+        "{:.2f} [{:.2f}, {:.2f}]".format(*success),
+        "" if arm is evaluation.arms[0] else "{:+.2f} [{:+.2f}, {:+.2f}]".format(*apart),
         f"{plain['calls']:.1f}",
-        *(f"{plain[name]:,.0f}" for name in ("input_tokens", "cached_tokens", "output_tokens")),
-        f"{plain['seconds']:.0f}",
+        *(f"{plain[name]:,.0f}" for name in ("input_tokens", "cached_tokens", "output_tokens", "seconds")),
         ", ".join(f"{arm.causes[cause]} {cause}" for cause in CAUSES if arm.causes[cause]),
     ]

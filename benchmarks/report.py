@@ -99,7 +99,7 @@ def page(results: Mapping[str, Mapping[str, Any]]) -> str:
     for name, result in results.items():
         elsewhere = f"### {name}\n\n[The table]({ELSEWHERE.get(name)}).\n"
         parts.append(elsewhere if name in ELSEWHERE else compact(name, result))
-    return "\n\n".join(parts).rstrip() + "\n"
+    return "\n".join(parts)
 
 
 def compact(name: str, result: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ import re
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -239,23 +239,19 @@ def _meaning_of(index: DocumentIndex, query: str) -> tuple[Scores, Scores]:
 
 
 class Reader:
-    """What one method did for one question: what it called, the chunks whose whole text it got, and retrieved tokens.
-
-    ``snippets`` are the tokens of searches among them.
-    """
+    """What one method did for one question: its calls, the chunks whose whole text it got, and retrieved tokens."""
 
     def __init__(self, index: DocumentIndex) -> None:
         self.index = index
         self.calls: list[tuple[Interface, Any]] = []
         self.read: dict[str, str] = {}  # the context tracker, id -> digest
-        self.tokens = self.snippets = 0
+        self.tokens = 0
 
     def search(self, name: Interface, query: Any) -> None:
         """Calls one of the searches, for one sentence."""
         search: Callable[..., Hits] = keyword_search if name == "keyword_search" else semantic_search
-        found = search(self.index, query, top_k=1, sentences=1).tokens
         self.calls.append((name, query))
-        self.tokens, self.snippets = self.tokens + found, self.snippets + found
+        self.tokens += search(self.index, query, top_k=1, sentences=1).tokens
 
     def fetch(self, chunks: Sequence[str]) -> list[str]:
         """Reads chunks; the texts of those that were not read before."""
@@ -319,8 +315,7 @@ def _open(found: Words, own_names: Sequence[str], words: Sequence[str], read: Se
 
 TOP_K = 5
 COLUMNS = (
-    "", "recall", "complete", "full - this, recall", "recall, tuning half", "recall, other half", "retrieved tokens",
-    "of these snippets", "chunks read", "calls",
+    "", "recall", "complete", "recall, tuning half", "recall, other half", "retrieved tokens", "chunks read", "calls"
 )  # fmt: skip
 FULL = "A-RAG, all interfaces"
 _ROUNDS = 6
@@ -351,32 +346,16 @@ def on_medical(data: Path) -> Mapping[str, object]:
 def _measured(opening: AbstractContextManager[Collected], rules: Rules, about: str) -> Mapping[str, object]:
     with opening as (index, questions):
         played = {name: [play(q.text) for q in questions] for name, play in methods(index, rules).items()}
-    recalls = {
-        name: [q.recall(one.read) for q, one in zip(questions, runs, strict=True)] for name, runs in played.items()
-    }
-    bootstrap = Bootstrap([str(place) for place in range(len(questions))])
-    figures, rows = dict[str, dict[str, Any]](), list[list[str]]()
+    bootstrap, rows = Bootstrap([str(place) for place in range(len(questions))]), []
     for name, runs in played.items():
-        recall, tokens = bootstrap.mean(recalls[name]), bootstrap.mean([one.tokens for one in runs])
-        complete = bootstrap.mean([q.complete(one.read) for q, one in zip(questions, runs, strict=True)])
-        apart = bootstrap.difference(recalls[FULL], recalls[name])
-        halves = [float(np.mean(recalls[name][start::2])) for start in (0, 1)]
-        means = np.mean([(one.snippets, len(one.read), len(one.calls)) for one in runs], axis=0).tolist()
-        keys = ("recall", "complete", "full_minus_this", "tokens")
-        figures[name] = {key: asdict(value) for key, value in zip(keys, (recall, complete, apart, tokens), strict=True)}
-        figures[name] |= dict(zip(("recall_even", "recall_odd"), halves, strict=True))
-        figures[name] |= dict(zip(("snippets", "read", "calls"), means, strict=True))
-        rows.append([
-            name, cell(recall), cell(complete), "" if name == FULL else cell(apart, "+.3f"), *map(short, halves),
-            f"{tokens.mean:,.0f}", f"{means[0]:,.0f}", *(f"{mean:.1f}" for mean in means[1:]),
-        ])  # fmt: skip
-    return {
-        "about": about.format(f"{rules.tokens:,}"),
-        "columns": list(COLUMNS),
-        "rows": rows,
-        "n": len(questions),
-        "methods": figures,
-    }
+        both = list(zip(questions, runs, strict=True))
+        recalls = [question.recall(one.read) for question, one in both]
+        complete = bootstrap.mean([question.complete(one.read) for question, one in both])
+        halves = (short(float(np.mean(recalls[start::2]))) for start in (0, 1))
+        tokens, read, calls = np.mean([(one.tokens, len(one.read), len(one.calls)) for one in runs], axis=0)
+        means = (f"{tokens:,.0f}", f"{read:.1f}", f"{calls:.1f}")
+        rows.append([name, cell(bootstrap.mean(recalls)), cell(complete), *halves, *means])
+    return {"about": about.format(f"{rules.tokens:,}"), "columns": list(COLUMNS), "rows": rows}
 
 
 def methods(index: DocumentIndex, rules: Rules) -> Mapping[str, Callable[[str], Reader]]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from benchmarks.sets.cases import Benchmark, Case, wanted, with_dependencies
 from callsheet.graphs import Agent, Catalog, CatalogError, Dependency, DependencyKind, Tool, load
+from callsheet.retrievers import read_queries
 
 SHUFFLE_SEED = 0
 _AGENT_KS, _TOOL_KS, _LIST_KS = (1, 3, 5), (1, 3, 5, 10), (10, 20, 30)
@@ -44,7 +45,7 @@ def livemcpbench(folder: Path) -> list[Benchmark]:
     benches = []
     for (name, asked), form in zip(parts.items(), ("each step a query", "whole questions"), strict=True):
         said = about.format(form)
-        every, one = (tuple(_case(*part, single=single) for part in asked) for single in (False, True))
+        every, one = (tuple(_case(*part, key) for part in asked) for key in ("gold_agent_alts", "gold_agents"))
         benches += [
             Benchmark(f"livemcpbench-{name}", said, catalog, every, ("agent", "tool"), (_AGENT_KS, _TOOL_KS)),
             Benchmark(f"livemcpbench-{name}-single", said + only, catalog, one, ("agent",), (_AGENT_KS,)),
@@ -64,14 +65,9 @@ def _chinese(steps: Benchmark) -> list[Benchmark]:
     return [replace(steps, name=f"{steps.name}-chinese", about=about, queries=cases)] if cases else []
 
 
-def _case(name: str, task: Mapping[str, Any], text: str, steps: Sequence[Mapping[str, Any]], *, single: bool) -> Case:
-    agents = [
-        element
-        for step in steps
-        for element in ([[agent] for agent in step["gold_agents"]] if single else step["gold_agent_alts"])
-    ]
-    tools = [element for step in steps for element in step["gold_tools"]]
-    return Case(name, text, task["id"], wanted(agents), wanted(tools))
+def _case(name: str, task: Mapping[str, Any], text: str, steps: Sequence[Mapping[str, Any]], agents: str) -> Case:
+    found = [[one] if isinstance(one, str) else one for step in steps for one in step[agents]]
+    return Case(name, text, task["id"], wanted(found), wanted(tool for step in steps for tool in step["gold_tools"]))
 
 
 def toollinkos(folder: Path) -> list[Benchmark]:
@@ -103,7 +99,6 @@ def toollinkos(folder: Path) -> list[Benchmark]:
 def shuffled(catalog: Catalog, seed: int) -> Catalog:
     """The same catalog with each tool's dependencies in another order."""
     chance = random.Random(seed)
-
     return with_dependencies(catalog, lambda tool: chance.sample(tool.depends_on, len(tool.depends_on)))
 
 
@@ -192,33 +187,23 @@ def restbench(folder: Path) -> list[Benchmark]:
 def _labelled(folder: Path, name: str, title: str, *, agents: bool) -> Benchmark:
     """A folder with ``catalog/`` and ``queries.jsonl``; queries that want the same tools are one group."""
     catalog = load(folder / "catalog").catalog
-    lines = (folder / "queries.jsonl").read_text(encoding="utf-8").splitlines()
-    cases = tuple(_line(json.loads(line)) for line in lines if line.strip())
+    cases = []
+    for query in read_queries(folder / "queries.jsonl", catalog):
+        group = "+".join(sorted("|".join(sorted(element)) for element in query.tools or query.agents))
+        cases.append(Case(query.id, query.query, group, wanted(query.agents), wanted(query.tools)))
     about = f"{title}: {len(catalog.agents)} agents, {len(catalog.tools)} tools"
     levels, cutoffs = (("agent", "tool"), (_AGENT_KS, _TOOL_KS)) if agents else (("tool",), (_TOOL_KS,))
-    return Benchmark(name, about, catalog, cases, levels, cutoffs)  # type: ignore[arg-type]
-
-
-def _line(line: Mapping[str, Any]) -> Case:
-    tools, agents = (
-        [[item] if isinstance(item, str) else item for item in line.get(field) or ()] for field in ("tools", "agents")
-    )
-    group = "+".join(sorted("|".join(sorted(element)) for element in tools or agents))
-    return Case(str(line["id"]), line["query"], group, wanted(agents), wanted(tools))
+    return Benchmark(name, about, catalog, tuple(cases), levels, cutoffs)  # type: ignore[arg-type]
 
 
 def _read(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-LOADERS: Mapping[str, tuple[Callable[[Path], list[Benchmark]], str]] = {
-    "livemcpbench": (livemcpbench, "github.com/icip-cas/LiveMCPBench (and aligned.json, its steps aligned to tools)"),
-    "toollinkos": (toollinkos, "github.com/EliasLumer/Graph-RAG-Tool-Fusion-ToolLinkOS"),
-    "toolsandbox": (toolsandbox, "github.com/apple/ToolSandbox, its tools, edges and scenarios as toolsandbox.json"),
-    "restbench": (restbench, "github.com/Yifan-Song793/RestGPT, its TMDB half with the edges of its chains"),
-    "sealtools": (sealtools, "github.com/fairyshine/Seal-Tools, as catalog/ and queries.jsonl"),
-    "metatool": (metatool, "github.com/HowieHwong/MetaTool, as catalog/ and queries.jsonl"),
+LOADERS: Mapping[str, Callable[[Path], list[Benchmark]]] = {
+    loader.__name__: loader for loader in (livemcpbench, toollinkos, toolsandbox, restbench, sealtools, metatool)
 }
+SOURCES = "docs/reference/benchmarks.md says where its data come from"
 
 
 def load_benchmarks(data: Path, only: Sequence[str] = ()) -> tuple[list[Benchmark], list[str]]:
@@ -230,14 +215,14 @@ def load_benchmarks(data: Path, only: Sequence[str] = ()) -> tuple[list[Benchmar
     """
     found: list[Benchmark] = []
     said: list[str] = []
-    for name, (loader, source) in LOADERS.items():
+    for name, loader in LOADERS.items():
         if only and not any(word.startswith(name) or name.startswith(word) for word in only):
             continue
         if not (data / name).is_dir():
-            said.append(f"{name}: left out, there is no {data / name}; its data come from {source}")
+            said.append(f"{name}: left out, there is no {data / name}: {SOURCES}")
             continue
         try:
             found.extend(loader(data / name))
         except (CatalogError, OSError, KeyError, ValueError) as error:
-            said.append(f"{name}: left out, its data cannot be read: {type(error).__name__}: {error}; source: {source}")
+            said.append(f"{name}: left out, its data cannot be read: {type(error).__name__}: {error}; {SOURCES}")
     return [bench for bench in found if not only or any(bench.name.startswith(word) for word in only)], said
