@@ -108,16 +108,9 @@ def _model(options: Any) -> str:
     return str(_given(options.model, "--model names no chat model"))
 
 
-def _servers(options: Any) -> tuple[Path, Path]:
-    """The configuration of the installed servers, and the tasks over them."""
-    tasks = options.data.parent / "fleet" / "tasks.json"
-    _given(tasks.is_file(), f"there is no {tasks}")
-    return _given(options.fleet, "--fleet names no mcp.json of installed servers"), tasks
-
-
-def _capabilities(options: Any, say: Say) -> Body:
-    missing = f"there is neither {options.data}/livemcpbench nor ../fleet beside {options.data}"
-    return dict(_given(toolkg.measure_capabilities(options.data), missing))
+def _fleet(options: Any) -> Path:
+    """The configuration of the installed servers."""
+    return Path(_given(options.fleet, "--fleet names no mcp.json of installed servers"))
 
 
 def _latency(options: Any, say: Say) -> Body:
@@ -133,18 +126,20 @@ def _index_size(options: Any, say: Say) -> Body:
 
 SPECIAL: Mapping[str, Callable[[Any, Say], Body]] = {
     "nothing-fits": lambda options, say: nothing_fits.measure(_on_sets(options, nothing_fits.SETS)),
-    "capabilities": _capabilities,
+    "capabilities": lambda options, say: toolkg.measure_capabilities(_data(options, "livemcpbench")),
     "discovery": lambda options, say: toolkg.measure_discovery(*_on_sets(options, [toolkg.SET])[0]),
     "inferred-edges": lambda options, say: dependencies.measure_edges(_on_sets(options, dependencies.SETS)),
-    "inferred-retrieval": lambda options, say: dependencies.measure_ranks(_on_sets(options, [dependencies.RANKED])),
+    "inferred-retrieval": lambda options, say: dependencies.measure_ranks(*_on_sets(options, [dependencies.RANKED])[0]),
     "arag-hotpotqa": lambda options, say: arag.on_hotpotqa(_data(options, "hotpotqa")),
     "arag-medical": lambda options, say: arag.on_medical(_data(options, "graphrag-bench")),
     "latency": _latency,
     "index-size": _index_size,
     "model-arms": lambda options, say: models.measure(_data(options, models.SET), _model(options)),
     "model-demo": lambda options, say: models.measure_demo(_model(options)),
-    "fleet-tasks": lambda options, say: fleet.measure(*_servers(options), say),
-    "model-fleet": lambda options, say: models.measure_fleet(*_servers(options), _model(options)),
+    "fleet-tasks": lambda options, say: fleet.measure(_data(options, fleet.FOLDER)),
+    "model-fleet": lambda options, say: models.measure_fleet(
+        _data(options, fleet.FOLDER), _fleet(options), _model(options)
+    ),
 }
 """What is measured beside the rankings, by the name of its results file."""
 

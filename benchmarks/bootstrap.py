@@ -13,6 +13,7 @@ SEED = 20_260_101
 DRAWS = 2_000
 FOLDS = 5
 Chosen = TypeVar("Chosen")
+Values = Sequence[float] | np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +51,17 @@ class Bootstrap:
         even = np.full(len(names), 1 / len(names))
         self._weights = np.random.default_rng(SEED).multinomial(len(names), even, size=DRAWS).astype(float)
 
-    def mean(self, values: Sequence[float]) -> Interval:
+    def mean(self, values: Values) -> Interval:
         """The mean of one value a query, and its interval."""
         return _interval(float(np.mean(values)), (self._weights @ self._sums(values)) / (self._weights @ self._sizes))
 
-    def ratio(self, above: Sequence[float], below: Sequence[float]) -> Interval:
+    def ratio(self, above: Values, below: Values) -> Interval:
         """The sum of some values, one a query, by that of others, as precision is; 0 where there is nothing."""
         over, under = self._sums(above), self._sums(below)
         drawn = self._weights @ over / np.maximum(self._weights @ under, 1.0)
         return _interval(float(over.sum() / max(under.sum(), 1.0)), drawn)
 
-    def auroc(self, above: Sequence[float], below: Sequence[float]) -> Interval:
+    def auroc(self, above: Values, below: Values) -> Interval:
         """How often a value of the first, one a query, is above one of the second, over all pairs, ties half.
 
         Source: the Wilcoxon-Mann-Whitney statistic; Hanley and McNeil, *Radiology* 143 (1982).
@@ -71,11 +72,11 @@ class Bootstrap:
         drawn = np.einsum("dg,dg->d", self._weights @ wins, self._weights) / (self._weights @ self._sizes) ** 2
         return _interval(float(wins.sum() / len(self._rows) ** 2), drawn)
 
-    def difference(self, ours: Sequence[float], theirs: Sequence[float]) -> Interval:
+    def difference(self, ours: Values, theirs: Values) -> Interval:
         """The mean of ours minus theirs, query by query; an interval that holds 0 is no difference."""
-        return self.mean(np.subtract(ours, theirs).tolist())
+        return self.mean(np.subtract(ours, theirs))
 
-    def _sums(self, values: Sequence[float]) -> np.ndarray:
+    def _sums(self, values: Values) -> np.ndarray:
         return np.bincount(self._rows, weights=np.asarray(values, float), minlength=len(self._sizes))
 
 

@@ -81,9 +81,8 @@ class Pairs:
 
     def batch(self) -> list[Pair]:
         """Pairs for one step: a third of the short requests are joined two by two, as parts of one request."""
-        drawn = [
-            self._pair(self._example(name)) for name in self._random.choices([*self._pools], self._shares, k=BATCH)
-        ]
+        names = self._random.choices([*self._pools], self._shares, k=BATCH)
+        drawn = [self._pair(self._example(name)) for name in names]
         short = [i for i, pair in enumerate(drawn) if len(pair.text) <= _SHORT]
         joined = self._random.sample(short, len(short) // 3 // 2 * 2)
         for i, j in zip(joined[::2], joined[1::2], strict=True):

@@ -1,6 +1,6 @@
 """Tasks over a fleet of real servers: what selection finds of the gold path, for the whole question and for each step.
 
-The tasks are data from outside (``tasks.json``); ``{FLEET}`` in them stands for the folder that the servers work in.
+The tasks are data from outside (``tasks.json``), and so are the recordings of the servers.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ import json
 import re
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,7 +25,8 @@ from callsheet.graphs.catalog.model import Record
 from callsheet.graphs.text.words import clause_spans, parts_of
 from callsheet.graphs.trust.pins import PinBook
 
-FLEET, SANDBOX = "{FLEET}", "sandbox"
+FOLDER, FLEET, SANDBOX = "../fleet", "{FLEET}", "sandbox"
+"""Tasks and recordings beside the data sets; what stands for the servers' folder in tasks, and its name there."""
 TOOLS, WIDE = 10, 50
 COLUMNS = ("task, step", "gold tool", "agent, question", "agent, step", "tool, question", "tool, step")
 _ABOUT = (
@@ -149,16 +149,13 @@ def opened(config: Path, scratch: Path) -> tuple[Loaded, AgentGraphRetriever]:
     return loaded, AgentGraphRetriever.from_catalog(loaded, index=":memory:")
 
 
-def measure(config: Path, tasks: Path, say: Callable[[str], None]) -> dict[str, object]:
-    """The body of the results file. The data of the servers are copied, and nothing of the fleet is changed."""
-    with tempfile.TemporaryDirectory(prefix="callsheet-fleet-") as folder:
-        scratch = Path(folder).resolve()
-        known = read_tasks(tasks, scratch)
-        say("listing the servers")
-        loaded, retriever = opened(moved(config, scratch), scratch)
-        rows = [row for task in known for row in rows_of(task, retriever)]
-    sizes = len(loaded.catalog.agents), len(loaded.catalog.tools)
-    about = _ABOUT.format(len(known), *sizes, WIDE)
+def measure(data: Path) -> dict[str, object]:
+    """The body of the results file, from recordings of the servers."""
+    folder = data / FOLDER
+    known, catalog = read_tasks(folder / "tasks.json", folder), load(folder / "manifests").catalog
+    retriever = AgentGraphRetriever.from_catalog(catalog, index=":memory:")
+    rows = [row for task in known for row in rows_of(task, retriever)]
+    about = _ABOUT.format(len(known), len(catalog.agents), len(catalog.tools), WIDE)
     return {"about": about, "columns": list(COLUMNS), "rows": [*rows, total_row(rows)]}
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.fleet import SANDBOX, Task, moved, opened, read_tasks
+from benchmarks.fleet import FOLDER, SANDBOX, Task, moved, opened, read_tasks
 from callsheet.agents import chat_model
 from callsheet.graphs import Loaded, load
 from callsheet.orchestrator.apps.model_evaluation import (
@@ -93,8 +93,9 @@ def measure_demo(model: str) -> Mapping[str, object]:
     return _body(_DEMO, model, found)
 
 
-def measure_fleet(config: Path, tasks: Path, model: str) -> Mapping[str, object]:
+def measure_fleet(data: Path, config: Path, model: str) -> Mapping[str, object]:
     """Tasks over running servers, whose data are copied; attempts are stored as those of ``measure``."""
+    tasks = data / FOLDER / "tasks.json"
     with tempfile.TemporaryDirectory(prefix="callsheet-fleet-") as folder:
         scratch = Path(folder).resolve()
         loaded, retriever = opened(moved(config, scratch), scratch)

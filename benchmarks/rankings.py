@@ -122,7 +122,7 @@ def evaluate(rankings: Iterable[Sequence[str]], cases: Sequence[Case], level: Le
 
 def outcomes(bench: Benchmark, level: Level, world: World) -> Iterator[tuple[str, Outcome]]:
     """Ours first, then every baseline of this level, then those with something to choose, cross-validated."""
-    cases, cutoffs = bench.cases(level), bench.cutoffs_of(level)
+    cases, cutoffs = bench.cases(level), bench.levels[level]
 
     def values(rank: Rank) -> Values:
         return evaluate((rank(case.query) for case in cases), cases, level, cutoffs)
@@ -184,4 +184,4 @@ def summary(bench: Benchmark, level: Level, found: Mapping[str, Outcome]) -> dic
         }
         for name, outcome in found.items()
     }
-    return {"n": len(groups), "groups": len(set(groups)), "cutoffs": list(bench.cutoffs_of(level)), "methods": methods}
+    return {"n": len(groups), "groups": len(set(groups)), "cutoffs": list(bench.levels[level]), "methods": methods}

@@ -90,16 +90,13 @@ def write(name: str, body: Mapping[str, Any], folder: Path = FOLDER) -> Path:
 def read_all(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
     """Every results file by name, in the order of their names."""
     files = sorted(folder.rglob("*.json"), key=lambda path: path.name)
-    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in files}
+    return {path.stem: json.loads(path.read_bytes()) for path in files}
 
 
 def page(results: Mapping[str, Mapping[str, Any]]) -> str:
-    """The headline and one compact table for each results file, as Markdown; the files hold all figures."""
-    parts = [headline(results)]
-    for name, result in results.items():
-        elsewhere = f"### {name}\n\n[The table]({ELSEWHERE.get(name)}).\n"
-        parts.append(elsewhere if name in ELSEWHERE else compact(name, result))
-    return "\n".join(parts)
+    """The headline and one table for each results file, or a link to it, as Markdown; the files hold all figures."""
+    links = {name: f"### {name}\n\n[The table]({link}).\n" for name, link in ELSEWHERE.items()}
+    return "\n".join([headline(results), *(links.get(name) or compact(name, of) for name, of in results.items())])
 
 
 def compact(name: str, result: Mapping[str, Any]) -> str:

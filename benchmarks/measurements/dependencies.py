@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
-from typing import NamedTuple
+
+import numpy as np
 
 from benchmarks.bootstrap import Bootstrap, Interval, cell
 from benchmarks.rankings import evaluate, ours_at
@@ -36,37 +37,28 @@ _ABOUT_RANKS = (
 Pair = tuple[str, str]
 
 
-class Counts(NamedTuple):
-    """For one tool: edges that are proposed and written, proposed at all, written at all."""
-
-    right: int
-    proposed: int
-    written: int
+Counts = tuple[int, int, int]
+"""For one tool: edges that are proposed and written, proposed at all, written at all."""
 
 
 def measure_edges(worlds: Sequence[tuple[Benchmark, World]]) -> Mapping[str, object]:
     """A row a set of edges: precision, recall and F1 on pairs of tools, intervals drawn by the tool with the need."""
     rows = []
-    for bench, _ in worlds:
-        if bench.name not in SETS:
-            continue
+    for bench in (bench for bench, _ in worlds if bench.name in SETS):
         proposals, written = infer_dependencies(bare(bench.catalog)), written_in(bench.catalog)
-        proposed = pairs_of(proposals)
         for name, tools, targets in parts(bench):
-            of = ({pair for pair in pairs if pair[1] in targets} for pairs in (written, proposed))
+            of = ({pair for pair in pairs if pair[1] in targets} for pairs in (written, pairs_of(proposals)))
             rows.append(_edge_row(name, counts(tools, *of)))
         if bench.name == FIRST_ONLY:
-            proposed = pairs_of(edge for edge in proposals if edge.parameter == first_required(bench, edge.source))
-            rows.append(_edge_row(f"{name}, to first arguments", counts(tools, written, proposed)))
+            required = {tool.id: tool.input_schema.get("required") for tool in bench.catalog.tools.values()}
+            first = (edge for edge in proposals if edge.parameter in (required[edge.source] or ())[:1])
+            rows.append(_edge_row(f"{name}, to first arguments", counts(tools, written, pairs_of(first))))
     return {"about": _ABOUT_EDGES, "columns": list(EDGE_COLUMNS), "rows": rows}
 
 
-def measure_ranks(worlds: Sequence[tuple[Benchmark, World]]) -> Mapping[str, object]:
+def measure_ranks(bench: Benchmark, world: World) -> Mapping[str, object]:
     """A row a graph: what our default retriever finds with it."""
-    rows: list[list[str]] = []
-    for bench, world in worlds:
-        if bench.name == RANKED:
-            rows = [_rank_row(bench, world, name, *graph) for name, graph in graphs(bench.catalog).items()]
+    rows = [_rank_row(bench, world, name, *graph) for name, graph in graphs(bench.catalog).items()]
     return {"about": _ABOUT_RANKS, "columns": list(RANK_COLUMNS), "rows": rows}
 
 
@@ -83,11 +75,6 @@ def written_in(catalog: Catalog) -> set[Pair]:
 def pairs_of(proposals: Iterable[Proposal]) -> set[Pair]:
     """Every pair that is proposed."""
     return {(edge.source, edge.target) for edge in proposals}
-
-
-def first_required(bench: Benchmark, tool: str) -> str | None:
-    """The first argument that a tool requires."""
-    return next(iter(bench.catalog.tools[tool].input_schema.get("required", ())), None)
 
 
 def parts(bench: Benchmark) -> list[tuple[str, list[str], Collection[str]]]:
@@ -139,26 +126,24 @@ def beside(catalog: Catalog, edges: Iterable[Proposal]) -> Catalog:
 def counts(tools: Iterable[str], written: Set[Pair], proposed: Set[Pair]) -> list[Counts]:
     """For each tool how many of its edges are right."""
     of = [Counter(source for source, _ in pairs) for pairs in (written & proposed, proposed, written)]
-    return [Counts(*(count[tool] for count in of)) for tool in tools]
+    return [(of[0][tool], of[1][tool], of[2][tool]) for tool in tools]
 
 
 def figures(found: Sequence[Counts]) -> tuple[Interval, Interval, Interval]:
     """Precision, recall and F1 over all tools, each with its interval by tool."""
     ratio = Bootstrap([str(row) for row in range(len(found))]).ratio
-    right = [one.right for one in found]
-    proposed, written = [one.proposed for one in found], [one.written for one in found]
-    both = [p + w for p, w in zip(proposed, written, strict=True)]
-    return ratio(right, proposed), ratio(right, written), ratio([2 * one for one in right], both)
+    right, proposed, written = np.array(found, float).T
+    return ratio(right, proposed), ratio(right, written), ratio(2 * right, proposed + written)
 
 
 def _edge_row(name: str, found: Sequence[Counts]) -> list[str]:
-    sums = (str(sum(one.written for one in found)), str(sum(one.proposed for one in found)))
-    return [name, *sums, *map(cell, figures(found))]
+    _, proposed, written = np.sum(found, axis=0)
+    return [name, str(written), str(proposed), *map(cell, figures(found))]
 
 
 def _rank_row(bench: Benchmark, world: World, name: str, catalog: Catalog, settings: Mapping[str, float]) -> list[str]:
     rank = ours_at(World(catalog, world.vectors), "tool", 10, settings={"": settings})[""]
     cases = bench.cases("tool")
-    found = evaluate([rank(case.query) for case in cases], cases, "tool", (10,))
+    found = evaluate(map(rank, (case.query for case in cases)), cases, "tool", (10,))
     bootstrap = Bootstrap([case.group for case in cases])
     return [name, *(cell(bootstrap.mean(found[metric])) for metric in ("map@10", "recall@10"))]

@@ -41,15 +41,8 @@ METHODS: Mapping[str, Mapping[str, float]] = {
 }
 GRID = {"capability_weight": (0.05, 0.15), "capability_sure": (0.8, 0.9), "cut": (CUT / 2, CUT, CUT * 2)}
 DISCOVERY_COLUMNS = (
-    "B",
-    "method",
-    "recall",
-    "precision",
-    "precision, pooled",
-    "candidates",
-    "recall - plain",
-    "tuning",
-)
+    "B", "method", "recall", "precision", "precision, pooled", "candidates", "recall - plain", "tuning"
+)  # fmt: skip
 _ABOUT_DISCOVERY = (
     "{}, {} steps with a gold tool. At most B tools are shown: by plain retrieval of {} agents, by the others of at "
     "least B, as both commands do. Precision: the share of right tools among those shown, the mean over steps; pooled: "
@@ -70,7 +63,7 @@ class Labelled(NamedTuple):
 
 
 def measure_capabilities(data: Path) -> Mapping[str, object]:
-    """The body of the results file; empty where none of the labelled catalogs is there.
+    """The body of the results file.
 
     Args:
         data: The folder of the data sets; the recorded servers are expected beside it, as ``../fleet/manifests``.
@@ -83,8 +76,6 @@ def measure_capabilities(data: Path) -> Mapping[str, object]:
         for name, place in places.items()
         if place.exists()
     }
-    if not assigned:
-        return {}
     tools, missing = labelled(json.loads(LABELS.read_text(encoding="utf-8")), assigned)
     rows = []
     for (level, depth), half in product(LEVELS.items(), HALVES):
@@ -126,7 +117,7 @@ def figures(tools: Sequence[Labelled], taxonomy: Taxonomy, depth: int | None) ->
     both = [len(gold & found) for gold, found in pairs]
     bootstrap = Bootstrap([tool.agent for tool in tools])
     gold, found = [len(gold) for gold, _ in pairs], [len(found) for _, found in pairs]
-    f1 = bootstrap.ratio([2 * n for n in both], np.add(gold, found).tolist())
+    f1 = bootstrap.ratio(np.multiply(2, both), np.add(gold, found))
     return f1, bootstrap.ratio(both, found), bootstrap.ratio(both, gold)
 
 
@@ -182,8 +173,8 @@ def worth(found: Mapping[int, Found], plain: Mapping[int, Found], places: Sequen
 
 
 def _row(bootstrap: Bootstrap, name: str, budget: int, found: Found, plain: Found) -> list[str]:
-    recalls, right, many = found.T.tolist()
-    values = (bootstrap.mean(recalls), bootstrap.mean(np.divide(right, many).tolist()), bootstrap.ratio(right, many))
-    apart = "" if name == PLAIN else cell(bootstrap.difference(recalls, plain[:, 0].tolist()), "+.3f")
+    recalls, right, many = found.T
+    values = (bootstrap.mean(recalls), bootstrap.mean(right / many), bootstrap.ratio(right, many))
+    apart = "" if name == PLAIN else cell(bootstrap.difference(recalls, plain[:, 0]), "+.3f")
     tuning = "in sample: the defaults" if name == PLAIN else "in sample" if name in METHODS else "cross-validated"
     return [str(budget), name, *map(cell, values), f"{np.mean(many):.2f}", apart, tuning]

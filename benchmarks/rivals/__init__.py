@@ -47,7 +47,7 @@ def beside_rivals(bench: Benchmark, world: World, python: Path, say: Callable[[s
     levels, versions = {}, {}
     for level in sample.levels:
         found = {name: outcome for name, outcome in outcomes(sample, level, world) if name in _BESIDE}
-        cases, cutoffs = sample.cases(level), sample.cutoffs_of(level)
+        cases, cutoffs = sample.cases(level), sample.levels[level]
         for rival, title in RIVALS.items():
             try:
                 rankings, seconds, version = run_rival(python, rival, world, cases, level, cutoffs[-1])

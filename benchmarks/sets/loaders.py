@@ -11,12 +11,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.sets.cases import Benchmark, Case, wanted, with_dependencies
+from benchmarks.sets.cases import Benchmark, Case, Level, wanted, with_dependencies
 from callsheet.graphs import Agent, Catalog, CatalogError, Dependency, DependencyKind, Tool, load
 from callsheet.retrievers import read_queries
 
 SHUFFLE_SEED = 0
 _AGENT_KS, _TOOL_KS, _LIST_KS = (1, 3, 5), (1, 3, 5, 10), (10, 20, 30)
+_BOTH: Mapping[Level, tuple[int, ...]] = {"agent": _AGENT_KS, "tool": _TOOL_KS}
 _LONGER = "Callsheet's lists are its selections of 10 tools, and at 20 and 30 go on with those of a selection of 30"
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _FAMILY = re.compile(
@@ -47,8 +48,8 @@ def livemcpbench(folder: Path) -> list[Benchmark]:
         said = about.format(form)
         every, one = (tuple(_case(*part, key) for part in asked) for key in ("gold_agent_alts", "gold_agents"))
         benches += [
-            Benchmark(f"livemcpbench-{name}", said, catalog, every, ("agent", "tool"), (_AGENT_KS, _TOOL_KS)),
-            Benchmark(f"livemcpbench-{name}-single", said + only, catalog, one, ("agent",), (_AGENT_KS,)),
+            Benchmark(f"livemcpbench-{name}", said, catalog, every, _BOTH),
+            Benchmark(f"livemcpbench-{name}-single", said + only, catalog, one, {"agent": _AGENT_KS}),
         ]
     return [*benches, *_chinese(benches[0])]
 
@@ -91,7 +92,7 @@ def toollinkos(folder: Path) -> list[Benchmark]:
     )
     about = f"ToolLinkOS, dependencies in {{}} order: 573 tools; {_LONGER}"
     return [
-        Benchmark(f"toollinkos-{order}", about.format(order), tools, cases, ("tool",), (_LIST_KS,), dependencies=True)
+        Benchmark(f"toollinkos-{order}", about.format(order), tools, cases, {"tool": _LIST_KS})
         for order, tools in (("published", catalog), ("shuffled", shuffled(catalog, SHUFFLE_SEED)))
     ]
 
@@ -136,9 +137,7 @@ def toolsandbox(folder: Path) -> list[Benchmark]:
         for query in document["queries"]
     )
     about = f"ToolSandbox, base scenarios: {len(owner)} tools; {_LONGER}"
-    return [
-        Benchmark("toolsandbox", about, Catalog(agents=tuple(agents)), cases, ("tool",), (_LIST_KS,), dependencies=True)
-    ]
+    return [Benchmark("toolsandbox", about, Catalog(agents=tuple(agents)), cases, {"tool": _LIST_KS})]
 
 
 def sealtools(folder: Path) -> list[Benchmark]:
@@ -181,7 +180,7 @@ def restbench(folder: Path) -> list[Benchmark]:
         for chain in [list(dict.fromkeys(line["chain"]))]
     )
     about = f"RestBench, TMDB: {len(ids)} operations of one API"
-    return [Benchmark("restbench", about, catalog, cases, (), (), dependencies=True)]
+    return [Benchmark("restbench", about, catalog, cases, {})]
 
 
 def _labelled(folder: Path, name: str, title: str, *, agents: bool) -> Benchmark:
@@ -192,8 +191,7 @@ def _labelled(folder: Path, name: str, title: str, *, agents: bool) -> Benchmark
         group = "+".join(sorted("|".join(sorted(element)) for element in query.tools or query.agents))
         cases.append(Case(query.id, query.query, group, wanted(query.agents), wanted(query.tools)))
     about = f"{title}: {len(catalog.agents)} agents, {len(catalog.tools)} tools"
-    levels, cutoffs = (("agent", "tool"), (_AGENT_KS, _TOOL_KS)) if agents else (("tool",), (_TOOL_KS,))
-    return Benchmark(name, about, catalog, tuple(cases), levels, cutoffs)  # type: ignore[arg-type]
+    return Benchmark(name, about, catalog, tuple(cases), _BOTH if agents else {"tool": _TOOL_KS})
 
 
 def _read(path: Path) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -42,21 +41,21 @@ def tool(name: str, description: str, parameter: str) -> dict[str, Any]:
     return {"name": name, "description": description, "inputSchema": schema}
 
 
+LISTINGS = {
+    "clock": [tool("tell_time", "Tells the time in a city.", "city")],
+    "notes": [tool("write_note", "Writes a note.", "text"), tool("delete_note", "Deletes a note.", "text")],
+}
+
+
 @pytest.fixture
 def fleet(tmp_path: Path) -> Path:
     """The ``mcp.json`` of two servers that write down what they are sent."""
     folder = tmp_path / "fleet"
     sandbox = folder / "sandbox"
     sandbox.mkdir(parents=True)
-    said = {
-        "clock": {"says": "09:30 in Oslo", "tools": [tool("tell_time", "Tells the time in a city.", "city")]},
-        "notes": {
-            "tools": [tool("write_note", "Writes a note.", "text"), tool("delete_note", "Deletes a note.", "text")]
-        },
-    }
     servers = {}
-    for name, script in said.items():
-        (sandbox / f"{name}.json").write_text(json.dumps(script))
+    for name, tools in LISTINGS.items():
+        (sandbox / f"{name}.json").write_text(json.dumps({"says": "09:30 in Oslo", "tools": tools}))
         words = [str(FIXTURES / "changing_server.py"), str(sandbox / f"{name}.json"), str(sandbox / f"{name}.log")]
         servers[name] = {"command": sys.executable, "args": words}
     config = folder / "mcp.json"
@@ -66,20 +65,24 @@ def fleet(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def tasks(tmp_path: Path) -> Path:
-    path = tmp_path / "tasks.json"
+    path = tmp_path / "fleet" / "tasks.json"
+    for folder in (path.parent, tmp_path / "data"):
+        folder.mkdir(exist_ok=True)
     path.write_text(json.dumps({"tasks": TASKS}))
     return path
 
 
-def test_a_small_fleet_is_measured_and_left_as_it_was(fleet: Path, tasks: Path) -> None:
-    body: Any = measure(fleet, tasks, lambda line: None)
-    assert body["rows"] == [
+def test_a_row_a_call_and_one_for_all(tasks: Path) -> None:
+    for name, tools in LISTINGS.items():
+        file = tasks.parent / "manifests" / f"{name}.json"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(json.dumps({"name": name, "tools": tools}))
+    assert measure(tasks.parents[1] / "data")["rows"] == [
         ["note, 1", "clock/tell_time", "1", "1", "1", "1"],
         ["note, 2", "notes/write_note", "2", "1", "2", "1"],
         ["gone, 1", "notes/delete_note", "1", "1", "1", "1"],
         ["all", "3 calls, 2 tasks", *["3 calls, 2 tasks"] * 4],
     ]
-    assert not (fleet.parent / "sandbox" / "notes.log").exists()
 
 
 def test_arms_of_a_model_are_graded_by_the_end_state(
@@ -88,7 +91,7 @@ def test_arms_of_a_model_are_graded_by_the_end_state(
     model = ChoosingModel(choices={"Delete": ("delete_note", {"text": "x"}), "Tell": ("tell_time", {"city": "Oslo"})})
     monkeypatch.setattr(models, "chat_model", lambda name, **_: model)
     monkeypatch.setattr(models, "ATTEMPTS", tmp_path / "attempts")
-    body: Any = models.measure_fleet(fleet, tasks, "scripted:model")
+    body: Any = models.measure_fleet(tmp_path / "data", fleet, "scripted:model")
     assert [(row[1], row[2], row[3][:4]) for row in body["rows"]] == [("k10", "2", "0.50"), ("adaptive", "2", "0.50")]
     assert not (fleet.parent / "sandbox" / "notes.log").exists()
 
@@ -127,18 +130,6 @@ def test_the_documented_figures_are_those_that_were_measured() -> None:
         said = " | ".join(cell.replace(" calls", f" of {len(calls)} calls").replace(" tasks", f" of {tasks} tasks")
                           for cell in cells)  # fmt: skip
         assert f"| {label} | {said} |" in page
-
-
-def test_the_real_fleet(shared: Path) -> None:
-    """With the fleet installed: ``CALLSHEET_FLEET=.../mcp.json pytest tests/benchmarks/test_fleet.py``."""
-    config = os.environ.get("CALLSHEET_FLEET")
-    if not config:
-        pytest.skip("CALLSHEET_FLEET names no mcp.json of installed servers")
-    body: Any = measure(Path(config), shared / "fleet" / "tasks.json", lambda line: None)
-    *calls, total = body["rows"]
-    assert len(calls) == 15
-    assert total[2:4] == ["15 calls, 6 tasks", "15 calls, 6 tasks"]
-    assert min(int(cell.split()[0]) for cell in total[4:6]) >= 12
 
 
 def holds(answer: str = "", **check: Any) -> bool:

@@ -161,7 +161,7 @@ def test_labelled_folders(tmp_path: Path, loader: Any, levels: tuple[str, ...]) 
     ]
     (tmp_path / "queries.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     (bench,) = loader(tmp_path)
-    assert bench.levels == levels
+    assert tuple(bench.levels) == levels
     assert [case.group for case in bench.queries] == ["a/x", "a/x"]
 
 
@@ -183,4 +183,4 @@ def test_gold_that_the_catalog_does_not_hold_is_refused() -> None:
     catalog = Catalog(agents=(Agent(id="a", tools=(Tool(agent="a", name="x"),)),))
     case = Case("1", "q", "g", tools=wanted([["a/y"]]))
     with pytest.raises(CatalogError, match="a/y"):
-        Benchmark("b", "", catalog, (case,), ("tool",), ((1,),))
+        Benchmark("b", "", catalog, (case,), {"tool": (1,)})

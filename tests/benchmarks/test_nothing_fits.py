@@ -18,7 +18,7 @@ def bench(catalog: Catalog) -> Benchmark:
         Case("2", "book a hotel room in Rome", "t", wanted([["travel"]]), wanted([["travel/book_hotel"]])),
         Case("3", "nobody knows", "n"),
     )
-    return Benchmark("metatool", "Three", catalog, cases, ("tool",), ((5, 10),))
+    return Benchmark("metatool", "Three", catalog, cases, {"tool": (5, 10)})
 
 
 def test_the_agents_that_serve_are_those_named_and_the_owners_of_tools(bench: Benchmark) -> None:

@@ -42,7 +42,7 @@ def bench(catalog: Catalog) -> Benchmark:
         Case("1", "convert miles to kilometres", "u", wanted([["units"]]), wanted([["units/convert_length"]])),
         Case("2", "book a room in Rome", "t", wanted([["travel"]]), wanted([["travel/book_hotel"]])),
     )
-    return Benchmark("metatool", "Two", catalog, cases, ("tool",), ((5, 10),), dependencies=True)
+    return Benchmark("metatool", "Two", catalog, cases, {"tool": (5, 10)})
 
 
 def test_all_metrics_at_all_cutoffs(bench: Benchmark) -> None:
@@ -181,7 +181,7 @@ def test_what_is_wanted_comes_first_and_of_alternatives_one(
 
 def test_it_is_measured_beside_ours_only_where_it_is_named_and_labelled(catalog: Catalog) -> None:
     case = Case("1", "convert miles to kilometres", "t", tools=wanted([["travel/book_hotel"]]))
-    bench = Benchmark("toolsandbox", "One", catalog, (case,), ("tool",), ((1, 10),))
+    bench = Benchmark("toolsandbox", "One", catalog, (case,), {"tool": (1, 10)})
     world = World(catalog, vectors_of_this_run())
     found = dict(outcomes(bench, "tool", world))
     assert list(found)[:2] == [OURS, ORACLE]

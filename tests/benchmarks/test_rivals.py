@@ -49,7 +49,7 @@ def test_a_rival_that_fails_is_named_and_left_out(
     worker.write_text("""print('{"error": "ImportError: none"}') if input() else None""", encoding="utf-8")
     monkeypatch.setattr(rivals, "WORKER", worker)
     case, said = Case("1", "convert miles", "g", tools=wanted([["units/convert_length"]])), list[str]()
-    bench = Benchmark("metatool", "One", catalog, (case,), ("tool",), ((5, 10),))
+    bench = Benchmark("metatool", "One", catalog, (case,), {"tool": (5, 10)})
     body = rivals.beside_rivals(bench, World(catalog, vectors_of_this_run()), Path(sys.executable), said.append)
     assert body["rivals"] == {}
     assert said[0] == "graph-tool-call, keywords and graph: left out, ImportError: none"

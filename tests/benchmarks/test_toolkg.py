@@ -101,7 +101,7 @@ def test_a_row_a_budget_and_method(catalog: Catalog, monkeypatch: pytest.MonkeyP
         Case("2", "book a hotel room in Rome", "t", tools=wanted([["travel/book_hotel"]])),
     )
     monkeypatch.setattr(toolkg, "GRID", {"capability_weight": (0.1,), "capability_sure": (0.9,), "cut": (0.1, 0.2)})
-    bench = Benchmark("livemcpbench-steps", "Two", catalog, cases, ("tool",), ((5,),))
+    bench = Benchmark("livemcpbench-steps", "Two", catalog, cases, {"tool": (5,)})
     body = measure_discovery(bench, World(catalog, vectors_of_this_run()))
     rows: list[list[str]] = body["rows"]  # type: ignore[assignment]
     assert len(rows) == len(BUDGETS) * (len(METHODS) + 1)
