@@ -59,8 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parsed(arguments: Sequence[str] | None) -> Any:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    data = Path("../shared/benchmarks")
-    parser.add_argument("--data", type=Path, default=data, help="folder that holds a folder a data set")
+    parser.add_argument("--data", type=Path, default="../shared/benchmarks", help="folder with one folder a data set")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help=f"a data set, {', '.join(SPECIAL)}")
     parser.add_argument("--scale", action="store_true", help="latency with 100,000 tools, and index-size")
     parser.add_argument("--rivals-python", type=Path, metavar="PATH", help="measure beside other programs, and no more")
@@ -119,11 +118,7 @@ def _latency(options: Any, say: Say) -> Body:
     return latency.measure(known, scale=options.scale, say=say)
 
 
-def _index_size(options: Any, say: Say) -> Body:
-    _given(options.scale, "it embeds 100,000 texts, with --scale")
-    return latency.measure_index_size(options.data, say)
-
-
+_SCALE = "Chroma's index of 100,000 nodes takes minutes: add --scale"
 SPECIAL: Mapping[str, Callable[[Any, Say], Body]] = {
     "nothing-fits": lambda options, say: nothing_fits.measure(_on_sets(options, nothing_fits.SETS)),
     "capabilities": lambda options, say: toolkg.measure_capabilities(_data(options, "livemcpbench")),
@@ -133,7 +128,7 @@ SPECIAL: Mapping[str, Callable[[Any, Say], Body]] = {
     "arag-hotpotqa": lambda options, say: arag.on_hotpotqa(_data(options, "hotpotqa")),
     "arag-medical": lambda options, say: arag.on_medical(_data(options, "graphrag-bench")),
     "latency": _latency,
-    "index-size": _index_size,
+    "index-size": lambda options, say: latency.measure_index_size(_given(options.scale, _SCALE) and options.data, say),
     "model-arms": lambda options, say: models.measure(_data(options, models.SET), _model(options)),
     "model-demo": lambda options, say: models.measure_demo(_model(options)),
     "fleet-tasks": lambda options, say: fleet.measure(_data(options, fleet.FOLDER)),

@@ -99,15 +99,8 @@ TOOL_BASELINES: Mapping[str, Baseline] = {
 
 
 def concatenated_agents(world: World) -> Rank:
-    """Cosine over one text an agent, its description with all its tools' behind it.
-
-    Source: ScaleMCP (arXiv 2505.06416), its concatenated documents, without the questions that a language
-    model writes for each tool. The embedder reads 256 tokens, so large agents are cut.
-    """
-    texts = {
-        agent.id: " ".join([plain_agent(agent), *(plain_tool(tool) for tool in agent.tools)])
-        for agent in world.catalog.agents
-    }
+    """The same over an agent's description with all its tools' behind it: the embedder cuts it at 256 tokens."""
+    texts = {agent.id: " ".join([plain_agent(agent), *map(plain_tool, agent.tools)]) for agent in world.catalog.agents}
     return Corpus(texts, world.published).dense
 
 

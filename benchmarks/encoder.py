@@ -252,8 +252,7 @@ def measured(model: Encoder, source: Source) -> list[float]:
     for example, ranked in zip(examples, order.tolist(), strict=True):
         wanted = {rows[tool] for tool in example.wanted}
         found.append([len(wanted.intersection(ranked[:k])) / min(len(wanted), k) for k in (1, 5)])
-    recalls: list[float] = np.mean(found, axis=0).tolist()
-    return recalls
+    return list(map(float, np.mean(found, axis=0)))
 
 
 def write(model: Encoder, model_file: Path) -> None:
@@ -265,12 +264,9 @@ def write(model: Encoder, model_file: Path) -> None:
             raise ValueError(f"{name} does not occur once in {model_file}")
         offsets.append(content.index(raw))
     values = [model.value(name).numpy().ravel() for name in model.parameters]
-    np.savez(
-        Path(minilm.__file__).with_name("minilm_scales.npz"),
-        offsets=np.array(offsets, np.int64),
-        sizes=np.array([value.size for value in values], np.int64),
-        values=np.concatenate(values),
-    )
+    sizes = np.array([value.size for value in values], np.int64)
+    target = Path(minilm.__file__).with_name("minilm_scales.npz")
+    np.savez(target, offsets=np.array(offsets, np.int64), sizes=sizes, values=np.concatenate(values))
 
 
 def main() -> int:

@@ -57,11 +57,8 @@ _ABOUT = (
 def generated_catalog(tools: int, seed: int = 7) -> Catalog:
     """A catalog of so many tools, ten an agent; the same for the same seed."""
     chance = random.Random(seed)
-    agents = [
-        _agent(number, min(TOOLS_AN_AGENT, tools - first), chance)
-        for number, first in enumerate(range(0, tools, TOOLS_AN_AGENT))
-    ]
-    return Catalog(agents=tuple(agents))
+    firsts = enumerate(range(0, tools, TOOLS_AN_AGENT))
+    return Catalog(agents=tuple(_agent(number, min(TOOLS_AN_AGENT, tools - at), chance) for number, at in firsts))
 
 
 def generated_queries(count: int, seed: int = 7) -> list[str]:
@@ -92,18 +89,12 @@ def _tool(agent: str, verb: str, qualifier: str, thing: str, chance: random.Rand
         "properties": {f: {"type": "string", "description": f"The {f.replace('_', ' ')}."} for f in fields},
         "required": fields[:1],
     }
-    about = (
-        f"{verb.capitalize()}s the {qualifier} {thing} by its {chance.choice(MEANS)}. Gives {chance.choice(RESULTS)}."
-    )
+    about = f"{verb.title()}s the {qualifier} {thing} by its {chance.choice(MEANS)}. Gives {chance.choice(RESULTS)}."
     return Tool(agent=agent, name=f"{verb}_{qualifier}_{thing}", description=about, input_schema=schema)
 
 
 class TimedEmbeddings(MiniLMEmbeddings):
-    """The embedded MiniLM with a clock on it.
-
-    With drawn vectors, the texts of an index get random ones: what a query costs does not depend on where those point,
-    and texts take long.
-    """
+    """The embedded MiniLM with a clock on it; drawn vectors for an index, because a query costs the same over those."""
 
     def __init__(self, *, drawn: bool = False) -> None:
         super().__init__()
@@ -175,12 +166,10 @@ def interleaved(
 ) -> tuple[list[float], list[float]]:
     """Seconds of both for every query, turn about, so that a busy moment meets both."""
     taken: tuple[list[float], list[float]] = ([], [])
-    for call in (first, second):
-        call(queries[0])
-    for turn, query in enumerate(queries):
+    for turn, query in enumerate((queries[0], *queries)):
         for which in (0, 1) if turn % 2 else (1, 0):
             taken[which].append(_timed((first, second)[which], query)[1])
-    return taken
+    return taken[0][1:], taken[1][1:]
 
 
 def _timed(call: Callable[[Any], Any], argument: Any) -> tuple[Any, float]:

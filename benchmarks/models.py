@@ -146,14 +146,11 @@ def _renewed(source: Path | None, place: Path, files: Mapping[str, str]) -> None
 
 def graded_task(query: LabelledQuery, attempt: Attempt) -> Grade:
     """The grade of an attempt at a task: by its end state alone, whatever was called."""
-    failed = [f"{call.tool}: {call.error}" for call in attempt.calls if call.error]
-    unmet = "; ".join(attempt.unmet)
+    failed, unmet = [f"{call.tool}: {call.error}" for call in attempt.calls if call.error], "; ".join(attempt.unmet)
     if attempt.failure:
         return Grade("model error", attempt.failure)
-    if not unmet:
-        return Grade()
-    if not attempt.offered and not attempt.steps:
-        return Grade("plan", unmet)
+    if not unmet or not (attempt.offered or attempt.steps):
+        return Grade("plan", unmet) if unmet else Grade()
     if attempt.stopped:
         return Grade("gave up", f"{unmet}; {attempt.stopped}")
     return Grade("tool error", f"{unmet}; {failed[-1]}") if failed else Grade("end state", unmet)

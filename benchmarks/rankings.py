@@ -34,7 +34,8 @@ ORACLE = "Callsheet, reranked by an oracle"
 NOTHING, FOLDED, IN_SAMPLE, HEADROOM = "nothing tuned", "cross-validated", "in sample", "headroom: it knows the answers"
 RERANKED = ("livemcpbench-steps", "toollinkos-published", "toollinkos-shuffled", "toolsandbox")
 DEFAULT = "default"
-SETTINGS: Mapping[str, Mapping[str, Any]] = {
+Settings = Mapping[str, Mapping[str, Any]]
+SETTINGS: Settings = {
     DEFAULT: {},
     "lexical_weight=.2": {"lexical_weight": 0.2},
     "lexical_weight=.4": {"lexical_weight": 0.4},
@@ -48,12 +49,7 @@ Values = Mapping[str, Sequence[float]]
 
 
 def ours_at(
-    world: World,
-    level: Level,
-    depth: int,
-    *,
-    reranker: Reranker | None = None,
-    settings: Mapping[str, Mapping[str, Any]] = SETTINGS,
+    world: World, level: Level, depth: int, *, reranker: Reranker | None = None, settings: Settings = SETTINGS
 ) -> Mapping[str, Rank]:
     """``AgentGraphRetriever`` as it comes, and under each of the settings: the agents, or the tools, of a selection.
 

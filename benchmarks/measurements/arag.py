@@ -321,26 +321,27 @@ FULL = "A-RAG, all interfaces"
 _ROUNDS = 6
 
 
+_HOTPOTQA = (
+    "HotpotQA, distractor setting: 100 questions, their 1,000 paragraphs pooled. Recall: the share of a question's "
+    "two supporting paragraphs that were read whole; complete: both. The rules stop at {} retrieved tokens; their "
+    "weights were chosen on the even questions (tuning half), the odd ones are the other half. No language model"
+)
+_MEDICAL = (
+    "GraphRAG-Bench, medical: the first 200,000 characters in chunks of about 1,000 tokens, and at most 100 of "
+    f"the questions of which a chunk bears the answer: it holds {BEARING:.0%} of its words. Recall: the share of "
+    "these words in what was read; complete: a chunk that bears the answer was read. The rules stop at {} "
+    "retrieved tokens and are those of HotpotQA: nothing was tuned here, the halves are two samples. No language model"
+)
+
+
 def on_hotpotqa(data: Path) -> Mapping[str, object]:
     """The body of the results file for HotpotQA."""
-    about = (
-        "HotpotQA, distractor setting: 100 questions, their 1,000 paragraphs pooled. Recall: the share of a question's "
-        "two supporting paragraphs that were read whole; complete: both. The rules stop at {} retrieved tokens; their "
-        "weights were chosen on the even questions (tuning half), the odd ones are the other half. No language model"
-    )
-    return _measured(hotpotqa(data), Rules(tokens=600), about)
+    return _measured(hotpotqa(data), Rules(tokens=600), _HOTPOTQA)
 
 
 def on_medical(data: Path) -> Mapping[str, object]:
     """The body of the results file for GraphRAG-Bench medical."""
-    about = (
-        "GraphRAG-Bench, medical: the first 200,000 characters in chunks of about 1,000 tokens, and at most 100 of "
-        f"the questions of which a chunk bears the answer: it holds {BEARING:.0%} of its words. Recall: the share of "
-        "these words in what was read; complete: a chunk that bears the answer was read. The rules stop at {} "
-        "retrieved tokens and are those of HotpotQA: nothing was tuned here, the halves are two samples. "
-        "No language model"
-    )
-    return _measured(medical(data), Rules(tokens=4_000), about)
+    return _measured(medical(data), Rules(tokens=4_000), _MEDICAL)
 
 
 def _measured(opening: AbstractContextManager[Collected], rules: Rules, about: str) -> Mapping[str, object]:

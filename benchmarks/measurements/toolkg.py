@@ -30,9 +30,7 @@ _ABOUT = (
     "held-out half holds other agents. Coverage, the share of all {} tools with a capability: {}. Of agents whose "
     "labels are given, these are not here: {}"
 )
-SET = "livemcpbench-steps"
-BUDGETS = (3, 5, 10)
-PLAIN = "plain retrieval"
+SET, PLAIN, BUDGETS = "livemcpbench-steps", "plain retrieval", (3, 5, 10)
 METHODS: Mapping[str, Mapping[str, float]] = {
     PLAIN: {},
     "with capabilities": {"capability_weight": WEIGHT},
@@ -63,19 +61,14 @@ class Labelled(NamedTuple):
 
 
 def measure_capabilities(data: Path) -> Mapping[str, object]:
-    """The body of the results file.
-
-    Args:
-        data: The folder of the data sets; the recorded servers are expected beside it, as ``../fleet/manifests``.
-    """
+    """The body of the results file; the recorded servers are expected beside the data, as ``../fleet/manifests``."""
     places = {"fleet": data.parent / "fleet" / "manifests", "livemcpbench": data / "livemcpbench" / "tools.json"}
-    assigned = {
-        name: AgentGraphRetriever.from_catalog(
-            load(place).catalog, index=":memory:", embeddings=vectors_of_this_run()
-        ).capabilities()
-        for name, place in places.items()
-        if place.exists()
-    }
+    assigned = {}
+    for name, place in places.items():
+        if place.exists():
+            catalog, vectors = load(place).catalog, vectors_of_this_run()
+            retriever = AgentGraphRetriever.from_catalog(catalog, index=":memory:", embeddings=vectors)
+            assigned[name] = retriever.capabilities()
     tools, missing = labelled(json.loads(LABELS.read_text(encoding="utf-8")), assigned)
     rows = []
     for (level, depth), half in product(LEVELS.items(), HALVES):

@@ -173,14 +173,12 @@ def restbench(folder: Path) -> list[Benchmark]:
         source, target = (ids[operations[edge[end]]] for end in ("source", "target"))
         needs.setdefault(source, []).append(Dependency(tool=target, kind=DependencyKind.PARAMETER_INDIRECTLY))
     catalog = with_dependencies(Catalog(agents=agents), lambda tool: needs.get(tool.id, ()))
-    lines = map(json.loads, (folder / "tmdb.jsonl").read_text(encoding="utf-8").splitlines())
-    cases = tuple(
-        Case(str(number), line["query"], "+".join(line["chain"]), tools=wanted([ids[operations[one]]] for one in chain))
-        for number, line in enumerate(lines, 1)
-        for chain in [list(dict.fromkeys(line["chain"]))]
-    )
+    cases = []
+    for number, line in enumerate((folder / "tmdb.jsonl").read_text(encoding="utf-8").splitlines(), 1):
+        query, chain = (json.loads(line)[field] for field in ("query", "chain"))
+        cases.append(Case(str(number), query, "+".join(chain), tools=wanted([ids[operations[one]]] for one in chain)))
     about = f"RestBench, TMDB: {len(ids)} operations of one API"
-    return [Benchmark("restbench", about, catalog, cases, {})]
+    return [Benchmark("restbench", about, catalog, tuple(cases), {})]
 
 
 def _labelled(folder: Path, name: str, title: str, *, agents: bool) -> Benchmark:
@@ -207,12 +205,9 @@ SOURCES = "docs/reference/benchmarks.md says where its data come from"
 def load_benchmarks(data: Path, only: Sequence[str] = ()) -> tuple[list[Benchmark], list[str]]:
     """Every benchmark whose data are there, and one line for each folder that is missing or unreadable.
 
-    Args:
-        data: The folder that holds one folder a data set.
-        only: Names, or beginnings of names, of the benchmarks that are wanted; all where none is given.
+    ``only`` has names, or beginnings of names, of the benchmarks that are wanted; all where none is given.
     """
-    found: list[Benchmark] = []
-    said: list[str] = []
+    found, said = list[Benchmark](), list[str]()
     for name, loader in LOADERS.items():
         if only and not any(word.startswith(name) or name.startswith(word) for word in only):
             continue
