@@ -30,6 +30,7 @@ RULES = (
     *TRUST_RULES,
     schema_rules.invalid_schema,
     schema_rules.schema_not_object,
+    schema_rules.adapted_schema,
     schema_rules.unresolved_reference,
     schema_rules.remote_reference,
     schema_rules.undeclared_required,

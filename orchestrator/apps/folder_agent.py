@@ -53,10 +53,10 @@ def document_tool(name: str, about: Overview, library: Library, model: str | Non
     about_it = f"Answers questions about {about.topics}: searches the documents of {name}, and cites them."
 
     def search_documents(question: Question) -> tuple[str, dict[str, Any]]:
-        return _answer(_app(library, model).invoke(_asked(question)), model)
+        return _answer(_app(library, model).invoke({"messages": [("user", question)]}), model)
 
     async def asearch_documents(question: Question) -> tuple[str, dict[str, Any]]:
-        return _answer(await _app(library, model).ainvoke(_asked(question)), model)
+        return _answer(await _app(library, model).ainvoke({"messages": [("user", question)]}), model)
 
     return StructuredTool.from_function(
         func=search_documents,
@@ -75,10 +75,6 @@ def _app(library: Library, model: str | None) -> Any:
     chosen = (given.model if given else None) or model
     # In a tool, LangChain's limit of 25 would hold; the graph ends by its own number of loops.
     return create_arag(library, model=chosen).compile(name="arag").with_config(recursion_limit=_RECURSION)
-
-
-def _asked(question: str) -> dict[str, Any]:
-    return {"messages": [{"role": "user", "content": question}]}
 
 
 def _answer(state: Mapping[str, Any], model: str | None) -> tuple[str, dict[str, Any]]:

@@ -32,11 +32,7 @@ if TYPE_CHECKING:
     from callsheet.orchestrator.cli.output.run_output import Show
 
 _STEP_FIELDS = ("id", "text", "depends_on", "agents", "tools", "status", "calls", "result", "data", "error")
-_WAITS = {
-    "tool_approval": "needs_approval",
-    "unknown_outcome": "outcome_unknown",
-    "needs_input": "needs_input",
-}
+_WAITS = {"tool_approval": "needs_approval", "unknown_outcome": "outcome_unknown", "needs_input": "needs_input"}
 
 
 @click.command(short_help="Answer a request: plan steps, find tools, carry out the steps.")

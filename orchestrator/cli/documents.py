@@ -12,12 +12,13 @@ from callsheet.graphs.text.sanitizing import counted, shown
 from callsheet.orchestrator.cli.shared_options import (
     Command,
     check_model,
+    env,
     index_options,
     json_option,
+    model_option,
     progress_bar,
     report,
 )
-from callsheet.orchestrator.run.process.environment import Environment
 
 if TYPE_CHECKING:
     from callsheet.retrievers.documents import DocumentIndex
@@ -66,12 +67,7 @@ def index_command(folder: str, place: str | None, embeddings: str, *, as_json: b
 @documents.command("ask", short_help="Answer a question, with citations.")
 @_options
 @click.argument("question")
-@click.option(
-    "--model",
-    default=Environment().model,
-    metavar="PROVIDER:NAME",
-    help="Chat model that searches and reads.  [default: CALLSHEET_MODEL]",
-)
+@model_option("Chat model that searches and reads.", **env("MODEL"))
 def ask_command(
     folder: str, question: str, model: str | None, place: str | None, embeddings: str, *, as_json: bool
 ) -> int:

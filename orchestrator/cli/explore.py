@@ -7,17 +7,13 @@ import secrets
 import webbrowser
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from callsheet.orchestrator.cli.shared_options import FILE, CatalogOptions, check_model, common, run_options
 from callsheet.orchestrator.run.process.environment import Environment
 from callsheet.orchestrator.run.settings import Settings
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
 
 
 @click.command(short_help="Explore the catalog in a browser.")
@@ -52,6 +48,8 @@ def explore(
     Example:
       callsheet explore --catalog mcp.json
     """
+    from starlette.responses import RedirectResponse
+
     from callsheet.agents import ToolRegistry
     from callsheet.graphs.dependencies import ObservationLog
     from callsheet.orchestrator.run.process.process_state import Served
@@ -68,13 +66,8 @@ def explore(
         whole = options.retriever(loaded)
         retriever, registry = whole.within(user), ToolRegistry.from_catalog(loaded)
         served = Served(loaded, whole, registry, options.reader())
-        workflow = create_supervisor(
-            loaded,
-            retriever=whole,
-            registry=registry,
-            settings=Settings(**of_run),
-            observed=ObservationLog(),
-        )
+        parts: dict[str, Any] = {"retriever": whole, "registry": registry, "observed": ObservationLog()}
+        workflow = create_supervisor(loaded, settings=Settings(**of_run), **parts)
         threads, key = Threads.of(loaded), secrets.token_urlsafe(24)
         sweep_threads()
         app = create_explorer(
@@ -84,7 +77,7 @@ def explore(
             user=retriever.user,
             hosts=Environment().hosts,
         )
-        app.add_route("/", _to_page)
+        app.add_route("/", lambda _: RedirectResponse("callsheet/"))
         url = f"http://{LOOPBACK}:{listener.getsockname()[1]}/callsheet/#key={key}"
         if options.as_json:
             found = retriever.catalog
@@ -110,9 +103,3 @@ def _with_decisions(catalogs: tuple[str, ...], file: Path | None) -> tuple[str, 
     if not file.exists():
         write_dependencies((), file)
     return (*named, str(file))
-
-
-def _to_page(_: Request) -> Response:
-    from starlette.responses import RedirectResponse
-
-    return RedirectResponse("callsheet/")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.measurements import arag
-from benchmarks.measurements.arag import Rules, answer_words, hotpotqa, medical
+from benchmarks.measurements.arag import Rules, answer_words, hotpotqa, medical, names
 from benchmarks.report import FOLDER
 
 
@@ -95,3 +95,21 @@ def test_the_published_figures_hold_what_was_promised() -> None:
     assert int(full["retrieved tokens"]) <= int(naive["retrieved tokens"])
     for column in ("recall", "recall, other half"):
         assert float(full[column].split()[0]) >= float(naive[column].split()[0]) + 0.10
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("The Fight of the Century, by J. K. Rowling", ["Fight of the Century", "J. K. Rowling"]),
+        ("Who signs it, John Emory? In 1915 he did.", ["John Emory", "1915"]),
+        ('She sang "text me" with the U.S. Army', ["text me", "U.S. Army"]),
+        ("Poland and Switzerland", ["Poland and Switzerland", "Poland", "Switzerland"]),
+        ("Émile Zola und Ödön von Horváth", ["Émile Zola", "Ödön von Horváth"]),
+        ("Толстой жил в Москве", ["Толстой", "Москве"]),
+        ("休暇は25日", []),
+        ("nothing here", []),
+        ("", []),
+    ],
+)
+def test_names_by_their_form(text: str, found: list[str]) -> None:
+    assert names(text) == found

@@ -6,11 +6,9 @@ import json
 import os
 import pty
 import select
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -120,14 +118,6 @@ def _read(terminal: int) -> str:
         return ""
 
 
-def until(condition: Callable[[], bool], process: Forked) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert process.poll() is None, "the process has ended"
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 @pytest.fixture
 def post(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Post:
     (tmp_path / "post_of_the_tests.py").write_text(POST)
@@ -227,14 +217,6 @@ def test_a_new_question_does_not_take_the_place_of_an_unfinished_one(post: Post)
     assert (status, "continue with --resume" in err) == (2, True)
 
 
-def test_a_broken_file_is_named(post: Post) -> None:
-    post.ask(QUESTION, "--thread", "shop", "--approve", "never")
-    (file,) = (post.folder / "home" / "threads").rglob("shop.sqlite")
-    file.write_bytes(b"no database at all" * 100)
-    status, _, err = post.ask("--resume", "--thread", "shop")
-    assert (status, "shop.sqlite cannot be read" in err) == (2, True)
-
-
 def test_a_thread_is_worked_on_by_one_process_at_a_time(post: Post) -> None:
     with post.threads.locked("shop"):
         post.threads.saver("shop")
@@ -263,22 +245,6 @@ def test_a_person_at_a_terminal_edits_approves_and_refuses(post: Post) -> None:
     assert "a person refused this call: not her" in out
 
 
-@pytest.mark.server
-def test_kill_9_in_the_middle_of_a_step_and_go_on(post: Post) -> None:
-    (post.folder / "hang").touch()
-    process = post.start(QUESTION, "--thread", "shop", *UNASKED, stdout=subprocess.DEVNULL)
-    until(lambda: len(post.effects) == 2, process)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    (post.folder / "hang").unlink()
-    status, said, _ = post.ask("--resume", "--thread", "shop")
-    assert (status, [step["status"] for step in said["steps"]]) == (1, ["done", "outcome_unknown"])
-    assert "running when the program stopped" in said["waiting"][0]["why"]
-    status, said, _ = post.talk("--resume", "--thread", "shop", says=[("ask later", "d"), ("Its answer", "")])
-    assert (status, [step["status"] for step in said["steps"]]) == (0, ["done", "done"])
-    assert post.effects == ["looked up ORD-551", "sent to ann@example.org"]
-
-
 LACKING = "Look up the status of an order"
 
 
@@ -288,14 +254,6 @@ def test_a_person_at_a_terminal_gives_the_value_that_a_step_lacks(post: Post) ->
     status, out, _ = post.talk(LACKING, says=says, as_json=False)
     assert (status, post.effects) == (0, ["looked up ORD-9"])
     assert "ORD-9 was shipped on Monday" in out
-
-
-@pytest.mark.server
-@pytest.mark.parametrize("line", ["", pytest.param("\x04", marks=pytest.mark.exhaustive)])
-def test_a_person_who_gives_nothing_leaves_the_step_as_it_is(post: Post, line: str) -> None:
-    status, out, _ = post.talk(LACKING, says=[("order_id", line)], as_json=False)
-    assert (status, post.effects) == (1, [])
-    assert "orders/order_status, was not called: it needs order_id" in out
 
 
 def test_nobody_is_asked_for_values_where_there_is_no_terminal(post: Post) -> None:
