@@ -107,11 +107,6 @@ def _model(options: Any) -> str:
     return str(_given(options.model, "--model names no chat model"))
 
 
-def _fleet(options: Any) -> Path:
-    """The configuration of the installed servers."""
-    return Path(_given(options.fleet, "--fleet names no mcp.json of installed servers"))
-
-
 def _latency(options: Any, say: Say) -> Body:
     benches, _ = load_benchmarks(options.data, ["livemcpbench-steps"])
     known = (benches[0].catalog, [case.query for case in benches[0].queries]) if benches else None
@@ -133,7 +128,7 @@ SPECIAL: Mapping[str, Callable[[Any, Say], Body]] = {
     "model-demo": lambda options, say: models.measure_demo(_model(options)),
     "fleet-tasks": lambda options, say: fleet.measure(_data(options, fleet.FOLDER)),
     "model-fleet": lambda options, say: models.measure_fleet(
-        _data(options, fleet.FOLDER), _fleet(options), _model(options)
+        _data(options, fleet.FOLDER), _given(options.fleet, "--fleet names no mcp.json"), _model(options)
     ),
 }
 """What is measured beside the rankings, by the name of its results file."""

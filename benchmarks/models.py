@@ -116,14 +116,20 @@ def _on_tasks(
     arms: Sequence[Arm], tasks: Sequence[Task], model: str, key: Sequence[object], source: Path | None, scratch: Path
 ) -> ModelEvaluation:
     """Every arm at every task, each over a fresh copy of the data, judged by the end state alone."""
-    by_text = {task.task: task for task in tasks}
+    by_text, place = {task.task: task for task in tasks}, scratch / SANDBOX
+
+    def renew(task: Task) -> None:
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(source, place) if source else place.mkdir(parents=True)
+        for name, text in task.files.items():
+            (place / name).write_text(text, encoding="utf-8")
+        if not task.unmet():
+            raise RuntimeError(f"task {task.id}: its checks hold before anything is done: correct them")
 
     def checked(arm: Arm) -> Arm:
         async def attempt(request: str) -> Attempt:
             task = by_text[request]
-            await asyncio.to_thread(_renewed, source, scratch / SANDBOX, task.files)
-            if not task.unmet():
-                raise RuntimeError(f"task {task.id}: its checks hold before anything is done: correct them")
+            await asyncio.to_thread(renew, task)
             made = await arm.attempt(request)
             return made.model_copy(update={"unmet": await asyncio.to_thread(task.unmet, made.answer)})
 
@@ -132,16 +138,6 @@ def _on_tasks(
     queries = [LabelledQuery(task.id, task.task, agents=()) for task in tasks]
     made = [checked(arm) for arm in arms]
     return asyncio.run(evaluate_arms(made, queries, model=model, folder=ATTEMPTS, key=key, grade=graded_task))
-
-
-def _renewed(source: Path | None, place: Path, files: Mapping[str, str]) -> None:
-    """Replaces the data by a fresh copy, with these files."""
-    shutil.rmtree(place, ignore_errors=True)
-    if source:
-        shutil.copytree(source, place)
-    place.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        (place / name).write_text(text, encoding="utf-8")
 
 
 def graded_task(query: LabelledQuery, attempt: Attempt) -> Grade:

@@ -204,26 +204,19 @@ class Words:
     def coverage(self, keys: Collection[str]) -> Scores:
         """``(chunks,)``, a chunk's share of these keywords, each weighted by its rarity, 0 to 1."""
         weights = self._weights(keys)
-        share: Scores = ((self.held > 0) @ weights / max(float(weights.sum()), 1e-9)).astype(np.float32)
-        return share
+        return np.asarray((self.held > 0) @ weights / max(float(weights.sum()), 1e-9), np.float32)
 
     def titled(self, keys: Collection[str]) -> Scores:
         """``(chunks,)``, the share of the rarest of these keywords in a title, 0 to 1."""
-        return _largest(self.title * self._weights(keys))
+        return (self.title * self._weights(keys)).max(axis=1, initial=0)
 
     def linked(self, rules: Rules) -> Scores:
         """``(chunks,)``, how far a chunk concerns the rarest of the keywords, by its title and its text."""
         about = rules.linked_title * self.title + rules.linked_mention * self.held
-        return _largest(about * self.rarity**rules.rarity)
+        return (about * self.rarity**rules.rarity).max(axis=1, initial=0)
 
     def _weights(self, keys: Collection[str]) -> Scores:
         return np.where([key in keys for key in self.keys], self.rarity, 0.0)
-
-
-def _largest(values: Scores) -> Scores:
-    """The largest value of each row, none of which is negative; 0 for rows without any."""
-    largest: Scores = values.max(axis=1, initial=0).astype(np.float32)
-    return largest
 
 
 def _meaning_of(index: DocumentIndex, query: str) -> tuple[Scores, Scores]:

@@ -16,8 +16,7 @@ Level = Literal["agent", "tool"]
 class Case:
     """One query with what is to be found for it: a set of alternatives for each wanted agent and tool.
 
-    ``group`` is what it shares with related queries (a task, a main tool, a family of scenarios): intervals are drawn
-    and folds are cut by group, never through one.
+    ``group`` is what it shares with related queries (a task, a main tool): intervals and folds never cut through one.
     """
 
     id: str
