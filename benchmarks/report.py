@@ -8,9 +8,8 @@ import platform
 import re
 import subprocess
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -51,16 +50,12 @@ _PACKAGES = ("callsheet", "bm25s", "chromadb", "numpy", "onnxruntime", "tokenize
 
 def circumstances() -> dict[str, Any]:
     """What a reader needs to judge a figure or to get it again."""
-    versions = {}
-    for package in _PACKAGES:
-        with suppress(PackageNotFoundError):
-            versions[package] = version(package)
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "commit": commit(),
         "python": platform.python_version(),
         "cores": os.cpu_count(),
-        "versions": versions,
+        "versions": {package: version(package) for package in _PACKAGES},
         "settings": {"embedder": "all-MiniLM-L6-v2, int8", "seed": SEED, "draws": DRAWS, "folds": FOLDS},
     }
 

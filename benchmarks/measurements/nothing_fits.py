@@ -32,10 +32,7 @@ _ABOUT = (
 
 
 class Asked(NamedTuple):
-    """A query: its group, the strength with the whole catalog and without what serves it, and whether it was refused.
-
-    Refused with the whole catalog is an error, refused without what serves it is right.
-    """
+    """A query: its group, its strength with the whole catalog and without what serves it, and whether it was refused."""
 
     group: str
     there: float

@@ -48,11 +48,7 @@ class Channel:
 
 
 def graph_tool_call(agents: list[dict[str, Any]], depth: int, channel: Channel, *, embedding: bool) -> Rank:
-    """graph-tool-call, as its README says: ingest each server's listing, then ``retrieve``.
-
-    Names that two servers share get the server's before them, as its "prefix" policy does. Dependencies are detected
-    once over all tools.
-    """
+    """graph-tool-call, as its README says; names that servers share get the server's before them, as by "prefix"."""
     from graph_tool_call import ToolGraph  # type: ignore[import-not-found]
 
     graph, ids = ToolGraph(), {}
