@@ -32,7 +32,7 @@ _ABOUT = (
 
 
 class Asked(NamedTuple):
-    """A query: its group, its strength with the whole catalog and without what serves it, and whether it was refused."""
+    """A query: its group, the strength with the whole catalog and without what serves it, and whether it is refused."""
 
     group: str
     there: float
