@@ -171,9 +171,6 @@ def put_between(path: Path, markers: tuple[str, str], text: str) -> None:
     Raises:
         ValueError: The page does not have both markers.
     """
-    begin, end = markers
-    before, found, rest = path.read_text(encoding="utf-8").partition(begin)
-    _, also, after = rest.partition(end)
-    if not (found and also):
-        raise ValueError(f"{path} does not have {begin} and {end}")
-    path.write_text(f"{before}{begin}\n\n{text}{end}{after}", encoding="utf-8")
+    before, rest = path.read_text(encoding="utf-8").split(markers[0])
+    _, after = rest.split(markers[1])
+    path.write_text(f"{before}{markers[0]}\n\n{text}{markers[1]}{after}", encoding="utf-8")

@@ -147,7 +147,7 @@ def sealtools(folder: Path) -> list[Benchmark]:
 
 def metatool(folder: Path) -> list[Benchmark]:
     """One tool an agent, so tools only. Source: github.com/HowieHwong/MetaTool (MIT)."""
-    return [_labelled(folder, "metatool", "MetaTool", agents=False)]
+    return [_labelled(folder, "metatool", "MetaTool, one tool an agent and so five a selection", agents=False)]
 
 
 def restbench(folder: Path) -> list[Benchmark]:
