@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -16,8 +15,7 @@ Chosen = TypeVar("Chosen")
 Values = Sequence[float] | np.ndarray
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(NamedTuple):
     """A mean over queries with its 95 % bootstrap interval."""
 
     mean: float
@@ -25,10 +23,9 @@ class Interval:
     high: float
 
 
-def cell(value: Interval | Mapping[str, Any], form: str = ".3f") -> str:
+def cell(value: Interval | Mapping[str, float], form: str = ".3f") -> str:
     """``.812 [.770, .850]``."""
-    plain = asdict(value) if isinstance(value, Interval) else value
-    mean, low, high = (short(plain[name], form) for name in ("mean", "low", "high"))
+    mean, low, high = (short(one, form) for one in (value if isinstance(value, Interval) else Interval(**value)))
     return f"{mean} [{low}, {high}]"
 
 

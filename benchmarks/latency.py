@@ -48,9 +48,8 @@ COLUMNS = (
 )  # fmt: skip
 _ABOUT = (
     "One selection against one bare query embedding, and an index against its embeddings, in memory, of drawn vectors "
-    "in Chroma. Again: the same "
-    "queries once more. 32 at once: processor time of 100 selections by 32 threads, by that of 100 one after another "
-    "(target 1.3). Target: of select / embedding, and of the memory; an index may take 1.05 of its embeddings"
+    "in Chroma. Again: the same queries once more. 32 at once: processor time of 100 selections by 32 threads, by that "
+    "of 100 one after another (target 1.3). Target: of select / embedding, and of the memory"
 )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from langchain_core.callbacks import Callbacks
@@ -28,49 +27,33 @@ from callsheet.retrievers.evaluation.ranking_metrics import average_precision, c
 
 METRICS = {"recall": recall, "map": average_precision, "ndcg": ndcg, "complete": complete}
 OURS = "Callsheet, default"
-OURS_FOLDED = "Callsheet, settings"
 OURS_PUBLISHED = "Callsheet, published embedder"
 ORACLE = "Callsheet, reranked by an oracle"
 NOTHING, FOLDED, IN_SAMPLE, HEADROOM = "nothing tuned", "cross-validated", "in sample", "headroom: it knows the answers"
 RERANKED = ("livemcpbench-steps", "toollinkos-published", "toollinkos-shuffled", "toolsandbox")
-DEFAULT = "default"
-Settings = Mapping[str, Mapping[str, Any]]
-SETTINGS: Settings = {
-    DEFAULT: {},
-    "lexical_weight=.2": {"lexical_weight": 0.2},
-    "lexical_weight=.4": {"lexical_weight": 0.4},
-    "listing=.85": {"listing": 0.85},
-}
-"""The few settings that a user might choose for a catalog."""
 _PEAKS = (10, 20, 50, 100)
 
 Values = Mapping[str, Sequence[float]]
 """Metric at a cut-off, as ``recall@5`` -> one value a query."""
 
 
-def ours_at(
-    world: World, level: Level, depth: int, *, reranker: Reranker | None = None, settings: Settings = SETTINGS
-) -> Mapping[str, Rank]:
-    """``AgentGraphRetriever`` as it comes, and under each of the settings: the agents, or the tools, of a selection.
+def ours_at(world: World, level: Level, depth: int, *, reranker: Reranker | None = None, **changes: Any) -> Rank:
+    """The agents, or the tools, of a selection of ``AgentGraphRetriever`` by default, or with these changes.
 
-    A list of tools that is longer than a selection by default (``depth``) has behind that selection what one with a
-    larger budget holds beside it.
+    A list of tools that is longer than a selection (``depth``) has behind it what one with a larger budget holds too.
     """
     retriever = AgentGraphRetriever.from_catalog(
         world.catalog, index=":memory:", embeddings=world.vectors, reranker=reranker
     )
 
-    def ranked(changes: Mapping[str, Any]) -> Rank:
-        def rank(query: str) -> list[str]:
-            chosen = retriever.select(query, **changes)
-            if level == "agent":
-                return [agent.id for agent in chosen.agents]
-            longer = retriever.select(query, tools=depth, **changes).tools if depth > TOOLS else ()
-            return list(dict.fromkeys(tool.id for tool in (*chosen.tools, *longer)))
+    def rank(query: str) -> list[str]:
+        chosen = retriever.select(query, **changes)
+        if level == "agent":
+            return [agent.id for agent in chosen.agents]
+        longer = retriever.select(query, tools=depth, **changes).tools if depth > TOOLS else ()
+        return list(dict.fromkeys(tool.id for tool in (*chosen.tools, *longer)))
 
-        return rank
-
-    return {name: ranked(changes) for name, changes in settings.items()}
+    return rank
 
 
 class Oracle:
@@ -95,7 +78,7 @@ def oracle(world: World, level: Level, depth: int, cases: Iterable[Case]) -> Ran
     wanted: dict[str, list[frozenset[str]]] = {}
     for case in cases:  # by the query as a selector hands it on; where two are worded alike, all that both want
         wanted.setdefault(clean(case.query), []).extend(frozenset(element) for element in case.gold(level))
-    return ours_at(world, level, depth, reranker=Oracle(wanted, level))[DEFAULT]
+    return ours_at(world, level, depth, reranker=Oracle(wanted, level))
 
 
 class Outcome(NamedTuple):
@@ -124,33 +107,28 @@ def outcomes(bench: Benchmark, level: Level, world: World) -> Iterator[tuple[str
         return evaluate((rank(case.query) for case in cases), cases, level, cutoffs)
 
     # Our defaults are the same for every set, but were once chosen with queries of some of them in sight.
-    own = ours_at(world, level, cutoffs[-1])
-    yield OURS, Outcome(values(own[DEFAULT]), IN_SAMPLE)
+    yield OURS, Outcome(values(ours_at(world, level, cutoffs[-1])), IN_SAMPLE)
     if world.published is not world.vectors:
         plain = ours_at(World(world.catalog, world.published), level, cutoffs[-1])
-        yield OURS_PUBLISHED, Outcome(values(plain[DEFAULT]), IN_SAMPLE)
+        yield OURS_PUBLISHED, Outcome(values(plain), IN_SAMPLE)
     if bench.name in RERANKED:
         yield ORACLE, Outcome(values(oracle(world, level, cutoffs[-1], cases)), HEADROOM)
     tools = {**TOOL_BASELINES, **DEPENDENCY_BASELINES} if bench.dependencies else TOOL_BASELINES
     for name, baseline in (AGENT_BASELINES if level == "agent" else tools).items():
         yield name, Outcome(values(baseline(world)))
-    for name, grid in _grids(bench, level, world, own).items():
+    for name, grid in _grids(bench, level, world).items():
         tried = {choice: values(rank) for choice, rank in grid.items()}
         yield name, chosen_by_folds(tried, cases, f"recall@{cutoffs[-1]}" if level == "agent" else "map@10")
 
 
-def _grids(bench: Benchmark, level: Level, world: World, ours: Mapping[str, Rank]) -> Mapping[str, Mapping[str, Rank]]:
-    """What a user would choose from, for the methods that can be told something."""
-    grids = {OURS_FOLDED: ours}
+def _grids(bench: Benchmark, level: Level, world: World) -> Mapping[str, Mapping[str, Rank]]:
+    """What the papers' methods have to choose from."""
     if level == "agent":
-        grids["Agent-as-a-Graph, weights and N"] = {
-            f"{name}, N={top_n}": agent_as_a_graph_at(world, weights, top_n=top_n)
-            for name, weights in WEIGHT_GRID.items()
-            for top_n in _PEAKS
-        }
-    elif bench.dependencies:
-        grids["Graph RAG-Tool Fusion, k"] = {f"k={k}": graph_rag_at(world, k) for k in FIRST_TOOLS}
-    return grids
+        choices = {f"{name}, N={n}": (weights, n) for name, weights in WEIGHT_GRID.items() for n in _PEAKS}
+        grid = {choice: agent_as_a_graph_at(world, weights, top_n=n) for choice, (weights, n) in choices.items()}
+        return {"Agent-as-a-Graph, weights and N": grid}
+    grid = {f"k={k}": graph_rag_at(world, k) for k in FIRST_TOOLS}
+    return {"Graph RAG-Tool Fusion, k": grid} if bench.dependencies else {}
 
 
 def chosen_by_folds(tried: Mapping[str, Values], cases: Sequence[Case], criterion: str) -> Outcome:
@@ -173,8 +151,8 @@ def summary(bench: Benchmark, level: Level, found: Mapping[str, Outcome]) -> dic
     bootstrap, mine = Bootstrap(groups), found[OURS].values
     methods = {
         name: {
-            "metrics": {m: asdict(bootstrap.mean(v)) for m, v in outcome.values.items()},
-            "ours_minus_this": {m: asdict(bootstrap.difference(mine[m], v)) for m, v in outcome.values.items()},
+            "metrics": {m: bootstrap.mean(v)._asdict() for m, v in outcome.values.items()},
+            "ours_minus_this": {m: bootstrap.difference(mine[m], v)._asdict() for m, v in outcome.values.items()},
             "tuning": outcome.tuning,
             "note": outcome.note,
         }

@@ -317,13 +317,12 @@ _ROUNDS = 6
 _HOTPOTQA = (
     "HotpotQA, distractor setting: 100 questions, their 1,000 paragraphs pooled. Recall: the share of a question's "
     "two supporting paragraphs that were read whole; complete: both. The rules stop at {} retrieved tokens; their "
-    "weights were chosen on the even questions (tuning half), the odd ones are the other half. No language model"
+    "weights were chosen on the even questions (tuning half). No language model"
 )
 _MEDICAL = (
-    "GraphRAG-Bench, medical: the first 200,000 characters in chunks of about 1,000 tokens, and at most 100 of "
-    f"the questions of which a chunk bears the answer: it holds {BEARING:.0%} of its words. Recall: the share of "
-    "these words in what was read; complete: a chunk that bears the answer was read. The rules stop at {} "
-    "retrieved tokens and are those of HotpotQA: nothing was tuned here, the halves are two samples. No language model"
+    "GraphRAG-Bench, medical: 200,000 characters, and at most 100 questions of which a chunk bears the answer, holds "
+    f"{BEARING:.0%} of its words. Recall: the share of these words in what was read; complete: such a chunk was read. "
+    "The rules stop at {} retrieved tokens and are those of HotpotQA, so the halves are two samples. No language model"
 )
 
 

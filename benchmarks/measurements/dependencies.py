@@ -25,14 +25,12 @@ RANK_COLUMNS = ("dependencies", "mAP@10", "R@10")
 _HALVES_SEED = 7
 _ABOUT_EDGES = (
     "Dependencies that people wrote, against those that callsheet infer proposes from the same catalog without any. "
-    "Its rules were chosen with ToolSandbox, RestBench TMDB, real MCP servers and ToolLinkOS in sight, so the figures "
-    "are in sample. Ordinary tools are those that are not core. RestBench's written edges concern the first required "
-    "argument of an operation only, so its second row leaves out what is proposed for other arguments"
+    "Its rules were chosen with these sets in sight, so the figures are in sample. Ordinary tools are those that are "
+    "not core. RestBench's edges concern first required arguments only: its second row leaves out the others"
 )
 _ABOUT_RANKS = (
     "ToolLinkOS, each tool's dependencies in shuffled order; ours with its defaults, but for proposed=0 where nothing "
-    "is inferred. The rule gives every tool that is not core the dependency on "
-    "get_wifi_status, whether it needs it or not"
+    "is inferred. The rule gives every tool that is not core the dependency on get_wifi_status, needed or not"
 )
 Pair = tuple[str, str]
 
@@ -142,7 +140,7 @@ def _edge_row(name: str, found: Sequence[Counts]) -> list[str]:
 
 
 def _rank_row(bench: Benchmark, world: World, name: str, catalog: Catalog, settings: Mapping[str, float]) -> list[str]:
-    rank = ours_at(World(catalog, world.vectors), "tool", 10, settings={"": settings})[""]
+    rank = ours_at(World(catalog, world.vectors), "tool", 10, **settings)
     cases = bench.cases("tool")
     found = evaluate(map(rank, (case.query for case in cases)), cases, "tool", (10,))
     bootstrap = Bootstrap([case.group for case in cases])

@@ -23,11 +23,9 @@ FIGURES: Mapping[str, str] = {
 }
 COLUMNS = ("queries", "n", *FIGURES.values())
 _ABOUT = (
-    "Each query against the whole catalog, and against the catalog without the agents that serve it. AUROC: how often "
-    "the best score of an agent is higher in the first case than in the second, over all pairs of queries, ties half. "
-    "Refused: the share of verdicts nothing_fits at the default threshold, {}; at 5 % wrongly refused: "
-    "at the threshold that would do that on these very queries. Agents that are left may serve a query too, though the "
-    "data do not say so"
+    "Each query against the whole catalog, and without the agents that serve it. AUROC: how often the best score of an "
+    "agent is higher in the first case than in the second, over all pairs of queries, ties half. Refused: the verdict "
+    "nothing_fits at the default threshold, {}, or at the one that wrongly refuses 5 % of these very queries"
 )
 
 

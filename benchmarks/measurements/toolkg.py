@@ -25,10 +25,9 @@ LEVELS: Mapping[str, int | None] = {"narrowest": None, "ten": 1, "four clusters"
 HALVES = ("held out", "development", "all")
 COLUMNS = ("level", "half", "tools", "micro-F1", "precision", "recall")
 _ABOUT = (
-    "Capabilities assigned by the texts of tools, without a language model, beside {} tools labelled by hand before "
-    "that was written; micro-averaged, intervals by agent. What was tuned was tuned on the development half; the "
-    "held-out half holds other agents. Coverage, the share of all {} tools with a capability: {}. Of agents whose "
-    "labels are given, these are not here: {}"
+    "Capabilities assigned by the texts of tools, beside {} tools labelled by hand before that was written; "
+    "micro-averaged, intervals by agent. What was tuned was tuned on the development half; the held-out half holds "
+    "other agents. Coverage, the share of all {} tools with a capability: {}. Labelled agents that are not here: {}"
 )
 SET, PLAIN, BUDGETS = "livemcpbench-steps", "plain retrieval", (3, 5, 10)
 METHODS: Mapping[str, Mapping[str, float]] = {
@@ -43,9 +42,8 @@ DISCOVERY_COLUMNS = (
 )  # fmt: skip
 _ABOUT_DISCOVERY = (
     "{}, {} steps with a gold tool. At most B tools are shown: by plain retrieval of {} agents, by the others of at "
-    "least B, as both commands do. Precision: the share of right tools among those shown, the mean over steps; pooled: "
-    "over all tools shown together. Cross-validated: {} chosen on four fifths of tasks for the highest pooled "
-    "precision at B=5 among the choices that lose no recall there at any B"
+    "least B, as both commands do. Precision: the share of right tools among those shown, the mean over steps or "
+    "pooled. Cross-validated: {} chosen on four fifths of tasks for pooled precision at B=5, without lost recall"
 )
 Found = NDArray[np.float64]
 """``(n, 3)``: recall, how many of those shown are right, how many are shown; a row a step."""

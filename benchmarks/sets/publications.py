@@ -23,8 +23,6 @@ _TAG = re.compile(r"<[^>]+>")
 _ALPACA = re.compile(r"\d+\. Name: (\w+)\s+Description: (.*?)\s+Input: (.*?)\s+Output: (.*?)(?=\n\n|\Z)", re.DOTALL)
 _MADE, _LIVE = ("simple_python", "multiple", "parallel", "parallel_multiple"), ("live_simple", "live_multiple")
 _BFCL = "gorilla/berkeley-function-call-leaderboard/bfcl_eval/data"
-
-
 Reader = Callable[["Source", Path], None]
 
 

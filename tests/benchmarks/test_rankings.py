@@ -14,7 +14,6 @@ from langchain_core.documents import Document
 from benchmarks import report
 from benchmarks.latency import COLUMNS, cost, generated_catalog, generated_queries, ratio_of_medians
 from benchmarks.rankings import (
-    DEFAULT,
     FOLDED,
     HEADROOM,
     ORACLE,
@@ -62,7 +61,7 @@ def test_ours_is_what_a_selection_hands_over_and_a_longer_list_begins_with_it() 
     retriever = AgentGraphRetriever.from_catalog(world.catalog, index=":memory:", embeddings=world.vectors)
     chosen = retriever.select("convert")
     for level, ids in (("agent", chosen.agents), ("tool", chosen.tools)):
-        short, longer = (ours_at(world, level, depth)[DEFAULT]("convert") for depth in (1, 30))  # type: ignore[arg-type]
+        short, longer = (ours_at(world, level, depth)("convert") for depth in (1, 30))  # type: ignore[arg-type]
         assert short == [node.id for node in ids] == longer[: len(short)]
     assert len({tool.partition("/")[0] for tool in longer}) == 5
     assert len(longer) == 20
