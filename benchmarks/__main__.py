@@ -107,12 +107,6 @@ def _model(options: Any) -> str:
     return str(_given(options.model, "--model names no chat model"))
 
 
-def _latency(options: Any, say: Say) -> Body:
-    benches, _ = load_benchmarks(options.data, ["livemcpbench-steps"])
-    known = (benches[0].catalog, [case.query for case in benches[0].queries]) if benches else None
-    return latency.measure(known, scale=options.scale, say=say)
-
-
 _SCALE = "Chroma's index of 100,000 nodes takes minutes: add --scale"
 SPECIAL: Mapping[str, Callable[[Any, Say], Body]] = {
     "nothing-fits": lambda options, say: nothing_fits.measure(_on_sets(options, nothing_fits.SETS)),
@@ -122,7 +116,7 @@ SPECIAL: Mapping[str, Callable[[Any, Say], Body]] = {
     "inferred-retrieval": lambda options, say: dependencies.measure_ranks(*_on_sets(options, [dependencies.RANKED])[0]),
     "arag-hotpotqa": lambda options, say: arag.on_hotpotqa(_data(options, "hotpotqa")),
     "arag-medical": lambda options, say: arag.on_medical(_data(options, "graphrag-bench")),
-    "latency": _latency,
+    "latency": lambda options, say: latency.measure(options.data, say, scale=options.scale),
     "index-size": lambda options, say: latency.measure_index_size(_given(options.scale, _SCALE) and options.data, say),
     "model-arms": lambda options, say: models.measure(_data(options, models.SET), _model(options)),
     "model-demo": lambda options, say: models.measure_demo(_model(options)),

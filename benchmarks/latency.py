@@ -114,9 +114,10 @@ class TimedEmbeddings(MiniLMEmbeddings):
         return vectors
 
 
-def measure(livemcp: tuple[Catalog, Sequence[str]] | None, *, scale: bool, say: Say) -> Mapping[str, object]:
+def measure(data: Path, say: Say, *, scale: bool) -> Mapping[str, object]:
     """The costs of LiveMCPBench's catalog, where it is there, and of generated ones, as a results file's body."""
-    rows = [cost("LiveMCPBench", livemcp[0], livemcp[1][:QUERIES])] if livemcp else []
+    known = load_benchmarks(data, ["livemcpbench-steps"])[0][:1]
+    rows = [cost("LiveMCPBench", one.catalog, [case.query for case in one.queries[:QUERIES]]) for one in known]
     for size in SIZES + (LARGE if scale else ()):
         say(f"latency: generating and indexing {size:,} tools")
         drawn = size in LARGE

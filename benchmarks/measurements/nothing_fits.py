@@ -15,13 +15,10 @@ from callsheet.retrievers import AgentGraphRetriever, SelectSettings
 
 SETS = ("livemcpbench-steps", "livemcpbench-direct", "sealtools", "metatool")
 MOST = 300
-FIGURES: Mapping[str, str] = {
-    "auroc": "AUROC",
-    "refused_there": "refused, though its agents are there",
-    "refused_away": "refused, its agents taken away",
-    "refused_away_at_5": "the same at 5 % wrongly refused",
-}
-COLUMNS = ("queries", "n", *FIGURES.values())
+COLUMNS = (
+    "queries", "n", "AUROC", "refused, though its agents are there", "refused, its agents taken away",
+    "the same at 5 % wrongly refused",
+)  # fmt: skip
 _ABOUT = (
     "Each query against the whole catalog, and without the agents that serve it. AUROC: how often the best score of an "
     "agent is higher in the first case than in the second, over all pairs of queries, ties half. Refused: the verdict "
@@ -45,7 +42,7 @@ def measure(worlds: Sequence[tuple[Benchmark, World]]) -> Mapping[str, object]:
     for bench, world in worlds:
         if bench.name in SETS:
             found = asked(bench, world)
-            rows.append([bench.name, f"{len(found):,}", *map(cell, figures(found).values())])
+            rows.append([bench.name, f"{len(found):,}", *map(cell, figures(found))])
     return {"about": _ABOUT.format(SelectSettings().threshold), "columns": list(COLUMNS), "rows": rows}
 
 
@@ -67,9 +64,9 @@ def gold_agents(case: Case, catalog: Catalog) -> tuple[str, ...]:
     return tuple(sorted(owners.union(*case.agents)))
 
 
-def figures(asked: Sequence[Asked]) -> dict[str, Interval]:
+def figures(asked: Sequence[Asked]) -> list[Interval]:
     """AUROC and shares with their intervals."""
     groups, there, away, refused_there, refused_away = zip(*asked, strict=True)
     bootstrap, edge = Bootstrap(groups), float(np.percentile(there, 5))
     shares = (refused_there, refused_away, [strength < edge for strength in away])
-    return dict(zip(FIGURES, (bootstrap.auroc(there, away), *map(bootstrap.mean, shares)), strict=True))
+    return [bootstrap.auroc(there, away), *map(bootstrap.mean, shares)]

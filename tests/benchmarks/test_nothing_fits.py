@@ -35,9 +35,7 @@ def test_a_query_is_weaker_without_what_serves_it(bench: Benchmark) -> None:
 
 def test_figures_from_pairs() -> None:
     found = figures([Asked("a", 1.0, 0.2, False, True), Asked("b", 0.6, 0.8, False, False)])
-    assert found["auroc"].mean == 3 / 4
-    assert found["refused_there"].mean == 0.0
-    assert found["refused_away"].mean == 0.5
+    assert [figure.mean for figure in found[:3]] == [3 / 4, 0.0, 0.5]
 
 
 def test_a_row_a_set(bench: Benchmark) -> None:
