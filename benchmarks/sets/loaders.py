@@ -140,16 +140,6 @@ def toolsandbox(folder: Path) -> list[Benchmark]:
     return [Benchmark("toolsandbox", about, Catalog(agents=tuple(agents)), cases, {"tool": _LIST_KS})]
 
 
-def sealtools(folder: Path) -> list[Benchmark]:
-    """The dev split; the fields of its tools are the agents. Source: github.com/fairyshine/Seal-Tools (Apache-2.0)."""
-    return [_labelled(folder, "sealtools", "Seal-Tools, dev split", agents=True)]
-
-
-def metatool(folder: Path) -> list[Benchmark]:
-    """One tool an agent, so tools only. Source: github.com/HowieHwong/MetaTool (MIT)."""
-    return [_labelled(folder, "metatool", "MetaTool, one tool an agent and so five a selection", agents=False)]
-
-
 def restbench(folder: Path) -> list[Benchmark]:
     """Questions over the operations of TMDB; questions with the same chain of operations are one group.
 
@@ -181,15 +171,20 @@ def restbench(folder: Path) -> list[Benchmark]:
     return [Benchmark("restbench", about, catalog, tuple(cases), {})]
 
 
-def _labelled(folder: Path, name: str, title: str, *, agents: bool) -> Benchmark:
-    """A folder with ``catalog/`` and ``queries.jsonl``; queries that want the same tools are one group."""
-    catalog = load(folder / "catalog").catalog
+def labelled(folder: Path) -> list[Benchmark]:
+    """A folder with ``catalog/`` and ``queries.jsonl``; queries that want the same tools are one group.
+
+    Source: Seal-Tools, its dev split, with the fields of its tools as agents, github.com/fairyshine/Seal-Tools
+    (Apache-2.0); MetaTool, whose agents have one tool each, so tools only, github.com/HowieHwong/MetaTool (MIT).
+    """
+    catalog, seal = load(folder / "catalog").catalog, folder.name == "sealtools"
     cases = []
     for query in read_queries(folder / "queries.jsonl", catalog):
         group = "+".join(sorted("|".join(sorted(element)) for element in query.tools or query.agents))
         cases.append(Case(query.id, query.query, group, wanted(query.agents), wanted(query.tools)))
+    title = "Seal-Tools, dev split" if seal else "MetaTool, one tool an agent and so five a selection"
     about = f"{title}: {len(catalog.agents)} agents, {len(catalog.tools)} tools"
-    return Benchmark(name, about, catalog, tuple(cases), _BOTH if agents else {"tool": _TOOL_KS})
+    return [Benchmark(folder.name, about, catalog, tuple(cases), _BOTH if seal else {"tool": _TOOL_KS})]
 
 
 def _read(path: Path) -> Any:
@@ -197,7 +192,8 @@ def _read(path: Path) -> Any:
 
 
 LOADERS: Mapping[str, Callable[[Path], list[Benchmark]]] = {
-    loader.__name__: loader for loader in (livemcpbench, toollinkos, toolsandbox, restbench, sealtools, metatool)
+    **{loader.__name__: loader for loader in (livemcpbench, toollinkos, toolsandbox, restbench)},
+    **dict.fromkeys(("sealtools", "metatool"), labelled),
 }
 SOURCES = "docs/reference/benchmarks.md says where its data come from"
 

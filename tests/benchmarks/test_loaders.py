@@ -10,11 +10,10 @@ import pytest
 
 from benchmarks.sets.cases import Benchmark, Case, wanted
 from benchmarks.sets.loaders import (
+    LOADERS,
     livemcpbench,
     load_benchmarks,
-    metatool,
     restbench,
-    sealtools,
     shuffled,
     toollinkos,
     toolsandbox,
@@ -152,15 +151,15 @@ def test_toolsandbox_groups_wordings_of_one_scenario(tmp_path: Path) -> None:
     assert (need.tool, need.kind.value) == ("phone/signal_on", "tool_directly")
 
 
-@pytest.mark.parametrize(("loader", "levels"), [(sealtools, ("agent", "tool")), (metatool, ("tool",))])
-def test_labelled_folders(tmp_path: Path, loader: Any, levels: tuple[str, ...]) -> None:
-    write(tmp_path / "catalog" / "a.json", {"name": "a", "tools": [{"name": "x", "description": "X"}]})
+@pytest.mark.parametrize(("name", "levels"), [("sealtools", ("agent", "tool")), ("metatool", ("tool",))])
+def test_labelled_folders(tmp_path: Path, name: str, levels: tuple[str, ...]) -> None:
+    write(tmp_path / name / "catalog" / "a.json", {"name": "a", "tools": [{"name": "x", "description": "X"}]})
     lines = [
         {"id": "0", "query": "x?", "tools": ["a/x"], "agents": ["a"]},
         {"id": "1", "query": "y?", "tools": ["a/x"]},
     ]
-    (tmp_path / "queries.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    (bench,) = loader(tmp_path)
+    (tmp_path / name / "queries.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    (bench,) = LOADERS[name](tmp_path / name)
     assert tuple(bench.levels) == levels
     assert [case.group for case in bench.queries] == ["a/x", "a/x"]
 
