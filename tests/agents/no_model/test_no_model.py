@@ -23,16 +23,17 @@ THREAD: Any = {"configurable": {"thread_id": "1"}}
 
 
 class Office:
-    """Agents that read and write, and what was written."""
+    """Agents that read and write, and what was written; ``content`` of all files, if not empty."""
 
     def __init__(self) -> None:
+        self.content = ""
         self.written: list[tuple[str, str]] = []
 
     def agents(self) -> dict[str, Any]:
         @tool
         def read_file(file_path: str) -> str:
             """Read a file."""
-            return f"content of {file_path}"
+            return self.content or f"content of {file_path}"
 
         @tool
         def write_file(file_path: str, text: str) -> str:
@@ -64,6 +65,13 @@ def test_a_harmless_tool_is_called_and_its_result_is_the_answer(office: Office) 
     assert text(state) == "Read a.txt: content of a.txt"
     assert state["usage"]["calls"] == 0
     assert "planned without a model" in state["plan"]["note"]
+
+
+@pytest.mark.parametrize("said", ["Error budget: 98 % left", "errors.log\nnotes.txt", "ERROR is a word of four sounds"])
+def test_a_result_is_no_failure_by_its_first_word(office: Office, said: str) -> None:
+    office.content = said
+    state = ask(office, "Read a.txt")
+    assert (state["results"]["1"]["status"], state["results"]["1"]["result"]) == ("done", said)
 
 
 def test_what_is_left_over_is_said_and_nothing_is_called(office: Office) -> None:

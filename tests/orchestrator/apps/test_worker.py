@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, InvalidToolCall, ToolMessage
+from langchain_core.tools import StructuredTool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
 from callsheet.graphs import Catalog, Skill, SourceCatalog, load
@@ -42,6 +45,28 @@ def test_the_model_is_shown_exactly_the_selected_tools(catalog: Any, scripted: A
     state = ask(app, RATE)
     assert state["results"]["1"]["tools"] == ["bank/exchange_rate"]
     assert {tuple(shown["tools"]) for shown in worker.shown} == {("bank_exchange_rate", "finish", "need_tool")}
+
+
+def test_names_that_a_provider_refuses_are_mapped_there_and_back(scripted: Any, say: Any) -> None:
+    sent: list[dict[str, Any]] = []
+    schema = {"type": "object", "properties": {"filter[title]": {"type": "string"}, "api.key": {"type": "string"}}}
+    find = StructuredTool(name="find", description="Find books by title.", args_schema=schema, func=sent_to(sent))
+    model = scripted(replies=[calls("shop_find", filter_title="Emma", api_key="k-1234567"), AIMessage("Done.")])
+    app = create_supervisor({"shop": [find]}, worker_model=model).compile(checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "1"}}
+    (question,) = app.invoke({"messages": [HumanMessage("find books by the title Emma")]}, config)["__interrupt__"]
+    assert set(question.value["args"]) == {"filter[title]", "api.key"}
+    assert question.value["args"]["filter[title]"] == "Emma"
+    assert set(question.response_schema["oneOf"][1]["properties"]["args"]["properties"]) == {"filter[title]", "api.key"}
+    state = app.invoke(Command(resume={question.id: "approve"}), config)
+    assert sent == [{"filter[title]": "Emma", "api.key": "k-1234567"}]
+    (call,) = state["results"]["1"]["calls"]
+    assert call["args"]["filter[title]"] == "Emma"
+    assert "k-1234567" not in str(state)
+
+
+def sent_to(sent: list[dict[str, Any]]) -> Any:
+    return lambda **given: sent.append(given) or "one book"
 
 
 def test_a_worker_that_never_ends_is_stopped(shop: Any, worked: Any) -> None:
