@@ -185,10 +185,11 @@ def load_apis(
     """Reads specifications, and fetches those at addresses that were not fetched lately; arguments as ``load_servers``.
 
     The empty name of an entry stands for the title. With ``anew``, definitions are also compared with the last time.
-    A specification that cannot be fetched is a problem; its last copy is used if there is one.
+    A specification that cannot be fetched is a problem; its last copy is used if there is one. So is an entry whose
+    specification cannot be read; the others are used.
 
     Raises:
-        CatalogError: A specification cannot be read.
+        CatalogError: A specification without an entry cannot be read, or one has more operations than its limit.
     """
     listings = LastListings() if anew else None
     parts: list[SourceCatalog] = []
@@ -199,8 +200,12 @@ def load_apis(
         try:
             when, error = _copied(server, own, anew=anew)
             found = api(server)
-        except UnreachableError as unreachable:
-            parts.append(SourceCatalog(problems=(Problem(name or server.openapi, "start", str(unreachable)),)))
+        except CatalogError as wrong:
+            is_down = isinstance(wrong, UnreachableError)
+            if not name and not is_down:
+                raise
+            kind = "start" if is_down else "malformed"
+            parts.append(SourceCatalog(problems=(Problem(name or server.openapi, kind, str(wrong)),)))
             continue
         if found.size > own.tools:
             many = f"it has {found.size:,} operations, and no more than {own.tools:,} are taken"
