@@ -15,7 +15,7 @@ from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.documents import wrong_field
 from callsheet.graphs.catalog.formats.openapi_documents import Document, list_of, object_of
 from callsheet.graphs.catalog.model import Name, Record
-from callsheet.graphs.text.sanitizing import counted, encodable
+from callsheet.graphs.text.sanitizing import counted, encodable, storable
 
 META = "callsheet/http"
 """Where in ``_meta`` of a tool's definition this is."""
@@ -170,7 +170,7 @@ class _Operations:
             "required": [*required, *more.get("required", ())],
             "additionalProperties": more.get("additionalProperties", False),
         }
-        if wrong := [name for name in schema["properties"] if encodable(name) != name]:
+        if wrong := [name for name in schema["properties"] if storable(name) != name]:
             raise CatalogError(f"no argument can be named {wrong[0][:_LONGEST_NAME]!r}: correct it")
         places += body.pop("places", ())
         return HttpCall(method=method.upper(), path=path, places=tuple(places), **body), schema
