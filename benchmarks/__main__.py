@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import fleet, index_size, latency, models, report
-from benchmarks.measurements import arag, dependencies, nothing_fits, toolkg
+from benchmarks.measurements import arag, attack, dependencies, nothing_fits, toolkg
 from benchmarks.rankings import outcomes, summary
 from benchmarks.rivals import beside_rivals, rivals_there, worth_comparing
 from benchmarks.search import World, vectors_of_this_run
@@ -172,6 +172,7 @@ SPECIAL: Mapping[str, Special] = {
     "discovery": _on_sets([toolkg.SET], lambda worlds: toolkg.measure_discovery(*worlds[0])),
     "inferred-edges": _on_sets(dependencies.SETS, dependencies.measure_edges),
     "inferred-retrieval": _on_sets([dependencies.RANKED], dependencies.measure_ranks),
+    "attack": _on_sets([attack.SET], attack.measure),
     "arag-hotpotqa": _on_folder("hotpotqa", arag.on_hotpotqa),
     "arag-medical": _on_folder("graphrag-bench", arag.on_medical),
     "latency": _latency,

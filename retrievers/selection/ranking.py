@@ -54,6 +54,7 @@ class Ranker:
         lexical: LexicalIndex,
         capabilities: CapabilityIndex | None = None,
         outcomes: Callable[[], Mapping[str, Outcomes]] = dict,
+        originals: Mapping[str, str] | None = None,
     ) -> None:
         self.nodes = nodes
         self.row = {node.id: i for i, node in enumerate(nodes)}
@@ -70,6 +71,8 @@ class Ranker:
         self._implied: dict[str, tuple[Scores, Scores, float]] = {}
         self._named = Identifiers(nodes)
         self._capabilities, self._outcomes = capabilities, outcomes
+        pairs = ((self.row.get(copy), self.row.get(first)) for copy, first in (originals or {}).items())
+        self._copies = [(copy, first) for copy, first in pairs if copy is not None and first is not None]
 
     @property
     def capabilities(self) -> CapabilityIndex:
@@ -87,7 +90,8 @@ class Ranker:
         scored = [node_scores(cosines, words, coverage=part, weight=weight) for cosines, words, part in matches]
         own_units = sum(unit.kind != "implied" for unit in units)  # they come first
         everything = scored[:own_units]
-        scored = [np.where(left_out, np.float32(-1), s) for s in scored] if settings.without else scored
+        behind = self._behind(query, left_out)
+        scored = [np.where(behind, np.float32(-1), s) for s in scored] if behind.any() else scored
         by_agent = self._by_agent(scored)
         strength = max(float(scores.max()) if len(scores) else 0.0 for scores in by_agent[:own_units])
         demand = self._demand(query, units, settings)
@@ -127,6 +131,7 @@ class Ranker:
             tools=tuple(row for row in (*order, *rest) if source.get(row, row) != row or not left_out[row]),
             use=use,
             source=source,
+            named=frozenset(self.nodes[row].id for row in named),
             skills=skills,
             outcomes=outcomes,
             likely=None if demand is None else self.capabilities.likely(demand.max(axis=0), use),
@@ -255,6 +260,18 @@ class Ranker:
         rows = [row for agent in settings.without if (row := self.row.get(agent)) is not None and self._is_agent[row]]
         return np.isin(self._owners, self._owners[rows])
 
+    def _behind(self, query: str, left_out: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """What is left out, and the copies of tools that are not, unless the query names their agent."""
+        if not self._copies:
+            return left_out
+        words = {word.casefold() for word in IDENTIFIER.findall(query)}
+        called = (self.nodes[row] for word in words for row in self._named.rows(word))
+        agents = {node.owner for node in called if node.kind == "agent" or node.id.casefold() in words}
+        behind = left_out.copy()
+        for copy, first in self._copies:
+            behind[copy] |= not left_out[first] and self.nodes[copy].owner not in agents
+        return behind
+
     def _as_published(self, scores: Scores, settings: SelectSettings) -> tuple[tuple[int, float], ...]:
         order = [row for row in np.argsort(-scores, kind="stable").tolist() if self._owners[row] >= 0]
         merged = [self.nodes[row].id for row in order[: settings.pool]]
@@ -265,9 +282,8 @@ class Ranker:
 
     def _named_in(self, query: str, scores: Scores, left_out: NDArray[np.bool_]) -> list[int]:
         """Rows of the agents, tools and skills that the query names exactly; of several with one name, the best."""
-        words = {word.casefold() for word in IDENTIFIER.findall(query)}
         best: set[int] = set()
-        for word in words:
+        for word in {word.casefold() for word in IDENTIFIER.findall(query)}:
             named = [row for row in self._named.rows(word) if not left_out[row]]
             for kind in ("agent", "tool", "skill"):
                 rows = [row for row in named if self.nodes[row].kind == kind]
