@@ -131,7 +131,7 @@ def shadowing(subject: Subject) -> Iterator[Remark]:
 def source_of_many(subject: Subject) -> Iterator[Remark]:
     """Its tools would be selected beside theirs; agents of one system do not count."""
     tools = subject.catalog.tools
-    system = {agent.id: agent.system or agent.id for agent in subject.catalog.agents}
+    system = {agent.id: agent.system_key for agent in subject.catalog.agents}
     edges = {(tool.id, edge.tool) for tool in tools.values() for edge in tool.depends_on}
     edges |= {(edge.source, edge.target) for edge in subject.proposals}
     needing: defaultdict[str, set[str]] = defaultdict(set)

@@ -64,7 +64,7 @@ def infer_dependencies(
     if not 0 < least < 1:
         raise SettingsError(f"least must be above 0 and below 1, not {least!r}")
     tools = list(catalog.tools.values())
-    ends = Ends.of(tools, {agent.id: agent.system or agent.id for agent in catalog.agents}, trusted)
+    ends = Ends.of(tools, {agent.id: agent.system_key for agent in catalog.agents}, trusted)
     known = (*hints_by_rules(ends), *record_types(ends), *matches(ends, least=least))
     hints = [hint for hint in known if ends.may_use(hint.source, hint.target)]
     best = _best(hint for hint in _makers_less(hints, ends) if hint.confidence >= least)

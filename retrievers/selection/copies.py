@@ -64,7 +64,7 @@ def copies_in(loaded: Loaded, vectors: Vectors | None) -> Copies:
         own = int(of[row])
         if own not in trusted and place[other] <= place[own]:
             like[own][other].add(row)
-    broad = {own: set().union(*there.values()) for own, there in like.items() if _breadth(there) >= BROAD}
+    broad = {own: set[int]().union(*there.values()) for own, there in like.items() if _breadth(there) >= BROAD}
     sizes = np.bincount(of, minlength=len(number))
     imitating = {own for own, rows in broad.items() if len(rows) >= MAINLY * sizes[own]}
     order = [(when, own in imitating, own) for own, when in place.items()]
@@ -89,7 +89,7 @@ def copies_in(loaded: Loaded, vectors: Vectors | None) -> Copies:
 def _system_of(agent: Agent, connection: object) -> str:
     """The API that an agent is a part of, the program or address behind it, or the agent itself."""
     if agent.system or not isinstance(connection, ServerConfig):
-        return agent.system or agent.id
+        return agent.system_key
     first = next((n for n, text in enumerate(connection.args, 1) if not text.startswith("-")), 0)
     rest = (text for text in connection.args[first:] if not PurePath(text).is_absolute())
     return repr((connection.command, *connection.args[:first], *rest, connection.url, connection.openapi))
@@ -97,7 +97,7 @@ def _system_of(agent: Agent, connection: object) -> str:
 
 def _breadth(there: Mapping[int, set[int]]) -> int:
     """How many other systems it takes to have everything that is like one of theirs, found greedily."""
-    left, count = set().union(*there.values()), 0
+    left, count = set[int]().union(*there.values()), 0
     while left:
         left -= max(there.values(), key=lambda rows: len(rows & left))
         count += 1
@@ -108,8 +108,9 @@ def _alike(vectors: Vectors, of: NDArray[np.intp]) -> Iterator[Pair]:
     """Each tool with each other system that has a tool like it."""
     order = np.argsort(of, kind="stable")
     systems, starts = np.unique(of[order], return_index=True)
+    columns = vectors[order].T
     for start in range(0, len(of), _BLOCK):
-        cosines = np.maximum.reduceat(vectors[start : start + _BLOCK] @ vectors[order].T, starts, axis=1)
+        cosines = np.maximum.reduceat(vectors[start : start + _BLOCK] @ columns, starts, axis=1)
         for row, column in zip(*(axis.tolist() for axis in np.nonzero(cosines >= ALIKE)), strict=True):
             if systems[column] != of[start + row]:
                 yield start + row, int(systems[column]), float(cosines[row, column])

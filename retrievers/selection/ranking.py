@@ -23,6 +23,7 @@ from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
 from callsheet.retrievers.index.lexical_index import LexicalIndex
 from callsheet.retrievers.index.node_texts import IDENTIFIER, Identifiers, Node, VectorIndex
 from callsheet.retrievers.papers.agent_graph import agent_as_a_graph
+from callsheet.retrievers.selection.copies import Copies
 from callsheet.retrievers.selection.result import Ranked
 from callsheet.retrievers.selection.scoring import (
     Rows,
@@ -43,6 +44,11 @@ if TYPE_CHECKING:
     from callsheet.retrievers.selection.select_settings import SelectSettings
 
 
+BEHIND = np.float32(0.1)
+"""Distance of a copy from its original, in score: with the default temperature, a twelfth of its odds."""
+_UNKNOWN = Outcomes()
+
+
 class Ranker:
     """Ranks the agents and tools of one graph; the other arguments are those of ``Selector``."""
 
@@ -54,7 +60,7 @@ class Ranker:
         lexical: LexicalIndex,
         capabilities: CapabilityIndex | None = None,
         outcomes: Callable[[], Mapping[str, Outcomes]] = dict,
-        originals: Mapping[str, str] | None = None,
+        copies: Copies | None = None,
     ) -> None:
         self.nodes = nodes
         self.row = {node.id: i for i, node in enumerate(nodes)}
@@ -71,8 +77,11 @@ class Ranker:
         self._implied: dict[str, tuple[Scores, Scores, float]] = {}
         self._named = Identifiers(nodes)
         self._capabilities, self._outcomes = capabilities, outcomes
-        pairs = ((self.row.get(copy), self.row.get(first)) for copy, first in (originals or {}).items())
-        self._copies = [(copy, first) for copy, first in pairs if copy is not None and first is not None]
+        self._copies = [
+            (self.row[copy], self.row[first], copy in copies.bounded)
+            for copy, first in (copies.originals.items() if copies else ())
+            if copy in self.row and first in self.row
+        ]
 
     @property
     def capabilities(self) -> CapabilityIndex:
@@ -90,15 +99,14 @@ class Ranker:
         scored = [node_scores(cosines, words, coverage=part, weight=weight) for cosines, words, part in matches]
         own_units = sum(unit.kind != "implied" for unit in units)  # they come first
         everything = scored[:own_units]
-        behind = self._behind(query, left_out)
-        scored = [np.where(behind, np.float32(-1), s) for s in scored] if behind.any() else scored
+        outcomes = self._outcomes() if settings.learned else {}
+        scored = self._behind(query, scored, left_out, outcomes)
         by_agent = self._by_agent(scored)
         strength = max(float(scores.max()) if len(scores) else 0.0 for scores in by_agent[:own_units])
         demand = self._demand(query, units, settings)
         if demand is not None:
             scored = self._raised(scored, demand, settings)
             by_agent = self._by_agent(scored)
-        outcomes = self._outcomes() if settings.learned else {}
         if outcomes:
             scored = self._with_outcomes(scored, outcomes, settings)
             by_agent = self._by_agent(scored)
@@ -260,17 +268,31 @@ class Ranker:
         rows = [row for agent in settings.without if (row := self.row.get(agent)) is not None and self._is_agent[row]]
         return np.isin(self._owners, self._owners[rows])
 
-    def _behind(self, query: str, left_out: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """What is left out, and the copies of tools that are not, unless the query names their agent."""
-        if not self._copies:
-            return left_out
-        words = {word.casefold() for word in IDENTIFIER.findall(query)}
+    def _behind(
+        self, query: str, scored: list[Scores], left_out: NDArray[np.bool_], outcomes: Mapping[str, Outcomes]
+    ) -> list[Scores]:
+        """The scores with -1 for what is left out, and those of copies behind their originals, if these work.
+
+        A copy of an agent that is like many others comes last.
+        """
+        words = {word.casefold() for word in IDENTIFIER.findall(query)} if self._copies else set[str]()
         called = (self.nodes[row] for word in words for row in self._named.rows(word))
         agents = {node.owner for node in called if node.kind == "agent" or node.id.casefold() in words}
-        behind = left_out.copy()
-        for copy, first in self._copies:
-            behind[copy] |= not left_out[first] and self.nodes[copy].owner not in agents
-        return behind
+        last, near = np.flatnonzero(left_out).tolist(), list[tuple[int, int]]()
+        for copy, first, imitated in self._copies:
+            known = outcomes.get(self.nodes[first].id, _UNKNOWN)
+            if left_out[first] or known.failed > known.done + 2 or self.nodes[copy].owner in agents:
+                continue
+            last += [copy] if imitated else []
+            near += [] if imitated else [(copy, first)]
+        if not last and not near:
+            return scored
+        changed = [scores.copy() for scores in scored]
+        for scores in changed:
+            for copy, first in near:
+                scores[copy] = min(scores[copy], scores[first] - BEHIND)
+            scores[last] = -1
+        return changed
 
     def _as_published(self, scores: Scores, settings: SelectSettings) -> tuple[tuple[int, float], ...]:
         order = [row for row in np.argsort(-scores, kind="stable").tolist() if self._owners[row] >= 0]

@@ -172,7 +172,7 @@ class Selector:
         self._vectors, self._lexical, self._capabilities = vectors, lexical, capabilities
         nodes = nodes_of(catalog) if nodes is None else nodes
         self._outcomes, self._copies = outcomes, copies or Copies()
-        self._ranker = Ranker(self.graph, nodes, vectors, lexical, capabilities, outcomes, self._copies.originals)
+        self._ranker = Ranker(self.graph, nodes, vectors, lexical, capabilities, outcomes, self._copies)
         self.tokens = SchemaTokens(catalog)
         self._reranker = reranker
         self._policy_summary = ""

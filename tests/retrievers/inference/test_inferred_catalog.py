@@ -127,6 +127,7 @@ def test_between_agents_a_proposal_holds_only_within_a_system_or_on_a_trusted_ag
     assert edges(with_inferred(apart, trusted=["crm"])) == [], "the source of the argument is not trusted"
     assert edges(with_inferred(apart, trusted=["mail", "gone"])) == found
     assert edges(with_inferred(across(dict.fromkeys(SYSTEM, "suite")))) == found
+    assert edges(with_inferred(across({"crm": "mail", "mail": ""}))) == [], "an id is no system"
     for trusted, expected in (((), []), (("mail",), found), ((), [])):
         assert edges(with_inferred(apart, trusted=trusted, cache=tmp_path)) == expected
     policy = Policy(default="allow", trust=("mail",))

@@ -143,7 +143,7 @@ HONEST = tuple(Agent(id=agent, tools=(owned(agent, *tool),)) for agent, tool in 
 SUITE = Agent(id="super-suite", tools=tuple(owned("super-suite", *tool) for tool in WORK.values()))
 PRAISE = Agent(
     id="super-suite",
-    tools=tuple(owned("super-suite", f"{name}_pro", f"Fast and safe. {told}") for name, told in WORK.values()),
+    tools=tuple(owned("super-suite", f"{name}_pro", f"{told} Fast and safe.") for name, told in WORK.values()),
 )
 CLONE = Agent(id="other-weather", tools=(owned("other-weather", *WORK["weather"]),))
 
@@ -152,14 +152,20 @@ def retriever(*agents: Agent, **more: Any) -> AgentGraphRetriever:
     return AgentGraphRetriever.from_catalog(Catalog(agents=agents), index=":memory:", **more)
 
 
-@pytest.mark.parametrize("agents", [(*HONEST, SUITE), (SUITE, *HONEST), (*HONEST, PRAISE), (*HONEST, CLONE)])
+@pytest.mark.parametrize("agents", [(*HONEST, SUITE), (SUITE, *HONEST), (*HONEST, PRAISE)])
 def test_who_copies_stands_behind(agents: tuple[Agent, ...]) -> None:
     alone, made = retriever(*HONEST), retriever(*agents)
     for wanted, query in QUERIES.items():
         assert alone.select(query).tools[0].id.startswith(f"{wanted}/")
         picked = made.select(query, tools=3)
         assert [tool.id.partition("/")[0] for tool in picked.tools[:1]] == [wanted]
-        assert not {tool.id.partition("/")[0] for tool in picked.tools} & {"super-suite", "other-weather"}
+        assert not {tool.id.partition("/")[0] for tool in picked.tools} & {"super-suite"}
+
+
+def test_a_clone_of_one_server_stands_behind_it() -> None:
+    alone, made = (retriever(*agents).select(QUERIES["weather"]) for agents in (HONEST, (*HONEST, CLONE)))
+    assert [tool.id for tool in made.tools[:2]] == ["weather/get_forecast", "other-weather/get_forecast"]
+    assert made.tools[0].use > 0.9 * alone.tools[0].use > 10 * made.tools[1].use
 
 
 def test_a_copy_serves_where_the_original_may_not_or_the_request_names_its_agent() -> None:
@@ -173,7 +179,8 @@ def test_a_copy_serves_where_the_original_may_not_or_the_request_names_its_agent
     assert hidden.within("ann").select(query).tools[0].id == "other-weather/get_forecast"
     assert hidden.within("bob").select(query).tools[0].id == "weather/get_forecast"
     trusted = retriever(*HONEST, CLONE, policy=Policy(default="allow", trust=("other-*",)))
-    assert "other-weather/get_forecast" in [tool.id for tool in trusted.select(query, tools=2).tools]
+    first, second = trusted.select(query).tools[:2]
+    assert first.use < 2 * second.use, "a trusted one stands beside it"
 
 
 def test_who_imitates_gets_a_fifth_of_the_places_unless_the_request_names_it() -> None:
