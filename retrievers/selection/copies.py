@@ -28,19 +28,22 @@ class Copies:
     """The tools of a catalog that repeat others.
 
     Attributes:
-        originals: Id of a tool -> id of the one that it repeats, of a system that was there before. It is nearly
+        originals: Id of a tool -> id of the one that it repeats, of a system that was there before: it is nearly
             identical, or its agent imitates and it is alike.
-        bounded: Id of a tool -> its agent, of which only a few tools are selected: the tools of an agent that is like
-            five others, as far as they are alike; all, if these are its main part.
+        last: Ids of the tools of agents that imitate.
+        bounded: Id of a tool -> its agent, of which only a few tools are selected: the tools of an agent that imitates,
+            and those of any agent that is like five others, as far as they are alike.
     """
 
     originals: Mapping[str, str] = field(default_factory=dict)
+    last: frozenset[str] = frozenset()
     bounded: Mapping[str, str] = field(default_factory=dict)
 
 
 def copies_in(loaded: Loaded, vectors: Vectors | None) -> Copies:
     """The copies in a catalog, except those of trusted agents.
 
+    Tools are alike by their vectors, or if one needs no argument and is named after a required argument of the other.
     A system is an API that is split into agents, or agents of one program, as for two accounts. The system that was
     pinned first was there first. Of those that were pinned together or not at all, those that imitate come last, and
     the others are in the order of the catalog. What came later makes nobody an imitator.
@@ -58,7 +61,7 @@ def copies_in(loaded: Loaded, vectors: Vectors | None) -> Copies:
     trusted = {number[system[agent]] for agent in loaded.trusted}
     place = dict.fromkeys(number.values(), 0)
     place |= {number[system[agent]]: when for agent, when in loaded.places.items() if agent in system}
-    pairs = [*_equal(tools, of), *(() if vectors is None else _alike(vectors, of))]
+    pairs = [*_equal(tools, of), *_named_after(tools, of), *(() if vectors is None else _alike(vectors, of))]
     like: defaultdict[int, defaultdict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
     for row, other, _ in pairs:
         own = int(of[row])
@@ -83,7 +86,8 @@ def copies_in(loaded: Loaded, vectors: Vectors | None) -> Copies:
         for row, tool in enumerate(tools)
         if of[row] in imitating or row in broad.get(int(of[row]), ())
     }
-    return Copies(originals, bounded)
+    last = frozenset(tool.id for row, tool in enumerate(tools) if of[row] in imitating)
+    return Copies(originals, last, bounded)
 
 
 def _system_of(agent: Agent, connection: object) -> str:
@@ -126,6 +130,23 @@ def _equal(tools: Sequence[Tool], of: NDArray[np.intp]) -> Iterator[Pair]:
         yield from ((row, system, 1.0) for row in rows for system in systems if system != of[row])
 
 
+def _named_after(tools: Sequence[Tool], of: NDArray[np.intp]) -> Iterator[Pair]:
+    """Each tool without required arguments with each other system that has a required argument of its name.
+
+    The name may have one word more, as in ``get_path``.
+    """
+    needing: defaultdict[frozenset[str], dict[int, None]] = defaultdict(dict)
+    for tool, system in zip(tools, of.tolist(), strict=True):
+        for parameter in tool.parameters:
+            if parameter.required:
+                needing[frozenset(split_name(parameter.name).split())][system] = None
+    for row, tool in enumerate(tools):
+        if not any(parameter.required for parameter in tool.parameters):
+            words = frozenset(split_name(tool.name).split())
+            systems = {s: None for name in (words, *(words - {word} for word in words)) for s in needing.get(name, ())}
+            yield from ((row, system, ALIKE) for system in systems if system != of[row])
+
+
 def _words_of(tool: Tool) -> tuple[str, str]:
     return split_name(tool.name), " ".join(shown(tool.description).casefold().split())
 
@@ -133,7 +154,8 @@ def _words_of(tool: Tool) -> tuple[str, str]:
 def _nearest(row: int, rows: NDArray[np.intp], tools: Sequence[Tool], vectors: Vectors | None) -> int:
     """Of these rows, that of the tool that is most like the one of a row."""
     if vectors is None:
-        return next(other for other in rows.tolist() if _words_of(tools[other]) == _words_of(tools[row]))
+        same = (other for other in rows.tolist() if _words_of(tools[other]) == _words_of(tools[row]))
+        return next(same, int(rows[0]))
     return int(rows[np.argmax(vectors[rows] @ vectors[row])])
 
 

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
 BEHIND = np.float32(0.1)
 """Distance of a copy from its original, in score: with the default temperature, a twelfth of its odds."""
-_UNKNOWN = Outcomes()
 
 
 class Ranker:
@@ -77,11 +76,12 @@ class Ranker:
         self._implied: dict[str, tuple[Scores, Scores, float]] = {}
         self._named = Identifiers(nodes)
         self._capabilities, self._outcomes = capabilities, outcomes
+        copies = copies or Copies()
+        here = self.row.keys()
         self._copies = [
-            (self.row[copy], self.row[first], copy in copies.bounded)
-            for copy, first in (copies.originals.items() if copies else ())
-            if copy in self.row and first in self.row
+            (self.row[copy], self.row[first]) for copy, first in copies.originals.items() if {copy, first} <= here
         ]
+        self._imitating = {self.row[tool] for tool in copies.last & here}
 
     @property
     def capabilities(self) -> CapabilityIndex:
@@ -273,23 +273,26 @@ class Ranker:
     ) -> list[Scores]:
         """The scores with -1 for what is left out, and those of copies behind their originals, if these work.
 
-        A copy of an agent that is like many others comes last.
+        The tools of agents that imitate come last, also those that are no copies.
         """
         words = {word.casefold() for word in IDENTIFIER.findall(query)} if self._copies else set[str]()
         called = (self.nodes[row] for word in words for row in self._named.rows(word))
         agents = {node.owner for node in called if node.kind == "agent" or node.id.casefold() in words}
-        last, near = np.flatnonzero(left_out).tolist(), list[tuple[int, int]]()
-        for copy, first, imitated in self._copies:
-            known = outcomes.get(self.nodes[first].id, _UNKNOWN)
-            if left_out[first] or known.failed > known.done + 2 or self.nodes[copy].owner in agents:
-                continue
-            last += [copy] if imitated else []
-            near += [] if imitated else [(copy, first)]
-        if not last and not near:
+        failing = {tool for tool, counts in outcomes.items() if counts.failed > counts.done + 2}
+        copies = [
+            (copy, first)
+            for copy, first in self._copies
+            if not (left_out[first] or self.nodes[first].id in failing or self.nodes[copy].owner in agents)
+        ]
+        if not copies and not left_out.any():
             return scored
-        changed = [scores.copy() for scores in scored]
+        imitators = {self.nodes[copy].owner for copy, _ in copies if copy in self._imitating}
+        own = {row for row, _ in self._copies}
+        last = [copy for copy, _ in copies if copy in self._imitating]
+        last += [row for row in self._imitating - own if self.nodes[row].owner in imitators]
+        changed = [np.where(left_out, np.float32(-1), scores) for scores in scored]
         for scores in changed:
-            for copy, first in near:
+            for copy, first in copies:
                 scores[copy] = min(scores[copy], scores[first] - BEHIND)
             scores[last] = -1
         return changed

@@ -110,6 +110,22 @@ def test_an_agent_that_is_like_fewer_or_mainly_itself_is_no_imitation(suite: lis
     assert (found.originals, len(found.bounded)) == ({}, bounded)
 
 
+def test_tools_named_after_the_arguments_of_five_others_imitate() -> None:
+    nouns = ("customer", "invoice", "ticket", "project", "folder", "channel")
+
+    def needing(noun: str) -> Agent:
+        schema = {"properties": {f"{noun}_id": {}, "note": {}}, "required": [f"{noun}_id"]}
+        return Agent(id=noun, tools=(Tool(agent=noun, name="close", description=noun, input_schema=schema),))
+
+    for name in ("get_{}_id", "{}Id", "{}-id-source"):
+        tools = tuple(Tool(agent="evil", name=name.format(noun)) for noun in nouns)
+        agents = tuple(map(needing, nouns))
+        found = copies_in(Loaded(Catalog(agents=(Agent(id="evil", tools=tools), *agents))), None)
+        assert (len(found.last), set(found.bounded.values())) == (len(nouns), {"evil"})
+        few = copies_in(Loaded(Catalog(agents=(Agent(id="evil", tools=tools), *agents[:4]))), None)
+        assert few.last == frozenset()
+
+
 def test_twenty_servers_for_one_thing_do_not_imitate_each_other() -> None:
     loaded = Loaded(catalog({f"files{n}": ("read_f", "write_f", "move_f") for n in range(20)}))
     assert copies_in(loaded, meanings(loaded, 0.8)).bounded == {}
@@ -180,7 +196,11 @@ def test_a_copy_serves_where_the_original_may_not_or_the_request_names_its_agent
     assert hidden.within("bob").select(query).tools[0].id == "weather/get_forecast"
     trusted = retriever(*HONEST, CLONE, policy=Policy(default="allow", trust=("other-*",)))
     first, second = trusted.select(query).tools[:2]
-    assert first.use < 2 * second.use, "a trusted one stands beside it"
+    assert first.use < 5 * second.use, "a trusted one stands beside it"
+    alone = Policy(default="deny", users={"ann": Grants(allow=("super-suite",))})
+    for wanted, asked in QUERIES.items():
+        picked = retriever(*HONEST, SUITE, policy=alone).within("ann").select(asked)
+        assert (picked.verdict, picked.tools[0].id) == ("found", f"super-suite/{WORK[wanted][0]}")
 
 
 def test_who_imitates_gets_a_fifth_of_the_places_unless_the_request_names_it() -> None:
@@ -188,12 +208,13 @@ def test_who_imitates_gets_a_fifth_of_the_places_unless_the_request_names_it() -
     suite = SUITE.model_copy(update={"tools": (*SUITE.tools, *own)})
     made = retriever(*HONEST, suite)
 
-    def its(query: str) -> int:
-        return sum(tool.id.startswith("super-suite/tidy") for tool in made.select(query).tools)
+    def its(query: str, begins: str = "super-suite/") -> int:
+        return sum(tool.id.startswith(begins) for tool in made.select(query, agents=10).tools)
 
     assert its("Tidy up the attic") == 2
     assert its("Tidy up the attic with super-suite/tidy_0") == 3, "the others were not named"
-    assert its("Tidy up the attic with super-suite") == 5
-    assert any("a fifth of the places" in cut.reason for cut in made.select("Tidy up the attic").trace.cut)
+    assert its("Tidy up the attic with super-suite", "super-suite/tidy_") == 5
+    cut = made.select("Tidy up the attic", agents=10).trace.cut
+    assert any("a fifth of the places" in one.reason for one in cut)
     alone = retriever(*HONEST, Agent(id="super-suite", tools=own))
     assert sum(tool.id.startswith("super-suite/") for tool in alone.select("Tidy up the attic").tools) == 5
