@@ -31,13 +31,12 @@ from callsheet.agents.calls.tool_result import answer_to, artifact_of
 from callsheet.agents.registry.binding import RUN_PROGRAM, BoundTool
 from callsheet.agents.safety.secrets import RunSecrets, has_secrets
 from callsheet.graphs.catalog.errors import SettingsError
-from callsheet.graphs.text.sanitizing import clean, counted
+from callsheet.graphs.text.sanitizing import clean, counted, storable
 
 if TYPE_CHECKING:
     from pydantic_monty import AsyncMonty, AsyncMontySession, AsyncSnapshot, CollectString, ResourceLimits
 
 
-_FILE = "program.py"
 _MOST_PRINTED, _MOST_ERROR = 100_000, 2_000
 _MOST_STORED = 4 * 1024 * 1024
 """Bytes of a stored program: it is stored at each of its calls."""
@@ -98,19 +97,17 @@ class Sandbox:
         from pydantic_monty import CollectString, MontyError
 
         out = CollectString(_MOST_PRINTED - printed)
-        async with pool, self._session(pool) as session:
+        memory = 64 * 1024 * 1024
+        limits: ResourceLimits = {"max_feed_duration_secs": 5.0, "max_memory": memory, "max_recursion_depth": 200}
+        checked: Any = {"type_check": True, "type_check_stubs": self.stubs, "type_check_format": "concise"}
+        checked |= {"limits": limits, "os_policy": {"sleep": "zero"}}
+        async with pool, pool.checkout(script_name="program.py", **checked) as session:
             try:
                 return await self._until_call(await begin(session, out), out)
             except MontyError as error:
                 display = getattr(error, "display", None)
                 shown = display() if display else f"{type(error).__name__}: {error}"
                 return Ended(None, _shortened(shown.strip()), out.output)
-
-    def _session(self, pool: Any) -> Any:
-        memory = 64 * 1024 * 1024
-        limits: ResourceLimits = {"max_feed_duration_secs": 5.0, "max_memory": memory, "max_recursion_depth": 200}
-        checked = {"type_check": True, "type_check_stubs": self.stubs, "type_check_format": "concise"}
-        return pool.checkout(script_name=_FILE, limits=limits, os_policy={"sleep": "zero"}, **checked)
 
     async def _until_call(self, at: AsyncSnapshot, out: CollectString) -> Paused | Ended:
         from pydantic_monty import AsyncFunctionSnapshot, AsyncNameLookupSnapshot, MontyComplete
@@ -188,7 +185,7 @@ def functions_of(tools: Mapping[str, BoundTool]) -> dict[str, BoundTool]:
     """
     functions: dict[str, BoundTool] = {}
     for name, tool in tools.items():
-        if not has_secrets(tool.args_schema):
+        if not has_secrets(tool.form.plain):
             function = re.sub(r"\W|^(?=\d)", "_", name, flags=re.ASCII)
             while function in functions or function in _TAKEN:
                 function += "_"
@@ -217,11 +214,9 @@ def stubs(functions: Mapping[str, BoundTool]) -> str:
 
 
 def _function(name: str, tool: BoundTool, *, documented: bool = False) -> str:
-    schema = tool.args_schema if isinstance(tool.args_schema, dict) else {}
-    properties: Mapping[str, Any] = schema.get("properties", {})
-    named = {key: value for key, value in properties.items() if key.isidentifier() and not keyword.iskeyword(key)}
-    required = set(schema.get("required", ()))
-    parameters = [f"{key}: {_type(value)}{'' if key in required else ' = ...'}" for key, value in named.items()]
+    schema, properties = tool.form.schema, tool.form.schema["properties"]
+    required, named = schema.get("required", ()), [key for key in properties if not keyword.iskeyword(key)]
+    parameters = [f"{key}: {_type(properties[key])}{'' if key in required else ' = ...'}" for key in named]
     if len(named) < len(properties) or schema.get("additionalProperties"):
         parameters.append("**more: Any")
     listed = ", ".join(["*", *parameters] if named else parameters)
@@ -233,31 +228,27 @@ def _function(name: str, tool: BoundTool, *, documented: bool = False) -> str:
     return f'{head}\n    """{doc}"""'
 
 
-def _about(name: str, schema: Any) -> str:
+def _about(name: str, schema: Mapping[str, Any]) -> str:
     """What is known of a parameter beside its type."""
-    if not isinstance(schema, Mapping):
-        return ""
-    passed = "" if name.isidentifier() and not keyword.iskeyword(name) else f"passed as **{{{name!r}: ...}}"
-    choices = f"one of {schema['enum']!r}" if isinstance(schema.get("enum"), list) else ""
-    told = ", ".join(filter(None, (str(schema.get("description", "")), choices, passed)))
+    passed = f"passed as **{{{name!r}: ...}}" if keyword.iskeyword(name) else ""
+    choices = f"one of {schema['enum']!r}" if "enum" in schema else ""
+    told = ", ".join(filter(None, (schema.get("description", ""), choices, passed)))
     return f"{name}: {told}." if told else ""
 
 
-def _type(schema: Any) -> str:
+def _type(schema: Mapping[str, Any]) -> str:
     """The Python type of a parameter: never narrower than what the tool accepts."""
-    if not isinstance(schema, Mapping):
-        return "Any"
     match schema.get("anyOf", schema.get("oneOf", schema.get("type"))):
         case "array":
-            inside = _type(schema.get("items"))
+            inside = _type(schema["items"])
             return f"list[{inside}]" if inside in ("str", "int", "bool") else "list[Any]"
         case "object":
             return "dict[str, Any]"
         case str() as named:
             return _TYPES.get(named, "Any")
         case list() as several:
-            types = [_type(one if isinstance(one, Mapping) else {"type": one}) for one in several]
-            return "Any" if "Any" in types or not types else " | ".join(dict.fromkeys(types))
+            types = list(map(_type, several))
+            return "Any" if "Any" in types else " | ".join(dict.fromkeys(types))
         case _:
             return "Any"
 
@@ -347,7 +338,7 @@ async def _advance(state: ProgramState) -> _Update:
         at = await sandbox.proceed(state["snapshot"], _value(answers[-1]), printed=len(state["printed"]))
     else:
         at = await sandbox.start(program.call["args"]["code"], {RESULTS: dict(program.results)})
-    printed = {"printed": state["printed"] + at.printed}
+    printed = {"printed": state["printed"] + storable(at.printed)}
     told = {**state, **printed}
     if isinstance(at, Ended):
         text = _written(at.value)
@@ -359,7 +350,12 @@ async def _advance(state: ProgramState) -> _Update:
         text = f"the program was stopped before it made more than {counted(program.most, 'call')}"
         return {**printed, "said": program.said(text, told, error=True)}
     call_id = f"{program.call['id']}_{len(answers) + 1}"
-    call = ToolCall(name=program.named(at.function), args=dict(at.args), id=call_id, type="tool_call")
+    call = ToolCall(
+        name=program.named(at.function),
+        args=program.functions[at.function].form.own(at.args),
+        id=call_id,
+        type="tool_call",
+    )
     return {**printed, "snapshot": at.snapshot, "calls": [*state["calls"], call]}
 
 

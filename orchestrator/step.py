@@ -30,12 +30,20 @@ from callsheet.agents import (
     checkpointer,
     unsettled,
 )
-from callsheet.agents.approval.questions import given_values, input_answers, input_question, wanted_schema, wrong_values
+from callsheet.agents.approval.questions import (
+    MOST_WRONG,
+    given_values,
+    input_answers,
+    input_question,
+    wanted_schema,
+    wrong_values,
+)
 from callsheet.agents.calls.token_usage import usage_of
 from callsheet.agents.servers.in_process import tool_model
 from callsheet.agents.work.context import surroundings
 from callsheet.agents.work.worker_agent import WEAK_TURNS
 from callsheet.graphs import CallsheetError, Catalog, SettingsError, shown
+from callsheet.graphs.text.model_schema import model_schema
 from callsheet.orchestrator.run.run_context import RunConfiguration, caller
 from callsheet.orchestrator.run.run_metrics import count_result, measured
 from callsheet.orchestrator.state import StepState, continued, step_result, with_earlier
@@ -63,7 +71,6 @@ class StepNodes:
     configuration: RunConfiguration
 
     def _visible(self) -> AgentGraphRetriever:
-        """The retriever over the tools that the current user may see."""
         return self.retriever.within(caller())
 
     def _configuration(self, state: StepState) -> RunConfiguration:
@@ -236,12 +243,12 @@ class StepNodes:
             known = self.registry.catalog.tools.get(tool)
             if left and (known or not tool):
                 texts = {"properties": {name: {"type": "string", "minLength": 1} for name in left}}
-                schema = wanted_schema(known.input_schema if known else texts, left)
+                schema = wanted_schema(model_schema(known.input_schema).plain if known else texts, left)
                 return {"result": result.model_dump(mode="json"), "tool": tool, "schema": schema, "problem": ""}
         return {}
 
     def ask(self, state: StepState) -> dict[str, Any]:
-        """Asks a person for missing values, again if the answer does not fit; without any the step does not change."""
+        """Asks a person for missing values, at most three times if they do not fit; without any the step stays."""
         asking = state.get("asking", {})
         result, tool, schema = StepResult(**asking["result"]), asking["tool"], asking["schema"]
         form = input_question(result.id, tool, schema, result.error, asking["problem"])
@@ -251,8 +258,10 @@ class StepNodes:
             return {"asking": {}, **_finished(result)}
         secrets = self.registry.secrets.of(state["run_id"])
         masked = secrets.masked(schema, values)
-        if problem := wrong_values(schema, values):
-            return {"asking": {**asking, "problem": secrets.hidden(problem)}}
+        if (problem := wrong_values(schema, values)) and (wrong := asking.get("wrong", 0) + 1) < MOST_WRONG:
+            return {"asking": {**asking, "problem": secrets.hidden(problem), "wrong": wrong}}
+        if problem:
+            return {"asking": {}, **_finished(result)}
         before = state.get("given", {})
         return {"asking": {}, "before": asking["result"], "given": {**before, tool: {**before.get(tool, {}), **masked}}}
 

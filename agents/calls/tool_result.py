@@ -8,11 +8,13 @@ import hashlib
 import json
 import mimetypes
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal
@@ -22,8 +24,10 @@ from langchain_core.messages import ToolCall, ToolMessage
 from callsheet.agents.calls.limits import Limits
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.storage import cache_folder, private_folder
-from callsheet.graphs.text.sanitizing import clean
+from callsheet.graphs.text.sanitizing import clean, visible
 
+_WORDS = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\b(?:true|false)\b")
+"""Numbers and truth values in a text."""
 Kind = Literal["", "start", "sign_in", "timeout", "crash", "protocol", "refused", "rejected", "tool", "too_large"]
 Effect = Literal["none", "reported", "unknown"]
 
@@ -74,7 +78,7 @@ class Fault(Exception):  # noqa: N818 (it becomes data, not an error)
 
 def failed(agent_id: str, tool: str, kind: Kind, message: str, effect: Effect = "none") -> Outcome:
     """The outcome of a failed call, with agent and tool in its error."""
-    return Outcome(error=f"agent {agent_id!r}, tool {tool!r}: {message}", kind=kind, effect=effect)
+    return Outcome(error=f"agent {agent_id!r}, tool {tool!r}: {visible(message)}", kind=kind, effect=effect)
 
 
 def answer_to(
@@ -94,20 +98,54 @@ def artifact_of(answer: object) -> dict[str, Any]:
 def outcome_of(
     agent_id: str, tool: str, result: Mapping[str, Any], limits: Limits, keep: Keep | None = None
 ) -> Outcome:
-    """Converts the raw result of ``tools/call``, valid or not, to an outcome."""
+    """Converts the raw result of ``tools/call``, valid or not, to an outcome.
+
+    The structured result follows the text, as JSON, if the text does not contain all of its values.
+    """
     try:
-        structured = clean(result.get("structuredContent"))
+        structured = clean(result.get("structuredContent"), text=visible)
     except CatalogError as error:
         return failed(agent_id, tool, "protocol", f"its structured result is {error}", "reported")
-    text, media = text_of(result.get("content"), keep)
-    text = clean(text)
+    text, media = text_of(content := result.get("content"), keep)
+    blocks = content if isinstance(content, list) else ()
+    # The text of an empty file is not its structured result.
+    spoken = bool(text) or any(isinstance(block, dict) and "text" in block for block in blocks)
+    text = with_data(visible(text), structured, limits, spoken=spoken)
     if result.get("isError") is True:
-        text = text or (json.dumps(structured, ensure_ascii=False) if structured else "")
         outcome = failed(agent_id, tool, "tool", text or "it failed without saying why", "reported")
         return capped(replace(outcome, media=media), limits, keep)
-    if structured is not None and not media and not _has_text(result.get("content")):
-        text = json.dumps(structured, ensure_ascii=False)
     return capped(Outcome(text=text, structured=structured, media=media), limits, keep)
+
+
+def with_data(text: str, data: Any, limits: Limits, *, spoken: bool) -> str:
+    """The text of a result, followed by its data as JSON unless it is ``spoken`` and contains all their values."""
+    written = "" if data is None else json.dumps(data, ensure_ascii=False)
+    if not written or (spoken and (len(written) > limits.output or _contains(text, data))):
+        return text
+    return "\n".join(filter(None, (text, written)))
+
+
+def data_beside(text: str, structured: Any) -> Any:
+    """The structured result that follows other text in the text of a result; None if none does."""
+    return structured if text.endswith(f"\n{json.dumps(structured, ensure_ascii=False)}") else None
+
+
+def _contains(text: str, data: Any) -> bool:
+    """Whether a text contains all values of structured data; the names of fields do not count."""
+    words = set(_WORDS.findall(text))
+
+    def within(value: Any) -> bool:
+        match value:
+            case dict():
+                return all(map(within, value.values()))
+            case list():
+                return all(map(within, value))
+            case str():
+                return value in text or any(json.dumps(value, ensure_ascii=way)[1:-1] in text for way in (True, False))
+            case _:
+                return value is None or json.dumps(value) in words
+
+    return within(data)
 
 
 def capped(outcome: Outcome, limits: Limits, keep: Keep | None = None) -> Outcome:
@@ -134,11 +172,6 @@ def text_of(content: object, keep: Keep | None = None) -> tuple[str, tuple[Store
     return "\n".join(text for text, _ in read), tuple(kept for _, kept in read if kept)
 
 
-def _has_text(content: object) -> bool:
-    """Whether there is a text block, be it empty: the text of an empty file is not its structured result."""
-    return isinstance(content, list) and any(isinstance(block, dict) and "text" in block for block in content)
-
-
 def _cut(text: str, most: int, keep: Keep | None) -> tuple[str, StoredContent | None]:
     if len(text) <= most:
         return text, None
@@ -158,12 +191,16 @@ def _text_of_block(block: object, keep: Keep | None) -> tuple[str, StoredContent
             return block, None
         case {"type": "text", "text": str() as text}:
             return text, None
-        case {"type": "resource", "resource": {"text": str() as text}}:
-            return text, None
+        case {"type": "resource", "resource": {"text": str() as text, **rest}}:
+            return f"{f'[resource {uri}]' if (uri := rest.get('uri')) else ''}\n{text}".removeprefix("\n"), None
         case {"type": "resource", "resource": dict() as resource}:
-            return _note("resource", resource.get("mimeType"), resource.get("blob"), keep)
-        case {"type": "resource_link", "uri": uri}:
-            return f"[resource {uri}]", None
+            kind = f"resource {uri}" if (uri := resource.get("uri")) else "resource"
+            return _note(kind, resource.get("mimeType"), resource.get("blob"), keep)
+        case {"type": "resource_link", "uri": uri, **rest}:
+            size = f"{size:,} bytes" if isinstance(size := rest.get("size"), int) else ""
+            about = (*(rest.get(name) for name in ("name", "title", "description", "mimeType")), size)
+            told = "; ".join(" ".join(one.split()) for one in about if isinstance(one, str) and one)
+            return f"[resource {uri}{f': {told}' if told else ''}]", None
         case {"type": str() as kind, **rest}:
             media = rest.get("mimeType") or rest.get("mime_type")
             return _note(kind, media, rest.get("data") or rest.get("base64"), keep)
@@ -175,26 +212,17 @@ def _note(kind: str, media: object, data: object, keep: Keep | None) -> tuple[st
     named = f"{kind} {media}" if media else f"{kind} content"
     if not isinstance(data, str):
         return f"[{named}]", None
-    content = _decoded(data)
+    try:
+        content = base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        content = data.encode("utf-8", "replace")
     kept = keep(content, str(media or "application/octet-stream")) if keep else None
     where = f": {kept.path}" if kept else ""
     return f"[{named}, {len(content):,} bytes{where}]", kept
 
 
-def _decoded(data: str) -> bytes:
-    """The decoded bytes; the text itself if it is not base64."""
-    try:
-        return base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError):
-        return data.encode("utf-8", "replace")
-
-
 _DAY = 86_400.0
 _TEXTS = {"text/plain": ".txt", "application/json": ".json"}
-
-
-def _private(file: str, flags: int) -> int:
-    return os.open(file, flags, 0o600)
 
 
 class KeptResults:
@@ -229,7 +257,7 @@ class KeptResults:
         for number in self._numbers:
             file = folder / f"{number:04d}-{plain}{ending}"
             # Another process may have worked on this run before.
-            with suppress(FileExistsError), open(file, "xb", opener=_private) as new:
+            with suppress(FileExistsError), open(file, "xb", opener=partial(os.open, mode=0o600)) as new:
                 new.write(content)
                 return file
         raise AssertionError("numbers do not end")

@@ -136,7 +136,7 @@ _READ = json.JSONDecoder()
 
 def unstreamed(model: BaseChatModel, tools: Mapping[str, BoundTool]) -> BaseChatModel:
     """The model, without token streaming if a tool takes secrets, which would show in the stream."""
-    if not any(has_secrets(tool.args_schema) for tool in tools.values()):
+    if not any(has_secrets(tool.form.plain) for tool in tools.values()):
         return model
     return model.model_copy(update={"tags": [*(model.tags or ()), TAG_NOSTREAM]})
 
@@ -144,10 +144,31 @@ def unstreamed(model: BaseChatModel, tools: Mapping[str, BoundTool]) -> BaseChat
 def normalize(
     response: ModelResponse[Any], tools: Mapping[str, BoundTool], secrets: RunSecrets | None = None
 ) -> ModelResponse[Any]:
-    """The response for the state: each call has an id, and secret arguments are masked if ``secrets`` are given."""
-    said = list(map(with_ids, response.result))
-    kept = said if secrets is None else [_without_secrets(message, tools, secrets) for message in said]
-    return replace(response, result=kept)
+    """The response for the state: each call has an id and the tool's own names of arguments.
+
+    Secret arguments are masked if ``secrets`` are given.
+    """
+    return replace(response, result=[_for_state(with_ids(message), tools, secrets) for message in response.result])
+
+
+def _for_state(message: BaseMessage, tools: Mapping[str, BoundTool], secrets: RunSecrets | None) -> BaseMessage:
+    if not isinstance(message, AIMessage):
+        return message
+    forms, calls = {name: tool.form for name, tool in tools.items()}, list[Any]()
+    for call in message.tool_calls:
+        form = forms.get(call["name"])  # None for the worker's own, as ``finish``, which have no schema of secrets
+        args = form.own(call["args"]) if form else call["args"]
+        if secrets is not None:
+            args = secrets.masked(form.plain, args) if form else secrets.hidden(args)
+        calls.append({**call, "args": args})
+    if secrets is None:
+        return message.model_copy(update={"tool_calls": calls})
+    broken = [
+        {**call, "args": MASK} if (form := forms.get(call["name"] or "")) and has_secrets(form.plain) else call
+        for call in message.invalid_tool_calls
+    ]
+    texts = {name: secrets.hidden(getattr(message, name)) for name in _TEXTS}
+    return message.model_copy(update={**texts, "tool_calls": calls, "invalid_tool_calls": broken})
 
 
 def with_ids(message: BaseMessage) -> BaseMessage:
@@ -175,25 +196,6 @@ def with_written_calls(
         written = [call for call in written if call not in quoted]
     calls = [{**call, "id": f"written_{said}_{n}", "type": "tool_call"} for n, call in enumerate(written, 1)]
     return message.model_copy(update={"content": "", "tool_calls": calls}) if calls else message
-
-
-def _without_secrets(message: BaseMessage, tools: Mapping[str, BoundTool], secrets: RunSecrets) -> BaseMessage:
-    if not isinstance(message, AIMessage):
-        return message
-    schemas = {name: tool.args_schema for name, tool in tools.items() if isinstance(tool.args_schema, dict)}
-    # Other calls are the worker's own, as ``finish``, which have no schema of secrets.
-    calls = [
-        {**call, "args": secrets.masked(schemas.get(call["name"], {}), call["args"])}
-        if call["name"] in tools
-        else {**call, "args": secrets.hidden(call["args"])}
-        for call in message.tool_calls
-    ]
-    broken = [
-        {**call, "args": MASK} if has_secrets(schemas.get(call["name"] or "")) else call
-        for call in message.invalid_tool_calls
-    ]
-    texts = {name: secrets.hidden(getattr(message, name)) for name in _TEXTS}
-    return message.model_copy(update={**texts, "tool_calls": calls, "invalid_tool_calls": broken})
 
 
 def written_calls(text: str, names: Collection[str]) -> list[dict[str, Any]]:

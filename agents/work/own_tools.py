@@ -16,7 +16,16 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMe
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from callsheet.agents.calls.plan import Call, ResultValueError, StepResult, named_value, resolved, shape, value_of
+from callsheet.agents.calls.plan import (
+    Call,
+    ResultValueError,
+    StepResult,
+    named_result,
+    named_value,
+    resolved,
+    shape,
+    value_of,
+)
 from callsheet.agents.calls.tool_result import answer_to, artifact_of
 from callsheet.agents.registry.binding import NEED_TOOL, READ_RESULT, BoundTool
 from callsheet.agents.work.context import reports, written
@@ -185,7 +194,11 @@ def answer_reading(call: ToolCall, results: Sequence[StepResult], calls: Sequenc
     """A piece of a result, as the answer to a call of ``read_result``."""
     try:
         asked = _Reading.model_validate(call["args"])
-        whole = written(named_value(asked.id, asked.path, results, calls))
+        found = named_result(asked.id, results, calls)
+        if isinstance(found, Call) and not asked.path:
+            whole = found.output  # as it is shown, so that the places are the same
+        else:
+            whole = written(named_value(asked.id, asked.path, results, calls))
         if asked.start >= max(1, len(whole)):
             raise ResultValueError(f"start must be a number from 0 to {len(whole) - 1}")
     except (ValidationError, ResultValueError) as error:
@@ -224,7 +237,12 @@ def deferred(
     added = {name for names in found.values() for name in names}
     if not added or not _searches(request.model):
         return request
-    tools = [_deferred(tool) if isinstance(tool, BoundTool) and tool.name in added else tool for tool in request.tools]
+    tools = [
+        tool.model_copy(update={"extras": {**(tool.extras or {}), "defer_loading": True}})
+        if isinstance(tool, BoundTool) and tool.name in added
+        else tool
+        for tool in request.tools
+    ]
     messages = [_referring(message, found[id(message)]) for message in request.messages]
     betas = [*request.model_settings.get("betas", ()), _BETA]
     settings = {**request.model_settings, "betas": list(dict.fromkeys(betas))}
@@ -297,7 +315,3 @@ def _referring(message: AnyMessage, found: list[str]) -> AnyMessage:
         return message
     references = [{"type": "tool_reference", "tool_name": name} for name in found]
     return message.model_copy(update={"content": references})
-
-
-def _deferred(tool: BoundTool) -> BoundTool:
-    return tool.model_copy(update={"extras": {**(tool.extras or {}), "defer_loading": True}})

@@ -23,9 +23,8 @@ _ABOUT = (
 )
 
 
-def measure(worlds: Sequence[tuple[Benchmark, World]]) -> Mapping[str, object]:
+def measure(bench: Benchmark, world: World) -> Mapping[str, object]:
     """The body of the results file: a row for the catalog alone, and one for each agent beside it."""
-    bench, world = next(one for one in worlds if one[0].name == SET)
     rows = []
     for name, made, first in (("nothing", (), False), *attacks(bench.catalog)):
         more = (Agent(id=_NAME, description=_PRAISE, tools=made),) if made else ()

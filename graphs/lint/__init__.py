@@ -27,11 +27,13 @@ TRUST_RULES = (
 
 RULES = (
     schema_rules.load_problem,
+    schema_rules.unread_source,
     schema_rules.dependency_cycle,
     schema_rules.unknown_capability,
     *TRUST_RULES,
     schema_rules.invalid_schema,
     schema_rules.schema_not_object,
+    schema_rules.adapted_schema,
     schema_rules.unresolved_reference,
     schema_rules.remote_reference,
     schema_rules.undeclared_required,
@@ -40,7 +42,6 @@ RULES = (
     text_rules.empty_description,
     text_rules.duplicate_description,
     text_rules.near_identical_tools,
-    text_rules.description_hides_tools,
     text_rules.undescribed_agent,
     text_rules.undescribed_parameter,
 )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.graphs.text.sanitizing import counted
+from callsheet.orchestrator.cli import output
 from callsheet.orchestrator.cli.approval_prompt import approve_all, ask_person, described, has_terminal, leave_inputs
 from callsheet.orchestrator.cli.shared_options import (
     CatalogOptions,
@@ -24,19 +25,15 @@ from callsheet.orchestrator.cli.shared_options import (
     size_options,
 )
 from callsheet.orchestrator.run.settings import Settings
-from callsheet.orchestrator.run.threads import Threads
+from callsheet.orchestrator.run.threads import Threads, sweep_threads
 
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
 
-    from callsheet.orchestrator.cli.output.run_output import Show
+    from callsheet.orchestrator.cli.output import Show
 
 _STEP_FIELDS = ("id", "text", "depends_on", "agents", "tools", "status", "calls", "result", "data", "error")
-_WAITS = {
-    "tool_approval": "needs_approval",
-    "unknown_outcome": "outcome_unknown",
-    "needs_input": "needs_input",
-}
+_WAITS = {"tool_approval": "needs_approval", "unknown_outcome": "outcome_unknown", "needs_input": "needs_input"}
 
 
 @click.command(short_help="Answer a request: plan steps, find tools, carry out the steps.")
@@ -83,8 +80,10 @@ def ask(
     """
     from callsheet.agents import ToolRegistry
 
-    threads = Threads()
-    thread = _thread(threads, query, thread, resume=resume)
+    if resume and query is not None:
+        raise click.UsageError("--resume continues with the same request: leave the question out")
+    if not resume and not (query or "").strip():
+        raise click.UsageError("the question is empty: say what is to be done")
     began = time.monotonic()
     check_model(of_run["model"])
     if of_run["code_mode"]:
@@ -94,10 +93,11 @@ def ask(
 
         check_installed()
     loaded = options.open()
+    threads = Threads.of(loaded)
+    thread = _thread(threads, thread, resume=resume)
     retriever = options.retriever(loaded)
 
     from callsheet.graphs.dependencies import ObservationLog
-    from callsheet.orchestrator.cli.output.run_output import Show
     from callsheet.orchestrator.supervisor import create_supervisor
 
     allowed = tuple(loaded.catalog.tool(tool_id).id for tool_id in allow)
@@ -106,7 +106,7 @@ def ask(
     workflow = create_supervisor(
         loaded, retriever=retriever, registry=registry, settings=settings, observed=ObservationLog()
     )
-    show = None if options.as_json else Show()
+    show = None if options.as_json else output.Show()
     kept = kept_options("thread", "resume", "as_json")
     again = shlex.join(["callsheet", "ask", "--resume", "--thread", thread, *kept])
     given = None if resume else {"messages": [{"role": "user", "content": query}]}
@@ -129,21 +129,13 @@ def ask(
     return 0 if ran.done else 1
 
 
-def _thread(threads: Threads, query: str | None, thread: str | None, *, resume: bool) -> str:
-    """The thread to work in.
-
-    Raises:
-        UsageError: There is neither a request nor a run to resume, or both.
-    """
+def _thread(threads: Threads, thread: str | None, *, resume: bool) -> str:
+    """The thread to work in."""
     if resume:
-        if query is not None:
-            raise click.UsageError("--resume continues with the same request: leave the question out")
         chosen = threads.latest() if thread is None else thread
         threads.check(chosen)
         return chosen
-    if not (query or "").strip():
-        raise click.UsageError("the question is empty: say what is to be done")
-    threads.sweep()
+    sweep_threads()
     return threads.new() if thread is None else thread
 
 

@@ -1,13 +1,10 @@
-"""The index of a catalog, what is found in it, and what is inferred.
-
-The commands ``index``, ``sync``, ``retrieve``, ``discover``, ``infer``, ``capabilities`` and ``forget``.
-"""
+"""The commands that read a catalog: ``index``, ``sync``, ``retrieve``, ``discover``, ``infer``, ``capabilities`` ..."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.graphs.text.sanitizing import counted, shown
+from callsheet.orchestrator.cli import output
 from callsheet.orchestrator.cli.shared_options import (
     SERVER_TROUBLE,
     CatalogOptions,
@@ -23,6 +21,7 @@ from callsheet.orchestrator.cli.shared_options import (
     json_option,
     output_option,
     report,
+    save,
     size_options,
     taxonomy_option,
     visible,
@@ -31,11 +30,12 @@ from callsheet.orchestrator.cli.shared_options import (
 if TYPE_CHECKING:
     from callsheet.graphs import Loaded, Taxonomy
     from callsheet.graphs.dependencies import Proposal
-    from callsheet.retrievers import Changes
+    from callsheet.graphs.knowledge_graph import Edge
+    from callsheet.retrievers import Selection
+    from callsheet.retrievers.capabilities import Discovery
 
 _SIGNS = {"added": "+", "changed": "~", "removed": "-"}
 _MOST = 20
-_EMPTY = "the query is empty: say what is to be done"
 
 
 @click.command(short_help="Update the index of a catalog.")
@@ -47,20 +47,7 @@ def index(options: CatalogOptions) -> int:
     Example:
       callsheet index --catalog mcp.json
     """
-    from callsheet.graphs import dependency_edges
-
-    began = time.monotonic()
-    loaded = options.open()
-    selector, changes, place = options.selector(loaded)
-    edges = [edge for _, edge in dependency_edges(selector.graph)]
-    declared = sum(edge.holds for edge in edges)
-    problems = [{"agent": one.agent, "kind": one.kind, "message": one.message} for one in loaded.problems]
-    needs = {"dependencies": declared, "inferred": len(edges) - declared}
-    done = _indexed(loaded, needs, changes, place, began)
-    said = f"{counted(declared, 'dependency', 'dependencies')}, {done['inferred']:,} inferred"
-    text = f"{loaded.catalog.sizes}, {said}: {_changes(done)}\n{done['path']}"
-    report({**done, "down": dict(loaded.down), "problems": problems}, text, as_json=options.as_json)
-    return 0 if loaded.catalog.agents or loaded.catalog.skills else 1
+    return _index(options, anew=False)
 
 
 @click.command(short_help="Ask the servers for their current tools.")
@@ -75,9 +62,37 @@ def sync(options: CatalogOptions) -> int:
     Example:
       callsheet sync --catalog mcp.json
     """
+    return _index(options, anew=True)
+
+
+def _index(options: CatalogOptions, *, anew: bool) -> int:
+    from callsheet.graphs import dependency_edges
+
     began = time.monotonic()
-    loaded = options.open(tell=False, anew=True)
-    retriever = options.retriever(loaded)
+    loaded = options.open(tell=not anew, anew=anew)
+    selector, changes, place = options.selector(loaded)
+    holds = [edge.holds for _, edge in dependency_edges(selector.graph)]
+    content: dict[str, Any] = {
+        **{name: len(getattr(loaded.catalog, name)) for name in ("agents", "tools", "skills")},
+        "dependencies": sum(holds),
+        "inferred": holds.count(False),
+        **{name: getattr(changes, name) for name in ("added", "updated", "removed")},
+        "seconds": round(time.monotonic() - began, 3),
+        "path": str(place or ""),
+        "down": dict(loaded.down),
+        "problems": [{"agent": one.agent, "kind": one.kind, "message": one.message} for one in loaded.problems],
+        **(_asked(loaded) if anew else {}),
+    }
+    needs = f"{counted(content['dependencies'], 'dependency', 'dependencies')}, {content['inferred']:,} inferred"
+    said = f"{sum(one['status'] == 'down' for one in content['servers'])} down" if anew else needs
+    done = "{added} added, {updated} updated, {removed} removed in {seconds} s".format(**content)
+    lines = [*_lines(content), f"{loaded.catalog.sizes}, {said}: {done}", *([] if anew else [content["path"]])]
+    report(content, "\n".join(lines), as_json=options.as_json)
+    return 0 if loaded.catalog.agents or loaded.catalog.skills else 1
+
+
+def _asked(loaded: Loaded) -> dict[str, Any]:
+    """What changed on each server that was asked, or why it is down; and what a person must review."""
     troubles = {one.agent: one for one in reversed(loaded.problems) if one.kind in SERVER_TROUBLE}
     servers = [
         {"agent": name, "status": "down", "kind": one.kind, "error": one.message, "since": loaded.down.get(name)}
@@ -85,30 +100,11 @@ def sync(options: CatalogOptions) -> int:
         else {"agent": name, "status": "ok", **asdict(loaded.live[name].difference)}
         for name in sorted({*loaded.live, *troubles})
     ]
-    asked = {"servers": servers, "quarantined": [change.id for change in loaded.changes if change.quarantines]}
-    content = _indexed(loaded, asked, retriever.changes, retriever.place, began)
-    report(content, "\n".join(_lines(content)), as_json=options.as_json)
-    return 0 if loaded.catalog.agents or loaded.catalog.skills else 1
-
-
-def _indexed(
-    loaded: Loaded, more: Mapping[str, Any], changes: Changes, place: str | Path | None, began: float
-) -> dict[str, Any]:
-    return {
-        **{name: len(getattr(loaded.catalog, name)) for name in ("agents", "tools", "skills")},
-        **more,
-        **{name: getattr(changes, name) for name in ("added", "updated", "removed")},
-        "seconds": round(time.monotonic() - began, 3),
-        "path": str(place or ""),
-    }
-
-
-def _changes(done: Mapping[str, Any]) -> str:
-    return "{added} added, {updated} updated, {removed} removed in {seconds} s".format(**done)
+    return {"servers": servers, "quarantined": [change.id for change in loaded.changes if change.quarantines]}
 
 
 def _lines(content: Mapping[str, Any]) -> Iterable[str]:
-    for server in content["servers"]:
+    for server in content.get("servers", ()):
         if server["status"] == "down":
             yield shown(f"{server['agent']}: down, {server['error']}")
         for word, sign in _SIGNS.items():
@@ -116,50 +112,54 @@ def _lines(content: Mapping[str, Any]) -> Iterable[str]:
             yield from (shown(f"{sign} {server['agent']}/{name}") for name in names[:_MOST])
             if len(names) > _MOST:
                 yield f"{sign} {server['agent']}: {len(names) - _MOST} more"
-    if content["quarantined"]:
-        yield f"not used until you review them: {shown(', '.join(content['quarantined'][:_MOST]))} (callsheet approve)"
-    down = sum(server["status"] == "down" for server in content["servers"])
-    sizes = f"{counted(content['agents'], 'agent')}, {counted(content['tools'], 'tool')}, {down} down"
-    yield f"{sizes}: {_changes(content)}"
+    if quarantined := content.get("quarantined"):
+        yield f"not used until you review them: {shown(', '.join(quarantined[:_MOST]))} (callsheet approve)"
+
+
+def _not_empty(_context: click.Context, _parameter: click.Parameter, query: str) -> str:
+    if not query.strip():
+        raise click.UsageError("the query is empty: say what is to be done")
+    return query
+
+
+_query = click.argument("query", callback=_not_empty)
+
+
+def _report(options: CatalogOptions, found: Selection | Discovery, show: Callable[[], None], **how: bool) -> int:
+    report(found.to_dict(**how), show, as_json=options.as_json)
+    return 0 if found.verdict == "found" else 1
 
 
 @click.command(short_help="Find agents and tools for a request.")
-@click.argument("query")
+@_query
 @size_options(1000, 10000, "request")
 @click.option("--rerank", metavar="PROVIDER:NAME", help="Chat model that reranks the first tools.  [default: none]")
-@click.option("--proposed", default=0.5, type=click.FloatRange(0, 1), help="Weight of unreviewed dependencies.")
+@click.option("--proposed", type=click.FloatRange(0, 1), help="Weight of unreviewed dependencies; 0: none is inferred.")
 @click.option(
     "--explain", is_flag=True, help="Explain the selection: ranks and scores by meaning and by words, and what was cut."
 )
 @common
-def retrieve(options: CatalogOptions, query: str, rerank: str | None, *, explain: bool, **size: Any) -> int:
+def retrieve(options: CatalogOptions, query: str, rerank: str | None, *, explain: bool, **settings: Any) -> int:
     """Find agents and tools for QUERY.
 
     \b
     Example:
       callsheet retrieve "convert 3 miles to km" -k 3 --explain --catalog manifests/
     """
-    if not query.strip():
-        raise click.UsageError(_EMPTY)
     more: dict[str, object] = {}
     if rerank:
         from callsheet.agents.models.chat_models import chat_model
         from callsheet.retrievers import ChatModelReranker
 
         more["reranker"] = ChatModelReranker(chat_model(rerank))
-    found = options.selector(options.open(), **more)[0].select(query, **size)
+    given = {name: value for name, value in settings.items() if value is not None}
+    found = options.selector(options.open(), **more)[0].select(query, **given)
 
-    def show() -> None:
-        from callsheet.orchestrator.cli.output.run_output import show_selection
-
-        show_selection(found, explain=explain)
-
-    report(found.to_dict(trace=explain), show, as_json=options.as_json)
-    return 0 if found.verdict == "found" else 1
+    return _report(options, found, lambda: output.show_selection(found, explain=explain), trace=explain)
 
 
 @click.command(short_help="Find a few tools for a request by capabilities.")
-@click.argument("query")
+@_query
 @click.option("--budget", default=5, type=click.IntRange(1, 1000), help="Maximum number of candidates.")
 @taxonomy_option
 @common
@@ -170,13 +170,8 @@ def discover(options: CatalogOptions, query: str, budget: int, taxonomy: Taxonom
     Example:
       callsheet discover "what is 3 miles in km" --budget 3 --catalog manifests/
     """
-    from callsheet.orchestrator.cli.output.catalog_output import show_discovery
-
-    if not query.strip():
-        raise click.UsageError(_EMPTY)
     found = options.retriever(options.open(), taxonomy=taxonomy).discover(query, budget=budget)
-    report(found.to_dict(), lambda: show_discovery(found), as_json=options.as_json)
-    return 0 if found.verdict == "found" else 1
+    return _report(options, found, lambda: output.show_discovery(found))
 
 
 @click.command(short_help="Propose dependencies between tools.")
@@ -201,7 +196,6 @@ def infer(options: CatalogOptions, file: Path | None, least: float, server: str 
         write_dependencies,
     )
     from callsheet.graphs.storage import locked
-    from callsheet.orchestrator.cli.output.catalog_output import show_proposals
     from callsheet.retrievers.inference import infer_dependencies
 
     if file and not file.parent.is_dir():
@@ -221,7 +215,7 @@ def infer(options: CatalogOptions, file: Path | None, least: float, server: str 
     else:
         merged = merge_proposals(merged, found)
     content = {"edges": [edge.model_dump(mode="json") for edge in merged], "path": str(file or "")}
-    report(content, lambda: show_proposals(merged, file), as_json=options.as_json)
+    report(content, lambda: output.show_proposals(merged, file), as_json=options.as_json)
     return 0 if merged else 1
 
 
@@ -237,19 +231,17 @@ def capabilities(options: CatalogOptions, file: Path | None, taxonomy: Taxonomy 
       callsheet capabilities --catalog manifests/
       callsheet capabilities --catalog manifests/ --taxonomy ours.json -o catalog.json
     """
-    from callsheet.graphs import CatalogError, dump
-    from callsheet.orchestrator.cli.output.catalog_output import show_assignments
+    from callsheet.graphs import dump
     from callsheet.retrievers.capabilities import with_capabilities
 
     loaded = options.open()
     found = options.retriever(loaded, taxonomy=taxonomy).capabilities()
     if file:
-        try:
-            file.write_text(dump(with_capabilities(visible(loaded), found)) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise CatalogError(f"the catalog cannot be written to {file}: {error.strerror}") from error
+        save(file, dump(with_capabilities(visible(loaded), found)) + "\n")
         click.echo(f"the catalog with its capabilities is in {file}", err=True)
-    report({**found.to_dict(), "path": str(file or "")}, lambda: show_assignments(found), as_json=options.as_json)
+    report(
+        {**found.to_dict(), "path": str(file or "")}, lambda: output.show_assignments(found), as_json=options.as_json
+    )
     return 0 if any(found.of.values()) else 1
 
 
@@ -274,3 +266,51 @@ def forget(patterns: tuple[str, ...], *, as_json: bool) -> int:
     learned = counted(edges, "observed dependency", "observed dependencies")
     report({"tools": tools, "dependencies": edges}, f"forgot {counted(tools, 'tool')} and {learned}", as_json=as_json)
     return 0 if tools or edges or not patterns else 1
+
+
+@click.command(short_help="Show what an agent or a tool is linked to.")
+@click.argument("node")
+@click.option("--to", "end", metavar="NODE", help="Show the shortest path from NODE to this node instead.")
+@catalog_options
+def graph(options: CatalogOptions, node: str, end: str | None) -> int:
+    """Show the edges of NODE: its owner, dependencies, parameters, capabilities and skills, also inferred ones.
+
+    NODE is the id of an agent, a tool, a skill or a capability. The exit status is 1 if there is no path.
+
+    \b
+    Examples:
+      callsheet graph weather/forecast --catalog manifests/
+      callsheet graph travel/plan_trip --to maps --catalog manifests/ --json
+    """
+    from callsheet.graphs.knowledge_graph import detailed_graph, edges_at, named, shortest_path
+    from callsheet.retrievers.inference import with_inferred
+
+    loaded = options.open()
+    whole = detailed_graph(with_inferred(visible(loaded), rejected=loaded.rejected, trusted=loaded.trusted))
+    start = named(whole, node)
+    edges = list(map(_edge, shortest_path(whole, start, named(whole, end)) if end else edges_at(whole, start)))
+    content = {"node": node, **({"to": end} if end else {}), "edges": edges}
+    lines = [_edge_line(edge) for edge in edges] or [
+        f"there is no path from {node} to {end}" if end else f"{node}: no edge"
+    ]
+    report(content, shown("\n".join(lines), most=None), as_json=options.as_json)
+    return 1 if end and not edges and end != node else 0
+
+
+def _edge(edge: Edge) -> dict[str, Any]:
+    source, target, data = edge
+    dependency = data.get("dependency")
+    details = dependency.model_dump(mode="json", exclude={"tool", "kind"}) if dependency else {}
+    return {"source": _node_name(source), "target": _node_name(target), "kind": str(data["kind"]), **details}
+
+
+def _node_name(node: Any) -> str:
+    """The id of a node, or the name of a parameter or an output."""
+    return node if isinstance(node, str) else node[1] if node[0] == "capability" else node[2]
+
+
+def _edge_line(edge: dict[str, Any]) -> str:
+    about = ", ".join(filter(None, (edge.get("parameter"), edge.get("reason"))))
+    line = f"{edge['source']} -[{edge['kind']}]-> {edge['target']}{f': {about}' if about else ''}"
+    declared = edge.get("provenance", "declared") == "declared"
+    return line if declared else f"{line} ({edge['provenance']}, {edge['confidence']:.0%} sure)"

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from callsheet.graphs import SettingsError
+from callsheet.orchestrator.cli import output
 from callsheet.orchestrator.cli.shared_options import (
     FILE,
     CatalogOptions,
@@ -92,12 +93,11 @@ def _of_retrieval(
     plain = evaluation.to_dict()
     plain |= {"missed": plain["missed"][:misses], "gates": results}
 
-    def show() -> None:
-        from callsheet.orchestrator.cli.output.eval_output import show_evaluation
-
-        show_evaluation(evaluation, catalog=loaded.catalog, misses=misses)
-
-    report(rounded(plain), show, as_json=options.as_json)
+    report(
+        rounded(plain),
+        lambda: output.show_evaluation(evaluation, catalog=loaded.catalog, misses=misses),
+        as_json=options.as_json,
+    )
     return _status(results)
 
 
@@ -107,6 +107,7 @@ def _of_model(
     model: str,
     *,
     queries: Path,
+    agents: int,
     tools: int,
     misses: int,
     arms: str | None,
@@ -114,7 +115,6 @@ def _of_model(
     concurrency: int,
     prices: Path | None,
     max_cost: float | None,
-    **_: Any,
 ) -> int:
     from callsheet.agents import chat_model
     from callsheet.agents.calls.token_usage import price_of
@@ -137,7 +137,7 @@ def _of_model(
     if max_cost is not None and price is None:
         raise SettingsError("--max-cost needs the price of the model: give --prices FILE")
     loaded = options.open()
-    retriever = options.retriever(loaded)
+    retriever = options.retriever(loaded, k=agents)
     chosen = sampled(read_queries(queries, loaded.catalog), sample)
     made = Arms(recorded(loaded), retriever, chat_model(model), tools=tools)
     with progress_bar("Asking the model") as progress:
@@ -147,7 +147,7 @@ def _of_model(
                 chosen,
                 model=model,
                 folder=cache_folder() / "model-evaluations",
-                key=(digest(retriever.catalog.model_dump(mode="json")), tools),
+                key=(digest(retriever.catalog.model_dump(mode="json")), agents, tools),
                 concurrency=concurrency,
                 price=price,
                 max_cost=max_cost,
@@ -155,12 +155,8 @@ def _of_model(
             )
         )
 
-    def show() -> None:
-        from callsheet.orchestrator.cli.output.eval_output import show_model_evaluation
-
-        show_model_evaluation(evaluation, misses=misses)
-
-    report(evaluation.to_dict(), show, as_json=options.as_json)
+    as_json = options.as_json
+    report(evaluation.to_dict(), lambda: output.show_model_evaluation(evaluation, misses=misses), as_json=as_json)
     if evaluation.stopped:
         click.echo(f"not all requests were attempted: {evaluation.stopped}", err=True)
     reached = {f"{arm.arm}.success": arm.success for arm in evaluation.arms}

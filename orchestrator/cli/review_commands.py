@@ -15,12 +15,14 @@ from callsheet.graphs.catalog.errors import Finding, Severity, UnknownNameError,
 from callsheet.graphs.text.sanitizing import counted, shown
 from callsheet.graphs.trust.changes import diff_of, findings_of, told
 from callsheet.graphs.trust.pins import Change, PinBook
+from callsheet.orchestrator.cli import output
 from callsheet.orchestrator.cli.approval_prompt import has_terminal
 from callsheet.orchestrator.cli.shared_options import (
     CatalogOptions,
     catalog_options,
     output_option,
     report,
+    save,
     say_age,
     status,
     taxonomy_option,
@@ -63,7 +65,6 @@ def check(
     """
     from callsheet.graphs.lint import RULES, lint
     from callsheet.graphs.lint.trust_rules import source_of_many
-    from callsheet.orchestrator.cli.output.catalog_output import show_findings
     from callsheet.retrievers.inference import infer_dependencies
 
     if unknown := sorted(set(ignored) - {rule.name for rule in RULES}):
@@ -84,7 +85,9 @@ def check(
     failed = any(_ORDER.index(finding.severity) <= _ORDER.index(Severity(fail_on)) for finding in findings)
     counts = {str(severity): sum(finding.severity == severity for finding in findings) for severity in Severity}
     content = {"findings": [finding.to_dict() for finding in findings], "counts": counts, "passed": not failed}
-    report(content, lambda: show_findings(findings, loaded.catalog, everything=everything), as_json=options.as_json)
+    report(
+        content, lambda: output.show_findings(findings, loaded.catalog, everything=everything), as_json=options.as_json
+    )
     return 1 if failed else 0
 
 
@@ -198,7 +201,7 @@ def export(
         text = shown(document, most=None) if _at_a_terminal() else document
         click.echo(text.encode("utf-8", "replace"), nl=False)
         return 0
-    _save(file, document)
+    save(file, document)
     if options.as_json:
         counts = {"agents": len(catalog.agents), "tools": len(catalog.tools), "skills": len(catalog.skills)}
         click.echo(json.dumps({"path": str(file), "format": form, **counts}, ensure_ascii=False))
@@ -226,12 +229,3 @@ def _document(form: str, catalog: Catalog, taxonomy: Sequence[Capability] | None
     from callsheet.graphs.rdf import RdfFormat, to_rdf
 
     return to_rdf(catalog, taxonomy, form=RdfFormat(form))
-
-
-def _save(file: Path, document: str) -> None:
-    from callsheet.graphs.storage import replace_bytes
-
-    try:
-        replace_bytes(file, document.encode("utf-8", "replace"), mode=0o666)
-    except OSError as error:
-        raise click.BadParameter(f"{file} cannot be written: {error.strerror}", param_hint="--output") from error

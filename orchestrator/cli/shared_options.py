@@ -20,12 +20,10 @@ from callsheet.graphs.text.secret_patterns import masked
 from callsheet.orchestrator.run.process.environment import Environment
 
 if TYPE_CHECKING:
-    from callsheet.agents import ToolRegistry
     from callsheet.graphs import Catalog, Loaded, Taxonomy
     from callsheet.retrievers import AgentGraphRetriever, Changes, Selector
 
-INTERRUPTED = 130
-"""Exit status of an interrupted command."""
+INTERRUPTED = 130  # exit status
 SERVER_TROUBLE = ("start", "sign_in", "timeout", "crash", "protocol", "too_large")
 """Kinds of problems with a server as a whole."""
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -60,7 +58,6 @@ class CatalogOptions:
             TrustError: There is no consent to its commands, or its pins are not reliable.
         """
         from callsheet.graphs import shown
-        from callsheet.graphs.catalog.formats.mcp_format import NOT_CALLABLE
         from callsheet.orchestrator.cli.approval_prompt import ask_consent
 
         named, read = catalogs_of(self.catalogs), self.reader()
@@ -73,8 +70,7 @@ class CatalogOptions:
             click.echo(f"{', '.join(map(shown, named))}: it is empty, or everything in it is disabled", err=True)
         for problem in loaded.problems:
             down = problem.agent in loaded.down and problem.kind in SERVER_TROUBLE
-            word = "not callable" if problem.kind == NOT_CALLABLE else "down" if down else "left out"
-            click.echo(f"{word}: {shown(str(problem))}", err=True)
+            click.echo(f"{'down' if down else problem.word}: {shown(str(problem))}", err=True)
         say_age(loaded, since=3600)
         return loaded
 
@@ -84,15 +80,6 @@ class CatalogOptions:
 
         named, policy = catalogs_of(self.catalogs), policy_of(self.policy)
         return lambda anew: load(*named, yes=self.yes, pins=self.pins, policy=policy, anew=anew)
-
-    def follow_shared_store(self, registry: ToolRegistry) -> None:
-        """Keeps a registry up to date with what other processes change in the shared store, if there is one."""
-        from callsheet.graphs.storage import shared_store
-        from callsheet.orchestrator.run.process.process_state import follow_store
-
-        if (store := shared_store()) is not None:
-            read = self.reader()
-            follow_store(store, registry, lambda: read(False))
 
     def retriever(self, loaded: Loaded, **more: Any) -> AgentGraphRetriever:
         """A retriever over the catalog; shows a progress bar while texts are embedded."""
@@ -140,6 +127,16 @@ def report(content: Mapping[str, Any], text: str | Callable[[], object], *, as_j
         click.echo(text)
     else:
         text()
+
+
+def save(file: Path, text: str) -> None:
+    """Writes the file of ``-o``, or a usage error."""
+    from callsheet.graphs.storage import replace_bytes
+
+    try:
+        replace_bytes(file, text.encode("utf-8", "replace"), mode=0o666)
+    except OSError as error:
+        raise click.BadParameter(f"{file} cannot be written: {error.strerror}", param_hint="--output") from error
 
 
 def kept_options(*but: str) -> list[str]:

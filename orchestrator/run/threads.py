@@ -1,7 +1,11 @@
-"""Threads of the command line: one file each, so that a killed run can be resumed, and the stream of a run in one."""
+"""Threads of the command line: one file each, so that a killed run can be resumed, and the stream of a run in one.
+
+A thread belongs to the catalog of its first request.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
 import time
 import uuid
@@ -21,6 +25,8 @@ if TYPE_CHECKING:
     from langgraph.pregel.protocol import PregelProtocol
     from langgraph.types import StateSnapshot
 
+    from callsheet.graphs import Loaded
+
 Take = Callable[[Sequence[str], str, Any], None]
 """Takes a part of a stream: its namespace, empty for the supervisor's own, its mode, and the data."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
@@ -32,15 +38,23 @@ _OVER = ("failed", "skipped")
 
 
 class Threads:
-    """Checkpoints in one SQLite file per thread, which only the owner can read.
+    """Checkpoints of the runs over one catalog: one SQLite file per thread, which only the owner can read."""
 
-    Args:
-        folder: By default ``threads`` in ``CALLSHEET_HOME``, otherwise in the user's data folder.
-        days: Days after which an unnamed thread is removed, finished or not.
-    """
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
 
-    def __init__(self, folder: Path | None = None, *, days: float = 30) -> None:
-        self._folder, self._days = folder or state_folder() / "threads", days
+    @classmethod
+    def of(cls, loaded: Loaded) -> Threads:
+        """The threads of a catalog, in ``threads`` of ``CALLSHEET_HOME``, otherwise of the user's data folder.
+
+        A catalog is the same if its sources are: files, addresses, and modules as this folder knows them. Files of
+        dependencies do not count.
+        """
+        from callsheet.graphs.catalog.formats.server_config import is_address
+
+        names = (name if is_address(name) else str(Path.cwd() / name) for name in loaded.label.splitlines())
+        key = hashlib.sha256("\n".join(sorted(set(names))).encode()).hexdigest()[:16]
+        return cls(_all() / key)
 
     @staticmethod
     def new() -> str:
@@ -59,7 +73,7 @@ class Threads:
             SettingsError: There is none.
         """
         if not (found := _latest_first(self._folder)):
-            raise SettingsError("there is no thread to resume: every run so far has ended")
+            raise SettingsError("there is no thread to resume: every run over this catalog has ended")
         return found[0].stem
 
     def names(self) -> list[str]:
@@ -74,7 +88,7 @@ class Threads:
         """
         if self._file(thread) not in set(self._folder.glob("*.sqlite")):
             known = ", ".join(sorted(file.stem for file in self._folder.glob("*.sqlite"))[:10]) or "none"
-            raise SettingsError(f"there is no thread {thread!r} to resume; there are: {known}")
+            raise SettingsError(f"there is no thread {thread!r} of this catalog to resume; there are: {known}")
 
     @contextmanager
     def locked(self, thread: str) -> Iterator[None]:
@@ -148,20 +162,26 @@ class Threads:
                 before.with_suffix(ending).rename(after.with_suffix(ending))
         before.with_suffix(".lock").unlink(missing_ok=True)
 
-    def sweep(self) -> None:
-        """Removes unnamed threads that have not been used for a long time, and the oldest of very many that ended."""
-        ended = _latest_first(self._folder / _ENDED)
-        for file in (*self._folder.glob(f"{_UNNAMED}*.sqlite"), *ended):
-            with suppress(OSError):
-                if file.stat().st_mtime < time.time() - self._days * _DAY or file in ended[_MOST_ENDED:]:
-                    for ending in (*_STORED, ".lock"):
-                        file.with_suffix(ending).unlink(missing_ok=True)
-
     def _file(self, thread: str) -> Path:
         if not _NAME.fullmatch(thread):
             raise SettingsError(f"{thread!r} cannot be the name of a thread: use letters, digits, '.', '_' and '-'")
         file, ended = self._folder / f"{thread}.sqlite", self._folder / _ENDED / f"{thread}.sqlite"
         return ended if ended.is_file() and not file.is_file() else file
+
+
+def sweep_threads(*, days: float = 30) -> None:
+    """Removes the unnamed threads of all catalogs that nobody has used for so long, and the oldest that ended."""
+    for folder in _all().glob("*/"):
+        ended = _latest_first(folder / _ENDED)
+        for file in (*folder.glob(f"{_UNNAMED}*.sqlite"), *ended):
+            with suppress(OSError):
+                if file.stat().st_mtime < time.time() - days * _DAY or file in ended[_MOST_ENDED:]:
+                    for ending in (*_STORED, ".lock"):
+                        file.with_suffix(ending).unlink(missing_ok=True)
+
+
+def _all() -> Path:
+    return state_folder() / "threads"
 
 
 def _latest_first(*folders: Path) -> list[Path]:

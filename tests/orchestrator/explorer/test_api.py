@@ -28,8 +28,9 @@ from callsheet.graphs.trust.pins import Change
 from callsheet.orchestrator.server import Site, create_explorer
 from callsheet.orchestrator.server.explorer import node_details, search_results
 from callsheet.orchestrator.server.visible_catalog import Knowledge
-from explored import contacts, explorer, served
+from explored import KEY, contacts, explorer, served
 from hostile import BREAKOUT, hostile_catalog
+from kept_runs import Kept
 from reviewed import DELETE, FIND, Reviewed
 from small import small_catalog
 
@@ -197,7 +198,8 @@ def test_a_capability_leads_to_wider_ones_and_to_its_tools(client: TestClient, a
 
 def test_what_is_not_there_is_said_with_the_nearest_names(client: TestClient, asked: Asked) -> None:
     assert "did you mean 'weather'" in asked(client, "node", status=404, id="wether")["error"]
-    assert asked(client, "run", status=404, id="x")["error"] == "there is no thread 'x' that you may see"
+    runs = explorer(small_catalog(), runs=Kept([]))
+    assert asked(runs, "run", status=404, id="x")["error"] == "there is no thread 'x' that you may see"
 
 
 def test_findings_are_those_of_check(client: TestClient, asked: Asked) -> None:
@@ -208,7 +210,7 @@ def test_findings_are_those_of_check(client: TestClient, asked: Asked) -> None:
 
 def test_pins_and_what_differs_from_them_are_shown(catalog: Catalog, asked: Asked) -> None:
     changed = Change("maps", "changed", "route", {"name": "route", "description": "a"}, {"name": "route"}, "ff", "book")
-    loaded = Loaded(load(catalog).catalog, digests={"maps/find_place": "ab12"}, changes=(changed,))
+    loaded = Loaded(load(catalog).catalog, digests={"maps": {"find_place": "ab12"}}, changes=(changed,))
     app = explorer(loaded)
     assert asked(app, "node", id="maps/find_place")["pins"][0]["text"] == "SHA-256 ab12"
     assert asked(app, "node", id="weather/forecast")["pins"][0]["text"].startswith("no pin")
@@ -220,11 +222,11 @@ def test_pins_and_what_differs_from_them_are_shown(catalog: Catalog, asked: Aske
 
 def test_what_servers_say_later_is_shown(catalog: Catalog, asked: Asked) -> None:
     found = served(catalog)
-    app = create_explorer(Site(lambda: found), hosts=("testserver",))
+    app = create_explorer(Site(lambda: found), key=KEY, hosts=("testserver",))
     assert asked(app, "overview")["tools"] == 3
     route = Tool(agent="maps", name="route", description="Plans a route between two places.")
     agents = (catalog.agents[0], catalog.agents[1].model_copy(update={"tools": (*catalog.agents[1].tools, route)}))
-    later = Loaded(Catalog(agents=agents), digests={"maps/route": "cd34"}, down={"maps": "yesterday"})
+    later = Loaded(Catalog(agents=agents), digests={"maps": {"route": "cd34"}}, down={"maps": "yesterday"})
     found.registry.follow(later)
     found.retriever.follow(later)
     assert asked(app, "overview")["tools"] == 4

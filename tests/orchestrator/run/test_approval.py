@@ -220,22 +220,6 @@ def test_without_a_checkpointer_it_says_so_before_anything_runs(
     assert (shop.called, planner.shown, worker.shown, state["plan"]["steps"]) == ([], [], [], [])
 
 
-def test_without_a_checkpointer_harmless_tools_work(
-    shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any, say: Any, worker: Any
-) -> None:
-    planner = scripted(replies=[say["planned"](*STEPS)])
-    app = create_supervisor(shop.loaded(monkeypatch), planner_model=planner, worker_model=worker).compile()
-    assert [r["status"] for r in app.invoke({"messages": [HumanMessage(REQUEST)]})["results"].values()] == ["done"] * 3
-
-
-async def test_works_the_same_asynchronously(app: Any, shop: Any) -> None:
-    state = await app.ainvoke({"messages": [HumanMessage(REQUEST)]}, THREAD)
-    answers = {found.id: "approve" for found in state["__interrupt__"]}
-    state = await app.ainvoke(Command(resume=answers), THREAD)
-    assert sorted(shop.called) == ["exchange_rate", "weather_report"]
-    assert set(asked(state)) == {"3"}
-
-
 def test_a_tool_that_interrupts_by_itself_gets_its_own_answer(
     scripted: Any, say: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -272,3 +256,22 @@ def test_the_answer_of_the_model_is_not_asked_for_again(app: Any, worker: Any) -
     resume(app, s2="approve")
     rate = [shown for shown in worker.shown[before:] if not isinstance(shown["messages"][-1], ToolMessage)]
     assert rate == []
+
+
+@pytest.mark.parametrize("answer", ["maybe", {"type": "approve", "hash": "0" * 64}, {"type": "edit", "args": {"x": 1}}])
+def test_an_answer_that_is_none_is_asked_for_three_times_at_most(app: Any, shop: Any, answer: Any) -> None:
+    ask(app, REQUEST)
+    for _ in range(2):
+        assert "2" in asked(resume(app, s2=answer))
+    assert set(asked(resume(app, s2=answer))) == {"1"}
+    (call,) = app.get_state(THREAD).values["results"]["2"]["calls"]
+    assert (call["kind"], call["effect"], shop.called) == ("rejected", "none", [])
+    assert "it was asked about 3 times, and not answered" in call["error"]
+
+
+def test_answers_in_a_row_count_and_others_do_not(app: Any, shop: Any) -> None:
+    ask(app, REQUEST)
+    for answer in ("maybe", "maybe", {"type": "edit", "args": {"currency": "NOK"}}, "maybe", "maybe"):
+        assert "2" in asked(resume(app, s2=answer))
+    resume(app, s2="approve")
+    assert shop.called == ["exchange_rate"]
