@@ -40,6 +40,7 @@ _LISTS = {
     "prompts/list": ("prompts", PROMPT, "name"),
 }
 _READS = {"readOnlyHint": True, "idempotentHint": True}
+_OFFERS = ("tools", "resources", "prompts")
 _BYTES = ("blob", "data")
 _MOST_NAMED, _LONGEST_MEDIA, _LONGEST = 3, 200, 300
 _MOST_PAGES, _SECONDS, _UNKNOWN_METHOD = 200, 5.0, -32601
@@ -52,7 +53,7 @@ class Listing:
     Attributes:
         tools: Entries of ``tools/list`` as sent by the server.
         resources: Resources, templates and prompts in the form of tools.
-        missing: Why some of these are missing; empty if all are there.
+        missing: Why some of all these are missing; empty if all are there.
         instructions: Instructions for a model.
         error: Why it could not be listed, with the last lines of standard error; empty if it was.
         kind: The kind of error.
@@ -99,10 +100,10 @@ class LastListings:
             stored = json.loads(file.text())
             if within is not None and stored["reached"] != _entry_digest(server):
                 return None
-            content = clean({name: stored[name] for name in _STORED})
+            lists = {name: tuple(cleaned(stored[name])) for name in ("tools", "resources")}
+            texts = clean({name: stored[name] for name in _STORED[2:]})
             when = datetime.fromtimestamp(modified, UTC).isoformat(timespec="seconds")
-            lists = {name: tuple(content[name]) for name in ("tools", "resources")}
-            return Listing(**{**content, **lists}, when=when)
+            return Listing(**lists, **texts, when=when)
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
@@ -118,13 +119,36 @@ def _entry_digest(server: ServerConfig) -> str:
     return hashlib.sha256(json.dumps(entry, sort_keys=True).encode()).hexdigest()
 
 
-async def listed_tools(ask: Ask, limits: Limits) -> list[Any]:
-    """All pages of a server's tools, as sent; ``Fault``: there was no answer, it was an error, or it is too large."""
-    tools, too_much = await _pages(ask, "tools/list", "tools", limits, most=limits.tools, seconds=limits.list)
-    if too_much:
-        why = f"it lists {too_much}: raise its limit 'tools' or 'message' if necessary"
+def cleaned(entries: Sequence[Any]) -> list[Any]:
+    """Entries with encodable strings; one that is nested too deeply stays as it is, so that it alone is left out."""
+    return [_cleaned(entry) for entry in entries]
+
+
+def _cleaned(entry: Any) -> Any:
+    try:
+        return clean(entry)
+    except CatalogError:
+        return entry
+
+
+async def listed_tools(ask: Ask, capabilities: Any, limits: Limits) -> tuple[list[Any], str]:
+    """All pages of a server's tools, as sent, and why some may be missing; none if it offers other things only.
+
+    ``Fault``: there was no answer, it was an error, or it is too large.
+    """
+    offered = [name for name in _OFFERS if getattr(capabilities, name, None) is not None]
+    if offered and "tools" not in offered:
+        return [], ""
+    try:
+        tools, excess, odd = await _pages(ask, "tools/list", "tools", limits, most=limits.tools, seconds=limits.list)
+    except Fault as fault:
+        if getattr(fault.__cause__, "code", None) == _UNKNOWN_METHOD and len(offered) > 1:
+            return [], f"it has no tools: {fault}"
+        raise
+    if excess:
+        why = f"it lists {excess}: raise its limit 'tools' or 'message' if necessary"
         raise Fault("too_large", why, effect="none")
-    return tools
+    return tools, odd
 
 
 async def listed_resources(ask: Ask, capabilities: Any, limits: Limits) -> tuple[list[dict[str, Any]], str]:
@@ -142,42 +166,53 @@ async def listed_resources(ask: Ask, capabilities: Any, limits: Limits) -> tuple
     entries, missing = list[dict[str, Any]](), list[str]()
     for method, answer in zip(offered, answers, strict=True):
         if not isinstance(answer, BaseException):
-            found, too_much = answer
+            found, excess, odd = answer
             entries += await asyncio.to_thread(entries_of, method, found[:MOST_RESOURCES])
-            missing += [f"{method}: {too_much}, of which the first are used"] if too_much else []
+            missing += [f"{method}: {excess}, of which the first are used"] if excess else [odd] if odd else []
         elif getattr(answer, "code", None) != _UNKNOWN_METHOD:
             missing.append(one_line(f"no answer to {method}: {type(answer).__name__}: {answer}")[:_LONGEST])
     return entries, "; ".join(missing)
 
 
-async def _in_time(ask: Ask, method: str, field: str, limits: Limits, seconds: float) -> tuple[list[Any], str]:
+async def _in_time(ask: Ask, method: str, field: str, limits: Limits, seconds: float) -> tuple[list[Any], str, str]:
     async with asyncio.timeout(seconds):
         return await _pages(ask, method, field, limits, most=MOST_RESOURCES, seconds=seconds)
 
 
 async def _pages(
     ask: Ask, method: str, field: str, limits: Limits, *, most: int, seconds: float
-) -> tuple[list[Any], str]:
-    """The entries of all pages, or of those up to the first that is too much, and what is too much."""
-    listed, size, params, seen = list[Any](), 0, dict[str, str](), set[str]()
+) -> tuple[list[Any], str, str]:
+    """The entries of all pages up to the first that is too much, or repeats; what is too much; and what is odd.
+
+    A cursor that is empty, or is none, ends the list.
+    """
+    listed, size, params = list[Any](), 0, dict[str, str]()
+    cursors, pages = set[str](), set[str]()
     deadline = time.monotonic() + seconds
     while True:
         page = await ask(method, params, max(0.01, deadline - time.monotonic()))
         if not isinstance(found := page.get(field), list):
             raise Fault("protocol", f"its answer to {method} has no list of {field}")
+        cursor = page.get("nextCursor")
+        if cursors or cursor:  # a single page is limited by the message size
+            text = await asyncio.to_thread(json.dumps, found, sort_keys=True)
+            size += len(text)
+            if found and text in pages:
+                return listed, "", f"{method}: page {len(cursors) + 1} repeats an earlier one, so the list ends there"
+            pages.add(text)
         listed.extend(found)
         if len(listed) > most:
-            return listed, f"more than {most:,} {field}"
-        cursor = page.get("nextCursor")
-        if seen or isinstance(cursor, str):  # a single page is limited by the message size
-            size += await asyncio.to_thread(lambda page: len(json.dumps(page)), found)
+            return listed, f"more than {most:,} {field}", ""
         if size > limits.message:
-            return listed, f"{field}, in several pages, of more than {limits.message:,} bytes"
-        if not isinstance(cursor, str) or cursor in seen:
-            return listed, ""
-        if len(seen) >= _MOST_PAGES:
-            return listed, f"more than {_MOST_PAGES:,} pages of {field}"
-        seen.add(cursor)
+            return listed, f"{field}, in several pages, of more than {limits.message:,} bytes", ""
+        if not cursor:
+            return listed, "", ""
+        if not isinstance(cursor, str) or cursor in cursors:
+            what = "does not advance" if isinstance(cursor, str) else "is not a text"
+            return listed, "", f"{method}: its cursor {what}, so the list may go on" if listed else ""
+        if len(cursors) >= _MOST_PAGES:
+            return listed, f"more than {_MOST_PAGES:,} pages of {field}", ""
+        cursors.add(cursor)
         params = {"cursor": cursor}
 
 

@@ -127,7 +127,7 @@ def _of_server(agent_id: str, server: ServerConfig, said: Admitted, listing: Lis
     # They are not pinned, as they come and go; but nothing is read from a server whose command is not accepted.
     accepted = not any(change.quarantines and not change.tool for change in said.changes)
     resources, left_out = resources_of(agent_id, listing.resources if accepted else ())
-    missing = (Problem(agent_id, "resources", listing.missing),) if listing.missing else ()
+    missing = (Problem(agent_id, "listing", listing.missing),) if listing.missing else ()
     sent = {**digests(listing.resources), **said.digests}
     return SourceCatalog(
         agents=(agent,),
