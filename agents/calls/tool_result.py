@@ -24,7 +24,9 @@ from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.storage import cache_folder, private_folder
 from callsheet.graphs.text.sanitizing import clean
 
-Kind = Literal["", "start", "sign_in", "timeout", "crash", "protocol", "refused", "rejected", "tool", "too_large"]
+Kind = Literal[
+    "", "start", "sign_in", "timeout", "crash", "protocol", "refused", "rejected", "tool", "too_large", "unheard"
+]
 Effect = Literal["none", "reported", "unknown"]
 
 

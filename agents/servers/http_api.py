@@ -26,7 +26,7 @@ from callsheet.agents.calls.call_context import LOOP, Progress
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import named_in, of_server, origin
-from callsheet.agents.servers.catalogs.listings import LastListings, Listing
+from callsheet.agents.servers.catalogs.listings import UNHEARD, LastListings, Listing
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.agents.servers.session import Session
 from callsheet.graphs.catalog.errors import CatalogError
@@ -77,8 +77,8 @@ def api(server: ServerConfig) -> Api:
     return _parsed(file, server.openapi, state.st_mtime_ns, state.st_size, tuple(sorted(given)))
 
 
-def _copied(server: ServerConfig, limits: Limits, *, anew: bool) -> tuple[str, str]:
-    """Fetches a specification at an address, unless that was done within ``limits.fresh`` seconds.
+async def _copied(name: str, server: ServerConfig, limits: Limits, *, anew: bool, known: bool) -> tuple[str, str]:
+    """Fetches a specification at an address, unless that was done within ``limits.fresh`` seconds, or failed lately.
 
     Returns:
         The time of the copy, in UTC, ISO 8601, if it was not fetched now; and why it could not be.
@@ -92,19 +92,26 @@ def _copied(server: ServerConfig, limits: Limits, *, anew: bool) -> tuple[str, s
     with suppress(OSError):
         fetched = file.stat().st_mtime
         when = datetime.fromtimestamp(fetched, UTC).isoformat(timespec="seconds")
-        if not anew and 0 <= time.time() - fetched <= limits.fresh and limits.fresh:
+        if known or (not anew and 0 <= time.time() - fetched <= limits.fresh and limits.fresh):
             return when, ""
-    full = server.expanded(os.environ)
-    try:
-        content = LOOP.blocking(_fetched(full, limits))
-        private_folder(file.parent)
-        replace_bytes(file, content)
-    except (UnreachableError, OSError) as error:
-        why = of_server(full, named_in(server, os.environ), everything=True).text(str(error))
-        if when:
-            return when, why
-        raise UnreachableError(why) from None
-    return "", ""
+    full, store, began = server.expanded(os.environ), LastListings(), time.monotonic()
+    failed = None if anew else store.failure(name, server)
+    if known or (failed and failed[1]):
+        why = failed[0].error if failed else UNHEARD.error
+    else:
+        try:
+            content = await _fetched(full, limits)
+            private_folder(file.parent)
+            replace_bytes(file, content)
+        except (UnreachableError, OSError) as error:
+            why = of_server(full, named_in(server, os.environ), everything=True).text(str(error))
+            store.fail(name, server, Listing(error=why, kind="start", seconds=time.monotonic() - began))
+        else:
+            store.recovered(name, server)
+            return "", ""
+    if when:
+        return when, why
+    raise UnreachableError(why)
 
 
 def address_of(server: ServerConfig, found: Api) -> tuple[str, str]:
@@ -192,6 +199,8 @@ def load_apis(
     pins: PinBook | None = None,
     agreed: Collection[str] = (),
     anew: bool = False,
+    known: bool = False,
+    heard: Callable[[], object] | None = None,
 ) -> SourceCatalog:
     """Reads specifications, and fetches those at addresses that were not fetched lately; arguments as ``load_servers``.
 
@@ -201,18 +210,24 @@ def load_apis(
     Raises:
         CatalogError: A specification cannot be read.
     """
-    listings = LastListings() if anew else None
-    parts: list[SourceCatalog] = []
-    for name, server in config.items():
-        own = (limits or Limits()).own(server.callsheet.limits)
+    listings, bounds = LastListings() if anew else None, limits or Limits()
+    parts, owns = list[SourceCatalog](), {name: bounds.own(one.callsheet.limits) for name, one in config.items()}
+
+    async def copied() -> list[tuple[str, str] | BaseException]:
+        copies = (_copied(name, one, owns[name], anew=anew, known=known) for name, one in config.items())
+        return await asyncio.gather(*copies, return_exceptions=True)
+
+    for (name, server), copy in zip(config.items(), LOOP.blocking(copied()), strict=True):
+        own = owns[name]
         for limit in server.callsheet.tools.values():
             own.own(limit)
-        try:
-            when, error = _copied(server, own, anew=anew)
-            found = api(server)
-        except UnreachableError as unreachable:
-            parts.append(SourceCatalog(problems=(Problem(name or server.openapi, "start", str(unreachable)),)))
+        if isinstance(copy, UnreachableError):
+            kind = UNHEARD.kind if str(copy) == UNHEARD.error else "start"
+            parts.append(SourceCatalog(problems=(Problem(name or server.openapi, kind, str(copy)),)))
             continue
+        if isinstance(copy, BaseException):
+            raise copy
+        (when, error), found = copy, api(server)
         if found.size > own.tools:
             many = f"it has {found.size:,} operations, and no more than {own.tools:,} are taken"
             raise CatalogError(f"{server.openapi}: {many}: raise its limit 'tools' if it may")
@@ -220,6 +235,8 @@ def load_apis(
         part = _part(name or id_of(found.title) or _NAMELESS, server, found, pins, name in agreed, listings)
         times: Any = {"down" if error else "remembered": {agent.id: when for agent in part.agents}} if when else {}
         parts.append(replace(part, problems=(*late, *part.problems), **times))
+        if heard and not when:
+            heard()
     return joined(parts)
 
 

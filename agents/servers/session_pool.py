@@ -35,8 +35,8 @@ Key = tuple[str, str, str]
 """Run, agent and user."""
 Listed = Callable[[str, ServerConfig, Listing, str], object]
 """Called with every answer of a server to ``tools/list``: agent, server, answer, and the user whom alone it is for."""
-LATE = 10.0
-"""Seconds after which the log names the servers that have not answered."""
+LATE, PATIENCE = 10.0, 8.0
+"""Seconds after which the log names the servers that have not answered, and which one has that is known anyway."""
 _LOG = logging.getLogger(__name__)
 _MOST_RELISTINGS, _MOST_NAMED = 10, 5
 _LAST_GOODBYE, _BETWEEN_WAVES = 8.0, 3.0
@@ -130,9 +130,19 @@ class SessionPool:
         """Starts a server, lists its tools and stops it; an error is in the listing. An A2A agent's card is read."""
         return await LOOP.awaited(self._list(server))
 
-    def list_all(self, servers: Mapping[str, ServerConfig]) -> dict[str, Listing]:
-        """Lists several servers in parallel, and blocks until all have answered or failed."""
-        return LOOP.blocking(self._list_all(servers))
+    def list_all(
+        self,
+        servers: Mapping[str, ServerConfig],
+        *,
+        patience: Mapping[str, float] | None = None,
+        heard: Callable[[str, Listing], object] = lambda name, listing: None,
+    ) -> dict[str, Listing]:
+        """Lists several servers in parallel, and blocks until all have answered or failed.
+
+        ``patience`` is how many seconds some of them have in all; ``heard`` is called with each answer as it comes, in
+        a thread.
+        """
+        return LOOP.blocking(self._list_all(servers, patience or {}, heard))
 
     async def call(
         self,
@@ -308,14 +318,27 @@ class SessionPool:
         await asyncio.gather(*(session.ended() for session in ending))
         self._ending.difference_update(ending)
 
-    async def _list_all(self, servers: Mapping[str, ServerConfig]) -> dict[str, Listing]:
+    async def _list_all(
+        self,
+        servers: Mapping[str, ServerConfig],
+        patience: Mapping[str, float],
+        heard: Callable[[str, Listing], object],
+    ) -> dict[str, Listing]:
         gate = asyncio.Semaphore(self.limits.starts)
 
-        async def one(server: ServerConfig) -> Listing:
+        async def one(name: str, server: ServerConfig) -> Listing:
             async with gate:
-                return await self._list(server)
+                began = time.monotonic()
+                try:
+                    async with asyncio.timeout(patience.get(name)):
+                        listing = await self._list(server)
+                except TimeoutError:
+                    listing = Listing(error=f"no answer within {patience[name]:g} s", kind="timeout")
+                listing = replace(listing, seconds=time.monotonic() - began)
+            await asyncio.to_thread(heard, name, listing)
+            return listing
 
-        tasks = {name: asyncio.create_task(one(server)) for name, server in servers.items()}
+        tasks = {name: asyncio.create_task(one(name, server)) for name, server in servers.items()}
         timer = asyncio.get_running_loop().call_later(LATE, _name_late, tasks)
         try:
             listings = await asyncio.gather(*tasks.values())

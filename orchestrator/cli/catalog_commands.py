@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from callsheet.graphs.catalog.formats.mcp_format import SERVER_TROUBLE
 from callsheet.graphs.text.sanitizing import counted, shown
 from callsheet.orchestrator.cli.shared_options import (
-    SERVER_TROUBLE,
     CatalogOptions,
     catalog_options,
     common,

@@ -54,7 +54,7 @@ def explore(
     """
     from callsheet.agents import ToolRegistry
     from callsheet.graphs.dependencies import ObservationLog
-    from callsheet.orchestrator.run.process.process_state import Served
+    from callsheet.orchestrator.run.process.process_state import Served, ServerUpdates
     from callsheet.orchestrator.run.threads import Threads
     from callsheet.orchestrator.server import Site, create_explorer
     from callsheet.orchestrator.server.listener import LOOPBACK, listening, serve
@@ -68,6 +68,7 @@ def explore(
         whole = options.retriever(loaded)
         retriever, registry = whole.within(user), ToolRegistry.from_catalog(loaded)
         served = Served(loaded, whole, registry, options.reader())
+        ServerUpdates(registry, options.reader())
         workflow = create_supervisor(
             loaded,
             retriever=whole,

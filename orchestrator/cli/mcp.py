@@ -18,7 +18,7 @@ import click
 from click.core import ParameterSource
 from platformdirs import user_config_path
 
-from callsheet.graphs.catalog.errors import SettingsError
+from callsheet.graphs.catalog.errors import CatalogError, SettingsError
 from callsheet.graphs.text.sanitizing import counted, shown
 from callsheet.orchestrator.cli.approval_prompt import has_terminal
 from callsheet.orchestrator.cli.shared_options import (
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from mcp.server.auth.provider import TokenVerifier
 
     from callsheet.agents import ApprovalPolicy, ToolRegistry
+    from callsheet.graphs import Loaded
     from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
 
 
@@ -95,16 +96,19 @@ def mcp(
     check_model(model if ask else None)
     verifier = _verifier(tokens, issuer, url) if http else None
     with redirect_stdout(sys.stderr):  # a module of the catalog may print; standard output is the protocol's
-        loaded = options.open()
+        loaded = _opened(options)
     retriever = options.retriever(loaded)
 
     from callsheet.agents import ToolRegistry
+    from callsheet.orchestrator.run.process.process_state import ServerUpdates
     from callsheet.orchestrator.server.gateway import serving
     from callsheet.orchestrator.server.gateway.catalog_gateway import Gateway
     from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
 
     registry = ToolRegistry.from_catalog(loaded)
-    gateway = Gateway(retriever, registry, approval=approval)
+    # No client waits for a server: those that should be asked are asked while it is served.
+    updates = None if options.as_json else ServerUpdates(registry, options.reader(), due=True)
+    gateway = Gateway(retriever, registry, approval=approval, updates=updates)
     options.follow_shared_store(registry)
     asked = serving.supervisor_tool(loaded, retriever, registry, model, approval) if ask else None
     identify = serving.http_client if http else serving.one_client()
@@ -121,6 +125,16 @@ def mcp(
     finally:
         registry.close()
     return 0
+
+
+def _opened(options: CatalogOptions) -> Loaded:
+    """The catalog as far as it is known; where that is not consistent without the servers, they are asked."""
+    if options.as_json:
+        return options.open()
+    try:
+        return options.open(known=True)
+    except CatalogError:
+        return options.open()
 
 
 def listing_of(instructions: str | None, tools: Sequence[Any]) -> str:

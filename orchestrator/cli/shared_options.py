@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from functools import reduce, wraps
+from functools import partial, reduce, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 """Exit status of an interrupted command."""
-SERVER_TROUBLE = ("start", "sign_in", "timeout", "crash", "protocol", "too_large")
-"""Kinds of problems with a server as a whole."""
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -48,25 +46,25 @@ class CatalogOptions:
     place: str | None = None
     embeddings: str = ""
 
-    def open(self, *, tell: bool = True, anew: bool = False) -> Loaded:
+    def open(self, *, tell: bool = True, **asking: Any) -> Loaded:
         """Loads the catalogs, after consent to their commands.
 
         Args:
             tell: Report on standard error what was left out, and what is older than an hour.
-            anew: As in ``load``.
+            asking: As in ``load``: ``anew`` or ``known``.
 
         Raises:
             SettingsError: There is no catalog, or the policy cannot be read.
             TrustError: There is no consent to its commands, or its pins are not reliable.
         """
         from callsheet.graphs import shown
-        from callsheet.graphs.catalog.formats.mcp_format import NOT_CALLABLE
+        from callsheet.graphs.catalog.formats.mcp_format import NOT_CALLABLE, SERVER_TROUBLE
         from callsheet.orchestrator.cli.approval_prompt import ask_consent
 
         named, read = catalogs_of(self.catalogs), self.reader()
         ask_consent(named, yes=self.yes)
         with status("Reading the catalog"):
-            loaded = read(anew)
+            loaded = read(**asking)
         if not tell:
             return loaded
         if not (loaded.catalog.agents or loaded.catalog.skills or loaded.problems):
@@ -78,12 +76,12 @@ class CatalogOptions:
         say_age(loaded, since=3600)
         return loaded
 
-    def reader(self) -> Callable[[bool], Loaded]:
-        """Loads the catalogs, anew or not, without asking for consent; for any thread."""
+    def reader(self) -> Callable[..., Loaded]:
+        """Loads the catalogs without asking for consent, with ``anew`` and the like of ``load``; for any thread."""
         from callsheet.graphs import load, policy_of
 
         named, policy = catalogs_of(self.catalogs), policy_of(self.policy)
-        return lambda anew: load(*named, yes=self.yes, pins=self.pins, policy=policy, anew=anew)
+        return partial(load, *named, yes=self.yes, pins=self.pins, policy=policy)
 
     def follow_shared_store(self, registry: ToolRegistry) -> None:
         """Keeps a registry up to date with what other processes change in the shared store, if there is one."""
@@ -91,8 +89,7 @@ class CatalogOptions:
         from callsheet.orchestrator.run.process.process_state import follow_store
 
         if (store := shared_store()) is not None:
-            read = self.reader()
-            follow_store(store, registry, lambda: read(False))
+            follow_store(store, registry, self.reader())
 
     def retriever(self, loaded: Loaded, **more: Any) -> AgentGraphRetriever:
         """A retriever over the catalog; shows a progress bar while texts are embedded."""

@@ -57,7 +57,8 @@ class Listing:
         instructions: Instructions for a model.
         error: Why it could not be listed, with the last lines of standard error; empty if it was.
         kind: The kind of error.
-        when: Time of a stored answer in UTC, ISO 8601 to the second; empty for a new one.
+        when: Time of a stored answer or failure in UTC, ISO 8601 to the second; empty for a new one.
+        seconds: How long it took.
     """
 
     tools: tuple[Any, ...] = ()
@@ -69,23 +70,72 @@ class Listing:
     error: str = field(default="", compare=False)
     kind: Kind = field(default="", compare=False)
     when: str = field(default="", compare=False)
+    seconds: float = field(default=0.0, compare=False)
 
 
+UNHEARD = Listing(error="it has not answered yet", kind="unheard", when="never")
+"""In the place of the answer of a server that was never asked."""
+_FAILURE: Mapping[str, Callable[[Any], Any]] = {
+    "reached": str,
+    "number": int,
+    "until": float,
+    "error": str,
+    "kind": str,
+}
+_PAUSES, _LEAST_PAUSE, _LONGEST_PAUSE, _MINUTES = 10.0, 60.0, 86_400.0, 90.0
 _STORED = ("tools", "resources", "missing", "name", "description", "instructions")
 
 
 class LastListings:
-    """The last answer of every server, in one file each: in ``listings`` of the shared store or of the user's cache."""
+    """The last answer of every server, in one file each: in ``listings`` of the shared store or of the user's cache.
+
+    Failures after it are in ``failures``. A server that fails is not asked again for ten times as long as it took, and
+    at least a minute if it did not answer; the pause doubles with each failure in a row, up to a day.
+    """
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
 
     def keep(self, agent_id: str, server: ServerConfig, listing: Listing) -> None:
-        """Stores an answer atomically; errors of the storage are ignored."""
+        """Stores an answer atomically, and forgets failures; errors of the storage are ignored."""
         content = {name: getattr(listing, name) for name in _STORED}
         with suppress(OSError):
             text = json.dumps({"agent": agent_id, "reached": _entry_digest(server), **content})
             self._file(agent_id, server).replace(text.encode())
+            self.recovered(agent_id, server)
+
+    def recovered(self, agent_id: str, server: ServerConfig) -> None:
+        """Forgets the failures of a server."""
+        with suppress(OSError):
+            if (file := self._file(agent_id, server, "failures")).version():
+                file.remove()
+
+    def fail(self, agent_id: str, server: ServerConfig, failed: Listing) -> None:
+        """Stores one more failure in a row; errors of the storage are ignored."""
+        number = self._failures(agent_id, server).get("number", 0) + 1
+        least = max(_PAUSES * failed.seconds, _LEAST_PAUSE if failed.kind == "timeout" else 0.0)
+        pause = min(_LONGEST_PAUSE, least * 2 ** min(number - 1, 30))
+        content = {"reached": _entry_digest(server), "number": number, "until": time.time() + pause}
+        with suppress(OSError):
+            text = json.dumps({**content, "error": failed.error, "kind": failed.kind})
+            self._file(agent_id, server, "failures").replace(text.encode())
+
+    def failure(self, agent_id: str, server: ServerConfig) -> tuple[Listing, float] | None:
+        """The last failure since the last answer, and for how many seconds the server is not to be asked, if any."""
+        if not (known := self._failures(agent_id, server)):
+            return None
+        left = max(0.0, known["until"] - time.time())
+        later = f"in {left / 60:.0f} min" if left > _MINUTES else f"in {left:.0f} s"
+        why = f"{known['error']}\nIt is asked again {later}; `callsheet sync` asks it now" if left else known["error"]
+        return Listing(error=why, kind=known["kind"], when="failed"), left
+
+    def _failures(self, agent_id: str, server: ServerConfig) -> dict[str, Any]:
+        try:
+            found = json.loads(self._file(agent_id, server, "failures").text())
+            known = {name: form(found[name]) for name, form in _FAILURE.items()}
+        except (OSError, ValueError, KeyError, TypeError):
+            return {}
+        return known if known["reached"] == _entry_digest(server) else {}
 
     def last(self, agent_id: str, server: ServerConfig, *, within: float | None = None) -> Listing | None:
         """The last answer of a server, if it is stored and readable.
@@ -107,11 +157,12 @@ class LastListings:
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
-    def _file(self, agent_id: str, server: ServerConfig) -> StoredFile:
+    def _file(self, agent_id: str, server: ServerConfig, folder: str = "listings") -> StoredFile:
         """One file per server entry, so that a new command does not inherit the answer of another one."""
         reached = [agent_id, server.transport, server.command, *server.args, server.cwd, server.url, server.openapi]
         name = f"{hashlib.sha256(json.dumps(reached).encode()).hexdigest()[:32]}.json"
-        return cache_file(f"listings/{name}") if self._folder is None else file_named(self._folder / name)
+        own = self._folder and self._folder / folder.removeprefix("listings")
+        return cache_file(f"{folder}/{name}") if own is None else file_named(own / name)
 
 
 def _entry_digest(server: ServerConfig) -> str:

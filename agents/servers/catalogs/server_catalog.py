@@ -62,10 +62,12 @@ def read_listings(
     """
     used, differences, problems = dict[str, Listing](), dict[str, Difference](), list[Problem]()
     for name, answer in answers.items():
-        last = listings.last(name, config[name]) if listings and not answer.when else None
+        last = listings.last(name, config[name]) if listings and (answer.error or not answer.when) else None
         if answer.error:
             kept = f"\nIts last known tools are kept, as of {last.when}" if last else ""
             problems.append(Problem(name, answer.kind, f"{answer.error}{kept}"))
+            if listings and not answer.when:
+                listings.fail(name, config[name], answer)
         elif listings and not answer.when:
             differences[name] = Difference.of(last.tools if last else (), answer.tools)
             listings.keep(name, config[name], answer)

@@ -18,6 +18,8 @@ _LONGEST_NAME, _LONGEST_LIST = 1_024, 1_000
 
 NOT_CALLABLE = "not_callable"
 """Kind of the problem of tools that are found but cannot be called, as nobody knows where."""
+SERVER_TROUBLE = frozenset(("start", "sign_in", "timeout", "crash", "protocol", "too_large", "unheard"))
+"""Kinds of problems with a server as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
