@@ -26,7 +26,7 @@ from callsheet.agents.calls.call_context import LOOP, Progress
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import named_in, of_server, origin
-from callsheet.agents.servers.catalogs.listings import UNHEARD, LastListings, Listing
+from callsheet.agents.servers.catalogs.listings import PATIENCE, UNHEARD, LastListings, Listing
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.agents.servers.session import Session
 from callsheet.graphs.catalog.errors import CatalogError
@@ -77,7 +77,9 @@ def api(server: ServerConfig) -> Api:
     return _parsed(file, server.openapi, state.st_mtime_ns, state.st_size, tuple(sorted(given)))
 
 
-async def _copied(name: str, server: ServerConfig, limits: Limits, *, anew: bool, known: bool) -> tuple[str, str]:
+async def _copied(
+    name: str, server: ServerConfig, limits: Limits, *, anew: bool, known: bool, patient: bool
+) -> tuple[str, str]:
     """Fetches a specification at an address, unless that was done within ``limits.fresh`` seconds, or failed lately.
 
     Returns:
@@ -99,6 +101,8 @@ async def _copied(name: str, server: ServerConfig, limits: Limits, *, anew: bool
     if known or (failed and failed[1]):
         why = failed[0].error if failed else UNHEARD.error
     else:
+        if not patient and (when or failed):
+            limits = limits.model_copy(update={"start": min(limits.start, PATIENCE)})
         try:
             content = await _fetched(full, limits)
             private_folder(file.parent)
@@ -214,7 +218,10 @@ def load_apis(
     parts, owns = list[SourceCatalog](), {name: bounds.own(one.callsheet.limits) for name, one in config.items()}
 
     async def copied() -> list[tuple[str, str] | BaseException]:
-        copies = (_copied(name, one, owns[name], anew=anew, known=known) for name, one in config.items())
+        copies = (
+            _copied(name, one, owns[name], anew=anew, known=known, patient=anew or heard is not None)
+            for name, one in config.items()
+        )
         return await asyncio.gather(*copies, return_exceptions=True)
 
     for (name, server), copy in zip(config.items(), LOOP.blocking(copied()), strict=True):

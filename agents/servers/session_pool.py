@@ -35,8 +35,8 @@ Key = tuple[str, str, str]
 """Run, agent and user."""
 Listed = Callable[[str, ServerConfig, Listing, str], object]
 """Called with every answer of a server to ``tools/list``: agent, server, answer, and the user whom alone it is for."""
-LATE, PATIENCE = 10.0, 8.0
-"""Seconds after which the log names the servers that have not answered, and which one has that is known anyway."""
+LATE = 10.0
+"""Seconds after which the log names the servers that have not answered."""
 _LOG = logging.getLogger(__name__)
 _MOST_RELISTINGS, _MOST_NAMED = 10, 5
 _LAST_GOODBYE, _BETWEEN_WAVES = 8.0, 3.0

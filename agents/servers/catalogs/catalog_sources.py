@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from callsheet.agents.calls.limits import Limits
-from callsheet.agents.servers.catalogs.listings import UNHEARD, LastListings, Listing
+from callsheet.agents.servers.catalogs.listings import PATIENCE, UNHEARD, LastListings, Listing
 from callsheet.agents.servers.catalogs.python_objects import called, doc_of, entry_of, read_objects, usable_tools
 from callsheet.agents.servers.catalogs.server_catalog import listed_by, read_listings
 from callsheet.agents.servers.in_process import InProcess
-from callsheet.agents.servers.session_pool import PATIENCE, SessionPool
+from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.graphs.catalog.errors import CallsheetError, CatalogError, near_names
 from callsheet.graphs.catalog.formats.mcp_format import Problem
 from callsheet.graphs.catalog.formats.server_config import ServerConfig

@@ -73,6 +73,8 @@ class Listing:
     seconds: float = field(default=0.0, compare=False)
 
 
+PATIENCE = 8.0
+"""Seconds for which a command waits for a server of which something is known."""
 UNHEARD = Listing(error="it has not answered yet", kind="unheard", when="never")
 """In the place of the answer of a server that was never asked."""
 _FAILURE: Mapping[str, Callable[[Any], Any]] = {
