@@ -436,7 +436,7 @@ async def end_all() -> None:
 
 
 @atexit.register
-def _close_all() -> None:
+def close_all() -> None:
     """Ends all servers with this process; those that do not end are killed by their sessions."""
     if LOOP.started and _LIVE:
         with suppress(TimeoutError, CancelledError):

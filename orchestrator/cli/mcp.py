@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from mcp.server import Server
     from mcp.server.auth.provider import TokenVerifier
 
-    from callsheet.agents import ApprovalPolicy, ToolRegistry
+    from callsheet.agents import ApprovalPolicy
     from callsheet.graphs import Loaded
     from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
 
@@ -121,7 +121,7 @@ def mcp(
         else:
             many = counted(len(retriever.catalog.tools), "tool")
             click.echo(f"serving {many} over standard input and output", err=True)
-            _serve_stdio(served, registry)
+            _serve_stdio(served)
     finally:
         registry.close()
     return 0
@@ -151,13 +151,14 @@ async def serve_stdio(server: Server[Any]) -> None:
         await server.run(read, write, server.create_initialization_options())
 
 
-def _serve_stdio(served: GatewayServer, registry: ToolRegistry) -> None:
+def _serve_stdio(served: GatewayServer) -> None:
     """Serves until the client disconnects, or the process is interrupted."""
     from callsheet.agents.calls.call_context import LOOP
+    from callsheet.agents.servers.session_pool import close_all
 
     def interrupted(*_: object) -> None:
         # The library reads standard input in a thread that nothing ends but its end.
-        registry.close()
+        close_all()
         click.echo("interrupted", err=True)
         os._exit(INTERRUPTED)
 
