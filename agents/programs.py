@@ -31,7 +31,7 @@ from callsheet.agents.calls.tool_result import answer_to, artifact_of
 from callsheet.agents.registry.binding import RUN_PROGRAM, BoundTool
 from callsheet.agents.safety.secrets import RunSecrets, has_secrets
 from callsheet.graphs.catalog.errors import SettingsError
-from callsheet.graphs.text.sanitizing import clean, counted
+from callsheet.graphs.text.sanitizing import clean, counted, encodable
 
 if TYPE_CHECKING:
     from pydantic_monty import AsyncMonty, AsyncMontySession, AsyncSnapshot, CollectString, ResourceLimits
@@ -188,7 +188,7 @@ def functions_of(tools: Mapping[str, BoundTool]) -> dict[str, BoundTool]:
     """
     functions: dict[str, BoundTool] = {}
     for name, tool in tools.items():
-        if not has_secrets(tool.args_schema):
+        if not has_secrets(tool.form.plain):
             function = re.sub(r"\W|^(?=\d)", "_", name, flags=re.ASCII)
             while function in functions or function in _TAKEN:
                 function += "_"
@@ -217,8 +217,8 @@ def stubs(functions: Mapping[str, BoundTool]) -> str:
 
 
 def _function(name: str, tool: BoundTool, *, documented: bool = False) -> str:
-    schema = tool.args_schema if isinstance(tool.args_schema, dict) else {}
-    properties: Mapping[str, Any] = schema.get("properties", {})
+    schema = tool.form.schema
+    properties: Mapping[str, Any] = schema["properties"]
     named = {key: value for key, value in properties.items() if key.isidentifier() and not keyword.iskeyword(key)}
     required = set(schema.get("required", ()))
     parameters = [f"{key}: {_type(value)}{'' if key in required else ' = ...'}" for key, value in named.items()]
@@ -347,7 +347,7 @@ async def _advance(state: ProgramState) -> _Update:
         at = await sandbox.proceed(state["snapshot"], _value(answers[-1]), printed=len(state["printed"]))
     else:
         at = await sandbox.start(program.call["args"]["code"], {RESULTS: dict(program.results)})
-    printed = {"printed": state["printed"] + at.printed}
+    printed = {"printed": state["printed"] + encodable(at.printed)}
     told = {**state, **printed}
     if isinstance(at, Ended):
         text = _written(at.value)
@@ -359,7 +359,12 @@ async def _advance(state: ProgramState) -> _Update:
         text = f"the program was stopped before it made more than {counted(program.most, 'call')}"
         return {**printed, "said": program.said(text, told, error=True)}
     call_id = f"{program.call['id']}_{len(answers) + 1}"
-    call = ToolCall(name=program.named(at.function), args=dict(at.args), id=call_id, type="tool_call")
+    call = ToolCall(
+        name=program.named(at.function),
+        args=program.functions[at.function].form.own(at.args),
+        id=call_id,
+        type="tool_call",
+    )
     return {**printed, "snapshot": at.snapshot, "calls": [*state["calls"], call]}
 
 

@@ -25,6 +25,7 @@ from benchmarks.search import Rank, World
 from benchmarks.sets.cases import Benchmark, Case, Level
 from callsheet.graphs.text.sanitizing import clean
 from callsheet.retrievers import AgentGraphRetriever, Reranker
+from callsheet.retrievers.evaluation.evaluator import TOOLS
 from callsheet.retrievers.evaluation.ranking_metrics import average_precision, complete, ndcg, recall
 
 METRICS = {"recall": recall, "map": average_precision, "ndcg": ndcg, "complete": complete}
@@ -56,20 +57,22 @@ def ours_at(
     reranker: Reranker | None = None,
     settings: Mapping[str, Mapping[str, Any]] = SETTINGS,
 ) -> Mapping[str, Rank]:
-    """``AgentGraphRetriever`` as it comes, and under each of the settings: the agents, or the tools, it selects.
+    """``AgentGraphRetriever`` as it comes, and under each of the settings: the agents, or the tools, of a selection.
 
-    The budget of a selection has at least its default size, also where fewer are wanted (``depth``).
+    A list of tools that is longer than a selection by default (``depth``) has behind that selection what one with a
+    larger budget holds beside it.
     """
     retriever = AgentGraphRetriever.from_catalog(
         world.catalog, index=":memory:", embeddings=world.vectors, reranker=reranker
     )
-    most = max(depth, 10)
 
     def ranked(changes: Mapping[str, Any]) -> Rank:
         def rank(query: str) -> list[str]:
+            chosen = retriever.select(query, **changes)
             if level == "agent":
-                return [agent.id for agent in retriever.select(query, agents=max(depth, 5), **changes).agents]
-            return [tool.id for tool in retriever.select(query, agents=most, tools=most, **changes).tools]
+                return [agent.id for agent in chosen.agents]
+            longer = retriever.select(query, tools=depth, **changes).tools if depth > TOOLS else ()
+            return list(dict.fromkeys(tool.id for tool in (*chosen.tools, *longer)))
 
         return rank
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from itertools import chain, pairwise
+from itertools import pairwise
 from operator import itemgetter
 from typing import Any, Literal, TypeAlias, cast
 
@@ -133,27 +133,24 @@ def used_by(graph: KnowledgeGraph, tool: str) -> list[str]:
     return [skill for skill, _, data in graph.in_edges(tool, data=True) if data["kind"] is Relation.USES]
 
 
-def _depth_first(
-    graph: KnowledgeGraph, start: str, edges: Callable[[str], Iterable[Dependency]]
-) -> dict[str, tuple[str, ...]]:
+def _depth_first(start: str, edges: Callable[[str], Iterable[Dependency]]) -> dict[str, tuple[str, ...]]:
     """The tools that dependencies lead to, with their paths, depth first; the order of the edges counts."""
-
-    def tools(tool: str) -> Iterator[str]:
-        return (edge.tool for edge in edges(tool))
-
     paths: dict[str, tuple[str, ...]] = {start: (start,)}
-    if next(tools(start), None) is not None:
-        reached = chain([start], (tool for _, tool in nx.generic_bfs_edges(graph, start, tools)))
-        ordered: nx.DiGraph[str] = nx.DiGraph({tool: list(tools(tool)) for tool in reached})
-        for needing, needed in nx.dfs_edges(ordered, start):
-            paths[needed] = (*paths[needing], needed)
+    open_ = [(start, iter(edges(start)))]
+    while open_:
+        tool, rest = open_[-1]
+        if (edge := next(rest, None)) is None:
+            open_.pop()
+        elif edge.tool not in paths:
+            paths[edge.tool] = (*paths[tool], edge.tool)
+            open_.append((edge.tool, iter(edges(edge.tool))))
     del paths[start]
     return paths
 
 
 def required_paths(graph: KnowledgeGraph, start: str) -> dict[str, tuple[str, ...]]:
     """The tools that one tool requires, directly or through others, with their paths, depth first."""
-    return _depth_first(graph, start, lambda tool: (edge for edge in needs(graph, tool) if edge.required))
+    return _depth_first(start, lambda tool: (edge for edge in needs(graph, tool) if edge.required))
 
 
 def walk(
@@ -182,7 +179,7 @@ def walk(
         return sorted(edges, key=lambda edge: not edge.kind.direct) if direct_first else edges
 
     required = required_paths(graph, start)
-    paths = _depth_first(graph, start, siblings)
+    paths = _depth_first(start, siblings)
     return tuple(Reached(tool, path, tool in required) for tool, path in paths.items())
 
 

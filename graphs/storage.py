@@ -143,8 +143,8 @@ class StoreError(CallsheetError, OSError):
         return str(self.strerror)
 
 
-class Store(Protocol):
-    """Where files are: texts in UTF-8 by name, read whole and replaced whole."""
+class SharedStore(Protocol):
+    """A store that several machines share: texts in UTF-8 by name, read whole and replaced whole."""
 
     def read(self, name: str) -> bytes:
         """The content; a ``FileNotFoundError`` or another ``OSError`` where there is none."""
@@ -162,56 +162,27 @@ class Store(Protocol):
         """When it was last replaced, in seconds since 1970, and what else changes then; None if it is not there."""
         ...
 
-
-class SharedStore(Store, Protocol):
-    """A store that several machines share."""
-
     def catalog_version(self) -> str | None:
         """A text that changes with each change of pins or listings; a ``StoreError`` if the store does not answer."""
         ...
 
 
-class Disk:
-    """Files on this machine by path; a new one can be read by its owner only."""
-
-    def read(self, name: str) -> bytes:
-        """As in ``Store``, like all the others."""
-        return Path(name).read_bytes()
-
-    def write(self, name: str, content: bytes | None) -> None:
-        """Creates the folder too."""
-        if content is None:
-            Path(name).unlink(missing_ok=True)
-        else:
-            private_folder(Path(name).parent)
-            replace_bytes(Path(name), content)
-
-    def locked(self, name: str) -> AbstractContextManager[None]:
-        """By a file elsewhere."""
-        return locked(Path(name))
-
-    def version(self, name: str) -> tuple[float, ...] | None:
-        """Time and size."""
-        try:
-            state = Path(name).stat()
-        except OSError:
-            return None
-        return state.st_mtime, state.st_mtime_ns, state.st_size
-
-
 class StoredFile:
-    """A file of a store; its text form names it (``file_named``). Errors are those of ``Store``."""
+    """A file by its path on this machine, or by its name in a shared store; its text form names it (``file_named``).
 
-    def __init__(self, name: str, store: Store) -> None:
-        self.name, self._store = name, store
+    A new one on this machine can be read by its owner only. Errors are those of ``SharedStore``.
+    """
+
+    def __init__(self, name: str, store: SharedStore | None = None) -> None:
+        self.name, self._store, self._path = name, store, Path(name)
 
     def __str__(self) -> str:
         """Its path, or its name in the shared store."""
-        return self.name if isinstance(self._store, Disk) else f"{SHARED}{self.name}"
+        return f"{SHARED}{self.name}" if self._store else self.name
 
     def read(self) -> bytes:
         """The content."""
-        return self._store.read(self.name)
+        return self._store.read(self.name) if self._store else self._path.read_bytes()
 
     def text(self) -> str:
         """The content as text; a ``UnicodeDecodeError`` if it is not UTF-8."""
@@ -219,19 +190,31 @@ class StoredFile:
 
     def replace(self, content: bytes) -> None:
         """Replaces the content: readers see the old one or the new one. Creates the file and its folder."""
-        self._store.write(self.name, content)
+        if self._store:
+            self._store.write(self.name, content)
+        else:
+            private_folder(self._path.parent)
+            replace_bytes(self._path, content)
 
     def remove(self) -> None:
         """Removes the file, if it exists."""
-        self._store.write(self.name, None)
+        if self._store:
+            self._store.write(self.name, None)
+        else:
+            self._path.unlink(missing_ok=True)
 
     def locked(self) -> AbstractContextManager[None]:
         """Lets one process at a time read it and replace it."""
-        return self._store.locked(self.name)
+        return self._store.locked(self.name) if self._store else locked(self._path)
 
     def version(self) -> tuple[float, ...] | None:
         """A value that changes with each replacement; None if there is no file, or it was never reached."""
-        return self._store.version(self.name)
+        if self._store:
+            return self._store.version(self.name)
+        with suppress(OSError):
+            state = self._path.stat()
+            return state.st_mtime, state.st_mtime_ns, state.st_size
+        return None
 
     def modified(self) -> float:
         """When it was last replaced, in seconds since 1970; a ``FileNotFoundError`` if that is not known."""
@@ -270,7 +253,7 @@ def state_file(name: str) -> StoredFile:
     Raises:
         SettingsError: ``CALLSHEET_STORE`` is invalid.
     """
-    return _shared_file(name) or StoredFile(str(state_folder() / name), Disk())
+    return _shared_file(name) or StoredFile(str(state_folder() / name))
 
 
 def cache_file(name: str) -> StoredFile:
@@ -279,7 +262,7 @@ def cache_file(name: str) -> StoredFile:
     Raises:
         SettingsError: ``CALLSHEET_STORE`` is invalid.
     """
-    return _shared_file(name) or StoredFile(str(cache_folder() / name), Disk())
+    return _shared_file(name) or StoredFile(str(cache_folder() / name))
 
 
 def file_named(name: str | Path | StoredFile) -> StoredFile:
@@ -291,7 +274,7 @@ def file_named(name: str | Path | StoredFile) -> StoredFile:
     if isinstance(name, StoredFile):
         return name
     if not isinstance(name, str) or not name.startswith(SHARED):
-        return StoredFile(str(Path(name).expanduser()), Disk())
+        return StoredFile(str(Path(name).expanduser()))
     if (file := _shared_file(name.removeprefix(SHARED))) is None:
         raise SettingsError(f"{name} is in a shared store: set CALLSHEET_STORE to its address")
     return file

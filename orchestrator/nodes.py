@@ -194,7 +194,7 @@ class Nodes:
         ordered = [results[step.id] for step in plan.steps]
         said = "\n".join(message.text for message in state["messages"])
         if self.observed is not None and configuration.settings.learn:
-            await keep_observed(self.observed, plan, results, said, self.registry.catalog)
+            await keep_observed(self.observed, plan, results, said, self.registry.catalog, self.registry.policy)
         note = f"\n\n(Not finished: {plan.incomplete}.)" if plan.incomplete else ""
         before = recent(state["messages"][:-1], configuration.settings.conversation_tokens)
         task = AnswerTask(state["request"], ordered, configuration.prompt("answer"), before)

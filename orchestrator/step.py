@@ -30,7 +30,14 @@ from callsheet.agents import (
     checkpointer,
     unsettled,
 )
-from callsheet.agents.approval.questions import given_values, input_answers, input_question, wanted_schema, wrong_values
+from callsheet.agents.approval.questions import (
+    MOST_WRONG,
+    given_values,
+    input_answers,
+    input_question,
+    wanted_schema,
+    wrong_values,
+)
 from callsheet.agents.calls.token_usage import usage_of
 from callsheet.agents.servers.in_process import tool_model
 from callsheet.agents.work.context import surroundings
@@ -241,7 +248,7 @@ class StepNodes:
         return {}
 
     def ask(self, state: StepState) -> dict[str, Any]:
-        """Asks a person for missing values, again if the answer does not fit; without any the step does not change."""
+        """Asks a person for missing values, at most three times if they do not fit; without any the step stays."""
         asking = state.get("asking", {})
         result, tool, schema = StepResult(**asking["result"]), asking["tool"], asking["schema"]
         form = input_question(result.id, tool, schema, result.error, asking["problem"])
@@ -251,8 +258,10 @@ class StepNodes:
             return {"asking": {}, **_finished(result)}
         secrets = self.registry.secrets.of(state["run_id"])
         masked = secrets.masked(schema, values)
-        if problem := wrong_values(schema, values):
-            return {"asking": {**asking, "problem": secrets.hidden(problem)}}
+        if (problem := wrong_values(schema, values)) and (wrong := asking.get("wrong", 0) + 1) < MOST_WRONG:
+            return {"asking": {**asking, "problem": secrets.hidden(problem), "wrong": wrong}}
+        if problem:
+            return {"asking": {}, **_finished(result)}
         before = state.get("given", {})
         return {"asking": {}, "before": asking["result"], "given": {**before, tool: {**before.get(tool, {}), **masked}}}
 

@@ -25,6 +25,7 @@ from callsheet.graphs import (
     shown,
 )
 from callsheet.graphs.text.sanitizing import listed
+from callsheet.graphs.trust.policy import counts_outcomes
 from callsheet.retrievers.capabilities import Assignments, Discovery, assign_capabilities, discover
 from callsheet.retrievers.index.embedding import EMBEDDED
 from callsheet.retrievers.index.minilm_embeddings import embeddings_of
@@ -188,7 +189,10 @@ class AgentGraphRetriever(BaseRetriever):
             changes: Fields of ``SelectSettings`` for this call; ``agents`` is ``k`` by default.
         """
         with self._searching() as visible:
-            return visible.select(query, **{"agents": self.k, **changes})
+            return visible.select(query, **{"agents": self.k, **self._of_user(changes)})
+
+    def _of_user(self, changes: dict[str, Any]) -> dict[str, Any]:
+        return changes if counts_outcomes(self.policy, self.user) else {**changes, "learned": False}
 
     def more(self, query: str, has: str | Collection[str], *, most: int = 3, **changes: Any) -> tuple[str, ...]:
         """Ids of more tools for a query than the caller has; empty if none fits.
@@ -216,7 +220,7 @@ class AgentGraphRetriever(BaseRetriever):
     def discover(self, query: str, *, budget: int = 5, **changes: Any) -> Discovery:
         """Finds a few tools for a request by its capabilities; see ``capabilities.discover``."""
         with self._searching() as visible:
-            return discover(visible, query, budget=budget, **changes)
+            return discover(visible, query, budget=budget, **self._of_user(changes))
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None

@@ -15,6 +15,8 @@ from callsheet.graphs.catalog.errors import CallsheetError
 from callsheet.graphs.trust.pins import digest
 
 Kind = Literal["tool_approval", "unknown_outcome"]
+MOST_WRONG = 3
+"""Answers in a row that are none of those offered, after which a question is not asked again."""
 
 
 class AnswerError(CallsheetError, ValueError):

@@ -21,9 +21,11 @@ from langgraph.types import Command, StateSnapshot, interrupt
 from typing_extensions import TypedDict
 
 from callsheet.agents.approval.questions import (
+    MOST_WRONG,
     AnswerError,
     Decision,
     Kind,
+    Verdict,
     answer_schema,
     fingerprint,
     question,
@@ -128,9 +130,8 @@ class SupervisedCall:
         return told and f"{told[0].upper()}{told[1:]}."
 
     def _fit(self, args: Mapping[str, Any]) -> Fit:
-        schema = self.registry.schema(self.bound.id)
         try:
-            return self.registry.fit(self.bound.id, self.supervision.secrets.opened(schema, args))
+            return self.registry.fit(self.bound.id, self.supervision.secrets.opened(self.bound.form.plain, args))
         except LostSecretError:
             return Fit()  # it is refused when it is sent
 
@@ -148,8 +149,7 @@ class SupervisedCall:
         told = {"step_id": self.supervision.step_id, "why": why, "mark": mark, "problem": problem}
         shown = question(kind, self.request.tool_call, self.bound, args, **told, unchecked=unchecked)
         shown |= {"confirm": True} if self.must_confirm else {}
-        form = self.bound.args_schema if isinstance(self.bound.args_schema, dict) else {}
-        said = interrupt(shown, response_schema=answer_schema(kind, form))
+        said = interrupt(shown, response_schema=answer_schema(kind, self.bound.form.plain))
         asked, self.asked = self.asked, ""
         if asked not in ("", mark):
             raise AnswerError("the tool's definition has changed since this was asked: look at the call again")
@@ -158,8 +158,10 @@ class SupervisedCall:
         if answer.hash not in (None, mark):
             raise AnswerError("the answer's hash is that of another call: look at this one again")
         if isinstance(answer, Decision) and answer.args is not None:
-            schema, secrets = self.registry.schema(self.bound.id), self.supervision.secrets
-            if trouble := fit_of(schema, secrets.opened(schema, answer.args)).misfit:
+            secrets = self.supervision.secrets
+            if trouble := fit_of(
+                self.registry.schema(self.bound.id), secrets.opened(self.bound.form.plain, answer.args)
+            ).misfit:
                 raise AnswerError(secrets.hidden(trouble))
         return answer, mark
 
@@ -170,6 +172,11 @@ class SupervisedCall:
         else:
             why = self.registry.refused([self.bound.id]).get(self.bound.id, "")
         return self.said(f"{self.named}: {why}", kind="refused", effect="none") if why else None
+
+    def rejected(self, why: str) -> ToolMessage:
+        """The message for a call that a person did not agree to."""
+        told = f"{self.named}: {why}. Nothing was sent. Do not try it in another way"
+        return self.said(told, kind="rejected", effect="none")
 
     def said(self, text: str, *, kind: str, effect: str, error: bool = True) -> ToolMessage:
         """A message for the model that is not the tool's own answer."""
@@ -184,6 +191,7 @@ class CallState(TypedDict):
         why: Why it needs approval; empty if it needs none.
         approved: The ``fingerprint`` that was approved, at ``when`` (in seconds since the epoch).
         unknown: What is known about a call with unknown outcome; empty for others.
+        wrong: Number of answers in a row that were none.
     """
 
     args: dict[str, Any]
@@ -192,6 +200,7 @@ class CallState(TypedDict):
     when: float
     problem: str
     unknown: str
+    wrong: NotRequired[int]
     kind: NotRequired[str]
     answer: NotRequired[Any]
 
@@ -208,8 +217,10 @@ async def _ask(state: CallState) -> _Update:
     try:
         decision, mark = case.ask("tool_approval", state["args"], state["why"], state["problem"])
     except (AnswerError, LostSecretError) as error:
-        return {"problem": str(error)}
-    return _decided(decision, mark, case)
+        if (wrong := state.get("wrong", 0) + 1) < MOST_WRONG:
+            return {"problem": str(error), "wrong": wrong}
+        return {"answer": case.rejected(f"it was asked about {wrong} times, and not answered ({error})")}
+    return {"wrong": 0, **_decided(decision, mark, case)}
 
 
 def _decided(decision: Decision, mark: str, case: SupervisedCall) -> _Update:
@@ -217,14 +228,13 @@ def _decided(decision: Decision, mark: str, case: SupervisedCall) -> _Update:
         case "approve":
             return {"approved": mark, "when": time.time(), "problem": ""}
         case "edit":
-            args = case.supervision.secrets.masked(case.registry.schema(case.bound.id), decision.args or {})
+            args = case.supervision.secrets.masked(case.bound.form.plain, decision.args or {})
             # Asks again in any case; without a new reason, with the old one.
             return {"args": args, "problem": "", **({"why": why} if (why := case.why(args)) else {})}
         case "reject":
             why = "a person refused this call" + f": {decision.message}" * bool(decision.message)
             why = decision.message if decision.message == NOBODY else why
-            told = f"{case.named}: {why}. Nothing was sent. Do not try it in another way"
-            return {"answer": case.said(told, kind="rejected", effect="none")}
+            return {"answer": case.rejected(why)}
         case "respond":
             return {"answer": case.said(decision.message, kind="", effect="none", error=False)}
 
@@ -264,7 +274,9 @@ async def _settle(state: CallState) -> _Update:
     try:
         verdict, mark = case.ask("unknown_outcome", state["args"], state["unknown"], state["problem"])
     except (AnswerError, LostSecretError) as error:
-        return {"problem": str(error)}
+        if (wrong := state.get("wrong", 0) + 1) < MOST_WRONG:
+            return {"problem": str(error), "wrong": wrong}
+        verdict, mark = Verdict(type="give_up"), ""
     match verdict.type:
         case "not_done":
             return {"unknown": "", "problem": "", "approved": mark, "when": time.time()}

@@ -178,6 +178,7 @@ class Call(BaseModel):
         agent: Id of the tool's agent.
         tool: Id of the tool.
         output: The answer as text; empty if the call failed.
+        data: The structured result, if it follows a text in ``output``; None otherwise.
         error: What went wrong, with agent and tool, as ``kind`` and ``effect`` of an ``Outcome``; empty if nothing did.
         files: Files with media of the result, and with the full text of what was cut.
         began: Its start, in seconds since 1970; 0 if it is not known.
@@ -190,6 +191,7 @@ class Call(BaseModel):
     tool: str
     args: Mapping[str, Any] = Field(default_factory=dict)
     output: str = ""
+    data: Any = None
     error: str = ""
     kind: Kind = ""
     effect: Effect = "reported"
@@ -251,8 +253,8 @@ def value_of(result: StepResult | Call) -> Any:
     Raises:
         ResultValueError: The data of the step refer to a call that is not there, or to nothing in its result.
     """
-    if isinstance(result, StepResult) and result.data is not None:
-        return resolved(result.data, (), result.calls)
+    if result.data is not None:
+        return resolved(result.data, (), result.calls) if isinstance(result, StepResult) else result.data
     text = result.result if isinstance(result, StepResult) else result.output
     try:
         return json.loads(text)
@@ -260,14 +262,11 @@ def value_of(result: StepResult | Call) -> Any:
         return text
 
 
-def named_value(name: object, path: object, results: Sequence[StepResult], calls: Sequence[Call] = ()) -> Any:
-    """The value at a path of a result.
-
-    ``1`` names step 1, ``1/c2`` its second call, and ``c2`` the worker's own second call, of ``calls``. The path is
-    JMESPath, such as ``items[0].id``; all of the value if empty.
+def named_result(name: object, results: Sequence[StepResult], calls: Sequence[Call] = ()) -> StepResult | Call:
+    """A result: ``1`` names step 1, ``1/c2`` its second call, and ``c2`` the worker's own second call, of ``calls``.
 
     Raises:
-        ResultValueError: There is no such result, or no value at the path.
+        ResultValueError: There is no such result.
     """
     made = {call.id: call for call in calls}
     made |= {f"{result.id}/{call.id}": call for result in results for call in result.calls if call.id}
@@ -275,9 +274,19 @@ def named_value(name: object, path: object, results: Sequence[StepResult], calls
     known |= {called: call for called, call in made.items() if called and not call.error}
     if str(name) not in known:
         raise ResultValueError(f"there is no earlier result {str(name)!r}; there are: {', '.join(known) or 'none'}")
+    return known[str(name)]
+
+
+def named_value(name: object, path: object, results: Sequence[StepResult], calls: Sequence[Call] = ()) -> Any:
+    """The value at a JMESPath of a ``named_result``, such as ``items[0].id``; all of the value if the path is empty.
+
+    Raises:
+        ResultValueError: There is no such result, or no value at the path.
+    """
+    found = named_result(name, results, calls)
     if not isinstance(path, str | None):
         raise ResultValueError(f"the path of a reference must be a text, not {path!r}")
-    value = value_of(known[str(name)])
+    value = value_of(found)
     try:
         at = jmespath.search(path[:_LONGEST_PATH], value) if path else value
     except JMESPathError as error:

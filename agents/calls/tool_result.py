@@ -8,6 +8,7 @@ import hashlib
 import json
 import mimetypes
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Mapping
@@ -22,8 +23,10 @@ from langchain_core.messages import ToolCall, ToolMessage
 from callsheet.agents.calls.limits import Limits
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.storage import cache_folder, private_folder
-from callsheet.graphs.text.sanitizing import clean
+from callsheet.graphs.text.sanitizing import clean, visible
 
+_WORDS = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\b(?:true|false)\b")
+"""Numbers and truth values in a text."""
 Kind = Literal[
     "", "start", "sign_in", "timeout", "crash", "protocol", "refused", "rejected", "tool", "too_large", "unheard"
 ]
@@ -76,7 +79,7 @@ class Fault(Exception):  # noqa: N818 (it becomes data, not an error)
 
 def failed(agent_id: str, tool: str, kind: Kind, message: str, effect: Effect = "none") -> Outcome:
     """The outcome of a failed call, with agent and tool in its error."""
-    return Outcome(error=f"agent {agent_id!r}, tool {tool!r}: {message}", kind=kind, effect=effect)
+    return Outcome(error=f"agent {agent_id!r}, tool {tool!r}: {visible(message)}", kind=kind, effect=effect)
 
 
 def answer_to(
@@ -96,20 +99,46 @@ def artifact_of(answer: object) -> dict[str, Any]:
 def outcome_of(
     agent_id: str, tool: str, result: Mapping[str, Any], limits: Limits, keep: Keep | None = None
 ) -> Outcome:
-    """Converts the raw result of ``tools/call``, valid or not, to an outcome."""
+    """Converts the raw result of ``tools/call``, valid or not, to an outcome.
+
+    The structured result follows the text, as JSON, if the text does not contain all of its values.
+    """
     try:
-        structured = clean(result.get("structuredContent"))
+        structured = clean(result.get("structuredContent"), text=visible)
     except CatalogError as error:
         return failed(agent_id, tool, "protocol", f"its structured result is {error}", "reported")
     text, media = text_of(result.get("content"), keep)
-    text = clean(text)
+    text, written = visible(text), "" if structured is None else json.dumps(structured, ensure_ascii=False)
+    spoken = _has_text(result.get("content"))
+    if written and not (spoken and (len(written) > limits.output or _contains(text, structured))):
+        text = "\n".join(filter(None, (text, written)))
     if result.get("isError") is True:
-        text = text or (json.dumps(structured, ensure_ascii=False) if structured else "")
         outcome = failed(agent_id, tool, "tool", text or "it failed without saying why", "reported")
         return capped(replace(outcome, media=media), limits, keep)
-    if structured is not None and not media and not _has_text(result.get("content")):
-        text = json.dumps(structured, ensure_ascii=False)
     return capped(Outcome(text=text, structured=structured, media=media), limits, keep)
+
+
+def data_beside(text: str, structured: Any) -> Any:
+    """The structured result that follows other text in the text of a result; None if none does."""
+    return structured if text.endswith(f"\n{json.dumps(structured, ensure_ascii=False)}") else None
+
+
+def _contains(text: str, data: Any) -> bool:
+    """Whether a text contains all values of structured data; the names of fields do not count."""
+    words = set(_WORDS.findall(text))
+
+    def within(value: Any) -> bool:
+        match value:
+            case dict():
+                return all(map(within, value.values()))
+            case list():
+                return all(map(within, value))
+            case str():
+                return value in text or any(json.dumps(value, ensure_ascii=way)[1:-1] in text for way in (True, False))
+            case _:
+                return value is None or json.dumps(value) in words
+
+    return within(data)
 
 
 def capped(outcome: Outcome, limits: Limits, keep: Keep | None = None) -> Outcome:
@@ -160,12 +189,16 @@ def _text_of_block(block: object, keep: Keep | None) -> tuple[str, StoredContent
             return block, None
         case {"type": "text", "text": str() as text}:
             return text, None
-        case {"type": "resource", "resource": {"text": str() as text}}:
-            return text, None
+        case {"type": "resource", "resource": {"text": str() as text, **rest}}:
+            return f"{f'[resource {uri}]' if (uri := rest.get('uri')) else ''}\n{text}".removeprefix("\n"), None
         case {"type": "resource", "resource": dict() as resource}:
-            return _note("resource", resource.get("mimeType"), resource.get("blob"), keep)
-        case {"type": "resource_link", "uri": uri}:
-            return f"[resource {uri}]", None
+            kind = f"resource {uri}" if (uri := resource.get("uri")) else "resource"
+            return _note(kind, resource.get("mimeType"), resource.get("blob"), keep)
+        case {"type": "resource_link", "uri": uri, **rest}:
+            size = f"{size:,} bytes" if isinstance(size := rest.get("size"), int) else ""
+            about = (*(rest.get(name) for name in ("name", "title", "description", "mimeType")), size)
+            told = "; ".join(" ".join(one.split()) for one in about if isinstance(one, str) and one)
+            return f"[resource {uri}{f': {told}' if told else ''}]", None
         case {"type": str() as kind, **rest}:
             media = rest.get("mimeType") or rest.get("mime_type")
             return _note(kind, media, rest.get("data") or rest.get("base64"), keep)

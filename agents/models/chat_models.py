@@ -136,7 +136,7 @@ _READ = json.JSONDecoder()
 
 def unstreamed(model: BaseChatModel, tools: Mapping[str, BoundTool]) -> BaseChatModel:
     """The model, without token streaming if a tool takes secrets, which would show in the stream."""
-    if not any(has_secrets(tool.args_schema) for tool in tools.values()):
+    if not any(has_secrets(tool.form.plain) for tool in tools.values()):
         return model
     return model.model_copy(update={"tags": [*(model.tags or ()), TAG_NOSTREAM]})
 
@@ -144,10 +144,23 @@ def unstreamed(model: BaseChatModel, tools: Mapping[str, BoundTool]) -> BaseChat
 def normalize(
     response: ModelResponse[Any], tools: Mapping[str, BoundTool], secrets: RunSecrets | None = None
 ) -> ModelResponse[Any]:
-    """The response for the state: each call has an id, and secret arguments are masked if ``secrets`` are given."""
-    said = list(map(with_ids, response.result))
+    """The response for the state: each call has an id and the tool's own names of arguments.
+
+    Secret arguments are masked if ``secrets`` are given.
+    """
+    said = [_with_own_names(with_ids(message), tools) for message in response.result]
     kept = said if secrets is None else [_without_secrets(message, tools, secrets) for message in said]
     return replace(response, result=kept)
+
+
+def _with_own_names(message: BaseMessage, tools: Mapping[str, BoundTool]) -> BaseMessage:
+    if not isinstance(message, AIMessage) or not any(tool.form.names for tool in tools.values()):
+        return message
+    calls = [
+        {**call, "args": tools[call["name"]].form.own(call["args"])} if call["name"] in tools else call
+        for call in message.tool_calls
+    ]
+    return message.model_copy(update={"tool_calls": calls})
 
 
 def with_ids(message: BaseMessage) -> BaseMessage:
@@ -180,11 +193,11 @@ def with_written_calls(
 def _without_secrets(message: BaseMessage, tools: Mapping[str, BoundTool], secrets: RunSecrets) -> BaseMessage:
     if not isinstance(message, AIMessage):
         return message
-    schemas = {name: tool.args_schema for name, tool in tools.items() if isinstance(tool.args_schema, dict)}
+    schemas = {name: tool.form.plain for name, tool in tools.items()}
     # Other calls are the worker's own, as ``finish``, which have no schema of secrets.
     calls = [
-        {**call, "args": secrets.masked(schemas.get(call["name"], {}), call["args"])}
-        if call["name"] in tools
+        {**call, "args": secrets.masked(schemas[call["name"]], call["args"])}
+        if call["name"] in schemas
         else {**call, "args": secrets.hidden(call["args"])}
         for call in message.tool_calls
     ]

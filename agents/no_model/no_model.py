@@ -276,8 +276,7 @@ class _StepModel(BaseChatModel):
         tool, given = reading.tool, self.given.get(reading.tool.id, {})
         if answers:
             text = in_words(answers[-1].text) or f"{tool.id} returned an empty answer."
-            # Many tools return their errors as text, and here no model reads them.
-            if answers[-1].status == "error" or text.casefold().startswith("error"):
+            if answers[-1].status == "error":
                 return _ended("failed", text)
             lacking = unanswered(reading, text)
             return _ended("needs_input", no_answer(reading, lacking, text)) if lacking else AIMessage(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict
@@ -18,7 +18,7 @@ from langchain_core.tools import StructuredTool, ToolException
 from callsheet.agents.calls.call_context import LOOP
 from callsheet.agents.calls.tool_result import Outcome
 from callsheet.graphs.catalog.model import Tool
-from callsheet.graphs.text.json_schema import inlined, shown_schema
+from callsheet.graphs.text.model_schema import ModelSchema, model_schema
 from callsheet.graphs.text.sanitizing import shown
 
 NEED_TOOL = "need_tool"
@@ -83,10 +83,12 @@ class BoundTool(StructuredTool):
         id: The tool's id in the catalog.
         agent: Id of its agent.
         repeatable: Whether two calls have the same effect as one, according to a trusted source.
+        form: Its input schema as the model sees it, in ``args_schema``, with the names that are the tool's own.
     """
 
     id: str
     agent: str
+    form: ModelSchema
     repeatable: bool = False
 
     @cached_property
@@ -116,9 +118,10 @@ def bound_tool(
     name: str, tool: Tool, call: Callable[[dict[str, Any], bool], Awaitable[Outcome]], *, repeatable: bool = False
 ) -> BoundTool:
     """A tool under the name that a model sees; ``call`` takes arguments, and whether to prefer synchronous code."""
+    form = model_schema(tool.input_schema)
 
     async def send(arguments: dict[str, Any], *, sync: bool) -> tuple[str, dict[str, Any]]:
-        unsettled = _UNSETTLED.get()
+        arguments, unsettled = form.own(arguments), _UNSETTLED.get()
         if unsettled is None or repeatable:
             return _delivered(tool, await call(arguments, sync))
         unsettled.append(tool.id)
@@ -134,14 +137,15 @@ def bound_tool(
 
     return BoundTool(
         name=name,
-        description=_description(tool),
-        args_schema=object_schema(shown_schema(tool.input_schema)),
+        description="\n".join(filter(None, (_description(tool), form.forms))),
+        args_schema=form.schema,
         func=run,
         coroutine=arun,
         response_format="content_and_artifact",
         handle_tool_error=True,
         id=tool.id,
         agent=tool.agent,
+        form=form,
         repeatable=repeatable,
         metadata={"callsheet_tool": tool.id, "annotations": tool.annotations},
     )
@@ -150,14 +154,6 @@ def bound_tool(
 def _description(tool: Tool) -> str:
     said = (tool.description, tool.title, f"{tool.name} of {tool.agent}")
     return next(filter(None, (shown(text.strip()).strip() for text in said)), "a tool")
-
-
-def object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema in the form that model providers demand: an object with properties, without references."""
-    properties = schema.get("properties")
-    if schema.get("type", "object") != "object" or not isinstance(properties, dict | None):
-        return {"type": "object", "properties": {}}
-    return inlined({**schema, "type": "object", "properties": properties or {}})
 
 
 def _delivered(tool: Tool, outcome: Outcome) -> tuple[str, dict[str, Any]]:

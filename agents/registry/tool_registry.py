@@ -31,6 +31,7 @@ from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.loaded import CatalogSource, Loaded
 from callsheet.graphs.catalog.loading import load
 from callsheet.graphs.catalog.model import Catalog, Tool
+from callsheet.graphs.text.model_schema import model_schema
 from callsheet.graphs.text.sanitizing import listed, shown
 from callsheet.graphs.trust.pins import digest, digests
 from callsheet.graphs.trust.policy import Policy, User
@@ -250,11 +251,11 @@ class ToolRegistry:
 
     def _bound(self, name: str, tool: Tool, run_id: str, user: User | None) -> BoundTool:
         connection, secrets = self.loaded.connections.get(tool.agent), self.secrets.of(run_id)
-        repeatable = self._assured(tool).repeatable
+        repeatable, plain = self._assured(tool).repeatable, model_schema(tool.input_schema).plain
 
         async def call(arguments: dict[str, Any], sync: bool) -> Outcome:
             try:
-                arguments = secrets.opened(tool.input_schema, arguments)
+                arguments = secrets.opened(plain, arguments)
             except LostSecretError as lost:
                 return failed(tool.agent, tool.name, "refused", str(lost))
             permit = self._permit(tool, arguments, user)

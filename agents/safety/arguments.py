@@ -67,7 +67,9 @@ def fit_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Fit:
         errors = sorted(_validator_of(json.dumps(schema)).iter_errors(dict(arguments)), key=_order)
     except TimeoutError:
         return Fit(unchecked=_UNCHECKED.format("the check against its schema takes too long"))
-    except Exception as error:  # noqa: BLE001 (a foreign schema may be anything)
+    except BaseException as error:  # a foreign schema may be anything
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # of a library in Rust
+            raise
         said = shown(f"{type(error).__name__}: {error}")[:_LONGEST_REASON]
         return Fit(unchecked=_UNCHECKED.format(f"its schema cannot be used ({said})"))
     finally:

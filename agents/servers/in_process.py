@@ -33,10 +33,11 @@ from callsheet.agents.calls.token_usage import Usage
 from callsheet.agents.calls.tool_result import Fault, Keep, Outcome, capped, failed, text_of
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.server_config import ServerOptions
-from callsheet.graphs.text.sanitizing import clean
+from callsheet.graphs.text.sanitizing import clean, encodable, visible
 
 _T = TypeVar("_T")
 _CALL_ID = "callsheet"
+_FILE_TOOLS = "langchain_community.tools.file_management."
 _COMMAND = "it returned a Command for the workflow that calls it, which Callsheet does not carry out: return a result"
 CALL_LIMITS: ContextVar[Limits | None] = ContextVar("callsheet_limits", default=None)
 """The limits of the current call, for a tool that enforces them itself."""
@@ -96,10 +97,10 @@ async def call(
         async with scope:
             if _is_async(tool, sync=sync):
                 answer = await tool.ainvoke(request)
-                outcome = await asyncio.to_thread(_outcome, agent_id, tool, answer, limits, keep)
+                outcome = await asyncio.to_thread(_outcome, agent_id, tool, args, answer, limits, keep)
             else:
                 outcome = await asyncio.wrap_future(
-                    in_thread(lambda: _outcome(agent_id, tool, tool.invoke(request), limits, keep))
+                    in_thread(lambda: _outcome(agent_id, tool, args, tool.invoke(request), limits, keep))
                 )
     except Exception as error:  # noqa: BLE001 (a tool may raise anything; it becomes data)
         outcome = _late(agent_id, tool, limits) if scope.expired() else _raised(agent_id, tool, error)
@@ -130,23 +131,35 @@ def _is_async(tool: BaseTool, *, sync: bool) -> bool:
     return type(tool)._arun is not BaseTool._arun
 
 
-def _outcome(agent_id: str, tool: BaseTool, answer: object, limits: Limits, keep: Keep | None) -> Outcome:
+def _outcome(
+    agent_id: str, tool: BaseTool, args: Mapping[str, Any], answer: object, limits: Limits, keep: Keep | None
+) -> Outcome:
     if isinstance(answer, Command):
         return failed(agent_id, tool.name, "protocol", _COMMAND, "reported")
     message = answer if isinstance(answer, ToolMessage) else ToolMessage(str(answer), tool_call_id=_CALL_ID)
     text, media = text_of(message.content, keep)
-    text, structured = clean(text), _plain(message.artifact)
+    text, structured = visible(text), _plain(message.artifact)
     if message.artifact is not None and structured is None:
         text += f"\n[artifact left out: {type(message.artifact).__name__} that is not JSON]"
-    if message.status == "error":
+    if message.status == "error" or _tells_error(tool, args, text):
         return capped(replace(failed(agent_id, tool.name, "tool", text, "reported"), media=media), limits, keep)
     return capped(Outcome(text=text, structured=structured, media=media), limits, keep)
+
+
+def _tells_error(tool: BaseTool, args: Mapping[str, Any], text: str) -> bool:
+    """Whether a text is the error of one of LangChain's file tools: one line, of a path that the tool was given.
+
+    ``Error: no such file or directory: a.txt``; these tools neither raise nor set a status.
+    """
+    if not type(tool).__module__.startswith(_FILE_TOOLS) or not text.startswith("Error: ") or "\n" in text:
+        return False
+    return any(isinstance(value, str) and value in text for value in args.values())
 
 
 def _plain(artifact: object) -> Any | None:
     """The artifact if it is valid JSON, as state holds plain values only."""
     try:
-        return clean(json.loads(json.dumps(artifact)))
+        return clean(json.loads(json.dumps(artifact)), text=visible)
     except (TypeError, ValueError, RecursionError):
         return None
 
@@ -160,8 +173,8 @@ def _raised(agent_id: str, tool: BaseTool, error: Exception) -> Outcome:
     if isinstance(error, GraphBubbleUp):
         raise error
     if isinstance(error, Fault):
-        return failed(agent_id, tool.name, error.kind, clean(str(error)), error.effect)
-    return failed(agent_id, tool.name, "tool", clean(f"{type(error).__name__}: {error}"[:4_000]), "reported")
+        return failed(agent_id, tool.name, error.kind, str(error), error.effect)
+    return failed(agent_id, tool.name, "tool", f"{type(error).__name__}: {error}"[:4_000], "reported")
 
 
 TOOL_NAME = "run"
@@ -303,7 +316,7 @@ def tool_of_remote_agent(send: Send, description: str, own: Mapping[str, Any]) -
     """The same tool for a remote agent, with which our run has a conversation; ``own`` is metadata of the tool."""
 
     async def ask(request: Request) -> tuple[str, Any]:
-        begin: RemoteConversation = {"given": request, "thread": {"id": str(uuid.uuid4())}, "asked": []}
+        begin: RemoteConversation = {"given": encodable(request), "thread": {"id": str(uuid.uuid4())}, "asked": []}
         with _askable():
             done = await _CONVERSATION.ainvoke(begin, context={"send": send})
             if "__interrupt__" in done:

@@ -19,7 +19,7 @@ from callsheet.agents.calls.tool_result import Effect, Fault
 from callsheet.agents.safety.secrets import Redaction, hide_in_logs, named_in, of_server
 from callsheet.agents.servers.catalogs.listings import Listing, cleaned, listed_resources, listed_tools
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
-from callsheet.graphs.text.json_schema import shown_schema
+from callsheet.graphs.text.json_schema import shown_form
 from callsheet.graphs.text.sanitizing import shown
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ class ServerQuestions:
             raise Fault("protocol", f"its form has more than {_LONGEST_FORM:,} characters")
         try:
             async with asyncio.timeout(_SECONDS):
-                return await ask(shown(message), shown_schema(form))
+                return await ask(shown(message), shown_form(form))
         except TimeoutError:
             return {"action": "cancel"}
 

@@ -13,7 +13,7 @@ from langchain_core.tools import BaseTool
 
 from callsheet.agents.approval.supervised_call import Supervision
 from callsheet.agents.calls.plan import Call, Status
-from callsheet.agents.calls.tool_result import artifact_of
+from callsheet.agents.calls.tool_result import artifact_of, data_beside
 from callsheet.agents.models.prompts import WORKER
 from callsheet.agents.registry.binding import NEED_TOOL, NO_OUTPUT, READ_RESULT, BoundTool
 from callsheet.agents.safety.secrets import RunSecrets
@@ -167,6 +167,7 @@ def _calls(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool], *, pr
                     tool=bound.id if bound else artifact.get("tool", call["name"]),
                     args=artifact.get("args", call["args"]),
                     output="" if failed or text == NO_OUTPUT else text,
+                    data=None if failed else data_beside(text, artifact.get("structured")),
                     error=text if failed else "",
                     kind=artifact.get("kind", ""),
                     effect=artifact.get("effect", "reported"),

@@ -16,7 +16,16 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMe
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from callsheet.agents.calls.plan import Call, ResultValueError, StepResult, named_value, resolved, shape, value_of
+from callsheet.agents.calls.plan import (
+    Call,
+    ResultValueError,
+    StepResult,
+    named_result,
+    named_value,
+    resolved,
+    shape,
+    value_of,
+)
 from callsheet.agents.calls.tool_result import answer_to, artifact_of
 from callsheet.agents.registry.binding import NEED_TOOL, READ_RESULT, BoundTool
 from callsheet.agents.work.context import reports, written
@@ -185,7 +194,11 @@ def answer_reading(call: ToolCall, results: Sequence[StepResult], calls: Sequenc
     """A piece of a result, as the answer to a call of ``read_result``."""
     try:
         asked = _Reading.model_validate(call["args"])
-        whole = written(named_value(asked.id, asked.path, results, calls))
+        found = named_result(asked.id, results, calls)
+        if isinstance(found, Call) and not asked.path:
+            whole = found.output  # as it is shown, so that the places are the same
+        else:
+            whole = written(named_value(asked.id, asked.path, results, calls))
         if asked.start >= max(1, len(whole)):
             raise ResultValueError(f"start must be a number from 0 to {len(whole) - 1}")
     except (ValidationError, ResultValueError) as error:

@@ -28,7 +28,6 @@ from callsheet.retrievers.documents import (
     content_words,
     estimated_tokens,
     keyword_search,
-    search_and_read,
     semantic_search,
 )
 from callsheet.retrievers.documents.document_text import plain, rarity
@@ -433,7 +432,9 @@ def methods(collected: Collected, rules: Rules) -> Mapping[str, Method]:
         return Played(tuple(chunks[i].id for i in best), sum(estimated_tokens(chunks[i].text) for i in best))
 
     def read_at_once(question: str) -> Played:
-        reading = search_and_read(index, question, top_k=TOP_K)
+        """A-RAG (Naive), section 4.1 of the paper: one tool, which searches by meaning and returns whole chunks."""
+        found = semantic_search(index, question, top_k=TOP_K).hits
+        reading = chunk_read(index, [hit.chunk for hit in found]) if found else Reading(())
         return Played(tuple(reading.read), reading.tokens)
 
     return {

@@ -169,7 +169,7 @@ def _edge_row(name: str, tools: Sequence[str], written: Kinds, proposed: Kinds) 
 
 
 def _rank_row(bench: Benchmark, world: World, name: str, catalog: Catalog, settings: Mapping[str, float]) -> list[str]:
-    rank = ours_at(World(catalog, world.vectors), "tool", 30, settings={"": settings})[""]
+    rank = ours_at(World(catalog, world.vectors), "tool", 10, settings={"": settings})[""]
     cases = bench.cases("tool")
     found = evaluate([rank(case.query) for case in cases], cases, "tool", (10,))
     bootstrap = Bootstrap([case.group for case in cases])

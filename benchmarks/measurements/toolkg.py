@@ -52,9 +52,10 @@ DISCOVERY_COLUMNS = (
     "tuning",
 )
 _ABOUT_DISCOVERY = (
-    "{}, {} steps with a gold tool. At most B tools are shown. Precision: the share of right tools among those shown, "
-    "the mean over steps; pooled: over all tools shown together. Cross-validated: {} chosen on four fifths of tasks "
-    "for the highest pooled precision at B=5 among the choices that lose no recall there at any B"
+    "{}, {} steps with a gold tool. At most B tools are shown: by plain retrieval of {} agents, by the others of at "
+    "least B, as both commands do. Precision: the share of right tools among those shown, the mean over steps; pooled: "
+    "over all tools shown together. Cross-validated: {} chosen on four fifths of tasks for the highest pooled "
+    "precision at B=5 among the choices that lose no recall there at any B"
 )
 Found = NDArray[np.float64]
 """``(n, 3)``: recall, how many of those shown are right, how many are shown; a row a step."""
@@ -156,7 +157,7 @@ def measure_discovery(bench: Benchmark, world: World) -> Mapping[str, object]:
         for name, of in found.items()
     ]
     return {
-        "about": _ABOUT_DISCOVERY.format(bench.about, len(cases), ", ".join(GRID)),
+        "about": _ABOUT_DISCOVERY.format(bench.about, len(cases), AGENTS, ", ".join(GRID)),
         "columns": list(DISCOVERY_COLUMNS),
         "rows": [_row(entry) for entry in measured],
         "measured": measured,
@@ -165,10 +166,11 @@ def measure_discovery(bench: Benchmark, world: World) -> Mapping[str, object]:
 
 
 def shown(retriever: AgentGraphRetriever, cases: Sequence[Case], settings: Mapping[str, float]) -> Mapping[int, Found]:
-    """What a selection under each budget shows for each case."""
+    """What a selection under each budget shows for each case: with settings as ``discover``, else as ``retrieve``."""
 
     def row(case: Case, budget: int) -> tuple[float, int, int]:
-        selection = retriever.select(case.query, agents=max(AGENTS, budget), tools=budget, **settings)
+        agents = max(AGENTS, budget) if settings else AGENTS
+        selection = retriever.select(case.query, agents=agents, tools=budget, **settings)
         tools = [tool.id for tool in selection.tools]
         right = sum(any(tool in element for element in case.tools) for tool in tools)
         return recall(tools, case.tools, budget), right, len(tools)

@@ -16,6 +16,7 @@ from callsheet.graphs import Agent, Catalog, CatalogError, Dependency, Dependenc
 
 SHUFFLE_SEED = 0
 _AGENT_KS, _TOOL_KS, _LIST_KS = (1, 3, 5), (1, 3, 5, 10), (10, 20, 30)
+_LONGER = "Callsheet's lists are its selections of 10 tools, and at 20 and 30 go on with those of a selection of 30"
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _FAMILY = re.compile(
     r"(_(alt|implicit|ambiguous|twice|multiple_user_turn|insufficient_information|no_remove_contact"
@@ -92,7 +93,7 @@ def toollinkos(folder: Path) -> list[Benchmark]:
         )
         for number, instance in enumerate(_read(folder / "instances.json"))
     )
-    about = "ToolLinkOS, dependencies in {} order: 573 tools"
+    about = f"ToolLinkOS, dependencies in {{}} order: 573 tools; {_LONGER}"
     return [
         Benchmark(f"toollinkos-{order}", about.format(order), tools, cases, ("tool",), (_LIST_KS,), dependencies=True)
         for order, tools in (("published", catalog), ("shuffled", shuffled(catalog, SHUFFLE_SEED)))
@@ -139,7 +140,7 @@ def toolsandbox(folder: Path) -> list[Benchmark]:
         )
         for query in document["queries"]
     )
-    about = f"ToolSandbox, base scenarios: {len(owner)} tools"
+    about = f"ToolSandbox, base scenarios: {len(owner)} tools; {_LONGER}"
     return [
         Benchmark("toolsandbox", about, Catalog(agents=tuple(agents)), cases, ("tool",), (_LIST_KS,), dependencies=True)
     ]

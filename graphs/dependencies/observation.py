@@ -8,7 +8,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
@@ -22,10 +22,11 @@ from callsheet.graphs.storage import StoredFile, StoreError, file_named, state_f
 
 Seen = tuple[str, str, str]
 """Source, target, and the parameter of the source whose value came from a result of the target."""
-_Key = tuple[str, str]
-"""Id of a tool, and digest of its definition: a changed tool starts anew."""
+_Key = tuple[str, str, str]
+"""Id of a tool, digest of its definition (a changed tool starts anew), and digest of the user; empty for no user."""
 _SHORTEST, _LONGEST = 3, 500
 _MOST_ENTRIES, _MOST_CALLS = 20_000, 100
+_FAILURES = frozenset(("start", "timeout", "crash", "protocol", "too_large"))
 _LOG = logging.getLogger(__name__)
 
 
@@ -111,7 +112,7 @@ class Outcomes:
 
     Attributes:
         done: Calls with a result.
-        failed: Calls that the tool or its server did not carry out.
+        failed: Calls that the server did not carry out: it did not start, was too late, crashed, or broke the protocol.
         misused: Calls that were never sent, because their arguments did not fit the schema.
     """
 
@@ -132,13 +133,20 @@ class Outcomes:
 
 
 def outcomes_of(calls: Iterable[Call]) -> dict[str, Outcomes]:
-    """Tool id -> the outcomes of these calls, without those that a person answered or that were refused."""
+    """Tool id -> the outcomes of these calls.
+
+    What a person answered or refused does not count, nor do errors that the tool itself reports, nor a missing sign-in.
+    """
     counts: dict[str, Outcomes] = {}
     for call in calls:
-        if call.kind in ("rejected", "refused") or (not call.error and call.effect == "none"):
+        if not call.error and call.effect != "none":
+            one = Outcomes(done=1)
+        elif call.error and call.kind in _FAILURES:
+            one = Outcomes(failed=1)
+        elif call.error and call.effect == "none" and not call.kind:
+            one = Outcomes(misused=1)
+        else:
             continue
-        misused = bool(call.error) and call.effect == "none" and not call.kind
-        one = Outcomes(misused=1) if misused else Outcomes(failed=1) if call.error else Outcomes(done=1)
         counts[call.tool] = counts.get(call.tool, Outcomes()) + one
     return counts
 
@@ -234,38 +242,43 @@ class ObservationLog(CountFile):
 
 
 class OutcomeLog(CountFile):
-    """Outcomes in a file."""
+    """Outcomes in a file, counted by user."""
 
     name, mark, field, tools = "outcomes.json", "callsheet_outcomes", "tools", 1
-    row = TypeAdapter(list[tuple[str, str, NonNegativeInt, NonNegativeInt, NonNegativeInt]])
-
-    def read(self) -> dict[_Key, Outcomes]:
-        """The outcomes so far; empty if there is no file yet.
-
-        Raises:
-            CatalogError: The file cannot be read, or has another format.
-        """
-        return {(tool, digest): Outcomes(*counts) for tool, digest, *counts in self._rows()}
+    row = TypeAdapter(list[tuple[str, str, str, NonNegativeInt, NonNegativeInt, NonNegativeInt]])
 
     def of(self, catalog: Catalog) -> dict[str, Outcomes]:
         """Tool id -> the outcomes of the tools of a catalog, as far as they have the same definition.
 
+        A user counts as one call, which failed if most of the user's calls did. Calls without a user all count.
+
         Raises:
-            CatalogError: As for ``read``.
+            CatalogError: The file cannot be read, or has another format.
         """
-        known = ((key, counts) for key, counts in self.read().items() if key[0] in catalog.tools)
-        return {tool: counts for (tool, digest), counts in known if digest == _digest(catalog.tools[tool])}
+        sums: dict[str, Counter[str]] = {}
+        digests: dict[str, str] = {}
+        for (tool, digest, user), counts in self.read().items():
+            if tool not in catalog.tools or digest != digests.setdefault(tool, _digest(catalog.tools[tool])):
+                continue
+            mostly = Outcomes(failed=1) if counts.failed > counts.done else Outcomes(done=min(1, counts.done))
+            sums.setdefault(tool, Counter()).update(asdict(mostly if user else counts))
+        return {tool: Outcomes(**counts) for tool, counts in sums.items()}
 
-    def add(self, outcomes: Mapping[str, Outcomes], catalog: Catalog) -> None:
-        """Adds outcomes of tools of a catalog; safe for several processes.
+    def read(self) -> dict[_Key, Outcomes]:
+        """All outcomes; empty if there is no file yet; errors as for ``of``."""
+        return {(tool, digest, user): Outcomes(*counts) for tool, digest, user, *counts in self._rows()}
 
-        Beyond 20,000 tools, those with the fewest calls are dropped.
+    def add(self, outcomes: Mapping[str, Outcomes], catalog: Catalog, user: str = "") -> None:
+        """Adds outcomes of a user's calls of tools of a catalog; safe for several processes. No id of a user is stored.
+
+        Beyond 20,000 entries, those with the fewest calls are dropped.
 
         Raises:
-            CatalogError: As for ``read``.
+            CatalogError: As for ``of``.
             TrustError: The file cannot be written.
         """
-        new = {(tool, _digest(catalog.tools[tool])): o for tool, o in outcomes.items() if tool in catalog.tools}
+        who = hashlib.sha256(user.encode()).hexdigest()[:16] if user else ""
+        new = {(tool, _digest(catalog.tools[tool]), who): o for tool, o in outcomes.items() if tool in catalog.tools}
         if not new:
             return
         with self.file.locked():

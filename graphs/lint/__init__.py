@@ -30,6 +30,7 @@ RULES = (
     *TRUST_RULES,
     schema_rules.invalid_schema,
     schema_rules.schema_not_object,
+    schema_rules.adapted_schema,
     schema_rules.unresolved_reference,
     schema_rules.remote_reference,
     schema_rules.undeclared_required,
@@ -38,7 +39,6 @@ RULES = (
     text_rules.empty_description,
     text_rules.duplicate_description,
     text_rules.near_identical_tools,
-    text_rules.description_hides_tools,
     text_rules.undescribed_agent,
     text_rules.undescribed_parameter,
 )

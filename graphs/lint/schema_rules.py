@@ -14,6 +14,7 @@ from callsheet.graphs.catalog.model import Tool
 from callsheet.graphs.knowledge_graph import cycle_from, cycles, dependency_edges, knowledge_graph
 from callsheet.graphs.lint.lint_rule import Remark, Subject, listed, on, quoted, rule
 from callsheet.graphs.text.json_schema import LARGEST_SCHEMA, NAMED, keywords
+from callsheet.graphs.text.model_schema import model_schema
 
 
 @rule("load-problem", Severity.ERROR, "Something was left out when the catalog was loaded.")
@@ -69,6 +70,19 @@ def schema_not_object(subject: Subject) -> Iterator[Remark]:
             yield on(
                 tool, f"its input schema has type {quoted(str(kind))}, so no parameter is shown: make it an object"
             )
+
+
+@rule(
+    "adapted-schema",
+    Severity.INFO,
+    "A provider of models refuses the input schema as it is, so a model is shown another form; arguments are checked "
+    "against the original.",
+)
+def adapted_schema(subject: Subject) -> Iterator[Remark]:
+    """Other clients, which pass it on as it is, may fail with every request."""
+    for tool in subject.catalog.tools.values():
+        if changes := model_schema(tool.input_schema).changes:
+            yield on(tool, f"has an input schema that a model is shown in another form: {listed(list(changes))}")
 
 
 @rule("unresolved-reference", Severity.ERROR, "A $ref points to an undefined part of its own schema.")

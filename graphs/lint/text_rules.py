@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from callsheet.graphs.catalog.errors import Severity
 from callsheet.graphs.catalog.model import Tool
 from callsheet.graphs.lint.lint_rule import Remark, Subject, listed, on, rule
-from callsheet.graphs.text.sanitizing import counted, shown, split_name
+from callsheet.graphs.text.sanitizing import shown, split_name
 
-ALIKE, TELLING, FEW = 0.75, 0.25, 3
-_COMPARED, _STEM = 300, 5
-_WORD = re.compile(r"[^\W\d_]{3,}")
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")  # no spaces between words
-_EMPTY_WORDS = frozenset(
-    "the and for with from this that these your you can are all any its into via use uses using used tool tools server "
-    "mcp model context protocol api access data service services provide provides provided providing allow allows "
-    "enable enables get set list based".split()
-)
+ALIKE, _COMPARED = 0.75, 300
 
 
 @rule("empty-description", Severity.WARNING, "A tool has neither a description nor a title.")
@@ -84,27 +75,6 @@ def undescribed_parameter(subject: Subject) -> Iterator[Remark]:
             yield on(tool, f"does not describe these parameters: {listed(undescribed)}")
 
 
-@rule(
-    "description-hides-tools",
-    Severity.WARNING,
-    f"An agent has {FEW} tools or more, and fewer than {TELLING:.0%} of them share a word (by stem) with its name and "
-    "description. Languages without spaces between words are not checked.",
-)
-def description_hides_tools(subject: Subject) -> Iterator[Remark]:
-    """Such a description does not tell what the tools do."""
-    for agent in subject.catalog.agents:
-        if len(agent.tools) < FEW or not agent.description.strip() or _UNSPACED.search(agent.description):
-            continue
-        about = _stems(f"{split_name(agent.name or agent.id)} {shown(agent.description)}")
-        unrelated = [tool.name for tool in agent.tools if not about & _stems_of(tool)]
-        if len(agent.tools) - len(unrelated) < TELLING * len(agent.tools):
-            yield Remark(
-                f"its description shares no word with {len(unrelated)} of its {counted(len(agent.tools), 'tool')} "
-                f"({listed(unrelated, 3)}): mention what they do",
-                agent.id,
-            )
-
-
 def _words_of(tool: Tool) -> frozenset[str]:
     name = set(split_name(tool.name).split()) - set(split_name(tool.agent).split())
     return frozenset(name | set(split_name(shown(tool.description)[:_COMPARED].casefold()).split()))
@@ -118,15 +88,6 @@ def _clusters(pairs: Iterable[tuple[str, str]], order: list[str]) -> list[list[s
     place = {tool: i for i, tool in enumerate(order)}
     clusters = [sorted(tools, key=place.__getitem__) for tools in nx.connected_components(graph)]
     return sorted(clusters, key=lambda cluster: place[cluster[0]])
-
-
-def _stems_of(tool: Tool) -> frozenset[str]:
-    return _stems(f"{split_name(tool.name)} {tool.title} {shown(tool.description)[:_COMPARED]}")
-
-
-def _stems(text: str) -> frozenset[str]:
-    words = set(_WORD.findall(text.casefold())) - _EMPTY_WORDS
-    return frozenset(word[:_STEM] if len(word) > _STEM else word.rstrip("s") for word in words)
 
 
 _ROUNDING, _SHARED = 1e-9, 4

@@ -6,14 +6,14 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
 from urllib.parse import unquote
 
-from callsheet.graphs.text.sanitizing import LONGEST_TEXT, hidden_in, shown, strings_in
+from callsheet.graphs.text.sanitizing import LONGEST_TEXT, hidden_in, one_line, shown, strings_in
 
 LARGEST_SCHEMA = 65_536
 _TEXTS = frozenset({"title", "description", "$comment"})
+_LABELS = frozenset({"title", "enumNames", "enumTitles"})
 _LISTS, _VALUES = frozenset({"enum", "examples"}), frozenset({"default", "const", "example"})
 NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 
@@ -47,43 +47,6 @@ def pointed(reference: object, whole: Any) -> Any:
     return part
 
 
-def inlined(schema: Mapping[str, Any], *, most: int = 10_000) -> dict[str, Any]:
-    """The schema with what its references point to in their place.
-
-    A reference in a cycle, or to nothing, allows any value; so do all if the result had more than ``most`` parts.
-    """
-    steps = count()
-
-    def follow(value: Any, path: tuple[str, ...]) -> Any:
-        if next(steps) > most:
-            raise RecursionError
-        match value:
-            case {"$ref": str() as reference, **beside}:
-                target: Any = {}
-                if reference not in path:
-                    with suppress(LookupError):
-                        target = follow(pointed(reference, schema), (*path, reference))
-                return {**(target if isinstance(target, dict) else {}), **follow(beside, path)}
-            case dict():
-                return {key: follow(item, path) for key, item in value.items()}
-            case list():
-                return [follow(item, path) for item in value]
-            case _:
-                return value
-
-    try:
-        found: dict[str, Any] = follow({k: v for k, v in schema.items() if k not in ("$defs", "definitions")}, ())
-    except RecursionError:
-        found = _without_references(schema)
-    return found
-
-
-def _without_references(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_without_references(item) for item in value]
-    return {k: _without_references(v) for k, v in value.items() if k != "$ref"} if isinstance(value, dict) else value
-
-
 def shown_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A JSON Schema in the form that a model is shown.
 
@@ -100,6 +63,28 @@ def shown_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
         for name, spec in (properties.items() if isinstance(properties, dict) else ())
     }
     return {"type": "object", "properties": types, "required": cleaned.get("required", [])}
+
+
+def shown_form(form: Mapping[str, Any]) -> dict[str, Any]:
+    """``shown_schema`` for the form of a question: what names a field or a choice has no line breaks.
+
+    Otherwise it could imitate another field, or our own words. A field or a choice whose own name has some is removed.
+    """
+    found: dict[str, Any] = _in_lines(shown_schema(form))
+    return found
+
+
+def _in_lines(value: Any, key: str = "") -> Any:
+    match value:
+        case str() if key in _LABELS:
+            return " ".join(value.split())
+        case dict():
+            names = [name for name in value if key not in NAMED or one_line(name) == name]
+            return {name: _in_lines(value[name], name if key not in NAMED else "") for name in names}
+        case list():
+            return [_in_lines(item, key) for item in value if key != "enum" or one_line(str(item)) == str(item)]
+        case _:
+            return value
 
 
 def _shown_object(schema: Mapping[str, Any]) -> dict[str, Any]:

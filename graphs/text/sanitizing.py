@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -143,21 +143,26 @@ def normalized(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
 
 
 def encodable(text: str) -> str:
-    """The text with question marks for lone surrogates, which UTF-8 cannot encode."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+    """The text with question marks for lone surrogates and NUL, which UTF-8 and PostgreSQL cannot store."""
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "?")
 
 
-def clean(value: Any, *, deepest: int = DEEPEST) -> Any:
-    """A JSON value with all its strings encodable, or ``CatalogError``."""
+def visible(text: str) -> str:
+    """``encodable`` and ``shown`` for a text of any length."""
+    return shown(encodable(text), most=None)
+
+
+def clean(value: Any, *, deepest: int = DEEPEST, text: Callable[[str], str] = encodable) -> Any:
+    """A JSON value with all its strings encodable, or with another change of its ``text``; or ``CatalogError``."""
     if deepest < 0:
         raise CatalogError(f"nested more than {DEEPEST} levels deep")
     match value:
         case str():
-            return encodable(value)
+            return text(value)
         case dict():
-            return {clean(key): clean(item, deepest=deepest - 1) for key, item in value.items()}
+            return {clean(key, text=text): clean(item, deepest=deepest - 1, text=text) for key, item in value.items()}
         case list():
-            return [clean(item, deepest=deepest - 1) for item in value]
+            return [clean(item, deepest=deepest - 1, text=text) for item in value]
         case _:
             return value
 

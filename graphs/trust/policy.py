@@ -257,6 +257,7 @@ class Policy(Grants):
         trust: Patterns of agents whose own claims about their tools (MCP's hints, capabilities) may relax checks.
         commands: Patterns of command lines that a catalog may start; any if missing.
         reviewers: Users and groups who may accept and reject in the explorer of a server.
+        shared_outcomes: Whether outcomes of calls are counted and used where users are told apart.
         groups: More rules by group.
         users: More rules by the user's id.
         callsheet_policy: Version of the format.
@@ -268,6 +269,7 @@ class Policy(Grants):
     trust: tuple[Name, ...] = ()
     commands: tuple[Name, ...] | None = None
     reviewers: tuple[Name, ...] = ()
+    shared_outcomes: bool = False
     groups: dict[Name, Group] = Field(default_factory=dict)
     users: dict[Name, Grants] = Field(default_factory=dict)
     callsheet_policy: Literal[1] = 1
@@ -356,6 +358,11 @@ class Policy(Grants):
             denies=tuple(rule for grants in sections for rule in grants.deny),
             trust=self.trust,
         )
+
+
+def counts_outcomes(policy: Policy | None, user: User) -> bool:
+    """Whether outcomes of this user's calls are counted, and those of all calls are used for this user."""
+    return not user.id or (policy is not None and policy.shared_outcomes)
 
 
 def read_policy(path: str | Path) -> Policy:

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Mapping
-from concurrent.futures import Future
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
@@ -15,57 +10,24 @@ from pydantic import Field
 
 from callsheet.agents.calls.token_usage import usage_of
 from callsheet.agents.servers.catalogs.python_objects import part_of_tools
-from callsheet.agents.servers.in_process import APP, TOOL_MODEL, in_thread
-from callsheet.graphs import CallsheetError, SettingsError, SourceCatalog
+from callsheet.agents.servers.in_process import APP, TOOL_MODEL
+from callsheet.graphs import SourceCatalog
 from callsheet.graphs.catalog.formats.server_config import FolderConfig
 from callsheet.graphs.catalog.loaded import joined
 from callsheet.graphs.trust.policy import READ_ONLY
-from callsheet.retrievers.documents.document_index import Indexed, Library
+from callsheet.retrievers.documents.document_index import Library
 from callsheet.retrievers.documents.document_reading import Overview, overview_of
 
 TOOL_NAME = "search_documents"
 _RECURSION = 1_000
-_WAIT = 45.0  # seconds, less than the timeout of a call
 Question = Annotated[str, Field(description="The whole question, in plain words.")]
-
-
-@dataclass(slots=True)
-class Update:
-    """The updates of a folder's index, one at a time, in the background."""
-
-    library: Library
-    folder: Path
-    _progress: str = "just begun"
-    _work: Future[Indexed] | None = None
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def wait(self, seconds: float) -> None:
-        """Waits until the index is up to date; a longer update continues.
-
-        Raises:
-            SettingsError: It takes longer than this many seconds; the message gives its progress.
-        """
-        with self._lock:
-            if self._work is None or self._work.done():
-                self._work = in_thread(lambda: self.library.fresh(self.folder, self._report))
-            work = self._work
-        try:
-            work.result(seconds)
-        except TimeoutError:
-            raise SettingsError(
-                f"the documents are still being indexed ({self._progress}): ask again in a while, "
-                f"or run `callsheet documents index {self.folder}` beforehand"
-            ) from None
-
-    def _report(self, stage: str, done: int, total: int) -> None:
-        self._progress = f"{stage} {done:,} of {total:,}"
 
 
 def load_folders(config: Mapping[str, FolderConfig]) -> SourceCatalog:
     """An agent for each folder, with one tool that answers questions from its documents, with citations.
 
-    The graph ``arag`` finds the answer: with the model of the run, else of ``CALLSHEET_MODEL``. The
-    documents are indexed at the first call.
+    The graph ``arag`` finds the answer: with the model of the run, else of ``CALLSHEET_MODEL``. It first indexes what
+    is not indexed yet.
 
     Raises:
         CatalogError: There is no such folder.
@@ -88,16 +50,13 @@ def document_tool(name: str, about: Overview, library: Library, model: str | Non
 
     In a step, it answers with the model of the step's worker, otherwise with ``model``, if there is one.
     """
-    update = Update(library, library.folder())
     about_it = f"Answers questions about {about.topics}: searches the documents of {name}, and cites them."
 
     def search_documents(question: Question) -> tuple[str, dict[str, Any]]:
-        _ready(update)
-        return _answer(_app(library, model).invoke(_asked(question)), model)
+        return _answer(_app(library, model).invoke({"messages": [("user", question)]}), model)
 
     async def asearch_documents(question: Question) -> tuple[str, dict[str, Any]]:
-        await asyncio.to_thread(_ready, update)
-        return _answer(await _app(library, model).ainvoke(_asked(question)), model)
+        return _answer(await _app(library, model).ainvoke({"messages": [("user", question)]}), model)
 
     return StructuredTool.from_function(
         func=search_documents,
@@ -116,17 +75,6 @@ def _app(library: Library, model: str | None) -> Any:
     chosen = (given.model if given else None) or model
     # In a tool, LangChain's limit of 25 would hold; the graph ends by its own number of loops.
     return create_arag(library, model=chosen).compile(name="arag").with_config(recursion_limit=_RECURSION)
-
-
-def _ready(update: Update) -> None:
-    try:
-        update.wait(_WAIT)
-    except CallsheetError as error:
-        raise ToolException(str(error)) from error
-
-
-def _asked(question: str) -> dict[str, Any]:
-    return {"messages": [{"role": "user", "content": question}]}
 
 
 def _answer(state: Mapping[str, Any], model: str | None) -> tuple[str, dict[str, Any]]:

@@ -47,8 +47,6 @@ from callsheet.retrievers.index.node_texts import Progress
 
 ALL, RULES = "all", "rules"
 DEFAULT_ARMS = ("k5", "k10", "none", "adaptive")
-RECORDED = "The call was recorded."
-"""The result of every recorded call."""
 CAUSES: Mapping[str, str] = {
     "not retrieved": "the model was not shown the tool",
     "not chosen": "it was shown the tool, and did not call it",
@@ -110,7 +108,7 @@ def _recorded_tool(tool: Tool) -> BaseTool:
     async def record(**args: Any) -> str:
         if misfit := fit_of(tool.input_schema, args).misfit:
             raise Fault("refused", misfit, effect="none")
-        return RECORDED
+        return "The call was recorded."
 
     schema = dict(tool.input_schema) or {"type": "object", "properties": {}}
     return StructuredTool(
@@ -148,33 +146,26 @@ class Arms:
         if name in (*_MODES, RULES):
             return Arm(name, partial(_supervised, self._supervisor(name, registry)))
         if name == ALL:
-            return Arm(name, partial(self._looped, registry, lambda request: [*self.retriever.catalog.tools]))
+            return Arm(name, partial(self._looped, registry, None))
         if name[:1] == "k" and name[1:].isdecimal() and 0 < int(name[1:]) <= _MOST_BOUND:
-            return Arm(name, partial(self._looped, registry, lambda request: self._best(request, int(name[1:]))))
+            return Arm(name, partial(self._looped, registry, int(name[1:])))
         raise SettingsError(
             f"there is no arm {name!r}: there are {ALL} (all tools bound), k5, k10, ... (the best 5, 10, ... tools "
             f"bound), {', '.join(_MODES)} (the supervisor in this planning mode), and {RULES} (without a model)"
         )
 
-    def _best(self, request: str, k: int) -> list[str]:
-        return [tool.id for tool in self.retriever.select(request, agents=max(5, k), tools=k).tools][:k]
-
     def _supervisor(self, name: str, registry: ToolRegistry) -> Any:
         planning, weak = "auto" if name == RULES else name, self.weak_model
         settings = Settings(planning=planning, tools=self.tools, approval="never", learn=False, weak_model=weak)
-        workflow = create_supervisor(
-            self.loaded,
-            model=None if name == RULES else self.model,
-            retriever=self.retriever,
-            registry=registry,
-            settings=settings,
-        )
+        parts: dict[str, Any] = {"retriever": self.retriever, "registry": registry, "settings": settings}
+        workflow = create_supervisor(self.loaded, model=None if name == RULES else self.model, **parts)
         return workflow.compile(checkpointer=InMemorySaver())
 
-    async def _looped(self, registry: ToolRegistry, select: Callable[[str], Sequence[str]], request: str) -> Attempt:
-        """An agent loop without a supervisor, over bound tools."""
+    async def _looped(self, registry: ToolRegistry, k: int | None, request: str) -> Attempt:
+        """An agent loop without a supervisor, over the best k tools, or all of them."""
         began, run, failure = monotonic(), uuid4().hex, ""
-        offered = await asyncio.to_thread(select, request)
+        best = await asyncio.to_thread(self.retriever.select, request, tools=k) if k else None
+        offered = [tool.id for tool in best.tools] if best else [*self.retriever.catalog.tools]
         tools = registry.bind(offered, run)
         around: list[Any] = [ModelCallLimitMiddleware(run_limit=_MAX_TURNS), _reader([*tools], records=self.records)]
         agent: Any = create_agent(self.model, [*tools.values()], system_prompt=_PROMPT, middleware=around)
@@ -447,7 +438,12 @@ async def evaluate_arms(
             # Once an arm works, later errors are those of single queries.
             failures[arm.name] = failures[arm.name] + 1 if attempt.failure else -len(pairs)
             if not attempt.failure:
-                _store(file, attempt)
+                try:
+                    private_folder(folder)
+                    replace_bytes(file, attempt.model_dump_json().encode())
+                except OSError as error:
+                    why = f"{error.strerror}: {cure_of(error)}"
+                    raise SettingsError(f"the attempt cannot be stored in {file}: {why}") from error
             return attempt
 
     async def counted(query: LabelledQuery, arm: Arm) -> Graded | None:
@@ -459,16 +455,6 @@ async def evaluate_arms(
         return Graded(query, attempt, grade(query, attempt)) if attempt else None
 
     found = await asyncio.gather(*(counted(query, arm) for query, arm in pairs))
-    results = []
-    for place, arm in enumerate(arms):
-        cases = tuple(filter(None, found[place :: len(arms)]))
-        results.append(ArmResult(arm.name, cases, len(queries) - len(cases)))
+    cases = [tuple(filter(None, found[place :: len(arms)])) for place in range(len(arms))]
+    results = (ArmResult(arm.name, of, len(queries) - len(of)) for arm, of in zip(arms, cases, strict=True))
     return ModelEvaluation(model, tuple(results), price, stopped)
-
-
-def _store(file: Path, attempt: Attempt) -> None:
-    try:
-        private_folder(file.parent)
-        replace_bytes(file, attempt.model_dump_json().encode())
-    except OSError as error:
-        raise SettingsError(f"the attempt cannot be stored in {file}: {error.strerror}: {cure_of(error)}") from error

@@ -19,6 +19,7 @@ from langchain.agents.middleware import (
 from langchain.agents.middleware.types import PrivateStateAttr
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
+from langgraph.prebuilt.tool_node import INVALID_TOOL_NAME_ERROR_TEMPLATE
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
@@ -33,6 +34,7 @@ from callsheet.agents import (
     supervised,
     unstreamed,
 )
+from callsheet.agents.calls.tool_result import answer_to
 from callsheet.agents.models.chat_models import with_written_calls
 from callsheet.agents.registry.binding import NEED_TOOL
 from callsheet.agents.work.own_tools import DEFINITION, answer_request, deferred
@@ -229,7 +231,10 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         name, state = request.tool_call["name"], request.state
         if name == NEED_TOOL and NEED_TOOL not in state.get("callsheet_own", []):
             return self._added(request)
-        tool = request.tool or self._held(state).get(name)
+        held, own = self._held(state), state.get("callsheet_own", [])
+        tool = request.tool or held.get(name)
+        if tool is None and name not in own:
+            return _of_others(request, send, [*own, NEED_TOOL, *held])
         if not isinstance(tool, BoundTool):
             return None
         supervision = Supervision("", self._approval, self._registry, self._secrets(state))
@@ -266,6 +271,19 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         for tool in ids:
             bound |= self._registry.bind([tool], run, beside=[*taken, *bound], user=user, held_only=True)
         return bound
+
+
+async def _of_others(
+    request: ToolCallRequest, send: Callable[[ToolCallRequest], Awaitable[Result]], names: Iterable[str]
+) -> Result:
+    """Calls a tool of other middleware; the answer of LangGraph to one that nobody has gets the names of all."""
+    answer, call = await send(request), request.tool_call
+    nobody = INVALID_TOOL_NAME_ERROR_TEMPLATE.partition("[")[0].format(requested_tool=call["name"])
+    if not isinstance(answer, ToolMessage) or not answer.text.startswith(nobody):
+        return answer
+    there = ", ".join(dict.fromkeys(names))
+    told = INVALID_TOOL_NAME_ERROR_TEMPLATE.format(requested_tool=call["name"], available_tools=there)
+    return answer_to(call, told, {"effect": "none"}, error=True)
 
 
 def _name(tool: BaseTool | dict[str, Any]) -> str:

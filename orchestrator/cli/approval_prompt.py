@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -35,12 +36,10 @@ def ask_person(waiting: Sequence[Any]) -> dict[str, Any]:
     Returns:
         Interrupt id -> answer; without those that the person left for later.
     """
-    groups: dict[tuple[str, ...], list[Any]] = {}
+    groups: dict[Any, list[Any]] = {}
     for one in waiting:
-        alike = (
-            tuple(one.value.get(name, "") for name in ("tool", "why", "problem")) if _is_approval(one) else (one.id,)
-        )
-        groups.setdefault(alike, []).append(one)
+        alike = [one.value.get(name, "") for name in ("tool", "why", "problem")] if _is_approval(one) else [one.id]
+        groups.setdefault(tuple(alike), []).append(one)
     answers: dict[str, Any] = {}
     for group in groups.values():
         given = _decisions(group) if len(group) > 1 else _one_by_one(group)
@@ -214,12 +213,11 @@ def _choice(words: Mapping[str, str]) -> str:
 
 
 def _text(what: str, *, hidden: bool = False) -> str:
-    said: str = click.prompt(what, default="", show_default=False, hide_input=hidden, err=True)
-    return said
+    return str(click.prompt(what, default="", show_default=False, hide_input=hidden, err=True))
 
 
 def _asked_value(name: str, schema: Mapping[str, Any]) -> tuple[str, Any]:
-    """What a person types for a parameter, and its value; asks again if it does not fit."""
+    """What a person types for a parameter, and its value, as text or as JSON; asks again if it does not fit."""
     from callsheet.agents.approval.questions import wanted_schema, wrong_values
     from callsheet.agents.safety.secrets import is_secret
 
@@ -227,20 +225,14 @@ def _asked_value(name: str, schema: Mapping[str, Any]) -> tuple[str, Any]:
     spec = one["properties"][name]
     hidden = isinstance(spec, Mapping) and is_secret(name, spec)
     while said := _typed(f"{shown_text(name)} (empty leaves the step as it is)", hidden=hidden):
-        problem = ""
-        for value in _readings(said):
-            if not (problem := wrong_values(one, {name: value})):
-                return said, value
-        click.echo("the value does not fit" if hidden else shown_text(problem), err=True)
+        values: list[Any] = [said]
+        with suppress(ValueError):
+            values.append(json.loads(said))
+        problems = [wrong_values(one, {name: value}) for value in values]
+        if "" in problems:
+            return said, values[problems.index("")]
+        click.echo("the value does not fit" if hidden else shown_text(problems[-1]), err=True)
     return "", None
-
-
-def _readings(said: str) -> list[Any]:
-    """The input as a text, and as JSON if it is valid."""
-    try:
-        return [said, json.loads(said)]
-    except ValueError:
-        return [said]
 
 
 def _typed(what: str, *, hidden: bool) -> str:

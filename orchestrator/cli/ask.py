@@ -24,7 +24,7 @@ from callsheet.orchestrator.cli.shared_options import (
     size_options,
 )
 from callsheet.orchestrator.run.settings import Settings
-from callsheet.orchestrator.run.threads import Threads
+from callsheet.orchestrator.run.threads import Threads, sweep_threads
 
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
@@ -32,11 +32,7 @@ if TYPE_CHECKING:
     from callsheet.orchestrator.cli.output.run_output import Show
 
 _STEP_FIELDS = ("id", "text", "depends_on", "agents", "tools", "status", "calls", "result", "data", "error")
-_WAITS = {
-    "tool_approval": "needs_approval",
-    "unknown_outcome": "outcome_unknown",
-    "needs_input": "needs_input",
-}
+_WAITS = {"tool_approval": "needs_approval", "unknown_outcome": "outcome_unknown", "needs_input": "needs_input"}
 
 
 @click.command(short_help="Answer a request: plan steps, find tools, carry out the steps.")
@@ -83,8 +79,10 @@ def ask(
     """
     from callsheet.agents import ToolRegistry
 
-    threads = Threads()
-    thread = _thread(threads, query, thread, resume=resume)
+    if resume and query is not None:
+        raise click.UsageError("--resume continues with the same request: leave the question out")
+    if not resume and not (query or "").strip():
+        raise click.UsageError("the question is empty: say what is to be done")
     began = time.monotonic()
     check_model(of_run["model"])
     if of_run["code_mode"]:
@@ -94,6 +92,8 @@ def ask(
 
         check_installed()
     loaded = options.open()
+    threads = Threads.of(loaded)
+    thread = _thread(threads, thread, resume=resume)
     retriever = options.retriever(loaded)
 
     from callsheet.graphs.dependencies import ObservationLog
@@ -129,21 +129,13 @@ def ask(
     return 0 if ran.done else 1
 
 
-def _thread(threads: Threads, query: str | None, thread: str | None, *, resume: bool) -> str:
-    """The thread to work in.
-
-    Raises:
-        UsageError: There is neither a request nor a run to resume, or both.
-    """
+def _thread(threads: Threads, thread: str | None, *, resume: bool) -> str:
+    """The thread to work in."""
     if resume:
-        if query is not None:
-            raise click.UsageError("--resume continues with the same request: leave the question out")
         chosen = threads.latest() if thread is None else thread
         threads.check(chosen)
         return chosen
-    if not (query or "").strip():
-        raise click.UsageError("the question is empty: say what is to be done")
-    threads.sweep()
+    sweep_threads()
     return threads.new() if thread is None else thread
 
 

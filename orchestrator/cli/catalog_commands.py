@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from callsheet.orchestrator.cli.shared_options import (
     json_option,
     output_option,
     report,
+    save,
     size_options,
     taxonomy_option,
     visible,
@@ -31,11 +32,11 @@ from callsheet.orchestrator.cli.shared_options import (
 if TYPE_CHECKING:
     from callsheet.graphs import Loaded, Taxonomy
     from callsheet.graphs.dependencies import Proposal
-    from callsheet.retrievers import Changes
+    from callsheet.retrievers import Selection
+    from callsheet.retrievers.capabilities import Discovery
 
 _SIGNS = {"added": "+", "changed": "~", "removed": "-"}
 _MOST = 20
-_EMPTY = "the query is empty: say what is to be done"
 
 
 @click.command(short_help="Update the index of a catalog.")
@@ -47,20 +48,7 @@ def index(options: CatalogOptions) -> int:
     Example:
       callsheet index --catalog mcp.json
     """
-    from callsheet.graphs import dependency_edges
-
-    began = time.monotonic()
-    loaded = options.open()
-    selector, changes, place = options.selector(loaded)
-    edges = [edge for _, edge in dependency_edges(selector.graph)]
-    declared = sum(edge.holds for edge in edges)
-    problems = [{"agent": one.agent, "kind": one.kind, "message": one.message} for one in loaded.problems]
-    needs = {"dependencies": declared, "inferred": len(edges) - declared}
-    done = _indexed(loaded, needs, changes, place, began)
-    said = f"{counted(declared, 'dependency', 'dependencies')}, {done['inferred']:,} inferred"
-    text = f"{loaded.catalog.sizes}, {said}: {_changes(done)}\n{done['path']}"
-    report({**done, "down": dict(loaded.down), "problems": problems}, text, as_json=options.as_json)
-    return 0 if loaded.catalog.agents or loaded.catalog.skills else 1
+    return _index(options, anew=False)
 
 
 @click.command(short_help="Ask the servers for their current tools.")
@@ -75,9 +63,37 @@ def sync(options: CatalogOptions) -> int:
     Example:
       callsheet sync --catalog mcp.json
     """
+    return _index(options, anew=True)
+
+
+def _index(options: CatalogOptions, *, anew: bool) -> int:
+    from callsheet.graphs import dependency_edges
+
     began = time.monotonic()
-    loaded = options.open(tell=False, anew=True)
-    retriever = options.retriever(loaded)
+    loaded = options.open(tell=not anew, anew=anew)
+    selector, changes, place = options.selector(loaded)
+    holds = [edge.holds for _, edge in dependency_edges(selector.graph)]
+    content: dict[str, Any] = {
+        **{name: len(getattr(loaded.catalog, name)) for name in ("agents", "tools", "skills")},
+        "dependencies": sum(holds),
+        "inferred": holds.count(False),
+        **{name: getattr(changes, name) for name in ("added", "updated", "removed")},
+        "seconds": round(time.monotonic() - began, 3),
+        "path": str(place or ""),
+        "down": dict(loaded.down),
+        "problems": [{"agent": one.agent, "kind": one.kind, "message": one.message} for one in loaded.problems],
+        **(_asked(loaded) if anew else {}),
+    }
+    needs = f"{counted(content['dependencies'], 'dependency', 'dependencies')}, {content['inferred']:,} inferred"
+    said = f"{sum(one['status'] == 'down' for one in content['servers'])} down" if anew else needs
+    done = "{added} added, {updated} updated, {removed} removed in {seconds} s\n{path}".format(**content)
+    text = "\n".join([*_lines(content), f"{loaded.catalog.sizes}, {said}: {done}"])
+    report(content, text, as_json=options.as_json)
+    return 0 if loaded.catalog.agents or loaded.catalog.skills else 1
+
+
+def _asked(loaded: Loaded) -> dict[str, Any]:
+    """What changed on each server that was asked, or why it is down; and what a person must review."""
     troubles = {one.agent: one for one in reversed(loaded.problems) if one.kind in SERVER_TROUBLE}
     servers = [
         {"agent": name, "status": "down", "kind": one.kind, "error": one.message, "since": loaded.down.get(name)}
@@ -85,30 +101,11 @@ def sync(options: CatalogOptions) -> int:
         else {"agent": name, "status": "ok", **asdict(loaded.live[name].difference)}
         for name in sorted({*loaded.live, *troubles})
     ]
-    asked = {"servers": servers, "quarantined": [change.id for change in loaded.changes if change.quarantines]}
-    content = _indexed(loaded, asked, retriever.changes, retriever.place, began)
-    report(content, "\n".join(_lines(content)), as_json=options.as_json)
-    return 0 if loaded.catalog.agents or loaded.catalog.skills else 1
-
-
-def _indexed(
-    loaded: Loaded, more: Mapping[str, Any], changes: Changes, place: str | Path | None, began: float
-) -> dict[str, Any]:
-    return {
-        **{name: len(getattr(loaded.catalog, name)) for name in ("agents", "tools", "skills")},
-        **more,
-        **{name: getattr(changes, name) for name in ("added", "updated", "removed")},
-        "seconds": round(time.monotonic() - began, 3),
-        "path": str(place or ""),
-    }
-
-
-def _changes(done: Mapping[str, Any]) -> str:
-    return "{added} added, {updated} updated, {removed} removed in {seconds} s".format(**done)
+    return {"servers": servers, "quarantined": [change.id for change in loaded.changes if change.quarantines]}
 
 
 def _lines(content: Mapping[str, Any]) -> Iterable[str]:
-    for server in content["servers"]:
+    for server in content.get("servers", ()):
         if server["status"] == "down":
             yield shown(f"{server['agent']}: down, {server['error']}")
         for word, sign in _SIGNS.items():
@@ -116,50 +113,59 @@ def _lines(content: Mapping[str, Any]) -> Iterable[str]:
             yield from (shown(f"{sign} {server['agent']}/{name}") for name in names[:_MOST])
             if len(names) > _MOST:
                 yield f"{sign} {server['agent']}: {len(names) - _MOST} more"
-    if content["quarantined"]:
-        yield f"not used until you review them: {shown(', '.join(content['quarantined'][:_MOST]))} (callsheet approve)"
-    down = sum(server["status"] == "down" for server in content["servers"])
-    sizes = f"{counted(content['agents'], 'agent')}, {counted(content['tools'], 'tool')}, {down} down"
-    yield f"{sizes}: {_changes(content)}"
+    if quarantined := content.get("quarantined"):
+        yield f"not used until you review them: {shown(', '.join(quarantined[:_MOST]))} (callsheet approve)"
+
+
+def _not_empty(_context: click.Context, _parameter: click.Parameter, query: str) -> str:
+    if not query.strip():
+        raise click.UsageError("the query is empty: say what is to be done")
+    return query
+
+
+_query = click.argument("query", callback=_not_empty)
+
+
+def _report(options: CatalogOptions, found: Selection | Discovery, show: Callable[[], None], **how: bool) -> int:
+    report(found.to_dict(**how), show, as_json=options.as_json)
+    return 0 if found.verdict == "found" else 1
 
 
 @click.command(short_help="Find agents and tools for a request.")
-@click.argument("query")
+@_query
 @size_options(1000, 10000, "request")
 @click.option("--rerank", metavar="PROVIDER:NAME", help="Chat model that reranks the first tools.  [default: none]")
-@click.option("--proposed", default=0.5, type=click.FloatRange(0, 1), help="Weight of unreviewed dependencies.")
+@click.option("--proposed", type=click.FloatRange(0, 1), help="Weight of unreviewed dependencies; 0: none is inferred.")
 @click.option(
     "--explain", is_flag=True, help="Explain the selection: ranks and scores by meaning and by words, and what was cut."
 )
 @common
-def retrieve(options: CatalogOptions, query: str, rerank: str | None, *, explain: bool, **size: Any) -> int:
+def retrieve(options: CatalogOptions, query: str, rerank: str | None, *, explain: bool, **settings: Any) -> int:
     """Find agents and tools for QUERY.
 
     \b
     Example:
       callsheet retrieve "convert 3 miles to km" -k 3 --explain --catalog manifests/
     """
-    if not query.strip():
-        raise click.UsageError(_EMPTY)
     more: dict[str, object] = {}
     if rerank:
         from callsheet.agents.models.chat_models import chat_model
         from callsheet.retrievers import ChatModelReranker
 
         more["reranker"] = ChatModelReranker(chat_model(rerank))
-    found = options.selector(options.open(), **more)[0].select(query, **size)
+    given = {name: value for name, value in settings.items() if value is not None}
+    found = options.selector(options.open(), **more)[0].select(query, **given)
 
     def show() -> None:
         from callsheet.orchestrator.cli.output.run_output import show_selection
 
         show_selection(found, explain=explain)
 
-    report(found.to_dict(trace=explain), show, as_json=options.as_json)
-    return 0 if found.verdict == "found" else 1
+    return _report(options, found, show, trace=explain)
 
 
 @click.command(short_help="Find a few tools for a request by capabilities.")
-@click.argument("query")
+@_query
 @click.option("--budget", default=5, type=click.IntRange(1, 1000), help="Maximum number of candidates.")
 @taxonomy_option
 @common
@@ -172,11 +178,8 @@ def discover(options: CatalogOptions, query: str, budget: int, taxonomy: Taxonom
     """
     from callsheet.orchestrator.cli.output.catalog_output import show_discovery
 
-    if not query.strip():
-        raise click.UsageError(_EMPTY)
     found = options.retriever(options.open(), taxonomy=taxonomy).discover(query, budget=budget)
-    report(found.to_dict(), lambda: show_discovery(found), as_json=options.as_json)
-    return 0 if found.verdict == "found" else 1
+    return _report(options, found, lambda: show_discovery(found))
 
 
 @click.command(short_help="Propose dependencies between tools.")
@@ -237,17 +240,14 @@ def capabilities(options: CatalogOptions, file: Path | None, taxonomy: Taxonomy 
       callsheet capabilities --catalog manifests/
       callsheet capabilities --catalog manifests/ --taxonomy ours.json -o catalog.json
     """
-    from callsheet.graphs import CatalogError, dump
+    from callsheet.graphs import dump
     from callsheet.orchestrator.cli.output.catalog_output import show_assignments
     from callsheet.retrievers.capabilities import with_capabilities
 
     loaded = options.open()
     found = options.retriever(loaded, taxonomy=taxonomy).capabilities()
     if file:
-        try:
-            file.write_text(dump(with_capabilities(visible(loaded), found)) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise CatalogError(f"the catalog cannot be written to {file}: {error.strerror}") from error
+        save(file, dump(with_capabilities(visible(loaded), found)) + "\n")
         click.echo(f"the catalog with its capabilities is in {file}", err=True)
     report({**found.to_dict(), "path": str(file or "")}, lambda: show_assignments(found), as_json=options.as_json)
     return 0 if any(found.of.values()) else 1

@@ -1,44 +1,33 @@
-"""``callsheet documents``: an index, a reader and an MCP server for a folder of documents."""
+"""``callsheet documents``: an index and a reader for a folder of documents."""
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.graphs.text.sanitizing import counted, error_lines, shown
-from callsheet.orchestrator.cli.mcp import listing_of, serve_stdio
+from callsheet.graphs.text.sanitizing import counted, shown
 from callsheet.orchestrator.cli.shared_options import (
     Command,
     check_model,
+    env,
     index_options,
     json_option,
+    model_option,
     progress_bar,
     report,
 )
-from callsheet.orchestrator.run.process.environment import Environment
-from callsheet.orchestrator.run.settings import Settings
 
 if TYPE_CHECKING:
-    from langchain_core.tools import BaseTool
-    from mcp.server import Server
-
     from callsheet.retrievers.documents import DocumentIndex
     from callsheet.retrievers.documents.document_index import Indexed
 
-_INSTRUCTIONS = (
-    "{documents} in {folder}. Search by words or by meaning, then read the chunks that look right and answer "
-    "from those, with their ids."
-)
 
-
-@click.group(short_help="Index, query or serve a folder of documents.")
+@click.group(short_help="Index or query a folder of documents.")
 def documents() -> None:
-    """Index a folder of documents, answer questions from it, or serve it to MCP clients.
+    """Index a folder of documents, or answer questions from it.
 
     Reads .txt, .md, .rst, .csv and .tsv; with the extra documents also .html, .pdf, .docx and text that is not UTF-8.
 
@@ -78,17 +67,9 @@ def index_command(folder: str, place: str | None, embeddings: str, *, as_json: b
 @documents.command("ask", short_help="Answer a question, with citations.")
 @_options
 @click.argument("question")
-@click.option(
-    "--model",
-    default=Environment().model,
-    metavar="PROVIDER:NAME",
-    help="Chat model that searches and reads.  [default: CALLSHEET_MODEL]",
-)
-@click.option(
-    "--naive", is_flag=True, help="Use one tool, which searches by meaning and returns whole chunks, instead of three."
-)
+@model_option("Chat model that searches and reads.", **env("MODEL"))
 def ask_command(
-    folder: str, question: str, model: str | None, place: str | None, embeddings: str, *, naive: bool, as_json: bool
+    folder: str, question: str, model: str | None, place: str | None, embeddings: str, *, as_json: bool
 ) -> int:
     """Answer QUESTION from the documents in FOLDER, with citations.
 
@@ -104,78 +85,13 @@ def ask_command(
 
     from callsheet.orchestrator.apps.arag_graph import create_arag
 
-    settings = Settings(model=model, naive=naive)
-    app = create_arag(folder, settings=settings, embeddings=embeddings, index=place).compile(name="arag")
+    app = create_arag(folder, model=model, embeddings=embeddings, index=place).compile(name="arag")
     given: Any = {"messages": [{"role": "user", "content": question}]}
     state: dict[str, Any] = app.invoke(given)
     answer = state.pop("messages")[-1].text
     content = {"answer": answer, **state, "seconds": round(time.monotonic() - began, 3)}
     report(content, shown(answer, most=None), as_json=as_json)
     return 0 if state["citations"] else 1
-
-
-@documents.command("serve", short_help="Serve the documents to MCP clients.")
-@_options
-def serve_command(folder: str, place: str | None, embeddings: str, *, as_json: bool) -> int:
-    """Serve the documents in FOLDER to an MCP client over standard input and output.
-
-    The tools are keyword_search, semantic_search and chunk_read. chunk_read shows each chunk only once to a client.
-    With --json, the command prints what it would serve.
-
-    \b
-    Example, in a client's mcp.json:
-      {"mcpServers": {"handbook": {"command": "callsheet", "args": ["documents", "serve", "docs/"]}}}
-    """
-    from callsheet.retrievers.documents import DocumentTools
-
-    index, found = _opened(folder, place, embeddings)
-    many, tools = counted(found.documents, "document"), DocumentTools(index).as_tools()
-    instructions = _INSTRUCTIONS.format(documents=many, folder=index.folder.name)
-    if as_json:
-        click.echo(listing_of(instructions, listed(tools)))
-        return 0
-    click.echo(f"serving {many} over standard input and output", err=True)
-    asyncio.run(serve_stdio(tool_server("callsheet-documents", tools, instructions)))
-    return 0
-
-
-def listed(tools: Sequence[BaseTool]) -> list[Any]:
-    """LangChain tools as the entries of MCP's ``tools/list``."""
-    from langchain_core.utils.function_calling import convert_to_openai_tool
-    from mcp import types
-
-    entries = []
-    for tool in tools:
-        function, hints = convert_to_openai_tool(tool)["function"], (tool.metadata or {}).get("annotations", {})
-        form = {"name": function["name"], "description": function["description"], "inputSchema": function["parameters"]}
-        entries.append(types.Tool.model_validate({**form, "annotations": hints}))
-    return entries
-
-
-def tool_server(name: str, tools: Sequence[BaseTool], instructions: str = "") -> Server[Any]:
-    """An MCP server with LangChain tools; wrong arguments and a ``ToolException`` become results for a model."""
-    from langchain_core.tools import ToolException
-    from mcp import MCPError, types
-    from mcp.server import Server
-    from pydantic import ValidationError
-
-    by_name = {tool.name: tool for tool in tools}
-
-    async def list_tools(context: Any, request: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=listed(tools))
-
-    async def call_tool(context: Any, request: types.CallToolRequestParams) -> types.CallToolResult:
-        if request.name not in by_name:
-            raise MCPError(types.INVALID_PARAMS, f"no tool {request.name!r}; there are {', '.join(by_name)}")
-        try:
-            text, wrong = str(await by_name[request.name].ainvoke(request.arguments or {})), False
-        except ValidationError as error:
-            text, wrong = f"the arguments do not fit: {error_lines(error)}", True
-        except ToolException as error:
-            text, wrong = str(error), True
-        return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=wrong)
-
-    return Server(name, instructions=instructions or None, on_list_tools=list_tools, on_call_tool=call_tool)
 
 
 def _opened(folder: str, place: str | None, embeddings: str) -> tuple[DocumentIndex, Indexed]:

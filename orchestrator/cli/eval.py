@@ -107,6 +107,7 @@ def _of_model(
     model: str,
     *,
     queries: Path,
+    agents: int,
     tools: int,
     misses: int,
     arms: str | None,
@@ -114,7 +115,6 @@ def _of_model(
     concurrency: int,
     prices: Path | None,
     max_cost: float | None,
-    **_: Any,
 ) -> int:
     from callsheet.agents import chat_model
     from callsheet.agents.calls.token_usage import price_of
@@ -137,7 +137,7 @@ def _of_model(
     if max_cost is not None and price is None:
         raise SettingsError("--max-cost needs the price of the model: give --prices FILE")
     loaded = options.open()
-    retriever = options.retriever(loaded)
+    retriever = options.retriever(loaded, k=agents)
     chosen = sampled(read_queries(queries, loaded.catalog), sample)
     made = Arms(recorded(loaded), retriever, chat_model(model), tools=tools)
     with progress_bar("Asking the model") as progress:
@@ -147,7 +147,7 @@ def _of_model(
                 chosen,
                 model=model,
                 folder=cache_folder() / "model-evaluations",
-                key=(digest(retriever.catalog.model_dump(mode="json")), tools),
+                key=(digest(retriever.catalog.model_dump(mode="json")), agents, tools),
                 concurrency=concurrency,
                 price=price,
                 max_cost=max_cost,

@@ -7,17 +7,13 @@ import secrets
 import webbrowser
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from callsheet.orchestrator.cli.shared_options import FILE, CatalogOptions, check_model, common, run_options
 from callsheet.orchestrator.run.process.environment import Environment
 from callsheet.orchestrator.run.settings import Settings
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
 
 
 @click.command(short_help="Explore the catalog in a browser.")
@@ -45,17 +41,19 @@ def explore(
 ) -> int:
     """Serve a web page for requests and their runs, the graph of the catalog, search and review.
 
-    Only this machine can open the page, until you press Ctrl-C. Its address contains a key, without which the page is
-    read-only. With --json, the command prints the address as one object as soon as the page is ready.
+    Only this machine can open the page, until you press Ctrl-C. Its address contains a key, without which the page
+    shows nothing. With --json, the command prints the address as one object as soon as the page is ready.
 
     \b
     Example:
       callsheet explore --catalog mcp.json
     """
+    from starlette.responses import RedirectResponse
+
     from callsheet.agents import ToolRegistry
     from callsheet.graphs.dependencies import ObservationLog
     from callsheet.orchestrator.run.process.process_state import Served, ServerUpdates
-    from callsheet.orchestrator.run.threads import Threads
+    from callsheet.orchestrator.run.threads import Threads, sweep_threads
     from callsheet.orchestrator.server import Site, create_explorer
     from callsheet.orchestrator.server.listener import LOOPBACK, listening, serve
     from callsheet.orchestrator.server.runs.local_runs import LocalRunner
@@ -68,16 +66,11 @@ def explore(
         whole = options.retriever(loaded)
         retriever, registry = whole.within(user), ToolRegistry.from_catalog(loaded)
         served = Served(loaded, whole, registry, options.reader())
+        parts: dict[str, Any] = {"retriever": whole, "registry": registry, "observed": ObservationLog()}
+        workflow = create_supervisor(loaded, settings=Settings(**of_run), **parts)
         ServerUpdates(registry, options.reader())
-        workflow = create_supervisor(
-            loaded,
-            retriever=whole,
-            registry=registry,
-            settings=Settings(**of_run),
-            observed=ObservationLog(),
-        )
-        threads, key = Threads(), secrets.token_urlsafe(24)
-        threads.sweep()
+        threads, key = Threads.of(loaded), secrets.token_urlsafe(24)
+        sweep_threads()
         app = create_explorer(
             Site(lambda: served),
             runs=LocalRunner(workflow, threads, registry, retriever.user),
@@ -85,7 +78,7 @@ def explore(
             user=retriever.user,
             hosts=Environment().hosts,
         )
-        app.add_route("/", _to_page)
+        app.add_route("/", lambda _: RedirectResponse("callsheet/"))
         url = f"http://{LOOPBACK}:{listener.getsockname()[1]}/callsheet/#key={key}"
         if options.as_json:
             found = retriever.catalog
@@ -111,9 +104,3 @@ def _with_decisions(catalogs: tuple[str, ...], file: Path | None) -> tuple[str, 
     if not file.exists():
         write_dependencies((), file)
     return (*named, str(file))
-
-
-def _to_page(_: Request) -> Response:
-    from starlette.responses import RedirectResponse
-
-    return RedirectResponse("callsheet/")

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,7 +37,6 @@ from callsheet.orchestrator.cli.shared_options import (
 from callsheet.orchestrator.run.process.environment import Environment
 
 if TYPE_CHECKING:
-    from mcp.server import Server
     from mcp.server.auth.provider import TokenVerifier
 
     from callsheet.agents import ApprovalPolicy
@@ -100,22 +98,27 @@ def mcp(
     retriever = options.retriever(loaded)
 
     from callsheet.agents import ToolRegistry
-    from callsheet.orchestrator.run.process.process_state import ServerUpdates
+    from callsheet.graphs.storage import shared_store
+    from callsheet.orchestrator.run.process.process_state import ServerUpdates, follow_store
     from callsheet.orchestrator.server.gateway import serving
     from callsheet.orchestrator.server.gateway.catalog_gateway import Gateway
     from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
 
     registry = ToolRegistry.from_catalog(loaded)
-    # No client waits for a server: those that should be asked are asked while it is served.
-    updates = None if options.as_json else ServerUpdates(registry, options.reader(), due=True)
-    gateway = Gateway(retriever, registry, approval=approval, updates=updates)
-    options.follow_shared_store(registry)
+    gateway = Gateway(retriever, registry, approval=approval)
+    if (store := shared_store()) is not None:
+        follow_store(store, registry, options.reader())
     asked = serving.supervisor_tool(loaded, retriever, registry, model, approval) if ask else None
     identify = serving.http_client if http else serving.one_client()
     served = GatewayServer(gateway, identify, ask=asked)
+    if not options.as_json:
+        # Servers that should be asked are asked now that all follow the registry; no client waits for that.
+        gateway.updates = ServerUpdates(registry, options.reader(), due=True)
     try:
         if options.as_json:
-            click.echo(listing_of(served.server.instructions, served.tools))
+            plain = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in served.tools]
+            content = {"instructions": served.server.instructions, "tools": plain}
+            click.echo(json.dumps(content, ensure_ascii=False))
         elif http:
             _serve_http(served, verifier, host, port, url, issuer)
         else:
@@ -137,22 +140,10 @@ def _opened(options: CatalogOptions) -> Loaded:
         return options.open()
 
 
-def listing_of(instructions: str | None, tools: Sequence[Any]) -> str:
-    """What an MCP server would serve, as JSON."""
-    plain = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
-    return json.dumps({"instructions": instructions, "tools": plain}, ensure_ascii=False)
-
-
-async def serve_stdio(server: Server[Any]) -> None:
-    """Serves one client over standard input and output until it disconnects."""
+def _serve_stdio(served: GatewayServer) -> None:
+    """Serves one client until it disconnects, or the process is interrupted."""
     from mcp.server.stdio import stdio_server
 
-    async with stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
-
-
-def _serve_stdio(served: GatewayServer) -> None:
-    """Serves until the client disconnects, or the process is interrupted."""
     from callsheet.agents.calls.call_context import LOOP
     from callsheet.agents.servers.session_pool import close_all
 
@@ -162,9 +153,13 @@ def _serve_stdio(served: GatewayServer) -> None:
         click.echo("interrupted", err=True)
         os._exit(INTERRUPTED)
 
+    async def serve() -> None:
+        async with stdio_server() as (read, write):
+            await served.server.run(read, write, served.server.create_initialization_options())
+
     signal.signal(signal.SIGINT, interrupted)
     # On the loop of all sessions: its calls of tools change no threads.
-    LOOP.blocking(serve_stdio(served.server))
+    LOOP.blocking(serve())
 
 
 def _verifier(tokens: Path | None, issuer: str | None, url: str | None) -> TokenVerifier | None:
@@ -189,14 +184,8 @@ def _serve_http(
     environment = Environment()
     with listening(port, host) as listener:
         own = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}{PATH}"
-        app = http_app(
-            served,
-            url=url or own,
-            tokens=tokens,
-            issuer=issuer,
-            hosts=environment.hosts,
-            origins=environment.origins,
-        )
+        known = {"hosts": environment.hosts, "origins": environment.origins}
+        app = http_app(served, url=url or own, tokens=tokens, issuer=issuer, **known)
         click.echo(f"{own}  (Ctrl-C stops it)", err=True)
         serve(app, listener)
 

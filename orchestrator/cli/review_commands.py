@@ -21,6 +21,7 @@ from callsheet.orchestrator.cli.shared_options import (
     catalog_options,
     output_option,
     report,
+    save,
     say_age,
     status,
     taxonomy_option,
@@ -194,7 +195,7 @@ def export(
         text = shown(document, most=None) if _at_a_terminal() else document
         click.echo(text.encode("utf-8", "replace"), nl=False)
         return 0
-    _save(file, document)
+    save(file, document)
     if options.as_json:
         counts = {"agents": len(catalog.agents), "tools": len(catalog.tools), "skills": len(catalog.skills)}
         click.echo(json.dumps({"path": str(file), "format": form, **counts}, ensure_ascii=False))
@@ -222,12 +223,3 @@ def _document(form: str, catalog: Catalog, taxonomy: Sequence[Capability] | None
     from callsheet.graphs.rdf import RdfFormat, to_rdf
 
     return to_rdf(catalog, taxonomy, form=RdfFormat(form))
-
-
-def _save(file: Path, document: str) -> None:
-    from callsheet.graphs.storage import replace_bytes
-
-    try:
-        replace_bytes(file, document.encode("utf-8", "replace"), mode=0o666)
-    except OSError as error:
-        raise click.BadParameter(f"{file} cannot be written: {error.strerror}", param_hint="--output") from error

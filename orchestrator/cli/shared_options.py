@@ -20,12 +20,10 @@ from callsheet.graphs.text.secret_patterns import masked
 from callsheet.orchestrator.run.process.environment import Environment
 
 if TYPE_CHECKING:
-    from callsheet.agents import ToolRegistry
     from callsheet.graphs import Catalog, Loaded, Taxonomy
     from callsheet.retrievers import AgentGraphRetriever, Changes, Selector
 
-INTERRUPTED = 130
-"""Exit status of an interrupted command."""
+INTERRUPTED = 130  # exit status
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -83,14 +81,6 @@ class CatalogOptions:
         named, policy = catalogs_of(self.catalogs), policy_of(self.policy)
         return partial(load, *named, yes=self.yes, pins=self.pins, policy=policy)
 
-    def follow_shared_store(self, registry: ToolRegistry) -> None:
-        """Keeps a registry up to date with what other processes change in the shared store, if there is one."""
-        from callsheet.graphs.storage import shared_store
-        from callsheet.orchestrator.run.process.process_state import follow_store
-
-        if (store := shared_store()) is not None:
-            follow_store(store, registry, self.reader())
-
     def retriever(self, loaded: Loaded, **more: Any) -> AgentGraphRetriever:
         """A retriever over the catalog; shows a progress bar while texts are embedded."""
         from callsheet.retrievers import AgentGraphRetriever
@@ -137,6 +127,16 @@ def report(content: Mapping[str, Any], text: str | Callable[[], object], *, as_j
         click.echo(text)
     else:
         text()
+
+
+def save(file: Path, text: str) -> None:
+    """Writes the file of ``-o``, or a usage error."""
+    from callsheet.graphs.storage import replace_bytes
+
+    try:
+        replace_bytes(file, text.encode("utf-8", "replace"), mode=0o666)
+    except OSError as error:
+        raise click.BadParameter(f"{file} cannot be written: {error.strerror}", param_hint="--output") from error
 
 
 def kept_options(*but: str) -> list[str]:

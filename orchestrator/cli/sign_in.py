@@ -6,8 +6,7 @@ import asyncio
 import json
 import os
 import webbrowser
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
@@ -15,25 +14,20 @@ import click
 from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.graphs.catalog.formats.server_config import is_address
 from callsheet.graphs.catalog.loading import servers_in
-from callsheet.orchestrator.cli.shared_options import json_option
+from callsheet.orchestrator.cli.shared_options import catalog_option, json_option, together
 from callsheet.orchestrator.run.process.environment import Environment
 
 if TYPE_CHECKING:
     from callsheet.agents.servers.oauth.stored_tokens import StoredTokens
 
 
-def _of_server(command: Callable[..., int]) -> Callable[..., int]:
-    """The argument and the options that both commands have."""
-    catalog, user = "The mcp.json that names the server; not for an address.", "User of your server, by its id."
-    options: tuple[Any, ...] = (
-        click.argument("server"),
-        click.option("--user", default="", metavar="NAME", help=user),
-        click.option("--catalog", "catalogs", multiple=True, metavar="PATH", help=catalog),
-        json_option,
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+_of_server = together(
+    click.argument("server"),
+    click.option("--user", default="", metavar="NAME", help="User of your server, by its id."),
+    catalog_option,
+    json_option,
+)
+"""The argument and the options that both commands have."""
 
 
 @click.command("sign-in", short_help="Sign in to a remote server with OAuth, in a browser.")
@@ -73,9 +67,8 @@ def sign_in(
     if client_id:
         secret = os.environ.get("CALLSHEET_CLIENT_SECRET")
         method = "client_secret_basic" if secret else "none"
-        client = OAuthClientInformationFull(
-            client_id=client_id, client_secret=secret, token_endpoint_auth_method=method
-        )
+        about = {"client_id": client_id, "client_secret": secret, "token_endpoint_auth_method": method}
+        client = OAuthClientInformationFull.model_validate(about)
 
     async def open_page(page: str) -> None:
         click.echo(f"sign in here: {page}", err=True)
@@ -86,8 +79,8 @@ def sign_in(
     tokens = asyncio.run(flow)
     click.echo(f"signed in to {tokens.server} by {tokens.issuer}", err=True)
     if as_json:
-        about = {"server": tokens.server, "user": user, "issuer": tokens.issuer, "expires": tokens.expires}
-        click.echo(json.dumps(about))
+        done = {"server": tokens.server, "user": user, "issuer": tokens.issuer, "expires": tokens.expires}
+        click.echo(json.dumps(done))
     return 0
 
 

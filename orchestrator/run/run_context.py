@@ -28,8 +28,9 @@ from callsheet.agents import (
 )
 from callsheet.agents.models.chat_models import limit_model_calls
 from callsheet.agents.models.prompts import WEAK_WORKER, WORKER
-from callsheet.graphs import Catalog, SettingsError, User
+from callsheet.graphs import Catalog, Policy, SettingsError, User
 from callsheet.graphs.dependencies import ObservationLog, OutcomeLog, Seen, observed, outcomes_of
+from callsheet.graphs.trust.policy import counts_outcomes
 from callsheet.orchestrator.run.settings import Settings
 
 Role = Literal["planner", "worker", "answer"]
@@ -245,11 +246,15 @@ async def preferences() -> dict[str, Any]:
 
 
 async def count_observed(kept: BaseStore, seen: Mapping[Seen, int]) -> None:
-    """Adds to the counts in a store. If two runs end at the same moment, one may not be counted."""
+    """Adds to the counts in a store; a user counts once for each edge, however often it was seen.
+
+    If two runs end at the same moment, one may not be counted.
+    """
+    user = caller().id
     for edge, count in seen.items():
-        key = hashlib.sha256(json.dumps(edge).encode()).hexdigest()[:32]
+        key = hashlib.sha256(json.dumps([edge, user] if user else edge).encode()).hexdigest()[:32]
         before = await kept.aget(OBSERVED, key)
-        times = count + (before.value.get("count", 0) if before else 0)
+        times = 1 if user else count + (before.value.get("count", 0) if before else 0)
         await kept.aput(OBSERVED, key, {"edge": list(edge), "count": times}, index=False)
 
 
@@ -311,16 +316,22 @@ def _of_agents(result: StepResult) -> list[Call]:
 
 
 async def keep_observed(
-    log: ObservationLog, plan: Plan, results: Mapping[str, StepResult], request: str, catalog: Catalog
+    log: ObservationLog,
+    plan: Plan,
+    results: Mapping[str, StepResult],
+    request: str,
+    catalog: Catalog,
+    policy: Policy | None = None,
 ) -> None:
-    """Counts the observed dependencies of a run, and the outcomes of its calls; errors are logged.
+    """Counts the observed dependencies of a run, and the outcomes of its calls if the policy allows; errors are logged.
 
     Dependencies go to the store of the run, or to the log if there is no store; outcomes to a file beside the log.
     """
-    kept, outcomes = store(), OutcomeLog(log.file.sibling(OutcomeLog.name))
+    kept, outcomes, user = store(), OutcomeLog(log.file.sibling(OutcomeLog.name)), caller()
     ended = outcomes_of(call for result in results.values() for call in result.calls)
     try:
-        await asyncio.to_thread(outcomes.add, ended, catalog)
+        if counts_outcomes(policy, user):
+            await asyncio.to_thread(outcomes.add, ended, catalog, user.id)
     except Exception as error:  # noqa: BLE001 a file may be damaged, a disk full
         _LOG.warning("the outcomes of calls were not stored: %s", error)
     try:

@@ -145,8 +145,6 @@ class Settings(BaseModel):
     """Whether a person can answer questions during the run; if not, models are told to ask nothing."""
     documents: str | None = _option(None, "prepare")
     """For ``arag``: a folder within ``CALLSHEET_DOCUMENTS``."""
-    naive: bool = _option(False, "think")
-    """For ``arag``: one tool, which searches by meaning and returns whole chunks, instead of three."""
     max_loops: int = _option(15, "think", ge=1, le=100)
     """For ``arag``: maximum model calls before the answer."""
     max_tokens: int = _option(128_000, "think", ge=1_000, le=2_000_000)

@@ -1,7 +1,11 @@
-"""Threads of the command line: one file each, so that a killed run can be resumed, and the stream of a run in one."""
+"""Threads of the command line: one file each, so that a killed run can be resumed, and the stream of a run in one.
+
+A thread belongs to the catalog of its first request.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
 import time
 import uuid
@@ -21,6 +25,8 @@ if TYPE_CHECKING:
     from langgraph.pregel.protocol import PregelProtocol
     from langgraph.types import StateSnapshot
 
+    from callsheet.graphs import Loaded
+
 Take = Callable[[Sequence[str], str, Any], None]
 """Takes a part of a stream: its namespace, empty for the supervisor's own, its mode, and the data."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
@@ -35,12 +41,25 @@ class Threads:
     """Checkpoints in one SQLite file per thread, which only the owner can read.
 
     Args:
-        folder: By default ``threads`` in ``CALLSHEET_HOME``, otherwise in the user's data folder.
+        folder: Of the threads of one catalog.
         days: Days after which an unnamed thread is removed, finished or not.
     """
 
-    def __init__(self, folder: Path | None = None, *, days: float = 30) -> None:
-        self._folder, self._days = folder or state_folder() / "threads", days
+    def __init__(self, folder: Path, *, days: float = 30) -> None:
+        self._folder, self._days = folder, days
+
+    @classmethod
+    def of(cls, loaded: Loaded) -> Threads:
+        """The threads of a catalog, in ``threads`` of ``CALLSHEET_HOME``, otherwise of the user's data folder.
+
+        A catalog is the same if its sources are: files, addresses, and modules as this folder knows them. Files of
+        dependencies do not count.
+        """
+        from callsheet.graphs.catalog.formats.server_config import is_address
+
+        names = (name if is_address(name) else str(Path.cwd() / name) for name in loaded.label.splitlines())
+        key = hashlib.sha256("\n".join(sorted(set(names))).encode()).hexdigest()[:16]
+        return cls(_all() / key)
 
     @staticmethod
     def new() -> str:
@@ -59,7 +78,7 @@ class Threads:
             SettingsError: There is none.
         """
         if not (found := _latest_first(self._folder)):
-            raise SettingsError("there is no thread to resume: every run so far has ended")
+            raise SettingsError("there is no thread to resume: every run over this catalog has ended")
         return found[0].stem
 
     def names(self) -> list[str]:
@@ -74,7 +93,7 @@ class Threads:
         """
         if self._file(thread) not in set(self._folder.glob("*.sqlite")):
             known = ", ".join(sorted(file.stem for file in self._folder.glob("*.sqlite"))[:10]) or "none"
-            raise SettingsError(f"there is no thread {thread!r} to resume; there are: {known}")
+            raise SettingsError(f"there is no thread {thread!r} of this catalog to resume; there are: {known}")
 
     @contextmanager
     def locked(self, thread: str) -> Iterator[None]:
@@ -162,6 +181,16 @@ class Threads:
             raise SettingsError(f"{thread!r} cannot be the name of a thread: use letters, digits, '.', '_' and '-'")
         file, ended = self._folder / f"{thread}.sqlite", self._folder / _ENDED / f"{thread}.sqlite"
         return ended if ended.is_file() and not file.is_file() else file
+
+
+def sweep_threads() -> None:
+    """Removes old threads, as ``Threads.sweep``, of all catalogs."""
+    for folder in _all().glob("*/"):
+        Threads(folder).sweep()
+
+
+def _all() -> Path:
+    return state_folder() / "threads"
 
 
 def _latest_first(*folders: Path) -> list[Path]:

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from callsheet.graphs import CallsheetError
 
 HEADER = "x-callsheet-key"
-"""The header of every request that changes something: no other site can send it, or knows its value."""
+"""The header with the key: no other site can send it, or knows its value."""
 HEADERS: Mapping[str, str] = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -50,37 +50,28 @@ class ForbiddenError(RefusedError):
     status = 403
 
 
-class PageKey:
-    """The secret of the page's address; without one, the header needs no particular value."""
+def check_key(request: Request, key: str = "") -> None:
+    """Refuses a request without the key; if there is none, one that changes something needs the header with any value.
 
-    def __init__(self, key: str = "") -> None:
-        self._key = key
+    Raises:
+        ForbiddenError: The key is missing or wrong.
+    """
+    given = request.headers.get(HEADER)
+    if key and (given is None or not secrets.compare_digest(given.encode(), key.encode())):
+        raise ForbiddenError("this request has not the key: open the whole address that callsheet explore printed")
+    if given is None and request.method not in ("GET", "HEAD"):
+        raise ForbiddenError(f"this request has no key: send the header {HEADER}")
 
-    def allows(self, request: Request) -> bool:
-        """Whether a request comes from the page, with its key."""
-        given = request.headers.get(HEADER)
-        return given is not None and (not self._key or secrets.compare_digest(given.encode(), self._key.encode()))
 
-    def check(self, request: Request) -> None:
-        """Refuses other requests.
+async def body_of(request: Request, form: type[_Form]) -> _Form:
+    """The body of a request.
 
-        Raises:
-            ForbiddenError: The key is missing or wrong.
-        """
-        if not self.allows(request):
-            cure = "open the whole address that callsheet explore printed" if self._key else f"send the header {HEADER}"
-            raise ForbiddenError(f"this page has no key, so it cannot change or run anything: {cure}")
-
-    async def body(self, request: Request, form: type[_Form]) -> _Form:
-        """The body of a request with the key.
-
-        Raises:
-            RefusedError: The key is missing or wrong, or the body is too long.
-        """
-        self.check(request)
-        body = b""
-        async for part in request.stream():
-            body += part
-            if len(body) > _MOST_BYTES:
-                raise RefusedError(f"the body is longer than {_MOST_BYTES:,} bytes")
-        return form.model_validate_json(body)
+    Raises:
+        RefusedError: It is too long.
+    """
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _MOST_BYTES:
+            raise RefusedError(f"the body is longer than {_MOST_BYTES:,} bytes")
+    return form.model_validate_json(body)

@@ -29,9 +29,9 @@ from callsheet.orchestrator.server.page_requests import (
     Body,
     Endpoint,
     ForbiddenError,
-    PageKey,
     Parameters,
     RefusedError,
+    body_of,
 )
 from callsheet.orchestrator.server.visible_catalog import Site, VisibleCatalog, shown_line, shown_text
 
@@ -68,14 +68,14 @@ class _Decision(Body):
 class ReviewRoutes:
     """The endpoints of the review."""
 
-    def __init__(self, site: Site, key: PageKey, *, anonymous: bool) -> None:
-        self._site, self._key, self._anonymous = site, key, anonymous
+    def __init__(self, site: Site, *, anonymous: bool) -> None:
+        self._site, self._anonymous = site, anonymous
         self._deciding = threading.Lock()
 
     async def review(self, visible: VisibleCatalog, request: Request) -> dict[str, Any]:
         """The items of ``part`` with all ``words``, from ``start``; and why nothing can be decided, if so."""
         asked = _Asked.model_validate(dict(request.query_params))
-        refusal = self._refusal(visible, request)
+        refusal = self._refusal(visible)
         if asked.part == "dependencies" and not visible.loaded.dependency_files:
             refusal = refusal or _NO_FILE
         try:
@@ -103,17 +103,13 @@ class ReviewRoutes:
         return await run_in_threadpool(self._decided, visible.user, decision)
 
     async def _may(self, visible: VisibleCatalog, request: Request, form: type[_Given]) -> _Given:
-        given = await self._key.body(request, form)
-        if why := self._refusal(visible, request):
+        given = await body_of(request, form)
+        if why := self._refusal(visible):
             raise ForbiddenError(why)
         return given
 
-    def _refusal(self, visible: VisibleCatalog, request: Request) -> str:
+    def _refusal(self, visible: VisibleCatalog) -> str:
         """Why this user may not decide; empty if the user may."""
-        try:
-            self._key.check(request)
-        except ForbiddenError as error:
-            return str(error)
         if visible.read is None:
             return "this program cannot load its catalog again, so decide on the command line and start it again"
         named = visible.policy is not None and visible.policy.reviews(visible.user)

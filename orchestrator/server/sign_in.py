@@ -20,7 +20,7 @@ from callsheet.agents.servers.oauth.addresses import CALLBACK, PAGE, is_loopback
 from callsheet.agents.servers.oauth.callback import HEADERS, LASTS, callback, cookie_of
 from callsheet.graphs import SettingsError, UnknownNameError, User
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
-from callsheet.orchestrator.server.page_requests import Body, ForbiddenError, PageKey
+from callsheet.orchestrator.server.page_requests import Body, ForbiddenError, body_of, check_key
 
 BEGIN = PAGE.replace("sign-in", "api/sign-in")
 """The route of ``begin``."""
@@ -77,7 +77,8 @@ async def begin(registry: ToolRegistry, user: User, request: Request) -> JSONRes
         UnknownNameError: The user may call no such agent.
         CallsheetError: It cannot begin, or it would give something away.
     """
-    agent = (await PageKey().body(request, SignInRequest)).agent
+    check_key(request)
+    agent = (await body_of(request, SignInRequest)).agent
     known, config = registry.catalog.by_id.get(agent), registry.loaded.connections.get(agent)
     if known is None or not registry.permitted([tool.id for tool in known.tools], user):
         raise UnknownNameError(f"there is no agent {agent!r} that you may call")

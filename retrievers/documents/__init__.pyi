@@ -22,6 +22,5 @@ from .interfaces import (
     best_passages as best_passages,
     chunk_read as chunk_read,
     keyword_search as keyword_search,
-    search_and_read as search_and_read,
     semantic_search as semantic_search,
 )

@@ -6,7 +6,6 @@ import hashlib
 import re
 import tempfile
 import threading
-import time
 import weakref
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -251,8 +250,6 @@ def _row(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-FRESH, _PAUSE = 30.0, 20
-"""A folder is not checked again for 20 times as long as the last check took, and at most for these seconds."""
 NOT_CONFIGURED = (
     "There are no documents to answer from: set CALLSHEET_DOCUMENTS to a folder and start again, "
     "or pass one to create_arag()."
@@ -323,7 +320,11 @@ class DocumentIndex(TextStore):
         self._chunk_tokens = chunk_tokens
         where = default_place() if index is None else index
         name = f"documents-{hashlib.sha256(f'{self.folder}|{chunk_tokens}'.encode()).hexdigest()[:16]}-{RECIPE}"
-        self.place = self._place_of_texts(where)
+        self.place = default_place() if is_url(where) else Path(where)
+        if where == IN_MEMORY:
+            temporary = tempfile.TemporaryDirectory(prefix="callsheet-")
+            weakref.finalize(self, temporary.cleanup)
+            self.place = Path(temporary.name)
         super().__init__(self.place / f"{name}.sqlite")
         self.lexicon = Lexicon(self)
         self._lock = self.place / f"{name}.lock"
@@ -371,14 +372,6 @@ class DocumentIndex(TextStore):
     def similar(self, query: str, also: Collection[str] = ()) -> Similar:
         """The similarity of chunks and sentences to a query; estimates, save for the best and those in ``also``."""
         return self._vectors.similar(query, self.lexicon.shares(content_words(query)), also)
-
-    def _place_of_texts(self, where: str | Path) -> Path:
-        """The folder of the texts; an index in memory has a temporary folder."""
-        if where == IN_MEMORY:
-            folder = tempfile.TemporaryDirectory(prefix="callsheet-")
-            weakref.finalize(self, folder.cleanup)
-            return Path(folder.name)
-        return default_place() if is_url(where) else Path(where)
 
 
 class _ChangedError(DocumentError):
@@ -429,7 +422,6 @@ class Library:
     embeddings: str | Embedder = EMBEDDED
     place: str | Path | None = None
     _open: dict[Path, DocumentIndex] = field(default_factory=dict)
-    _looked: dict[Path, tuple[float, Indexed]] = field(default_factory=dict)  # with the time of the next check
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def folder(self, wanted: str | None = None) -> Path:
@@ -463,13 +455,3 @@ class Library:
             if folder not in self._open:
                 self._open[folder] = DocumentIndex(folder, embeddings=self.embeddings, index=self.place)
             return self._open[folder]
-
-    def fresh(self, folder: Path, progress: Stage | None = None) -> Indexed:
-        """Updates the index of a folder, unless that was done a moment ago; see ``FRESH``."""
-        index = self.index(folder)
-        due, found = self._looked.get(folder, (float("-inf"), Indexed()))
-        if (began := time.monotonic()) > due:
-            found = index.sync(progress)
-            ended = time.monotonic()
-            self._looked[folder] = ended + min(FRESH, _PAUSE * (ended - began)), found
-        return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from heapq import nsmallest
@@ -104,6 +104,7 @@ TOP_K, MOST_HITS = 5, 20
 MOST_KEYWORDS, MOST_READ, MOST_NEIGHBOURS = 50, 10, 2
 SENTENCES, SNIPPET = 3, 160
 _SPACE = re.compile(r"\s+")
+_ADDED = "[] \t\n"  # what models add to an id
 
 
 def keyword_search(
@@ -199,31 +200,13 @@ def chunk_read(
         raise SettingsError("chunk_read needs at least one chunk id, as the searches give it")
     if not 0 <= neighbours <= MOST_NEIGHBOURS:
         raise SettingsError(f"neighbours must be between 0 and {MOST_NEIGHBOURS}, not {neighbours}")
-    ids = list(dict.fromkeys(one for chunk_id in chunk_ids for one in _around(index, bare_id(chunk_id), neighbours)))
+    ids = list(
+        dict.fromkeys(one for chunk_id in chunk_ids for one in _around(index, str(chunk_id).strip(_ADDED), neighbours))
+    )
     note = ""
     if len(ids) > MOST_READ:
         note = f"{MOST_READ} chunks at once are the most; not read: {', '.join(ids[MOST_READ : 2 * MOST_READ])}"
     return Reading(tuple(_part(index, chunk_id, read or {}) for chunk_id in ids[:MOST_READ]), note)
-
-
-def search_and_read(
-    index: DocumentIndex, query: str, *, top_k: int = TOP_K, read: Mapping[str, str] | None = None
-) -> Reading:
-    """The whole text of the chunks nearest in meaning: the one tool of Naive A-RAG, and naive RAG if called once.
-
-    At most 10 chunks are read; ``read`` is as in ``chunk_read``, and errors are as in ``semantic_search``.
-
-    Source: A-RAG, section 4.1, A-RAG (Naive).
-    """
-    result = semantic_search(index, query, top_k=top_k)
-    if not result.hits:
-        return Reading((), result.note)
-    return chunk_read(index, [hit.chunk for hit in result.hits], read=read)
-
-
-def bare_id(chunk_id: str) -> str:
-    """A chunk's id without the brackets and spaces that models may add."""
-    return str(chunk_id).strip().removeprefix("[").removesuffix("]").strip()
 
 
 def _limited(top_k: int) -> tuple[int, str]:
@@ -308,12 +291,7 @@ class Quote:
 
 def best_passages(question: str, index: DocumentIndex, chunk_ids: Sequence[str]) -> list[Quote]:
     """The passages of these chunks that hold most of a question's words, best first; none if all hold too few."""
-    found = [one for one in _quotes(question, index, chunk_ids) if one.share >= _LEAST_SHARE]
-    return sorted(found, key=lambda one: (-one.share, -one.cosine))[:_MOST_QUOTES]
-
-
-def _quotes(question: str, index: DocumentIndex, chunk_ids: Sequence[str]) -> Iterator[Quote]:
-    wanted, similar = set(tokens(question)), index.similar(question, also=chunk_ids)
+    wanted, similar, found = set(tokens(question)), index.similar(question, also=chunk_ids), list[Quote]()
     place = {chunk: i for i, chunk in enumerate(similar.chunks)}
     for chunk_id in dict.fromkeys(chunk_ids):
         if (chunk := index.chunk(chunk_id)) is None or chunk_id not in place or not wanted:
@@ -323,9 +301,9 @@ def _quotes(question: str, index: DocumentIndex, chunk_ids: Sequence[str]) -> It
             text = " ".join(chunk.passage.sentences[similar.places[at]].split())
             if mark := _HEADING.match(text):
                 heading = text[mark.end() :]
-                continue
-            share = len(wanted & {*tokens(f"{heading} {text}")}) / len(wanted)
-            yield Quote(text, chunk_id, heading, share, float(similar.sentences[at]))
+            elif (share := len(wanted & {*tokens(f"{heading} {text}")}) / len(wanted)) >= _LEAST_SHARE:
+                found.append(Quote(text, chunk_id, heading, share, float(similar.sentences[at])))
+    return sorted(found, key=lambda one: (-one.share, -one.cosine))[:_MOST_QUOTES]
 
 
 def _as_list(value: object) -> object:
@@ -363,33 +341,26 @@ class DocumentTools:
     Args:
         index: The documents.
         read: The context tracker, which ``chunk_read`` updates; a new one by default.
-        sentences: Maximum number of snippets per chunk.
     """
 
-    def __init__(self, index: DocumentIndex, *, read: dict[str, str] | None = None, sentences: int = SENTENCES) -> None:
+    def __init__(self, index: DocumentIndex, *, read: dict[str, str] | None = None) -> None:
         self._index = index
-        self._sentences = sentences
         self.read: dict[str, str] = {} if read is None else read
 
     def keyword_search(self, keywords: Keywords, top_k: Many = TOP_K) -> Result:
         """Find chunks that hold these words to the letter, in any case; longer keywords count more. Gives chunk ids with the sentences that hold a keyword, not whole chunks. Best for names, numbers and terms; give several short keywords rather than a sentence."""  # noqa: E501 (models read it in one line)
-        return self._result(lambda: keyword_search(self._index, keywords, top_k=top_k, sentences=self._sentences))
+        return self._result(lambda: keyword_search(self._index, keywords, top_k=top_k))
 
     def semantic_search(self, query: Sought, top_k: Many = TOP_K) -> Result:
         """Find chunks by meaning, where the words of the documents are not known. Gives chunk ids with the sentences nearest to the query, not whole chunks."""  # noqa: E501 (models read it in one line)
-        return self._result(lambda: semantic_search(self._index, query, top_k=top_k, sentences=self._sentences))
+        return self._result(lambda: semantic_search(self._index, query, top_k=top_k))
 
     def chunk_read(self, chunk_ids: Ids, neighbours: Around = 0) -> Result:
         """Read chunks whole, before you answer from them. Ask for neighbours where a text begins or ends too early. A chunk that you have read before is not shown again."""  # noqa: E501 (models read it in one line)
         return self._result(lambda: chunk_read(self._index, chunk_ids, neighbours=neighbours, read=self.read))
 
-    def search_and_read(self, query: Sought, top_k: Many = TOP_K) -> Result:
-        """Find the chunks nearest in meaning to a query and read them whole. A chunk that you have read before is not shown again."""  # noqa: E501 (models read it in one line)
-        return self._result(lambda: search_and_read(self._index, query, top_k=top_k, read=self.read))
-
-    def as_tools(self, *, naive: bool = False) -> list[BaseTool]:
-        """The three interfaces as LangChain tools, or the one tool of Naive A-RAG."""
-        three = (self.keyword_search, self.semantic_search, self.chunk_read)
+    def as_tools(self) -> list[BaseTool]:
+        """The three interfaces as LangChain tools."""
         return [
             StructuredTool.from_function(
                 function,
@@ -397,7 +368,7 @@ class DocumentTools:
                 response_format="content_and_artifact",
                 metadata={"annotations": dict(READ_ONLY)},
             )
-            for function in ((self.search_and_read,) if naive else three)
+            for function in (self.keyword_search, self.semantic_search, self.chunk_read)
         ]
 
     def _result(self, search: Any) -> Result:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 from time import perf_counter
@@ -18,9 +18,10 @@ from callsheet.retrievers.evaluation.ranking_metrics import Gold, average_precis
 from callsheet.retrievers.index.node_texts import Progress
 from callsheet.retrievers.retriever import AgentGraphRetriever
 from callsheet.retrievers.selection.result import Selection
+from callsheet.retrievers.selection.select_settings import SelectSettings
 from callsheet.retrievers.selection.selector import SchemaTokens
 
-AGENTS, TOOLS = 5, 10
+AGENTS, TOOLS = SelectSettings().agents, SelectSettings().tools
 _MOST_CONFUSED, _RESAMPLES = 20, 1000
 _COMPLETE = "complete@10"
 
@@ -154,12 +155,12 @@ def evaluate(
     retriever: AgentGraphRetriever,
     queries: Sequence[LabelledQuery],
     *,
-    agents: int = AGENTS,
-    tools: int = TOOLS,
+    agents: int | None = None,
+    tools: int | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Runs a retriever on labelled queries and measures its selections.
+    """Runs a retriever on labelled queries and measures its selections, as ``retriever.select`` returns them.
 
     The metrics are computed at 1, 3 and 5 agents and at 1, 3, 5 and 10 tools, up to the size of the selection, and at
     this size. Of skills, only recall is computed, at 1 and 2.
@@ -167,8 +168,8 @@ def evaluate(
     Args:
         retriever: The retriever.
         queries: The labelled queries; see ``read_queries``.
-        agents: Number of agents per selection.
-        tools: Number of tools per selection.
+        agents: Maximum number of agents per selection; that of the retriever by default.
+        tools: Maximum number of tools per selection; that of the retriever's settings by default.
         seed: Seed of the bootstrap.
         progress: Called after each query with the number of finished queries and the number of all queries.
 
@@ -177,11 +178,12 @@ def evaluate(
     """
     if not queries:
         raise SettingsError("there is no labelled query to measure with: give at least one")
+    agents = retriever.k if agents is None else agents
+    tools = retriever.selector.settings.tools if tools is None else tools
     runs, seconds = list[Run](), list[float]()
     for done, query in enumerate(queries, 1):
         began = perf_counter()
-        # At least as many agents as tools, so that agents do not limit the tools.
-        runs.append((query, retriever.select(query.query, agents=max(agents, tools), tools=tools)))
+        runs.append((query, retriever.select(query.query, agents=agents, tools=tools)))
         seconds.append(perf_counter() - began)
         if progress is not None:
             progress(done, len(queries))
@@ -287,46 +289,54 @@ def missed(labelled: LabelledQuery, selection: Selection, catalog: Catalog) -> M
 
 
 def _confused(runs: Sequence[Run]) -> tuple[Confused, ...]:
-    """The most frequent pairs of a relevant tool and an irrelevant one above it.
+    """The most frequent pairs of a relevant tool (the nearest of its alternatives) and an irrelevant one above it.
 
     Of equally frequent pairs, those with a higher irrelevant tool come first.
     """
     counts: Counter[tuple[str, str]] = Counter()
     height: defaultdict[tuple[str, str], float] = defaultdict(float)
     for labelled, selection in runs:
-        for wanted, instead, rank in _above(labelled.tools, _ids(selection, "tools")):
-            counts[wanted, instead] += 1
-            height[wanted, instead] += 1 / rank
+        ranked, useful = _ids(selection, "tools"), {tool for group in labelled.tools for tool in group}
+        for group in dict.fromkeys(labelled.tools):
+            first = next((place for place, tool in enumerate(ranked) if tool in group), len(ranked))
+            wanted = ranked[first] if first < len(ranked) else _nearest(group, "tool", selection)[0]
+            for place, instead in enumerate(ranked[:first], 1):
+                if instead not in useful:
+                    counts[wanted, instead] += 1
+                    height[wanted, instead] += 1 / place
     order = sorted(counts, key=lambda pair: (-counts[pair], -height[pair], pair))
     return tuple(Confused(*pair, counts[pair]) for pair in order[:_MOST_CONFUSED])
 
 
-def _above(wanted: Wanted, ranked: list[str]) -> Iterator[tuple[str, str, int]]:
-    """Each relevant tool (the best of its alternatives) with each irrelevant tool above it, and its rank."""
-    place = {tool: rank for rank, tool in enumerate(ranked, 1)}
-    useful = {tool for group in wanted for tool in group}
-    for group in dict.fromkeys(wanted):
-        best = min(group, key=lambda tool: place.get(tool, len(ranked) + 1))
-        for tool in ranked[: place.get(best, len(ranked) + 1) - 1]:
-            if tool not in useful:
-                yield best, tool, place[tool]
-
-
-def _lacking(group: tuple[str, ...], kind: Kind, selection: Selection, catalog: Catalog) -> Lacking:
+def _nearest(group: Sequence[str], kind: Kind, selection: Selection) -> tuple[str, int | None]:
+    """The alternative with the best rank by score among the traced nodes of its kind, and this rank, from 1."""
     nodes = [node.id for node in selection.trace.nodes if node.kind == kind]
     ranks = {node: rank for rank, node in enumerate(nodes, 1)}
     nearest = min(group, key=lambda node: ranks.get(node, len(nodes) + 1))
-    return Lacking(group, kind, ranks.get(nearest), _why(nearest, kind, ranks.get(nearest), selection, catalog))
+    return nearest, ranks.get(nearest)
 
 
-def _why(node: str, kind: Kind, rank: int | None, selection: Selection, catalog: Catalog) -> str:
+def _lacking(group: tuple[str, ...], kind: Kind, selection: Selection, catalog: Catalog) -> Lacking:
+    rank = _nearest(group, kind, selection)[1]
+    return Lacking(group, kind, rank, _why(group, kind, selection, catalog))
+
+
+def _why(group: Sequence[str], kind: Kind, selection: Selection, catalog: Catalog) -> str:
+    """The reason of the alternative that was the closest to being selected.
+
+    An alternative that the budget cut is closer than one of a picked agent, and this one than those of other agents.
+    """
     picked = _ids(selection, "agents")
-    cut = next((cut.reason for cut in selection.trace.cut if cut.id == node), None)
-    if cut is not None:
-        return f"cut: {cut}"
-    if kind == "tool" and (owner := catalog.tool(node).agent) not in picked:
-        return f"its agent {owner} is not among the {len(picked)} picked"
-    if rank is None:
+    if cut := next((cut for cut in selection.trace.cut if cut.id in group), None):
+        return f"cut: {cut.reason}"
+    if kind == "tool":
+        owners = {tool: catalog.tool(tool).agent for tool in group}
+        group = [tool for tool in group if owners[tool] in picked]
+        if not group:
+            first, *more = dict.fromkeys(owners.values())
+            whose = f"none of its agents {', '.join((first, *more))} is" if more else f"its agent {first} is not"
+            return f"{whose} among the {len(picked)} picked"
+    if _nearest(group, kind, selection)[1] is None:
         return f"not among the {counted(len(selection.trace.nodes), 'best node')}"
     if kind == "agent":
         return f"picked were {counted(len(picked), 'agent')} with better tools"

@@ -14,6 +14,7 @@ from langchain_core.documents import Document
 from benchmarks import report
 from benchmarks.latency import cost, generated_catalog, generated_queries, ratio_of_medians
 from benchmarks.rankings import (
+    DEFAULT,
     FOLDED,
     HEADROOM,
     ORACLE,
@@ -23,13 +24,14 @@ from benchmarks.rankings import (
     Outcome,
     chosen_by_folds,
     evaluate,
+    ours_at,
     outcomes,
     summary,
 )
 from benchmarks.search import SharedVectors, World, plain_tool, vectors_of_this_run
 from benchmarks.sets.cases import Benchmark, Case, Level, wanted
-from callsheet.graphs import Catalog
-from callsheet.retrievers import Reranker
+from callsheet.graphs import Agent, Catalog, Tool
+from callsheet.retrievers import AgentGraphRetriever, Reranker
 
 SHOWN = [Document(i, metadata={"id": i, "agent": i[0]}) for i in ("a/x", "b/y", "a/z", "c/v")]
 
@@ -50,6 +52,20 @@ def test_all_metrics_at_all_cutoffs(bench: Benchmark) -> None:
     assert values["recall@1"] == [1.0, 0.0]
     assert values["map@2"] == [1.0, 0.5]
     assert set(values) == {f"{m}@{k}" for m in ("recall", "map", "ndcg", "complete") for k in (1, 2)}
+
+
+def test_ours_is_what_a_selection_hands_over_and_a_longer_list_begins_with_it() -> None:
+    agents = (
+        Agent(id=f"a{i}", tools=tuple(Tool(agent=f"a{i}", name=f"convert_{i}_{j}") for j in range(4))) for i in range(8)
+    )
+    world = World(Catalog(agents=tuple(agents)), vectors_of_this_run())
+    retriever = AgentGraphRetriever.from_catalog(world.catalog, index=":memory:", embeddings=world.vectors)
+    chosen = retriever.select("convert")
+    for level, ids in (("agent", chosen.agents), ("tool", chosen.tools)):
+        short, longer = (ours_at(world, level, depth)[DEFAULT]("convert") for depth in (1, 30))  # type: ignore[arg-type]
+        assert short == [node.id for node in ids] == longer[: len(short)]
+    assert len({tool.partition("/")[0] for tool in longer}) == 5
+    assert len(longer) == 20
 
 
 def test_baselines_embed_with_the_published_model(bench: Benchmark) -> None:

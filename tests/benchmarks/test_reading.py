@@ -10,6 +10,7 @@ import pytest
 from benchmarks.measurements import arag
 from benchmarks.measurements.arag import Rules, answer_words, hotpotqa, medical
 from benchmarks.report import FOLDER
+from benchmarks.sets.names import names
 
 
 def test_the_words_of_an_answer_are_those_that_the_question_lacks() -> None:
@@ -99,3 +100,21 @@ def test_the_published_figures_hold_what_was_promised() -> None:
     assert full["tokens"]["mean"] <= naive["tokens"]["mean"]
     assert full["recall"]["mean"] >= naive["recall"]["mean"] + 0.10
     assert full["recall_odd"] >= naive["recall_odd"] + 0.10
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("The Fight of the Century, by J. K. Rowling", ["Fight of the Century", "J. K. Rowling"]),
+        ("Who signs it, John Emory? In 1915 he did.", ["John Emory", "1915"]),
+        ('She sang "text me" with the U.S. Army', ["text me", "U.S. Army"]),
+        ("Poland and Switzerland", ["Poland and Switzerland", "Poland", "Switzerland"]),
+        ("Émile Zola und Ödön von Horváth", ["Émile Zola", "Ödön von Horváth"]),
+        ("Толстой жил в Москве", ["Толстой", "Москве"]),
+        ("休暇は25日", []),
+        ("nothing here", []),
+        ("", []),
+    ],
+)
+def test_names_by_their_form(text: str, found: list[str]) -> None:
+    assert names(text) == found

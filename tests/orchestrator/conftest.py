@@ -9,6 +9,7 @@ import pytest
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import BaseTool, tool
 
+from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.servers.catalogs.catalog_sources import load_reference
 from callsheet.graphs import Loaded, load
 from scripted_model import ScriptedModel, calls, ended, planned
@@ -25,17 +26,23 @@ def say() -> dict[str, Callable[..., AIMessage]]:
 
 
 class Shop:
-    """Agents of which every call is counted; ``broken`` names tools that fail, ``approval`` is their author's word."""
+    """Agents of which every call is counted; ``approval`` is their author's word.
+
+    ``broken`` names tools that report an error, ``crashing`` those whose server ends.
+    """
 
     def __init__(self) -> None:
         self.called: list[str] = []
         self.broken: set[str] = set()
+        self.crashing: set[str] = set()
         self.approval: str | None = "never"
 
     def _done(self, name: str, said: str) -> str:
         self.called.append(name)
         if name in self.broken:
             raise RuntimeError(f"{name} is out of order")
+        if name in self.crashing:
+            raise Fault("crash", "the process ended")
         return said
 
     def agents(self) -> dict[str, list[BaseTool]]:

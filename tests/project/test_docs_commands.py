@@ -29,7 +29,7 @@ CONSOLE = re.compile(r"```console\n(.*?)```", re.DOTALL)
 PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 FOREIGN = {"pip", "export", "echo", "ollama", "$EDITOR", "docker", "curl", "chroma", "git", "psql", "uvicorn"}
 """What is somebody else's; that it is right is not for us to test."""
-KEPT_OPEN = {"explore", "serve"}
+KEPT_OPEN = {"explore"}
 """What runs until it is stopped; it has tests of its own."""
 
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 from langchain_core.tools import ToolException
+from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from callsheet.graphs import Agent, Catalog, Tool, agent_from_listing, load
-from callsheet.orchestrator.cli.documents import listed
 from callsheet.retrievers import AgentGraphRetriever, CatalogTools, MiniLMEmbeddings
 from callsheet.retrievers.catalog_tools import one_line
 from callsheet.retrievers.index.lexical_index import keyword_score
@@ -112,6 +112,7 @@ def test_as_langchain_tools(tools: CatalogTools) -> None:
     search, _, read = tools.as_tools()
     assert search.invoke({"keywords": ["hotel"]}) == "travel/book_hotel: Books a room in a hotel."
     assert "city" in read.invoke({"ids": ["travel/book_hotel"]})
-    listing = [one.model_dump(by_alias=True, exclude_none=True) for one in listed(tools.as_tools())]
+    forms = [convert_to_openai_tool(tool)["function"] for tool in tools.as_tools()]
+    listing = [{"inputSchema": form.pop("parameters"), **form} for form in forms]
     agent, _ = agent_from_listing("callsheet", listing)
     assert SchemaTokens(Catalog(agents=(agent,))).count(tool.id for tool in agent.tools) < 1000

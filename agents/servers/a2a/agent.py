@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 _MOST_SKILLS = 30
 _NO_ID = re.compile(r"[^\w.-]+")
-_REQUEST = {"type": "string", "description": "The whole request, in plain words."}
-_INPUT = {"type": "object", "properties": {"request": _REQUEST}, "required": ["request"]}
+_REQUEST = {"request": {"type": "string", "description": "The whole request, in plain words."}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,34 +68,25 @@ def id_of(listing: Listing) -> str:
 
 
 def connection(agent_id: str, server: ServerConfig, accepted: str | None) -> InProcess:
-    """Calls an endpoint, as long as its card has the accepted SHA-256; any card if None."""
-    own = {APPROVAL: server.callsheet.approval} if server.callsheet.approval else {}
-    send = _Endpoint(agent_id, server, accepted).send
-    return InProcess({TOOL_NAME: tool_of_remote_agent(send, f"Hands a request to {agent_id}.", own)})
+    """Calls an endpoint, as long as its card has the accepted SHA-256; any card if None.
 
+    The partner remembers no conversation: its questions are kept in our checkpoints.
+    """
 
-@dataclass(frozen=True, slots=True)
-class _Endpoint:
-    """A partner without memory of the conversation: its questions are kept in our checkpoints."""
-
-    agent_id: str
-    server: ServerConfig
-    accepted: str | None
-
-    async def send(self, talk: RemoteConversation) -> dict[str, Any]:
+    async def send(talk: RemoteConversation) -> dict[str, Any]:
         from callsheet.agents.servers.a2a.wire import data_of, text_of, wired
 
-        async with wired(self.server, CALL_LIMITS.get() or Limits()) as wire:
-            if self.accepted not in (None, digests(_listing(wire).tools).get(TOOL_NAME)):
+        async with wired(server, CALL_LIMITS.get() or Limits()) as wire:
+            if accepted not in (None, digests(_listing(wire).tools).get(TOOL_NAME)):
                 changed = "its card has changed since the catalog was read: look at it with `callsheet approve`"
                 raise Fault("refused", changed, effect="none")
-            exchange = await wire.exchange(_message(talk), _Teller(self.agent_id, wire))
+            exchange = await wire.exchange(_message(talk), _Teller(agent_id, wire))
             hidden = wire.redaction.value
         task, made, said = exchange.task, exchange.made, exchange.said
         if exchange.waits:
             found, text = data_of([*made, *said]), text_of([*made, *said])
             question = shown(text or json.dumps(found, ensure_ascii=False))
-            about = {"type": exchange.word.replace("-", "_"), "agent": self.agent_id}
+            about = {"type": exchange.word.replace("-", "_"), "agent": agent_id}
             asked = {"id": task.id or "task", "value": {**about, "question": question, "data": found}}
             return {"asked": [hidden(asked)], "thread": {"context": task.context_id, "task": task.id}}
         found, text = data_of(made or said), text_of(made or said)
@@ -107,11 +97,15 @@ class _Endpoint:
             raise Fault("tool", hidden(told), effect="reported")
         return {"answer": hidden([text, data])}
 
+    own = {APPROVAL: server.callsheet.approval} if server.callsheet.approval else {}
+    return InProcess({TOOL_NAME: tool_of_remote_agent(send, f"Hands a request to {agent_id}.", own)})
+
 
 def _listing(wire: Wire) -> Listing:
     """The card as a listing, so that cards and MCP servers share one parser and one pin book."""
     said, card = wire.redaction.text, wire.card
-    entry = {"name": TOOL_NAME, "description": said(_described(card)), "inputSchema": _INPUT}
+    schema = {"type": "object", "properties": _REQUEST, "required": ["request"]}
+    entry = {"name": TOOL_NAME, "description": said(_described(card)), "inputSchema": schema}
     return Listing(tools=(entry,), name=said(card.name), description=said(card.description))
 
 

@@ -304,27 +304,22 @@ class _CappedBody(httpx.AsyncByteStream):
 
 def text_of(parts: Iterable[Part]) -> str:
     """The texts of the parts, with a note for each file; files are not downloaded."""
-    return "\n".join(filter(None, map(_text_of_part, parts)))
+    lines = []
+    for part in parts:
+        file = " ".join(filter(None, ("file", part.filename, part.media_type)))
+        match part.WhichOneof("content"):
+            case "text":
+                lines.append(part.text)
+            case "url":
+                lines.append(f"[{file}: {part.url}]")
+            case "raw":
+                lines.append(f"[{file}, {len(part.raw):,} bytes]")
+    return "\n".join(filter(None, lines))
 
 
 def data_of(parts: Sequence[Part]) -> list[Any]:
     """The structured parts, as plain values."""
     return [_whole(value) for value in get_data_parts(parts)]
-
-
-def _text_of_part(part: Part) -> str:
-    match part.WhichOneof("content"):
-        case "text":
-            return part.text
-        case "url":
-            return f"[{_file(part)}: {part.url}]"
-        case "raw":
-            return f"[{_file(part)}, {len(part.raw):,} bytes]"
-    return ""
-
-
-def _file(part: Part) -> str:
-    return " ".join(filter(None, ("file", part.filename, part.media_type)))
 
 
 def _whole(value: Any) -> Any:

@@ -25,7 +25,7 @@ from callsheet.graphs.catalog.formats.mcp_format import Entries, Problem, agent_
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Agent
 from callsheet.graphs.storage import StoredFile, cache_file, file_named
-from callsheet.graphs.text.sanitizing import clean, one_line, shown
+from callsheet.graphs.text.sanitizing import clean, one_line, shown, visible
 from callsheet.graphs.trust.pins import suspect
 
 RESOURCE, TEMPLATE, PROMPT = "resource:", "template:", "prompt:"
@@ -41,7 +41,6 @@ _LISTS = {
 }
 _READS = {"readOnlyHint": True, "idempotentHint": True}
 _OFFERS = ("tools", "resources", "prompts")
-_BYTES = ("blob", "data")
 _MOST_NAMED, _LONGEST_MEDIA, _LONGEST = 3, 200, 300
 _MOST_PAGES, _SECONDS, _UNKNOWN_METHOD = 200, 5.0, -32601
 
@@ -346,10 +345,12 @@ def read_outcome(
     if not isinstance(found := result.get(field), list):
         return failed(agent_id, name, "protocol", f"its answer has no list of {field}", "reported")
     try:
-        items = [_sanitized(clean(item)) for item in found if isinstance(item, dict)]
+        items = [clean(item, text=visible) for item in found if isinstance(item, dict)]
     except CatalogError as error:
         return failed(agent_id, name, "protocol", f"its answer is {error}", "reported")
-    blocks = _spoken(items) if field == "messages" else [{"type": "resource", "resource": item} for item in items]
+    # Whoever reads a resource knows its address.
+    blocks = [{"type": "resource", "resource": {**item, "uri": None}} for item in items]
+    blocks = _spoken(items) if field == "messages" else blocks
     text, media = text_of(blocks, keep)
     told = result.get("description") if field == "messages" else None
     about = {"description": shown(told)} if isinstance(told, str) else {}
@@ -361,15 +362,3 @@ def _spoken(messages: Sequence[Mapping[str, Any]]) -> list[Any]:
     if len(messages) == 1:
         return [messages[0].get("content")]
     return [block for message in messages for block in (f"[{message.get('role')}]", message.get("content"))]
-
-
-def _sanitized(value: Any) -> Any:
-    match value:
-        case str():
-            return shown(value, most=None)
-        case dict():
-            return {key: item if key in _BYTES else _sanitized(item) for key, item in value.items()}
-        case list():
-            return [_sanitized(item) for item in value]
-        case _:
-            return value

@@ -21,12 +21,12 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Match, Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from callsheet.graphs import CallsheetError, UnknownNameError, User, shown
+from callsheet.graphs import CallsheetError, SettingsError, UnknownNameError, User, shown
 from callsheet.orchestrator.run.run_context import user_of
 from callsheet.orchestrator.run.run_metrics import MEDIA_TYPE, exposition
 from callsheet.orchestrator.server import sign_in
 from callsheet.orchestrator.server.explorer import node_details, search_results
-from callsheet.orchestrator.server.page_requests import HEADERS, Endpoint, PageKey, Parameters, RefusedError
+from callsheet.orchestrator.server.page_requests import HEADERS, Endpoint, Parameters, RefusedError, check_key
 from callsheet.orchestrator.server.request_guard import gate
 from callsheet.orchestrator.server.review import ReviewRoutes
 from callsheet.orchestrator.server.runs.run_checks import RunChecks
@@ -79,28 +79,29 @@ def create_explorer(
     Args:
         site: The catalog.
         runs: Past runs; None shows none. A ``Runner`` also carries out requests.
-        key: Secret of the page's address, which it sends with each request to run something; empty if a server
-            authenticates users, or if nothing can be run.
-        authenticated: Whether a server authenticates users (``scope["user"]``). A request without a user then gets only
-            the page's own files and ``/callsheet/health``.
+        key: Secret of the page's address (``/callsheet/#key=...``), which it sends with each request. A request
+            without it gets only the page's own files and ``/callsheet/health``. Empty if a server authenticates users.
+        authenticated: Whether a server authenticates users (``scope["user"]``). A request without a user then gets as
+            little.
         user: The user of all requests without authentication; anonymous by default.
         hosts: Further host names of the server; ``*`` for any.
         origins: Origins of other sites whose pages may use it; none by default.
 
     Raises:
-        SettingsError: A host name or origin is invalid.
+        SettingsError: There is neither a key nor authentication, or a host name or origin is invalid.
     """
-    page_key = PageKey(key)
-    review = ReviewRoutes(site, page_key, anonymous=bool(key) and not authenticated)
-    gets, posts = {**_reading(runs, page_key), "review": review.review}, {**review.posts()}
+    if not (key or authenticated):
+        raise SettingsError("every user of this machine could read the page: give key=..., or authenticated=True")
+    review = ReviewRoutes(site, anonymous=not authenticated)
+    gets, posts = {**_reading(runs), "review": review.review}, {**review.posts()}
     if isinstance(runs, Runner):
-        changing = RunRoutes(runs, page_key)
+        changing = RunRoutes(runs)
         gets["watch"], posts = changing.watch, {**posts, **changing.posts()}
     if authenticated:
         posts["sign-in"] = lambda visible, request: sign_in.begin(visible.registry, visible.user, request)
 
     def guarded(path: str, endpoint: Endpoint, method: str = "GET") -> Route:
-        handler = _guarded(site, endpoint, None if authenticated else user or User())
+        handler = _guarded(site, endpoint, None if authenticated else user or User(), key)
         return Route(f"{ROOT}/{path}", handler, methods=[method])
 
     private = [
@@ -121,7 +122,7 @@ def create_explorer(
     return Starlette(routes=[*_public(site), *private], middleware=middleware, lifespan=lifespan)
 
 
-def _reading(runs: Runs | None, key: PageKey) -> dict[str, Endpoint]:
+def _reading(runs: Runs | None) -> dict[str, Endpoint]:
     """The endpoints that only read, by the last part of their address; long work is done in threads.
 
     Each raises ``ValidationError`` for invalid parameters, and ``UnknownNameError`` for something that does not exist
@@ -129,7 +130,7 @@ def _reading(runs: Runs | None, key: PageKey) -> dict[str, Endpoint]:
     """
 
     async def overview(visible: VisibleCatalog, request: Request) -> object:
-        shown = {"runs": runs is not None, "asks": isinstance(runs, Runner) and key.allows(request)}
+        shown = {"runs": runs is not None, "asks": isinstance(runs, Runner)}
         return await run_in_threadpool(search_results.overview, visible, **shown)
 
     async def findings(visible: VisibleCatalog, request: Request) -> object:
@@ -238,13 +239,14 @@ class _Public:
         await (self._router if public else self._app)(scope, receive, send)
 
 
-def _guarded(site: Site, endpoint: Endpoint, everybody: User | None) -> _Handler:
+def _guarded(site: Site, endpoint: Endpoint, everybody: User | None, key: str) -> _Handler:
     """An endpoint that knows the user and what this user may see, and returns JSON, also for errors."""
 
     async def handle(request: Request) -> Response:
         if everybody is None and "user" not in request.scope:
             return _error(_UNGUARDED, 403)
         try:
+            check_key(request, key)
             user = everybody or user_of(request.user, request.auth.scopes)
             visible = await run_in_threadpool(site.visible_to, user)
             made = await endpoint(visible, request)

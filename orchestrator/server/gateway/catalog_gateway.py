@@ -40,28 +40,29 @@ class Caller:
 
 
 class Gateway:
-    """A catalog as three operations, for many callers at once; ``updates`` ask servers that have not answered yet."""
+    """A catalog as three operations, for many callers at once.
+
+    Attributes:
+        registry: Its tools.
+        updates: Ask servers that have not answered yet, if any.
+    """
+
+    updates: ServerUpdates | None = None
 
     def __init__(
-        self,
-        retriever: AgentGraphRetriever,
-        registry: ToolRegistry,
-        *,
-        approval: ApprovalPolicy = "risky",
-        updates: ServerUpdates | None = None,
+        self, retriever: AgentGraphRetriever, registry: ToolRegistry, *, approval: ApprovalPolicy = "risky"
     ) -> None:
         self._retriever, self.registry = retriever, registry
         self._approval: ApprovalPolicy = approval
         self._calls, self._relay = SupervisedCalls(), QuestionRelay()
         self.resources = CatalogResources(registry, retriever)
-        self._sync, self._updates = CatalogSync(retriever, registry), updates
-        self._until = time.monotonic() + LATE
+        self._sync, self._until = CatalogSync(retriever, registry), time.monotonic() + LATE
 
     async def ready(self) -> None:
         """Waits for servers that have never answered, and until searches know them: for ten seconds from the start."""
-        if self._updates and (left := self._until - time.monotonic()) > 0:
-            if not self._updates.complete.is_set():
-                await asyncio.to_thread(self._updates.complete.wait, left)
+        if self.updates and (left := self._until - time.monotonic()) > 0:
+            if not self.updates.complete.is_set():
+                await asyncio.to_thread(self.updates.complete.wait, left)
             await asyncio.to_thread(self._sync.settled, left)
 
     def catalog(self, caller: Caller) -> Catalog:

@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
-from callsheet.orchestrator.server.page_requests import HEADERS, Body, Endpoint, PageKey, RefusedError
+from callsheet.orchestrator.server.page_requests import HEADERS, Body, Endpoint, RefusedError, body_of
 from callsheet.orchestrator.server.runs.run_history import Runner, RunSnapshot
 from callsheet.orchestrator.server.runs.shown_runs import WITHHELD, question_view, run_of
 from callsheet.orchestrator.server.visible_catalog import VisibleCatalog
@@ -38,8 +38,8 @@ class _Thread(Body):
 class RunRoutes:
     """The endpoints that change something."""
 
-    def __init__(self, runner: Runner, key: PageKey) -> None:
-        self._runner, self._key = runner, key
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
 
     def posts(self) -> Mapping[str, Endpoint]:
         """Endpoints with a body, by the last part of their address."""
@@ -47,12 +47,12 @@ class RunRoutes:
 
     async def start(self, visible: VisibleCatalog, request: Request) -> object:
         """Starts ``text`` in ``thread``, or in a new one."""
-        given = await self._key.body(request, _Start)
+        given = await body_of(request, _Start)
         return {"thread": await self._runner.start(request, given.thread, given.text.strip())}
 
     async def resume(self, visible: VisibleCatalog, request: Request) -> object:
         """Answers questions of ``thread`` by id, or continues what stopped."""
-        given = await self._key.body(request, _Resume)
+        given = await body_of(request, _Resume)
         if not (history := await self._runner.history(request, given.thread)):
             raise RefusedError(f"there is no thread {given.thread!r} that you may see")
         waiting = {question.id: question for question in history[0].questions}
@@ -68,13 +68,12 @@ class RunRoutes:
 
     async def cancel(self, visible: VisibleCatalog, request: Request) -> object:
         """Stops the run of ``thread``."""
-        given = await self._key.body(request, _Thread)
+        given = await body_of(request, _Thread)
         await self._runner.cancel(request, given.thread)
         return {"thread": given.thread}
 
     async def watch(self, visible: VisibleCatalog, request: Request) -> StreamingResponse:
         """Server-sent events: the run of the thread ``id`` as it goes, each time as a whole."""
-        self._key.check(request)
         thread = _Thread.model_validate({"thread": request.query_params.get("id", "")}).thread
         events = _events(visible, self._runner.watch(request, thread))
         headers = {**HEADERS, "cache-control": "no-store", "x-accel-buffering": "no"}

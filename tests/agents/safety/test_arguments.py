@@ -72,6 +72,23 @@ def test_names_beside_patterns_are_checked_too(more: Any) -> None:
     assert fit_of(schema, {"x": 5}).misfit
 
 
+def test_a_library_that_panics_at_the_limit_of_recursion_ends_the_check_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    class PanicException(BaseException):
+        pass
+
+    def broken(error: type[BaseException]) -> Any:
+        def validator(schema: str) -> Any:
+            raise error("__eq__ failed")
+
+        return validator
+
+    monkeypatch.setattr("callsheet.agents.safety.arguments._validator_of", broken(PanicException))
+    assert "its schema cannot be used (PanicException: __eq__ failed)" in fit_of({}, {}).unchecked
+    monkeypatch.setattr("callsheet.agents.safety.arguments._validator_of", broken(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        fit_of({}, {})
+
+
 @pytest.mark.parametrize(
     ("schema", "args"),
     [

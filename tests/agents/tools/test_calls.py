@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
+from langchain_community.agent_toolkits import FileManagementToolkit
 from langchain_core.tools import tool
 from mcp import MCPError
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
@@ -263,3 +266,115 @@ def test_limits_come_from_the_environment_and_from_the_server(monkeypatch: pytes
 def test_the_text_of_an_empty_file_is_empty(content: list[dict[str, str]], text: str) -> None:
     answer = {"content": content, "structuredContent": {"content": ""}}
     assert outcome_of("files", "read_file", answer, Limits()).text == text
+
+
+DATA = {"projects": [{"id": "p1", "name": "Apollo", "open": True}, {"id": "p2", "name": "Zeus", "open": None}]}
+IN_WORDS = "p1 (Apollo, open: true), p2 (Zeus)"
+
+
+@pytest.mark.parametrize(
+    ("said", "data", "follows"),
+    [
+        (["list_projects returned 2 item(s)."], DATA, True),
+        (["Done."], {"id": 17}, True),
+        (["Done in 170 ms."], {"id": 17}, True),
+        (["Saved."], {"saved": False}, True),
+        ([""], {"rows": [1, 2]}, True),
+        (["Wind: 3.5 m/s"], {"wind": 3.5, "gusts": 7.25}, True),
+        (["Wind: 3.5 m/s, gusts of 7.25."], {"wind": 3.5, "gusts": 7.25}, False),
+        ([json.dumps(DATA)], DATA, False),
+        ([json.dumps(DATA, indent=2)], DATA, False),
+        ([json.dumps(project) for project in DATA["projects"]], {"result": DATA["projects"]}, False),
+        ([IN_WORDS], DATA, False),
+        (['{"a": "\\u00e9 \\"x\\""}'], {"a": 'é "x"'}, False),
+        (["Nothing."], {"items": []}, False),
+    ],
+)
+@pytest.mark.parametrize("failed", [False, True])
+def test_data_that_the_text_does_not_contain_follow_it(
+    said: list[str], data: Any, *, follows: bool, failed: bool
+) -> None:
+    content = [{"type": "text", "text": text} for text in said]
+    outcome = outcome_of("a", "t", {"content": content, "structuredContent": data, "isError": failed}, Limits())
+    text = outcome.error if failed else outcome.text
+    assert ("\n".join(said) in text) if any(said) else follows
+    assert text.endswith(json.dumps(data)) == (follows or said == [json.dumps(data)])
+    assert failed or outcome.structured == data
+
+
+def test_data_beside_a_text_keep_the_limit(tmp_path: Path) -> None:
+    keep = KeptResults(tmp_path).of("run", "a", "t")
+    content = [{"type": "text", "text": "x" * 90}]
+    outcome = outcome_of("a", "t", {"content": content, "structuredContent": {"n": "y" * 60}}, Limits(output=100), keep)
+    assert outcome.structured == {"n": "y" * 60}
+    assert "[cut: the first 100 of 160 characters" in outcome.text
+    assert Path(outcome.media[0].path).read_text().endswith("}")
+
+
+@pytest.mark.parametrize(
+    ("block", "text"),
+    [
+        (
+            {"type": "resource_link", "uri": "x:1", "name": "a.csv", "description": "Rows\nof May", "size": 5_000}
+            | {"mimeType": "text/csv"},
+            "[resource x:1: a.csv; Rows of May; text/csv; 5,000 bytes]",
+        ),
+        ({"type": "resource_link", "uri": "x:1", "title": "All rows", "name": None}, "[resource x:1: All rows]"),
+        ({"type": "resource_link", "uri": "x:1"}, "[resource x:1]"),
+        ({"type": "resource", "resource": {"uri": "x:2", "text": "a"}}, "[resource x:2]\na"),
+        (
+            {"type": "resource", "resource": {"uri": "x:3", "blob": "AAAA", "mimeType": "image/x"}},
+            "[resource x:3 image/x, 3 bytes]",
+        ),
+    ],
+)
+def test_a_resource_keeps_its_address_and_what_is_said_of_it(block: dict[str, Any], text: str) -> None:
+    assert outcome_of("a", "t", {"content": [block]}, Limits()).text == text
+
+
+HIDDEN, SEEN = "A\u200bB\U000e0041C\x1b[31mD\x00E", "ABCD?E"
+
+
+async def test_hidden_characters_do_not_leave_a_tool() -> None:
+    texts = [{"type": "text", "text": HIDDEN}, {"type": "resource_link", "uri": "x:1", "name": HIDDEN}]
+    outcome = outcome_of("a", "t", {"content": texts, "structuredContent": {HIDDEN: [HIDDEN]}}, Limits())
+    assert outcome.text == f"{SEEN}\n[resource x:1: {SEEN}]"
+    assert outcome.structured == {SEEN: [SEEN]}
+    assert outcome_of("a", "t", {"content": texts, "isError": True}, Limits()).error.count(SEEN) == 2
+    assert failed("a", "t", "protocol", HIDDEN).error.endswith(SEEN)
+
+    @tool(response_format="content_and_artifact")
+    def tell(fail: bool) -> tuple[str, Any]:
+        """Tells."""
+        if fail:
+            raise ValueError(HIDDEN)
+        return HIDDEN, {"a": HIDDEN}
+
+    outcome = await in_process.call("a", tell, {"fail": False}, LIMITS)
+    assert (outcome.text, outcome.structured) == (SEEN, {"a": SEEN})
+    assert (await in_process.call("a", tell, {"fail": True}, LIMITS)).error.endswith(SEEN)
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "error"),
+    [
+        ("read_file", {"file_path": "missing.txt"}, "Error: no such file or directory: missing.txt"),
+        ("read_file", {"file_path": "../x"}, "Error: Access denied to file_path: ../x."),
+        ("read_file", {"file_path": "folder"}, "Is a directory"),
+        ("move_file", {"source_path": "missing.txt", "destination_path": "b"}, "no such file or directory missing.txt"),
+        ("list_directory", {"dir_path": "missing"}, "No such file or directory"),
+        ("read_file", {"file_path": "errors.log"}, ""),
+        ("read_file", {"file_path": "budget"}, ""),
+    ],
+)
+async def test_the_error_form_of_langchains_file_tools(
+    tmp_path: Path, name: str, args: dict[str, str], error: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "errors.log").write_text("Error: disk full\nerrors.log")
+    (tmp_path / "budget").write_text("Error: 2 % left")
+    (kit,) = FileManagementToolkit(root_dir=str(tmp_path), selected_tools=[name]).get_tools()
+    outcome = await in_process.call("a", kit, args, LIMITS)
+    assert (outcome.kind, outcome.effect) == ("tool" if error else "", "reported")
+    assert error in outcome.error
+    assert bool(outcome.error) == bool(error)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import sys
 import threading
@@ -10,16 +11,19 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool, ToolException, tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.plan import resolved, value_of
 from callsheet.agents.registry import tool_registry as registry_module
 from callsheet.agents.registry.binding import BoundTool, bound_tool, model_names
 from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.servers.catalogs.catalog_sources import load_servers
 from callsheet.agents.servers.in_process import InProcess
+from callsheet.agents.work.equipment import calls_of
+from callsheet.agents.work.own_tools import answer_reading
 from callsheet.graphs.catalog.errors import UnknownNameError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Agent, Catalog, Tool
@@ -78,6 +82,35 @@ async def test_a_call_reaches_its_own_server(registry: Callable[..., ToolRegistr
     assert structured.artifact["structured"] == {"n": 7}
     assert structured.artifact["tool"] == "structured/work"
     assert structured.artifact["seconds"] > 0
+
+
+async def test_data_beside_a_text_reach_the_model_and_references(registry: Callable[..., ToolRegistry]) -> None:
+    bound = registry("beside").bind(["beside/work"], "run")["beside_work"]
+    data = {"items": [{"id": "p-1"}, {"id": "p-2"}]}
+    answer = await ask(bound, {"x": 1})
+    assert answer.text == f"found 2 item(s).\n{json.dumps(data)}"
+    asked = AIMessage("", tool_calls=[ToolCall(name=bound.name, args={}, id="1")])
+    (call,) = calls_of([asked, answer], {bound.name: bound})
+    assert value_of(call) == data
+    assert resolved({"$call": "c1", "path": "items[1].id"}, (), [call]) == "p-2"
+    reading = answer_reading(ToolCall(name="read_result", args={"id": "c1"}, id="2"), (), [call])
+    assert reading.text == answer.text
+
+
+async def test_arguments_are_checked_against_the_original(registry: Callable[..., ToolRegistry]) -> None:
+    schema = {"anyOf": [{"properties": {"a[b]": {"type": "integer"}}, "required": ["a[b]"]}, {"required": ["c"]}]}
+    entry = Tool(agent="ok", name="work", input_schema={"type": "object", **schema})
+    found = listed("ok")
+    made = ToolRegistry(Catalog(agents=(Agent(id="ok", tools=(entry,)),)), found.loaded.connections)
+    bound = made.bind(["ok/work"], "run")["ok_work"]
+    assert set(bound.args_schema["properties"]) == {"a_b", "c"}  # type: ignore[index]
+    assert bound.description.endswith("- a_b\n- c")
+    assert (await ask(bound, {})).artifact["kind"] == "refused"
+    assert "{'a[b]': 'x'} is not valid" in (await ask(bound, {"a_b": "x"})).text
+    assert (await ask(bound, {"a_b": 1})).text.endswith('{"a[b]": 1}')
+    assert (await ask(bound, {"c": 1})).text.endswith('{"c": 1}')
+    made.close()
+    found.close()
 
 
 def test_a_call_works_without_a_loop(registry: Callable[..., ToolRegistry]) -> None:

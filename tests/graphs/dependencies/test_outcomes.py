@@ -25,7 +25,7 @@ def log(tmp_path: Path) -> OutcomeLog:
 def test_what_counts_as_what() -> None:
     ends = [
         Call(agent="a", tool="a/t", output="fine"),
-        Call(agent="a", tool="a/t", error="no such file", kind="tool"),
+        Call(agent="a", tool="a/t", error="the process ended", kind="crash", effect="unknown"),
         Call(agent="a", tool="a/t", error="too late", kind="timeout", effect="unknown"),
         Call(agent="a", tool="a/t", error="does not start", kind="start", effect="none"),
         Call(agent="a", tool="a/t", error="place is missing", effect="none"),
@@ -33,8 +33,12 @@ def test_what_counts_as_what() -> None:
         Call(agent="a", tool="a/t", error="no such tool any more", kind="refused", effect="none"),
         Call(agent="a", tool="a/t", output="a person answered in its place", effect="none"),
         Call(agent="a", tool="a/u", output="fine"),
+        Call(agent="a", tool="a/u", output="The documents do not answer this."),
+        Call(agent="a", tool="a/u", error="no such file", kind="tool"),
+        Call(agent="a", tool="a/u", error="502 Bad Gateway", kind="tool", effect="unknown"),
+        Call(agent="a", tool="a/u", error="sign in first", kind="sign_in", effect="none"),
     ]
-    assert outcomes_of(ends) == {"a/t": Outcomes(done=1, failed=3, misused=1), "a/u": Outcomes(done=1)}
+    assert outcomes_of(ends) == {"a/t": Outcomes(done=1, failed=3, misused=1), "a/u": Outcomes(done=2)}
 
 
 def test_counts_add_up_and_new_ones_count_more() -> None:
@@ -45,11 +49,30 @@ def test_counts_add_up_and_new_ones_count_more() -> None:
 
 def test_they_are_kept_without_contents_and_privately(log: OutcomeLog) -> None:
     log.add({"a/t": Outcomes(done=1), "b/unknown": Outcomes(done=1)}, CATALOG)
-    log.add({"a/t": Outcomes(failed=1)}, CATALOG)
+    log.add({"a/t": Outcomes(failed=1)}, CATALOG, "ann@example.org")
     assert log.of(CATALOG) == {"a/t": Outcomes(1, 1)}
+    assert "ann" not in log.file.text()
     document = json.loads(log.file.text())
-    assert [len(row) for row in document["tools"]] == [5]
+    assert [len(row) for row in document["tools"]] == [6, 6]
     assert Path(str(log.file)).stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    ("of_mallory", "mostly"),
+    [
+        (Outcomes(failed=20), Outcomes(failed=1)),
+        (Outcomes(done=1, failed=2000), Outcomes(failed=1)),
+        (Outcomes(done=500), Outcomes(done=1)),
+        (Outcomes(done=3, failed=3, misused=9), Outcomes(done=1)),
+        (Outcomes(misused=50), Outcomes()),
+    ],
+)
+def test_a_user_counts_as_one_call(log: OutcomeLog, of_mallory: Outcomes, mostly: Outcomes) -> None:
+    for _ in range(3):
+        log.add({"a/t": of_mallory}, CATALOG, "mallory")
+    for user in ("ann", "bob"):
+        log.add({"a/t": Outcomes(done=2)}, CATALOG, user)
+    assert log.of(CATALOG) == {"a/t": Outcomes(2 + mostly.done, mostly.failed)}
 
 
 def test_a_changed_tool_starts_anew(log: OutcomeLog) -> None:
@@ -82,7 +105,9 @@ def test_another_file_in_its_place(log: OutcomeLog, text: str, caplog: pytest.Lo
     assert len(caplog.records) == 1
 
 
-@pytest.mark.parametrize("row", [["a/t", "x", 1, 1], ["a/t", "x", 1, 1, -1], ["a/t", "x", 1, "1", 1], "a/t"])
+@pytest.mark.parametrize(
+    "row", [["a/t", "x", "", 1, 1], ["a/t", "x", "", 1, 1, -1], ["a/t", "x", "", 1, "1", 1], "a/t"]
+)
 def test_a_malformed_row(log: OutcomeLog, row: object) -> None:
     log.file.replace(json.dumps({"callsheet_outcomes": 1, "tools": [row]}).encode())
     with pytest.raises(CatalogError, match="not a file of tools"):

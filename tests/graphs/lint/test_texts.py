@@ -17,8 +17,7 @@ Finds = Callable[..., list[tuple[str, str, str]]]
 
 
 CLICK = {"description": "Click an element on the page"}
-PLAN, MUSIC = {"description": "Makes a plan."}, {"description": "Plays music"}
-WEATHER = {"a": {"description": "A powerful MCP server for the weather."}}
+PLAN = {"description": "Makes a plan."}
 SAME = {"description": "Finds a thing by its name."}
 ZONES, UNITS = {"description": "Convert time between time zones."}, {"description": "Seconds to hours, days, weeks."}
 SCHEMA = {
@@ -26,10 +25,6 @@ SCHEMA = {
     "properties": {"path": {}, "depth": {"description": "How deep."}, "mode": {"type": "string"}},
 }
 LISTS = {"input_schema": SCHEMA, "description": "Lists.\n\nArgs:\n  path: where"}
-
-
-def described(tools: int, telling: int) -> dict[str, dict[str, str]]:
-    return {f"t{i}": {"description": "Reads weather"} if i < telling else MUSIC for i in range(tools)}
 
 
 @pytest.mark.parametrize(
@@ -71,27 +66,6 @@ def described(tools: int, telling: int) -> dict[str, dict[str, str]]:
         # Tools of one agent are not compared.
         (text_rules.near_identical_tools, {}, {"a": {"find_thing": SAME, "find_things": SAME}}, {}),
         (text_rules.undescribed_parameter, {}, {"a": {"x": LISTS, "y": {}}}, {"a/x": ": 'mode'$"}),
-        (text_rules.description_hides_tools, WEATHER, {"a": described(8, 2)}, {}),
-        (
-            text_rules.description_hides_tools,
-            WEATHER,
-            {"a": described(8, 1)},
-            {"a": r"7 of its 8 tools \(t1, t2, t3 and 4 more\)"},
-        ),
-        # These cannot be judged: few tools, no spaces between words, no description, no tools.
-        (
-            text_rules.description_hides_tools,
-            {"few": {"description": "Ok."}, "zh": {"description": "全网热点趋势一站式聚合服务"}},
-            {"few": described(2, 0), "zh": described(8, 0), "mute": described(8, 0), "empty": {}},
-            {},
-        ),
-        # Words count in any form.
-        (
-            text_rules.description_hides_tools,
-            {"a": {"description": "Converts."}},
-            {"a": {"convert_length": {}, "conversion_table": {}, "converting": {}}},
-            {},
-        ),
     ],
 )
 def test_what_a_rule_finds(finds: Finds, rule: Rule, about: Any, agents: Any, expected: dict[str, str]) -> None:

@@ -63,12 +63,6 @@ def test_without_a_model_it_says_that_the_documents_do_not_answer(docs: Path, tm
     assert state["citations"] == []
 
 
-async def test_asynchronously_it_is_the_same(docs: Path, tmp_path: Path) -> None:
-    given: Any = {"messages": [{"role": "user", "content": "Who signs requests?"}]}
-    state = await app(docs, tmp_path).ainvoke(given)
-    assert "Anna Berg signs requests. [leave.md#1]" in state["messages"][-1].text
-
-
 def test_a_resumed_thread_remembers_what_was_read(docs: Path, tmp_path: Path) -> None:
     made = app(docs, tmp_path, checkpointer=InMemorySaver())
     first = asked(made, "How many days of paid leave does an employee have?")
@@ -113,12 +107,6 @@ def test_a_call_that_a_small_model_writes_as_text_is_made(docs: Path, tmp_path: 
 def test_a_model_that_answers_at_once_is_taken_at_its_word(docs: Path, tmp_path: Path, scripted: Any) -> None:
     state = asked(app(docs, tmp_path, model=scripted(replies=[AIMessage("Hello.")])), "Hello")
     assert (state["messages"][-1].text, state["citations"], calls_of(state)) == ("Hello.", [], [])
-
-
-def test_a_model_that_never_looks_in_an_empty_search_ends(docs: Path, tmp_path: Path, scripted: Any, say: Say) -> None:
-    replies = [say["calls"]("chunk_read", chunk_ids=["nowhere.md#1"]), AIMessage("I cannot say.")]
-    state = asked(app(docs, tmp_path, model=scripted(replies=replies)), "How many days?")
-    assert (state["messages"][-1].text, len(calls_of(state))) == ("I cannot say.", 1)
 
 
 def test_a_citation_that_was_not_read_or_does_not_exist_is_taken_out(
@@ -185,20 +173,6 @@ def test_a_wrong_call_is_told_and_the_loop_goes_on(docs: Path, tmp_path: Path, s
     assert told(state)[0] == "there is no tool 'web_search'; there are: keyword_search, semantic_search, chunk_read"
     assert told(state)[1] == "the arguments do not fit: keywords: Field required"
     assert told(state)[2] == "top_k must be at least 1, not 0"
-
-
-def test_naive_has_one_tool(docs: Path, tmp_path: Path, scripted: Any, say: Say) -> None:
-    replies = [say["calls"]("search_and_read", query="paid leave", top_k=1), AIMessage("25 days [leave.md#1]")]
-    model = scripted(replies=replies)
-    state = asked(app(docs, tmp_path, model=model), "How many days?", naive=True)
-    assert model.shown[0]["tools"] == ["search_and_read"]
-    assert state["citations"] == ["leave.md#1"]
-
-
-def test_without_a_model_naive_searches_once(docs: Path, tmp_path: Path) -> None:
-    state = asked(app(docs, tmp_path), "How many days of paid leave does an employee have?", naive=True)
-    assert calls_of(state) == ["search_and_read"]
-    assert state["messages"][-1].text.startswith("Leave: Every employee has 25 days of paid leave. [leave.md#1]")
 
 
 def test_a_model_that_fails_is_replaced_by_the_best_passages(

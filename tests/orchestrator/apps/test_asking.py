@@ -1,4 +1,4 @@
-"""The supervisor with a question in, and an answer and its steps out."""
+"""The supervisor with a question in and an answer out, and LangGraph apps as its agents."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import asyncio
 from typing import Any
 
 import pytest
+from langchain.agents import create_agent
+from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
-from langgraph.types import interrupt
+from langgraph.types import Command, interrupt
 
-from callsheet import Settings, create_supervisor
-from callsheet.graphs import SettingsError
+from callsheet import CallsheetTools, Settings, create_supervisor
+from callsheet.agents import Limits, ToolRegistry
+from callsheet.graphs import SettingsError, load
 from callsheet.orchestrator.apps.ask_graph import create_ask_app
 from callsheet.orchestrator.run.run_context import PREFERENCES, namespace_of
 
@@ -90,3 +94,131 @@ def test_it_is_the_users_own_run(catalog: Any, worker: Any) -> None:
         catalog, RATE, {"configurable": {"langgraph_auth_user": {"identity": "ann"}}}, store=store, worker_model=worker
     )
     assert worker.shown[0]["messages"][0].text == "Ann likes brevity."
+
+
+POEM = "Roses are red, violets are blue"
+THREAD: Any = {"configurable": {"thread_id": "1"}}
+ALL = ("poet/run", "clerk/run", "notary/run")
+FORM = "Ask the clerk to file form 12"
+
+
+class Office:
+    """An app that asks a person, and counts how often its first node runs."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.began = name, 0
+
+    def app(self, **compiled: Any) -> Any:
+        def begin(state: MessagesState) -> dict[str, Any]:
+            self.began += 1
+            return {}
+
+        def ask(state: MessagesState) -> dict[str, Any]:
+            said = interrupt({"who": self.name, "about": state["messages"][-1].text})
+            return {"messages": [AIMessage(f"{self.name} heard {said}")]}
+
+        workflow = StateGraph(MessagesState).add_node("begin", begin).add_node("ask", ask)
+        return workflow.add_edge(START, "begin").add_edge("begin", "ask").compile(name=self.name, **compiled)
+
+
+def supervised(given: Any, *, keep: bool = True, **settings: Any) -> Any:
+    workflow = create_supervisor(
+        given, settings=Settings(**{"approval": "never", "allow": ALL, "replans": 0, **settings})
+    )
+    return workflow.compile(checkpointer=InMemorySaver() if keep else None)
+
+
+def message_of(text: str) -> Any:
+    return {"messages": [("user", text)]}
+
+
+def poet() -> Any:
+    return create_agent(GenericFakeChatModel(messages=iter([AIMessage(POEM)])), name="poet")
+
+
+def test_an_app_is_handed_the_step_and_its_answer_is_the_steps() -> None:
+    state = supervised({"poet": {"description": "Writes a poem.", "tools": poet()}}).invoke(
+        message_of("Write a poem about roses"), THREAD
+    )
+    result = state["results"]["1"]
+    assert (result["status"], result["result"]) == ("done", POEM)
+    assert result["calls"][0]["args"] == {"request": "Write a poem about roses"}
+
+
+async def test_the_tokens_of_an_app_are_streamed() -> None:
+    app = supervised({"poet": {"description": "Writes a poem.", "tools": poet()}})
+    stream = app.astream(message_of("Write a poem"), THREAD, stream_mode="messages", subgraphs=True)
+    said = [chunk async for chunk in stream]
+    tokens = [message.content for _, (message, about) in said if about.get("lc_agent_name") == "poet"]
+    assert len(tokens) > 3
+    assert "".join(tokens) == POEM
+
+
+def test_what_an_app_asks_is_asked_by_the_run_and_resumes_it() -> None:
+    office = Office("clerk")
+    app = supervised([office.app()])
+    stopped = app.invoke(message_of(FORM), THREAD)
+    (question,) = stopped["__interrupt__"]
+    assert question.value == {"who": "clerk", "about": FORM}
+    state = app.invoke(Command(resume="yes"), THREAD)
+    assert (state["results"]["1"]["result"], office.began) == ("clerk heard yes", 1)
+
+
+async def test_two_apps_that_ask_at_once_are_answered_by_id(scripted: Any, say: Any) -> None:
+    planner = scripted(replies=[say["planned"](("1", FORM, []), ("2", "Ask the notary to sign form 13", []))])
+    offices, options = [Office("clerk").app(), Office("notary").app()], Settings(approval="never", allow=ALL, tools=1)
+    workflow = create_supervisor(offices, settings=options, planner_model=planner)
+    app = workflow.compile(checkpointer=InMemorySaver())
+    stopped = await app.ainvoke(message_of("Ask the clerk to file form 12. Ask the notary to sign form 13."), THREAD)
+    answers = {question.id: f"yes, {question.value['who']}" for question in stopped["__interrupt__"]}
+    assert len(answers) == 2
+    state = await app.ainvoke(Command(resume=answers), THREAD)
+    assert {result["result"] for result in state["results"].values()} == {
+        "clerk heard yes, clerk",
+        "notary heard yes, notary",
+    }
+
+
+def test_an_app_that_asks_is_approved_first_where_that_is_wanted() -> None:
+    app = supervised([Office("clerk").app()], approval="risky", allow=())
+    (approval,) = app.invoke(message_of(FORM), THREAD)["__interrupt__"]
+    assert approval.value["type"] == "tool_approval"
+    (question,) = app.invoke(Command(resume={"type": "approve"}), THREAD)["__interrupt__"]
+    assert question.value["who"] == "clerk"
+    assert app.invoke(Command(resume="go"), THREAD)["results"]["1"]["result"] == "clerk heard go"
+
+
+@pytest.mark.parametrize("own", [None, InMemorySaver()])
+def test_an_app_that_asks_without_a_checkpointer_has_failed_and_says_so(own: Any) -> None:
+    state = supervised([Office("clerk").app(checkpointer=own)], keep=False).invoke(message_of(FORM))
+    result = state["results"]["1"]
+    assert result["status"] == "failed"
+    assert "compiled with a checkpointer" in result["error"]
+    assert "'who': 'clerk'" in result["error"]
+
+
+async def test_an_app_may_take_longer_than_a_call_of_a_tool() -> None:
+    async def slow(state: MessagesState) -> dict[str, Any]:
+        await asyncio.sleep(0.3)
+        return {"messages": [AIMessage("at last")]}
+
+    app = StateGraph(MessagesState).add_node("slow", slow).add_edge(START, "slow").compile(name="slow")
+    registry = ToolRegistry.from_catalog(load([app]), limits=Limits(call=0.05))
+    assert await registry.bind(["slow/run"], "run")["slow_run"].ainvoke({"request": "go"}) == "at last"
+
+
+def test_an_app_among_the_tools_of_somebodys_own_agent(scripted: Any, say: Any) -> None:
+    model = scripted(replies=[say["calls"]("clerk_run", request="file form 12"), AIMessage("Filed.")])
+    tools = CallsheetTools([Office("clerk").app()], approval="never")
+    agent = create_agent(model, middleware=[tools], checkpointer=InMemorySaver())
+    (question,) = agent.invoke(message_of(FORM), THREAD)["__interrupt__"]
+    assert question.value["about"] == "file form 12"
+    state = agent.invoke(Command(resume="yes"), THREAD)
+    assert [message.text for message in state["messages"][-2:]] == ["clerk heard yes", "Filed."]
+
+
+def test_a_request_that_nothing_fits_brings_all_there_is_where_that_is_little(catalog: Any, scripted: Any) -> None:
+    model = scripted(replies=[AIMessage("Hello.")])
+    agent = create_agent(model, middleware=[CallsheetTools(catalog, agents=4, tools=5)], checkpointer=InMemorySaver())
+    agent.invoke(message_of("bake a chocolate cake in an oven"), THREAD)
+    assert len(model.shown[-1]["tools"]) == 1 + 5

@@ -127,18 +127,6 @@ async def test_tools_are_picked_called_approved_and_picked_again(
     assert len(tools[-1]) < 20
 
 
-async def test_a_tool_that_it_lacks_is_asked_for(behind: Any, shop: Any, scripted: Any, say: Any) -> None:
-    need = say["calls"]("need_tool", what="writes a note into the notebook")
-    model = scripted(replies=[need, say["calls"]("notebook_write_note", text="0.9"), AIMessage("Noted.")])
-    run = Run(create_deep_agent(model, middleware=[equipped(behind)], checkpointer=InMemorySaver()))
-    await run.approved(await run(RATE))
-    assert shop.called == ["write_note"]
-    assert ours(model) == [
-        ["need_tool", "bank_exchange_rate"],
-        *[["need_tool", "bank_exchange_rate", "notebook_write_note"]] * 2,
-    ]
-
-
 @pytest.mark.parametrize("blocking", [True, False])
 @pytest.mark.parametrize("name", ["clerk", "general-purpose"])
 async def test_a_subagent_has_tools_of_its_own(
@@ -220,20 +208,3 @@ async def test_a_server_is_called_from_a_subagent_and_ends_with_it(tmp_path: Pat
     assert "mill_work" in ours(clerk)[0]
     assert state["messages"][-2].text.endswith('{"x": 1}')
     assert servers.processes() == []
-
-
-async def test_a_call_written_as_text_is_made(behind: Any, shop: Any, scripted: Any) -> None:
-    written = AIMessage('<tool_call>\n{"name": "bank_exchange_rate", "arguments": {"currency": "USD"}}\n</tool_call>')
-    model = scripted(replies=[written, AIMessage("0.9")])
-    run = Run(create_deep_agent(model, middleware=[equipped(behind, weak_model=True)], checkpointer=InMemorySaver()))
-    state = await run.approved(await run(RATE))
-    assert (shop.called, state["messages"][-1].text) == (["exchange_rate"], "0.9")
-
-
-async def test_a_later_request_adds_behind(behind: Any, scripted: Any) -> None:
-    model = scripted(replies=[AIMessage("Hm.")])
-    run = Run(create_deep_agent(model, middleware=[equipped(behind)], checkpointer=InMemorySaver()))
-    for request in (RATE, NOTE, RATE):
-        await run(request)
-    first = ["need_tool", "bank_exchange_rate"]
-    assert ours(model) == [first, *[[*first, "notebook_write_note"]] * 2]

@@ -146,13 +146,6 @@ def test_a_tool_that_was_not_picked_cannot_be_called(catalog: Any, shop: Any, sc
     assert "notebook_delete_note is not a valid tool" in state["messages"][-2].text
 
 
-def test_a_failing_tool_is_told_to_the_model(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
-    shop.broken.add("exchange_rate")
-    model = scripted(replies=[say["calls"]("bank_exchange_rate", currency="USD"), AIMessage("Hm.")])
-    state = ask(agent(model, catalog), RATE)
-    assert "out of order" in state["messages"][-2].text
-
-
 def test_messages_without_ids_are_requests_too(catalog: Any) -> None:
     equipped = CallsheetTools(catalog, agents=1, tools=1)
     nothing: Any = None
@@ -447,15 +440,6 @@ def test_two_requests_side_by_side_both_count(catalog: Any, scripted: Any, say: 
     assert len(set(shown(model)[-1])) == len(shown(model)[-1])
 
 
-def test_another_request_of_the_user_may_ask_again(catalog: Any, scripted: Any, say: Any) -> None:
-    model = scripted(
-        replies=[need(say, "writes a note"), AIMessage("Hm."), need(say, "bakes a cake"), AIMessage("Hm.")]
-    )
-    app = agent(model, catalog)
-    ask(app)
-    assert ask(app, "hello")["messages"][-2].text == "no other tool in the catalog does that"
-
-
 def test_there_is_no_room_beyond_the_most(catalog: Any, scripted: Any, say: Any) -> None:
     model = scripted(replies=[need(say, "writes a note"), AIMessage("Hm.")])
     state = ask(agent(model, catalog, most=1))
@@ -472,13 +456,6 @@ def test_an_own_tool_of_that_name_stays_its_own(catalog: Any, scripted: Any, say
     model = scripted(replies=[need(say, "note"), AIMessage("Hm.")])
     assert ask(agent(model, catalog, tools=[need_tool]))["messages"][-2].text == "own note"
     assert shown(model) == [FIRST] * 2
-
-
-def test_a_request_that_a_small_model_writes_as_text_counts(catalog: Any, scripted: Any) -> None:
-    written = AIMessage('{"name": "need_tool", "arguments": {"what": "writes a note"}}')
-    model = scripted(replies=[written, AIMessage("Hm.")])
-    ask(agent(model, catalog, weak_model=True))
-    assert "notebook_write_note" in shown(model)[-1]
 
 
 def test_what_a_policy_denies_is_brought_by_nothing(catalog: Any, scripted: Any, say: Any) -> None:

@@ -14,7 +14,6 @@ from langgraph.graph import StateGraph
 
 from callsheet import Settings, create_supervisor
 from callsheet.agents import Call, StepResult
-from callsheet.graphs import SettingsError
 from callsheet.orchestrator.state import by_key, with_earlier
 from scripted_model import ScriptedModel
 
@@ -41,11 +40,6 @@ def test_gives_an_uncompiled_workflow_that_the_caller_compiles(catalog: Any) -> 
     assert {"plan", "dispatch", "retriever", "worker:agent:model", "worker:agent:tools", "answer"} <= nodes
 
 
-def test_settings_of_another_type(catalog: Any) -> None:
-    with pytest.raises(SettingsError, match=r"settings must be Settings\(...\), not dict"):
-        create_supervisor(catalog, settings={"tools": 3})  # type: ignore[arg-type]
-
-
 def test_plans_dispatches_in_waves_and_answers(catalog: Any, shop: Any, scripted: Any, say: Any, worker: Any) -> None:
     planner, answer = scripted(replies=[say["planned"](*STEPS)]), scripted(replies=[AIMessage("All done.")])
     app = create_supervisor(catalog, planner_model=planner, worker_model=worker, answer_model=answer).compile()
@@ -58,30 +52,6 @@ def test_plans_dispatches_in_waves_and_answers(catalog: Any, shop: Any, scripted
     assert "sunny in Oslo" in told
     assert "0.9 EUR" in told
     assert set(state) == {"messages", "plan", "selections", "results", "revisions", "usage"}
-
-
-def test_a_step_is_told_the_results_that_it_depends_on(catalog: Any, scripted: Any, say: Any, worker: Any) -> None:
-    app = create_supervisor(catalog, planner_model=scripted(replies=[say["planned"](*STEPS)]), worker_model=worker)
-    ask(app.compile())
-    note = next(s["messages"][-1].text for s in worker.shown if s["messages"][-1].text.startswith(NOTE))
-    assert "sunny in Oslo" in note
-    assert "0.9 EUR" in note
-
-
-async def test_works_the_same_asynchronously(catalog: Any, scripted: Any, say: Any, worker: Any) -> None:
-    app = create_supervisor(catalog, planner_model=scripted(replies=[say["planned"](*STEPS)]), worker_model=worker)
-    state = await app.compile().ainvoke({"messages": [HumanMessage(REQUEST)]})
-    assert [state["results"][i]["status"] for i in "123"] == ["done"] * 3
-
-
-def test_a_failed_step_loses_none_of_the_others(catalog: Any, shop: Any, scripted: Any, say: Any, worker: Any) -> None:
-    shop.broken = {"exchange_rate"}
-    planner = scripted(replies=[say["planned"](*STEPS)])
-    app = create_supervisor(catalog, planner_model=planner, worker_model=worker, settings=Settings(replans=0))
-    state = ask(app.compile())
-    assert [state["results"][i]["status"] for i in "123"] == ["done", "failed", "done"]
-    assert "agent 'bank', tool 'exchange_rate'" in state["results"]["2"]["error"]
-    assert "out of order" in state["messages"][-1].text
 
 
 def test_a_step_is_skipped_when_nothing_that_it_waits_for_was_done(
@@ -187,37 +157,6 @@ def test_an_empty_request_is_answered(catalog: Any) -> None:
     assert "the request is empty" in state["messages"][-1].text
 
 
-def test_a_run_resumes_after_a_crash_between_waves(
-    catalog: Any, shop: Any, scripted: Any, say: Any, worker: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from callsheet.orchestrator.nodes import Nodes
-
-    class PowerCut(BaseException):
-        """What no handler may swallow."""
-
-    real = Nodes.dispatch
-
-    def cut(self: Nodes, state: Any) -> Any:
-        if state["results"]:
-            raise PowerCut
-        return real(self, state)
-
-    workflow = create_supervisor(catalog, planner_model=scripted(replies=[say["planned"](*STEPS)]), worker_model=worker)
-    memory = InMemorySaver()
-    config: Any = {"configurable": {"thread_id": "1"}}
-    with monkeypatch.context() as patch:
-        patch.setattr(Nodes, "dispatch", cut)
-        crashing = create_supervisor(
-            catalog, planner_model=scripted(replies=[say["planned"](*STEPS)]), worker_model=worker
-        ).compile(checkpointer=memory)
-        with pytest.raises(PowerCut):
-            ask(crashing, config=config)
-    assert sorted(shop.called) == ["exchange_rate", "weather_report"]
-    state = workflow.compile(checkpointer=memory).invoke(None, config)
-    assert shop.called[2:] == ["write_note"]
-    assert [state["results"][i]["status"] for i in "123"] == ["done"] * 3
-
-
 def test_a_second_request_of_a_thread_starts_with_a_clean_sheet(
     catalog: Any, scripted: Any, say: Any, worker: Any
 ) -> None:
@@ -231,18 +170,6 @@ def test_a_second_request_of_a_thread_starts_with_a_clean_sheet(
     second = ask(app, RATE, config=config)
     assert set(second["results"]) == {"9"}
     assert len(second["messages"]) == 4
-
-
-def test_the_context_of_a_run_overrides_the_defaults(catalog: Any, worker: Any) -> None:
-    app = create_supervisor(catalog, worker_model=worker, settings=Settings(agents=3, tools=2, tool_floor=0)).compile()
-    assert len(ask(app, RATE)["results"]["1"]["tools"]) == 2
-    assert len(ask(app, RATE, context={"tools": 1})["results"]["1"]["tools"]) == 1
-
-
-def test_a_wrong_context_is_named(catalog: Any) -> None:
-    app = create_supervisor(catalog).compile()
-    with pytest.raises(ValueError, match="tools"):
-        ask(app, RATE, context={"tools": 0})
 
 
 def test_a_model_without_its_package_is_named_in_the_answer(catalog: Any) -> None:

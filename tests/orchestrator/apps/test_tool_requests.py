@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import ModelRequest
+from langchain.agents.middleware import AgentMiddleware, ModelRequest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -49,13 +49,6 @@ def test_what_is_found_is_added_behind_and_can_be_called(catalog: Any, shop: Any
     assert result["tools"][:2] == ["bank/exchange_rate", "notebook/write_note"]
     assert result["calls"][0]["tool"] == "need_tool"
     assert "notebook_write_note (agent notebook): Writes a note" in result["calls"][0]["output"]
-
-
-def test_a_request_that_a_small_model_writes_as_text_counts(catalog: Any, scripted: Any) -> None:
-    written = AIMessage('<tool_call>{"name": "need_tool", "arguments": {"what": "writes a note"}}</tool_call>')
-    model = scripted(replies=[written, AIMessage("Done.")])
-    assert ask(catalog, model, NARROW.model_copy(update={"weak_model": True}))["calls"][0]["tool"] == "need_tool"
-    assert "notebook_write_note" in model.shown[-1]["tools"]
 
 
 def test_a_tool_that_was_not_asked_for_stays_out_of_reach(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
@@ -102,6 +95,37 @@ def test_requests_are_streamed(catalog: Any, scripted: Any, say: Any) -> None:
     added = [event for _, event in chunks if event["event"] == "added"]
     assert [(event["step_id"], event["what"]) for event in added] == [("1", "writes a note")]
     assert "notebook/write_note" in added[0]["tools"]
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+@pytest.mark.parametrize("name", ["weather", "notebook_write_note", "exchange_rate"])
+async def test_a_call_of_an_unknown_tool_is_told_which_there_are(
+    catalog: Any, shop: Any, scripted: Any, say: Any, *, name: str, blocking: bool
+) -> None:
+    @tool
+    def mine() -> str:
+        """Mine."""
+        return "mine"
+
+    model = scripted(replies=[say["calls"](name, x=1), AIMessage("Hm.")])
+    equipped = CallsheetTools(catalog, agents=1, tools=1)
+    app = create_agent(model, tools=[mine], middleware=[equipped], checkpointer=InMemorySaver())
+    given, config = {"messages": [HumanMessage(RATE)]}, {"configurable": {"thread_id": "1"}}
+    state: Any = app.invoke(given, config) if blocking else await app.ainvoke(given, config)
+    told = state["messages"][-2]
+    assert (told.status, shop.called) == ("error", [])
+    assert told.text == f"Error: {name} is not a valid tool, try one of [mine, need_tool, bank_exchange_rate]."
+
+
+def test_a_tool_of_other_middleware_is_not_unknown(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
+    class Other(AgentMiddleware):  # type: ignore[type-arg]
+        def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+            return ToolMessage("called", tool_call_id=request.tool_call["id"], name="other")
+
+    model = scripted(replies=[say["calls"]("other"), AIMessage("Hm.")])
+    app = create_agent(model, middleware=[CallsheetTools(catalog), Other()], checkpointer=InMemorySaver())
+    state: Any = app.invoke({"messages": [HumanMessage(RATE)]}, {"configurable": {"thread_id": "1"}})
+    assert state["messages"][-2].text == "called"
 
 
 def test_names_beside_are_never_taken_again() -> None:

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, InvalidToolCall, ToolMessage
+from langchain_core.tools import StructuredTool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
 from callsheet.graphs import Catalog, Skill, SourceCatalog, load
-from scripted_model import calls, ended
+from scripted_model import calls
 
 ALONE: dict[str, Any] = {"agents": 1, "tools": 1, "replans": 0}
 WEAK: dict[str, Any] = {**ALONE, "weak_model": True}
@@ -44,27 +47,26 @@ def test_the_model_is_shown_exactly_the_selected_tools(catalog: Any, scripted: A
     assert {tuple(shown["tools"]) for shown in worker.shown} == {("bank_exchange_rate", "finish", "need_tool")}
 
 
-def test_a_call_to_a_tool_that_was_not_selected_is_refused(shop: Any, worked: Any) -> None:
-    forged = calls("notebook_delete_note", title="everything")
-    result = worked(forged, lambda told: ended(told[-1]), **ALONE)[0]["results"]["1"]
-    assert shop.called == []
-    assert result["status"] == "failed"
-    told = "notebook_delete_note is not among the tools of this step; there are: bank_exchange_rate"
-    assert told in result["calls"][0]["error"]
+def test_names_that_a_provider_refuses_are_mapped_there_and_back(scripted: Any, say: Any) -> None:
+    sent: list[dict[str, Any]] = []
+    schema = {"type": "object", "properties": {"filter[title]": {"type": "string"}, "api.key": {"type": "string"}}}
+    find = StructuredTool(name="find", description="Find books by title.", args_schema=schema, func=sent_to(sent))
+    model = scripted(replies=[calls("shop_find", filter_title="Emma", api_key="k-1234567"), AIMessage("Done.")])
+    app = create_supervisor({"shop": [find]}, worker_model=model).compile(checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "1"}}
+    (question,) = app.invoke({"messages": [HumanMessage("find books by the title Emma")]}, config)["__interrupt__"]
+    assert set(question.value["args"]) == {"filter[title]", "api.key"}
+    assert question.value["args"]["filter[title]"] == "Emma"
+    assert set(question.response_schema["oneOf"][1]["properties"]["args"]["properties"]) == {"filter[title]", "api.key"}
+    state = app.invoke(Command(resume={question.id: "approve"}), config)
+    assert sent == [{"filter[title]": "Emma", "api.key": "k-1234567"}]
+    (call,) = state["results"]["1"]["calls"]
+    assert call["args"]["filter[title]"] == "Emma"
+    assert "k-1234567" not in str(state)
 
 
-def test_a_tool_of_another_step_is_refused_too(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
-    def reply(messages: Any) -> AIMessage:
-        if isinstance(messages[-1], ToolMessage):
-            return ended(messages[-1])
-        return say["calls"]("bank_exchange_rate", currency="USD")
-
-    planner = scripted(replies=[say["planned"](("1", RATE, []), ("2", WEATHER, ["1"]))])
-    settings = Settings(agents=1, tools=1, replans=0)
-    app = create_supervisor(catalog, planner_model=planner, worker_model=scripted(replies=[reply]), settings=settings)
-    state = ask(app.compile(), f"{RATE} and {WEATHER}")
-    assert shop.called == ["exchange_rate"]
-    assert (state["results"]["1"]["status"], state["results"]["2"]["status"]) == ("done", "failed")
+def sent_to(sent: list[dict[str, Any]]) -> Any:
+    return lambda **given: sent.append(given) or "one book"
 
 
 def test_a_worker_that_never_ends_is_stopped(shop: Any, worked: Any) -> None:

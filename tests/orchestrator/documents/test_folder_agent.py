@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
 from langchain_core.tools import ToolException
 
-from callsheet import AgentGraphRetriever, CatalogError, ToolRegistry, create_supervisor, load
+from callsheet import AgentGraphRetriever, CatalogError, Settings, ToolRegistry, create_supervisor, load
+from callsheet.agents.models.chat_models import chat_model
+from callsheet.agents.servers.in_process import tool_model
 from callsheet.graphs.catalog.loading import servers_in, starts_in
-from callsheet.orchestrator.apps import folder_agent
-from callsheet.orchestrator.apps.folder_agent import Update, document_tool
-from callsheet.retrievers.documents import DocumentIndex
+from callsheet.orchestrator.apps.arag_graph import READER
+from callsheet.orchestrator.apps.folder_agent import document_tool
 from callsheet.retrievers.documents.document_index import Library
 from callsheet.retrievers.documents.document_reading import overview_of
 
@@ -23,6 +24,10 @@ HANDBOOK = {
     "leave.md": "# Leave\n\nEvery employee has 25 days of paid leave a year. Anna Berg signs requests for leave.\n",
     "travel.md": "# Travel expenses\n\nTrains are booked in second class. The allowance for meals is 28 euro a day.\n",
 }
+
+QUESTION = "How many days of paid leave are there a year?"
+ANSWER = "Read and understood: 25 days. [leave.md#1]"
+NAME = "test:reader"
 
 
 @pytest.fixture
@@ -44,6 +49,22 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pat
     return written
 
 
+@pytest.fixture
+def catalog(config: Callable[..., Path]) -> Path:
+    return config()
+
+
+def app(catalog: Path, **how: Any) -> Any:
+    loaded = load(catalog)
+    retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
+    registry = ToolRegistry(loaded.catalog, loaded.connections)
+    return create_supervisor(loaded, retriever=retriever, registry=registry, **how).compile()
+
+
+def asked(app: Any, settings: Settings | None = None, question: str = QUESTION) -> Any:
+    return app.invoke({"messages": [{"role": "user", "content": question}]}, context=settings)
+
+
 def test_one_line_makes_an_agent_that_tells_what_it_is_about(config: Callable[..., Path]) -> None:
     loaded = load(config())
     (agent,) = loaded.catalog.agents
@@ -63,25 +84,15 @@ def test_its_author_may_say_what_it_is_about(config: Callable[..., Path]) -> Non
     assert loaded.catalog.agents[0].description == "Documents: Rules for employees."
 
 
-def test_the_supervisor_sends_it_a_step_without_a_model(config: Callable[..., Path]) -> None:
-    loaded = load(config())
-    retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
-    registry = ToolRegistry(loaded.catalog, loaded.connections)
-    app = create_supervisor(loaded, retriever=retriever, registry=registry).compile()
-    given: Any = {"messages": [{"role": "user", "content": "How many days of paid leave are there a year?"}]}
-    state = app.invoke(given)
+def test_the_supervisor_sends_it_a_step_without_a_model(catalog: Path) -> None:
+    state = asked(app(catalog))
     (result,) = state["results"].values()
     assert (result["status"], result["agents"]) == ("done", ["handbook"])
     assert "25 days of paid leave a year. [leave.md#1]" in state["messages"][-1].text
 
 
-def test_that_the_documents_say_nothing_is_a_result(config: Callable[..., Path]) -> None:
-    loaded = load(config())
-    retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
-    registry = ToolRegistry(loaded.catalog, loaded.connections)
-    app = create_supervisor(loaded, retriever=retriever, registry=registry).compile()
-    given: Any = {"messages": [{"role": "user", "content": "Who repaints the bicycles of the director?"}]}
-    state = app.invoke(given)
+def test_that_the_documents_say_nothing_is_a_result(catalog: Path) -> None:
+    state = asked(app(catalog), question="Who repaints the bicycles of the director?")
     (result,) = state["results"].values()
     assert (result["status"], result["agents"]) == ("needs_input", ["handbook"])
     assert [call["error"] for call in result["calls"]] == [""]
@@ -151,71 +162,13 @@ def test_an_overview_has_its_bounds(tmp_path: Path) -> None:
     assert len(found.terms) <= 600
 
 
-def test_a_call_does_not_wait_for_a_long_indexing(
-    config: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_new_documents_are_found_without_a_restart(config: Callable[..., Path], tmp_path: Path) -> None:
     config()
-    begun, going_on, done = threading.Event(), threading.Event(), threading.Event()
-    real = DocumentIndex.sync
-
-    def slow(self: DocumentIndex, progress: Any = None) -> Any:
-        progress("embedding", 3, 12_000)
-        begun.set()
-        going_on.wait(60)
-        found = real(self)
-        done.set()
-        return found
-
-    monkeypatch.setattr(DocumentIndex, "sync", slow)
-    monkeypatch.setattr(folder_agent, "_WAIT", 0.05)
     library = Library(tmp_path / "docs", place=":memory:")
     tool = document_tool("handbook", overview_of(tmp_path / "docs"), library)
-    for said in ("still being indexed", r"still being indexed \(embedding 3 of 12,000\): ask again"):
-        with pytest.raises(ToolException, match=said):
-            tool.invoke({"question": "How many days of leave are there?"})
-        assert begun.wait(60)
-    going_on.set()
-    assert done.wait(60)
-    monkeypatch.setattr(folder_agent, "_WAIT", 60)
-    assert "25 days" in tool.invoke({"question": "How many days of paid leave are there a year?"})
-
-
-async def test_it_answers_asynchronously_with_an_artifact(config: Callable[..., Path], tmp_path: Path) -> None:
-    config()
-    tool = document_tool("handbook", overview_of(tmp_path / "docs"), Library(tmp_path / "docs", place=":memory:"))
-    call = {"type": "tool_call", "name": tool.name, "args": {"question": "Who signs requests for leave?"}, "id": "1"}
-    message = await tool.ainvoke(call)
-    assert "Anna Berg signs requests for leave. [leave.md#1]" in message.text
-    assert (message.artifact["answered"], message.artifact["citations"]) == (True, ["leave.md#1"])
-
-
-def test_new_documents_are_found_without_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("callsheet.retrievers.documents.document_index.FRESH", -1.0)
-    (tmp_path / "docs").mkdir()
-    library = Library(tmp_path / "docs", place=":memory:")
-    assert library.fresh(library.folder()).documents == 0
-    (tmp_path / "docs" / "a.md").write_text("New.")
-    assert library.fresh(library.folder()).documents == 1
-
-
-def test_several_may_wait_for_one_indexing(config: Callable[..., Path], tmp_path: Path) -> None:
-    config()
-    library = Library(tmp_path / "docs", place=":memory:")
-    update, troubles = Update(library, library.folder()), list[Exception]()
-
-    def ask() -> None:
-        try:
-            update.wait(60)
-        except Exception as error:  # noqa: BLE001 what any of the threads met is what is tested
-            troubles.append(error)
-
-    threads = [threading.Thread(target=ask) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert troubles == []
-    assert library.index(library.folder()).lexicon.ids
+    assert "do not answer this" in tool.invoke("What is served for lunch?")
+    (tmp_path / "docs" / "lunch.md").write_text("# Lunch\n\nSoup is served for lunch.\n")
+    assert "[lunch.md#1]" in tool.invoke("What is served for lunch?")
 
 
 async def test_a_tool_call_outside_of_a_graph_has_no_lower_limit_of_loops(tmp_path: Path) -> None:
@@ -224,3 +177,88 @@ async def test_a_tool_call_outside_of_a_graph_has_no_lower_limit_of_loops(tmp_pa
         (tmp_path / "docs" / f"{number}.md").write_text(f"# Office {number}\nThe chair of office {number} is blue.\n")
     tool = document_tool("offices", overview_of(tmp_path / "docs"), Library(tmp_path / "docs", place=":memory:"))
     assert "do not answer this" in await tool.ainvoke({"question": "Who repaints bicycles?"})
+
+
+@pytest.fixture
+def reader(scripted: Any, say: Any) -> Any:
+    """A model that is worker and reader; each of its messages costs 11 tokens."""
+
+    def reply(messages: Sequence[BaseMessage]) -> AIMessage:
+        last = messages[-1]
+        if isinstance(messages[0], SystemMessage) and messages[0].text == READER:
+            read = isinstance(last, ToolMessage)
+            said = AIMessage(ANSWER) if read else say["calls"]("chunk_read", chunk_ids=["leave.md#1"])
+        elif isinstance(last, ToolMessage):
+            said = AIMessage(f"The handbook says: {last.text}")
+        else:
+            said = say["calls"]("handbook_search_documents", question=QUESTION)
+        said.usage_metadata = {"input_tokens": 10, "output_tokens": 1, "total_tokens": 11}
+        said.response_metadata = {"model_name": "reader-1"}
+        return said
+
+    return scripted(replies=[reply])
+
+
+@pytest.fixture
+def named(reader: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The name of the same model."""
+    monkeypatch.setattr("langchain.chat_models.init_chat_model", lambda _: reader)
+    chat_model.cache_clear()
+    yield NAME
+    chat_model.cache_clear()
+
+
+def check(state: Any) -> None:
+    (result,) = state["results"].values()
+    assert [call["output"] for call in result["calls"]] == [ANSWER]
+    assert state["messages"][-1].text == f"The handbook says: {ANSWER}"
+
+
+def test_a_model_object_of_the_supervisor(catalog: Path, reader: Any) -> None:
+    check(asked(app(catalog, model=reader), Settings(planning="none")))
+
+
+def test_a_model_of_the_workers_only(catalog: Path, named: str) -> None:
+    state = asked(app(catalog, worker_model=named), Settings())
+    (result,) = state["results"].values()
+    assert [call["output"] for call in result["calls"]] == [ANSWER]
+
+
+def test_a_model_in_the_context_of_the_run(catalog: Path, named: str) -> None:
+    made = app(catalog)
+    check(asked(made, Settings(planning="none", model=named)))
+    without = asked(made, Settings())
+    assert "25 days of paid leave a year. [leave.md#1]" in without["messages"][-1].text, "a model is that of one run"
+
+
+def test_the_model_of_the_run_comes_before_that_of_the_environment(
+    catalog: Path, reader: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CALLSHEET_MODEL", "nowhere:nothing")
+    check(asked(app(catalog, model=reader), Settings(planning="none")))
+
+
+def test_its_cost_is_a_part_of_the_cost_of_the_step(catalog: Path, reader: Any) -> None:
+    usage = asked(app(catalog, model=reader), Settings(planning="none"))["usage"]
+    assert len(reader.shown) == 4, "two messages of the worker, two of the reader"
+    assert usage["by_role"]["worker"]["calls"] == 4
+    assert (usage["input_tokens"], usage["output_tokens"]) == (40, 4)
+
+
+async def test_outside_of_a_step_it_is_as_configured(catalog: Path, named: str, tmp_path: Path) -> None:
+    about, library = overview_of(tmp_path / "docs"), Library(tmp_path / "docs", place=":memory:")
+    assert "[leave.md#1]" in await document_tool("handbook", about, library).ainvoke(QUESTION)
+    assert await document_tool("handbook", about, library, named).ainvoke(QUESTION) == ANSWER
+    assert document_tool("handbook", about, library, named).invoke(QUESTION) == ANSWER
+
+
+@pytest.mark.parametrize(("said", "status"), [("The documents do not say it.", "success"), ("", "error")])
+async def test_a_model_that_finds_nothing_gives_a_result_and_one_that_says_nothing_an_error(
+    catalog: Path, tmp_path: Path, scripted: Any, say: Any, said: str, status: str
+) -> None:
+    about, library = overview_of(tmp_path / "docs"), Library(tmp_path / "docs", place=":memory:")
+    tool = document_tool("handbook", about, library).model_copy(update={"handle_tool_error": True})
+    call = {"type": "tool_call", "name": tool.name, "args": {"question": "Who is the treasurer?"}, "id": "1"}
+    with tool_model(scripted(replies=[say["calls"]("chunk_read", chunk_ids=["leave.md#1"]), AIMessage(said)])):
+        message = await tool.ainvoke(call)
+    assert (message.status, message.text.startswith(said or "The model gave no answer.")) == (status, True)

@@ -67,6 +67,16 @@ async def test_every_arm_lets_the_right_tool_be_called(arms: Any, name: str, tmp
     assert arm.usage.input_tokens == 100 * arm.usage.calls > 0
 
 
+async def test_the_best_tools_are_those_of_the_agents_that_a_selection_picks(loaded: Loaded, tmp_path: Path) -> None:
+    retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:", k=1)
+    made = Arms(recorded(loaded), retriever, ChoosingModel(choices=RIGHT))
+    (arm,) = (await evaluated(made, ["k10"], tmp_path)).arms
+    assert [list(case.attempt.offered) for case in arm.cases] == [
+        [tool.id for tool in retriever.select(query.query).tools] for query in (RAIN, AIR)
+    ]
+    assert {tool.partition("/")[0] for case in arm.cases for tool in case.attempt.offered} == {"weather"}
+
+
 @pytest.mark.parametrize(
     ("choices", "more", "arm", "cause"),
     [
@@ -132,13 +142,6 @@ def test_grades(attempt: Attempt, cause: str) -> None:
     assert graded(RAIN, attempt).cause == cause
 
 
-def test_numbers_and_texts_of_arguments_are_compared_by_value_and_truth_is_no_number() -> None:
-    query = LabelledQuery("1", "q", (("a",),), (("a/x",),), arguments={"a/x": {"days": 1, "all": True}})
-    right = Call(agent="a", tool="a/x", args={"days": "1.0", "all": True})
-    assert not graded(query, made(calls=(right,))).cause
-    assert graded(query, made(calls=(right.model_copy(update={"args": {"days": 1, "all": 1}}),))).cause
-
-
 @pytest.mark.parametrize(
     ("given", "wanted", "same"),
     [
@@ -149,6 +152,7 @@ def test_numbers_and_texts_of_arguments_are_compared_by_value_and_truth_is_no_nu
         ("9007199254740993", 9007199254740992, False),
         pytest.param(10**400, "inf", False, id="long"),
         ("0.1", 0.1, True),
+        (1, True, False),
     ],
 )
 def test_only_plain_numbers_are_compared_as_numbers(given: Any, wanted: Any, same: bool) -> None:

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 
 from callsheet.graphs import Catalog
 from chromium import Browser, opened
-from explored import explorer
+from explored import KEY, client_of, explorer
 from explored_page import serving
 from small import small_catalog
 
@@ -33,7 +33,7 @@ def catalog() -> Catalog:
 @pytest.fixture
 def client(catalog: Catalog) -> TestClient:
     """The explorer over the small catalog of the tests."""
-    return TestClient(explorer(catalog))
+    return client_of(explorer(catalog))
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def asked() -> Asked:
     """Asks an application for something of its API, and gives what it answers."""
 
     def ask(app: Starlette | TestClient, name: str, /, status: int = 200, **given: Any) -> Any:
-        client = app if isinstance(app, TestClient) else TestClient(app)
+        client = app if isinstance(app, TestClient) else client_of(app)
         answer = client.get(f"/callsheet/api/{name}", params=given)
         assert answer.status_code == status, answer.text
         return answer.json()
@@ -56,12 +56,16 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture
 def show(browser: Browser) -> Iterator[Show]:
-    """Shows an application at an address, in a window of this width."""
+    """Shows an application at an address, with the key, in a window of this width."""
     with ExitStack() as serve:
 
         def page(app: ASGIApp, at: str = "", width: int = 1280, *, dark: bool = False) -> Browser:
             browser.window(width, dark=dark)
-            browser.show(serve.enter_context(serving(app)) + at)
+            address = serve.enter_context(serving(app))
+            if not at.startswith("#key="):
+                browser.show(f"{address}icon.svg")
+                browser.run(f"localStorage.setItem('callsheet-key', {KEY!r})")
+            browser.show(address + at)
             browser.wait("document.getElementById('counts').textContent || document.getElementById('token')")
             return browser
 

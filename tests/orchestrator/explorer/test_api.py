@@ -28,7 +28,7 @@ from callsheet.graphs.trust.pins import Change
 from callsheet.orchestrator.server import Site, create_explorer
 from callsheet.orchestrator.server.explorer import node_details, search_results
 from callsheet.orchestrator.server.visible_catalog import Knowledge
-from explored import contacts, explorer, served
+from explored import KEY, contacts, explorer, served
 from hostile import BREAKOUT, hostile_catalog
 from reviewed import DELETE, FIND, Reviewed
 from small import small_catalog
@@ -220,7 +220,7 @@ def test_pins_and_what_differs_from_them_are_shown(catalog: Catalog, asked: Aske
 
 def test_what_servers_say_later_is_shown(catalog: Catalog, asked: Asked) -> None:
     found = served(catalog)
-    app = create_explorer(Site(lambda: found), hosts=("testserver",))
+    app = create_explorer(Site(lambda: found), key=KEY, hosts=("testserver",))
     assert asked(app, "overview")["tools"] == 3
     route = Tool(agent="maps", name="route", description="Plans a route between two places.")
     agents = (catalog.agents[0], catalog.agents[1].model_copy(update={"tools": (*catalog.agents[1].tools, route)}))

@@ -14,11 +14,13 @@ from langchain_core.messages import AIMessage
 from starlette.requests import Request
 from starlette.testclient import TestClient
 
-from asking import BOTH, KEY, Asking
-from callsheet.graphs import Policy, User
+from asking import BOTH, Asking
+from callsheet.graphs import Catalog, Loaded, Policy, User
+from callsheet.orchestrator.run.threads import Threads
 from callsheet.orchestrator.server.runs.local_runs import LocalRunner
 from callsheet.orchestrator.server.runs.run_history import RunSnapshot
 from chromium import Browser
+from explored import KEY
 from explored_page import click, saved
 from scripted_model import ScriptedModel
 
@@ -211,8 +213,6 @@ def test_nothing_runs_without_the_key_of_the_address_or_for_another_site(asking:
             for name in ("start", "resume", "cancel"):
                 given = {"text": "x"} if name == "start" else {"thread": "x"}
                 assert client.post(f"/callsheet/api/{name}", json=given, headers=headers).status_code == 403
-            assert client.get("/callsheet/api/watch?id=x", headers=headers).status_code == 403
-            assert not client.get("/callsheet/api/overview", headers=headers).json()["asks"]
         assert client.get("/callsheet/api/overview", headers=HEADERS).json()["asks"]
         foreign = {**HEADERS, "origin": "https://evil.example"}
         assert client.post("/callsheet/api/start", json={"text": "x"}, headers=foreign).status_code == 403
@@ -246,10 +246,32 @@ def test_a_question_is_answered_once_and_by_its_id(asking: Asking) -> None:
         given = {"thread": thread, "answers": {question["id"]: {"type": "reject", "message": "not now"}}}
         assert client.post("/callsheet/api/resume", json=given, headers=HEADERS).status_code == 200
         assert watched(client, thread)[-1]["status"] == "done"
-        (shown,) = client.get("/callsheet/api/run", params={"id": thread}).json()
+        (shown,) = client.get("/callsheet/api/run", params={"id": thread}, headers=HEADERS).json()
     assert asking.notes == []
     assert "not now" in shown["steps"][1]["error"]
     assert shown["steps"][0]["calls"][0]["began"] >= shown["began"] > 0
+
+
+def test_a_page_shows_and_continues_no_run_of_another_catalog(
+    asking: Asking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
+    one, other = (Threads.of(Loaded(Catalog(), label=str(tmp_path / name))) for name in ("a.json", "b.json"))
+    asking.threads = one
+    with TestClient(asking.page(), headers=HEADERS) as client:
+        thread = started(client, BOTH)
+        assert watched(client, thread)[-1]["status"] == "waiting"
+    asking.threads = other
+    with TestClient(asking.page(), headers=HEADERS) as client:
+        assert client.get("/callsheet/api/runs").json() == watched(client, thread) == []
+        assert client.get("/callsheet/api/run", params={"id": thread}).status_code == 404
+        assert "callsheet_approvals_waiting 0.0" in client.get("/callsheet/metrics").text
+        for name, given in (("start", {"text": "x"}), ("resume", {"answers": {}}), ("cancel", {})):
+            assert client.post(f"/callsheet/api/{name}", json={**given, "thread": thread}).status_code == 409, name
+    asking.threads = one
+    with TestClient(asking.page(), headers=HEADERS) as client:
+        assert [run["id"] for run in client.get("/callsheet/api/runs").json()] == [thread]
+        assert "callsheet_approvals_waiting 1.0" in client.get("/callsheet/metrics").text
 
 
 def test_who_may_not_see_a_tool_neither_sees_nor_decides_its_call(asking: Asking) -> None:
@@ -257,7 +279,7 @@ def test_who_may_not_see_a_tool_neither_sees_nor_decides_its_call(asking: Asking
         thread = started(client, BOTH)
         assert watched(client, thread)[-1]["status"] == "waiting"
     with TestClient(asking.page(Policy(default="allow", deny=("notebook",)))) as client:
-        (run,) = client.get("/callsheet/api/run", params={"id": thread}).json()
+        (run,) = client.get("/callsheet/api/run", params={"id": thread}, headers=HEADERS).json()
         (question,) = run["questions"]
         assert (question["decisions"], question["args"], question["hash"]) == ([], None, "")
         assert "write_note" not in json.dumps(run), run

@@ -43,16 +43,18 @@ def test_it_says_where_and_shows_what_the_user_may_see_until_it_is_interrupted(s
     assert started.stdout is not None
     told = json.loads(started.stdout.readline() or started.communicate()[1])
     assert (told["agents"], told["tools"]) == (1, 2)
-    client = httpx.Client(timeout=60)
     url, _, key = told["url"].partition("#key=")
+    client = httpx.Client(timeout=60, headers={"x-callsheet-key": key})
+    for name in ("api/overview", "api/runs", "metrics"):
+        assert httpx.get(f"{url}{name}").status_code == 403
     assert "Callsheet" in client.get(url).text
     assert client.get(url.replace("/callsheet/", "/")).headers["location"] == "callsheet/"
     assert client.get(f"{url}api/overview").json()["tools"] == 2
     assert client.get(f"{url}api/overview", headers={"Host": "evil.example"}).status_code == 400
     asked = {"text": "Convert 3 miles to kilometers"}
-    assert client.post(f"{url}api/start", json=asked).status_code == 403
-    assert client.post(f"{url}api/start", json=asked, headers={"x-callsheet-key": key}).status_code == 200
-    review = client.get(f"{url}api/review?part=dependencies", headers={"x-callsheet-key": key}).json()
+    assert httpx.post(f"{url}api/start", json=asked).status_code == 403
+    assert client.post(f"{url}api/start", json=asked).status_code == 200
+    review = client.get(f"{url}api/review?part=dependencies").json()
     assert "reviewers" in review["refusal"]
     assert json.loads((tmp_path / "dependencies.json").read_text())["edges"] == []
     os.kill(started.pid, signal.SIGINT)

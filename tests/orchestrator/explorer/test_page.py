@@ -15,7 +15,7 @@ from callsheet.graphs import Agent, Catalog, Tool, dump
 from callsheet.orchestrator.server import create_explorer
 from callsheet.orchestrator.server.explorer import routes
 from callsheet.orchestrator.server.visible_catalog import Site
-from explored import explorer, served
+from explored import KEY, client_of, explorer, served
 from hostile import BREAKOUT, hostile_catalog
 
 Asked = Callable[..., Any]
@@ -55,7 +55,7 @@ def test_every_file_of_the_page_is_served_once_and_then_known(client: TestClient
 
 
 def test_hostile_texts_are_only_ever_json(asked: Asked) -> None:
-    client = TestClient(explorer(hostile_catalog()))
+    client = client_of(explorer(hostile_catalog()))
     for name, given in (
         ("node", {"id": BREAKOUT}),
         ("node", {"id": f"{BREAKOUT}/{BREAKOUT}"}),
@@ -81,7 +81,7 @@ def test_a_schema_that_is_no_json_does_not_break_the_answer(asked: Asked) -> Non
 def test_only_named_hosts_are_answered(catalog: Catalog) -> None:
     """A page of elsewhere may have its name resolved to this machine."""
     found = served(catalog)
-    app = create_explorer(Site(lambda: found), hosts=("callsheet.example",))
+    app = create_explorer(Site(lambda: found), key=KEY, hosts=("callsheet.example",))
     assert TestClient(app, base_url="http://127.0.0.1:8765").get("/callsheet/health").status_code == 200
     assert TestClient(app, base_url="https://callsheet.example").get("/callsheet/health").status_code == 200
     assert TestClient(app, base_url="http://evil.example").get("/callsheet/api/overview").status_code == 400
@@ -94,7 +94,8 @@ def test_the_code_of_the_documentation_runs(catalog: Catalog, tmp_path: Path, mo
     monkeypatch.chdir(tmp_path)
     made: dict[str, Any] = {}
     exec(code, made)
-    assert TestClient(made["app"], base_url="http://localhost").get("/callsheet/api/overview").json()["tools"] == 6
+    client = TestClient(made["app"], base_url="http://localhost", headers={"x-callsheet-key": made["key"]})
+    assert client.get("/callsheet/api/overview").json()["tools"] == 6
 
 
 def test_nothing_can_be_changed_by_it(client: TestClient) -> None:
@@ -121,6 +122,6 @@ def test_a_catalog_that_cannot_be_read_is_said(asked: Asked) -> None:
     def broken() -> Any:
         raise SettingsError("no catalog: set CALLSHEET_CATALOG")
 
-    client = TestClient(create_explorer(Site(broken), hosts=("testserver",)))
+    client = client_of(create_explorer(Site(broken), key=KEY, hosts=("testserver",)))
     assert asked(client, "overview", status=500) == {"error": "no catalog: set CALLSHEET_CATALOG"}
     assert client.get("/callsheet/health").json() == {"status": "failing"}

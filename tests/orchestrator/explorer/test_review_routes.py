@@ -13,8 +13,8 @@ from callsheet.graphs import DependencyKind, Policy, TrustError, dump, load
 from callsheet.graphs.dependencies import Proposal, read_dependencies, write_dependencies
 from callsheet.graphs.trust.changes import sides_of
 from callsheet.orchestrator.server import review
-from explored import explorer
-from reviewed import CHANGED, DELETE, FIND, KEY, NEW, Reviewed
+from explored import KEY, client_of, explorer
+from reviewed import CHANGED, DELETE, FIND, NEW, Reviewed
 from small import small_catalog
 
 STALE = "this is not what waits now"
@@ -171,9 +171,7 @@ def test_a_decision_in_the_file_meanwhile_is_kept(made: Reviewed) -> None:
 
 def test_nothing_is_decided_without_the_key_or_from_elsewhere(made: Reviewed) -> None:
     client = TestClient(made.page())
-    shown = part(client, "changes")
-    assert "has no key" in shown["refusal"]
-    body = {"part": "changes", "digest": shown["items"][0]["digest"]}
+    body = {"part": "changes", "digest": part(made.client(), "changes")["items"][0]["digest"]}
     right = {"x-callsheet-key": KEY}
     for headers, status in (
         ({}, 403),
@@ -226,8 +224,8 @@ def test_a_hidden_tool_in_quarantine_is_named_nowhere(tmp_path: Path) -> None:
         assert ("crm/merge" in told or "merge_contacts" in told) is named, user
 
 
-def test_a_page_without_a_key_or_a_way_to_load_again_only_shows() -> None:
-    client = TestClient(explorer(small_catalog()), headers={"x-callsheet-key": "page"})
+def test_a_page_without_a_way_to_load_again_only_shows() -> None:
+    client = client_of(explorer(small_catalog()))
     assert "cannot load its catalog again" in part(client, "dependencies")["refusal"]
     assert "cannot load its catalog again" in decide(client, 403, digest="0" * 64)
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
-from starlette.testclient import TestClient
 
 from callsheet.graphs import Catalog, Loaded, Policy, SettingsError, User
 from callsheet.orchestrator.cli.ask import run
@@ -20,7 +19,7 @@ from callsheet.orchestrator.server.runs.local_runs import LocalRuns
 from callsheet.orchestrator.server.runs.run_history import MODES, LiveRun, RunSnapshot
 from callsheet.orchestrator.server.runs.shown_runs import WITHHELD, run_of, runs_of
 from callsheet.orchestrator.supervisor import create_supervisor
-from explored import explorer, served
+from explored import client_of, explorer, served
 from kept_runs import ASKING, ENDED, REVISED, Kept, moment
 from scripted_model import ScriptedModel, planned
 
@@ -67,9 +66,9 @@ def test_revisions_usage_and_a_question_are_shown(catalog: Catalog, asked: Asked
 
 
 def test_questions_that_wait_are_counted(catalog: Catalog) -> None:
-    told = TestClient(explorer(catalog, runs=Kept([]))).get("/callsheet/metrics").text
+    told = client_of(explorer(catalog, runs=Kept([]))).get("/callsheet/metrics").text
     assert "callsheet_approvals_waiting 3.0" in told
-    assert "callsheet_approvals_waiting" not in TestClient(explorer(catalog)).get("/callsheet/metrics").text
+    assert "callsheet_approvals_waiting" not in client_of(explorer(catalog)).get("/callsheet/metrics").text
 
 
 async def asks(shop: Any, monkeypatch: Any, threads: Threads, thread: str, approval: Any) -> Loaded:
@@ -93,7 +92,7 @@ async def test_the_threads_of_the_command_line_are_shown(shop: Any, monkeypatch:
     assert (known["rates"]["request"][:7], known["rates"]["status"]) == ("Look up", "idle")
     assert (known["broken"]["status"], await runs.waiting(None)) == ("error", 0)
     assert await runs.history(None, "../rates") == []
-    client = TestClient(explorer(loaded, runs=LocalRuns(threads)))
+    client = client_of(explorer(loaded, runs=LocalRuns(threads)))
     (shown,) = client.get("/callsheet/api/run", params={"id": "rates"}).json()
     (step,) = shown["steps"]
     assert (step["status"], step["calls"][0]["tool"]["id"]) == ("done", "bank/exchange_rate")
@@ -175,7 +174,7 @@ async def test_a_thread_that_waits_for_a_person_says_so(shop: Any, monkeypatch: 
     runs: Any = LocalRuns(threads)
     assert [thread["status"] for thread in await runs.recent(None)] == ["interrupted"]
     assert await runs.waiting(None) == 1
-    client = TestClient(explorer(loaded, runs=LocalRuns(threads)))
+    client = client_of(explorer(loaded, runs=LocalRuns(threads)))
     (shown,) = client.get("/callsheet/api/run", params={"id": "rates"}).json()
     assert (shown["status"], shown["answer"]) == ("waiting", "")
     (question,) = shown["questions"]

@@ -6,13 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from callsheet.agents import Call, StepResult
-from callsheet.graphs import Catalog, Loaded, Policy, Problem
+from callsheet.graphs import Catalog, Loaded, Policy, Problem, SettingsError
 from callsheet.graphs.trust.pins import Change
 from callsheet.orchestrator.run.run_metrics import count_result
-from explored import Authenticated, explorer
+from callsheet.orchestrator.server import Site, create_explorer
+from callsheet.orchestrator.server.explorer.routes import page_files
+from explored import KEY, Authenticated, client_of, explorer, served
+from kept_runs import ENDED, Kept
 
 POLICY = Policy(
     default="deny",
@@ -53,8 +57,27 @@ def test_without_authentication_nothing_but_the_page_and_its_health_is_given(ask
     assert ask("", "health") == {"status": "ok"}
 
 
+def test_without_the_key_nothing_but_the_page_and_its_health_is_given(catalog: Catalog) -> None:
+    app = explorer(catalog, runs=Kept([ENDED]))
+    public = {"/callsheet", "/callsheet/", "/callsheet/health", *(f"/callsheet/{name}" for name in page_files())}
+    routes = {route.path: route.methods for route in app.routes if isinstance(route, Route)}
+    assert routes.keys() >= public | {"/callsheet/metrics", "/callsheet/api/run", "/callsheet/api/node"}
+    wrong = ({"x-callsheet-key": "page"}, {"x-callsheet-key": f"{KEY}x"}, {"cookie": f"x-callsheet-key={KEY}"})
+    for headers in ({}, *wrong):
+        client = TestClient(app, headers=headers)
+        for path, methods in routes.items():
+            for method in methods or ():
+                answer = client.request(method, path, params={"id": "t", "q": "weather", "key": KEY})
+                assert answer.status_code == (200 if path in public else 403), (method, path)
+                assert not any(agent.id in answer.text for agent in catalog.agents) or path in public, path
+    told = client_of(app).get("/callsheet/api/run", params={"id": "t"})
+    assert told.json()[0]["answer"] == "4.8 km"
+    with pytest.raises(SettingsError, match="every user of this machine"):
+        create_explorer(Site(lambda: served(catalog)))
+
+
 def test_a_page_of_another_site_is_given_nothing_where_nobody_signs_in(catalog: Catalog) -> None:
-    client = TestClient(explorer(catalog))
+    client = client_of(explorer(catalog))
     for site, status in (("cross-site", 403), ("same-origin", 200), ("none", 200)):
         assert client.get("/callsheet/api/overview", headers={"Sec-Fetch-Site": site}).status_code == status
 

@@ -110,6 +110,11 @@ def test_a_program_that_fails_says_what_was_done_before(ran: Any, shop: Any) -> 
     assert "made 1 call: do not repeat" in result["calls"][-1]["error"]
 
 
+def test_what_a_program_prints_can_be_stored_in_a_database(ran: Any) -> None:
+    result, _ = ran("print('a\\0b')")
+    assert result["calls"][-1]["output"] == "a?b"
+
+
 def test_a_value_that_cannot_be_written_does_not_lose_the_calls(ran: Any) -> None:
     result, _ = ran("bank_exchange_rate(currency='USD')\n10**5000")
     assert [call["tool"] for call in result["calls"]] == ["bank/exchange_rate", "run_program"]

@@ -48,7 +48,7 @@ def test_types_are_never_narrower_than_the_schema(schema: Any, written: str) -> 
 
 def test_arguments_that_are_no_python_names_are_passed_by_unpacking() -> None:
     assert signature({"from": {"type": "string"}, "x-y": {}, "to": {"type": "string"}}, ["from"]) == (
-        "*, to: str = ..., **more: Any"
+        "*, x_y: Any = ..., to: str = ..., **more: Any"
     )
     told = definition(functions_of({"f": bound("f", {"from": {"type": "string"}})}))["function"]["description"]
     assert "passed as **{'from': ...}" in told

@@ -272,3 +272,22 @@ def test_the_answer_of_the_model_is_not_asked_for_again(app: Any, worker: Any) -
     resume(app, s2="approve")
     rate = [shown for shown in worker.shown[before:] if not isinstance(shown["messages"][-1], ToolMessage)]
     assert rate == []
+
+
+@pytest.mark.parametrize("answer", ["maybe", {"type": "approve", "hash": "0" * 64}, {"type": "edit", "args": {"x": 1}}])
+def test_an_answer_that_is_none_is_asked_for_three_times_at_most(app: Any, shop: Any, answer: Any) -> None:
+    ask(app, REQUEST)
+    for _ in range(2):
+        assert "2" in asked(resume(app, s2=answer))
+    assert set(asked(resume(app, s2=answer))) == {"1"}
+    (call,) = app.get_state(THREAD).values["results"]["2"]["calls"]
+    assert (call["kind"], call["effect"], shop.called) == ("rejected", "none", [])
+    assert "it was asked about 3 times, and not answered" in call["error"]
+
+
+def test_answers_in_a_row_count_and_others_do_not(app: Any, shop: Any) -> None:
+    ask(app, REQUEST)
+    for answer in ("maybe", "maybe", {"type": "edit", "args": {"currency": "NOK"}}, "maybe", "maybe"):
+        assert "2" in asked(resume(app, s2=answer))
+    resume(app, s2="approve")
+    assert shop.called == ["exchange_rate"]

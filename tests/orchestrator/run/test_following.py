@@ -384,7 +384,8 @@ def test_what_one_server_answers_is_in_force_while_another_never_answers(
     loaded = read(known=True)
     registry = ToolRegistry.from_catalog(loaded)
     retriever = AgentGraphRetriever.from_catalog(loaded, embeddings=minilm, index=":memory:")
-    gateway = Gateway(retriever, registry, updates=(updates := ServerUpdates(registry, read, due=True)))
+    gateway = Gateway(retriever, registry)
+    gateway.updates = updates = ServerUpdates(registry, read, due=True)
     assert until(lambda: set(retriever.catalog.tools) == {"a/work", "b/work"})
     assert not updates.complete.is_set()
     assert gateway.catalog(Caller("x")).tools == registry.catalog.tools

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from callsheet import Settings, create_supervisor
 from callsheet.agents import Call, Plan, Step, StepResult
+from callsheet.graphs import Policy
 from callsheet.graphs.dependencies import ObservationLog, OutcomeLog, Outcomes
 from callsheet.orchestrator.run.run_context import observed_in
 from scripted_model import ended
@@ -107,22 +109,41 @@ def test_without_a_log_nothing_is_written(catalog: Any, noting: Any, scripted: A
     assert ObservationLog().file.version() is None
 
 
-def test_outcomes_are_counted_beside_the_log_unless_the_setting_is_off(
-    catalog: Any, shop: Any, noting: Any, scripted: Any, say: Any, tmp_path: Path
-) -> None:
-    shop.broken.add("write_note")
-    outcomes = OutcomeLog(tmp_path / "outcomes.json")
-    planner = scripted(replies=[say["planned"](("1", RATE, []), ("2", NOTE, ["1"]))])
-    settings = Settings(replans=0, learn=False)
-    for learn, counted in ((settings, {}), (settings.model_copy(update={"learn": True}), {"done": 1, "failed": 1})):
-        app = create_supervisor(
-            catalog,
-            planner_model=planner,
+@pytest.fixture
+def outcomes(noting: Any, scripted: Any, say: Any, tmp_path: Path) -> Any:
+    """Runs the two steps, as a user or as nobody, and returns the outcomes that are counted beside the log."""
+
+    def run(catalog: Any, user: str = "", policy: Policy | None = None, **settings: Any) -> Any:
+        app: Any = create_supervisor(
+            replace(catalog, policy=policy),
+            planner_model=scripted(replies=[say["planned"](("1", RATE, []), ("2", NOTE, ["1"]))]),
             worker_model=noting,
-            settings=learn,
+            settings=Settings(replans=0, **settings),
             observed=ObservationLog(tmp_path / "observed.json"),
         ).compile()
-        app.invoke({"messages": [HumanMessage(f"{RATE} and {NOTE}")]})
-        found = outcomes.of(catalog.catalog)
-        done = found.get("bank/exchange_rate", Outcomes()).done
-        assert {"done": done, "failed": found["notebook/write_note"].failed} == counted if counted else not found
+        config: Any = {"configurable": {"langgraph_auth_user": {"identity": user}}} if user else None
+        app.invoke({"messages": [HumanMessage(f"{RATE} and {NOTE}")]}, config)
+        return OutcomeLog(tmp_path / "outcomes.json").of(catalog.catalog)
+
+    return run
+
+
+def test_outcomes_are_counted_beside_the_log_unless_the_setting_is_off(catalog: Any, shop: Any, outcomes: Any) -> None:
+    shop.crashing.add("write_note")
+    assert outcomes(catalog, learn=False) == {}
+    assert outcomes(catalog) == {"bank/exchange_rate": Outcomes(done=1), "notebook/write_note": Outcomes(failed=1)}
+
+
+def test_what_a_tool_itself_reports_is_no_failure(catalog: Any, shop: Any, outcomes: Any) -> None:
+    shop.broken.add("write_note")
+    assert outcomes(catalog) == {"bank/exchange_rate": Outcomes(done=1)}
+
+
+def test_outcomes_of_users_are_counted_only_if_the_policy_says_so(catalog: Any, shop: Any, outcomes: Any) -> None:
+    shop.crashing.add("write_note")
+    assert outcomes(catalog, "mallory") == {}
+    assert outcomes(catalog, "mallory", Policy(default="allow")) == {}
+    for _ in range(3):
+        counted = outcomes(catalog, "mallory", Policy(default="allow", shared_outcomes=True))
+    assert counted["notebook/write_note"] == Outcomes(failed=1)
+    assert outcomes(catalog)["notebook/write_note"] == Outcomes(failed=2)

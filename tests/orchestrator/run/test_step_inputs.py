@@ -113,3 +113,11 @@ def test_words_that_nothing_used_are_not_asked_about(app: Any) -> None:
     unused = StepResult(id="1", text="x", status="needs_input", error="nothing would be done with 'please'")
     state: Any = {}
     assert nodes.question(unused, state, "risky") == {}
+
+
+def test_values_that_do_not_fit_are_asked_for_three_times_at_most(app: Any, shop: Any) -> None:
+    state = ask(app)
+    for currency in (5, None, []):
+        state = answer(app, state, {"type": "give", "values": {"currency": currency}})
+    assert "__interrupt__" not in state
+    assert (state["results"]["1"]["status"], shop.called) == ("needs_input", [])

@@ -80,11 +80,11 @@ def noting(say: Any, scripted: Any) -> Any:
     return scripted(replies=[reply])
 
 
-def run(catalog: Any, noting: Any, scripted: Any, say: Any, store: Any, log: ObservationLog) -> None:
+def run(catalog: Any, noting: Any, scripted: Any, say: Any, store: Any, log: ObservationLog, who: str = "") -> None:
     planner = scripted(replies=[say["planned"](("1", RATE, []), ("2", NOTE, ["1"]))])
     models: dict[str, Any] = {"planner_model": planner, "worker_model": noting}
     app: Any = create_supervisor(catalog, **models, observed=log).compile(store=store)
-    app.invoke({"messages": f"{RATE} and {NOTE}"})
+    app.invoke({"messages": f"{RATE} and {NOTE}"}, user(who) if who else None)
 
 
 def test_what_is_observed_is_counted_in_the_store(
@@ -95,6 +95,9 @@ def test_what_is_observed_is_counted_in_the_store(
     run(catalog, noting, scripted, say, store, log)
     assert counts_of(item.value for item in store.search(OBSERVED)) == {EDGE: 2}
     assert log.file.version() is None
+    for who in ("mallory", "mallory", "mallory", "ann"):
+        run(catalog, noting, scripted, say, store, log, who)
+    assert counts_of(item.value for item in store.search(OBSERVED)) == {EDGE: 4}, "a user counts once"
 
 
 def test_a_store_that_fails_is_no_reason_to_fail(

@@ -54,6 +54,20 @@ async def test_asynchronous_callers(address: str, workflow: Any, shop: Any) -> N
     assert [state["results"][i]["status"] for i in "12"] == ["done", "done"]
 
 
+async def test_a_request_with_nul(address: str, workflow: Any, shop: Any) -> None:
+    from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+
+    thread: Any = {"configurable": {"thread_id": "4"}}
+    async with AsyncPostgresSaver.from_conn_string(address) as saver:
+        await saver.setup()
+        app = workflow.compile(checkpointer=saver)
+        state = await app.ainvoke({"messages": [HumanMessage(f"Please\0 {RATE}, and {NOTE}")]}, thread)
+        while answers := approvals(state):
+            state = await app.ainvoke(Command(resume=answers), thread)
+    assert shop.called == ["exchange_rate", "write_note"]
+    assert state["plan"]["request"].startswith("Please? look up")
+
+
 def test_blocking_callers(address: str, workflow: Any, shop: Any) -> None:
     from langgraph.checkpoint.postgres import PostgresSaver
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from contextlib import suppress
 from typing import Any
 
 from hypothesis import given, strategies as st
@@ -10,6 +12,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.validators import validator_for
 from referencing import Registry
 
+from callsheet.graphs.text.model_schema import model_schema
 from fuzzing import anything, fuzzed, mutated, scalars, texts, values, written
 from puppet import result
 from stage import Stage
@@ -23,11 +26,16 @@ RICH = {
         "path": {"type": "string", "format": "path", "maxLength": 20, "pattern": "^[a-z]*$"},
         "x": {"anyOf": [{"$ref": "#/$defs/a"}, {"type": "array", "items": {"enum": ["a", 1, None]}}]},
         "config": {"type": "object", "additionalProperties": {"type": "string"}},
+        "filter[title]": {"type": ["string", "null"]},
+        "rows": {"type": "array"},
+        "rate": {"type": "number", "exclusiveMinimum": 0, "multipleOf": 0.5},
     },
     "patternProperties": {"^x-": {"type": "boolean"}},
     "required": ["a"],
     "additionalProperties": False,
     "$defs": {"a": {"type": "object", "properties": {"next": {"$ref": "#/$defs/a"}}}},
+    "anyOf": [{"required": ["a"]}, {"properties": {"kind": {"const": 1}}, "required": ["kind"]}],
+    "allOf": [{"properties": {"x": {"allOf": [{"description": "Any."}]}}}],
     "if": {"required": ["path"]},
     "then": {"required": ["x"]},
     "dependentRequired": {"x": ["a"]},
@@ -81,6 +89,25 @@ def checked(stage: Stage, schema: Any, args: list[Any]) -> None:
 def test_what_is_sent_fits(stage: Stage) -> None:
     stage.puppet.answers["tools/call"] = result({"content": [{"type": "text", "text": "done"}]})
     fuzzed(30)(checked)(stage)
+
+
+@given(schema=schemas)
+def taken_by_providers(schema: Any) -> None:
+    if not isinstance(schema := written(schema), dict):
+        return
+    found = model_schema(schema)
+    with suppress(RecursionError):  # of the library: no catalog has schemas as deep
+        Draft202012Validator(Draft202012Validator.META_SCHEMA).validate(found.schema)
+    assert found.schema["type"] == "object"
+    assert not {"anyOf", "oneOf", "allOf", "$ref", "enum", "not"} & set(found.schema)
+    assert set(found.schema.get("required", ())) <= set(found.schema["properties"])
+    assert all(re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", name) for name in found.schema["properties"])
+    given = dict.fromkeys(found.schema["properties"], 1)
+    assert len(found.own(given)) == len(given)
+
+
+def test_what_a_model_is_shown_is_taken_by_providers() -> None:
+    fuzzed(200)(taken_by_providers)()
 
 
 def test_no_schema_takes_long(stage: Stage) -> None:

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from langchain_core.tools import BaseTool, ToolException
-from mcp import Client
+from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from callsheet.graphs import Catalog, SettingsError, agent_from_listing
-from callsheet.orchestrator.cli.documents import listed, tool_server
 from callsheet.retrievers.documents import (
     DocumentIndex,
     DocumentTools,
@@ -20,7 +19,6 @@ from callsheet.retrievers.documents import (
     chunk_read,
     estimated_tokens,
     keyword_search,
-    search_and_read,
     semantic_search,
 )
 from callsheet.retrievers.documents.interfaces import MOST_HITS
@@ -194,14 +192,6 @@ def test_hostile_text_is_text(made: Made) -> None:
     assert semantic_search(index, "\ud800 lone surrogate").hits
 
 
-def test_naive_search_reads_whole_chunks_once(made: Made) -> None:
-    index = made()
-    first = search_and_read(index, "paid leave a year", top_k=1)
-    assert [part.chunk for part in first.parts] == ["leave.md#1"]
-    again = search_and_read(index, "paid leave a year", top_k=1, read=first.read)
-    assert (again.tokens, again.parts[0].note) == (0, "you have read this chunk before")
-
-
 def quoted(index: DocumentIndex, question: str) -> list[str]:
     return list(map(str, best_passages(question, index, index.lexicon.ids)))
 
@@ -238,10 +228,9 @@ def test_the_three_have_the_papers_parameters(made: Made) -> None:
         "chunk_read": ["chunk_ids", "neighbours"],
     }
     assert tools[0].args["top_k"]["default"] == 5
-    agent, left_out = agent_from_listing(
-        "documents", [tool.model_dump(by_alias=True, exclude_none=True) for tool in listed(tools)]
-    )
-    assert left_out == ()
+    forms = [convert_to_openai_tool(tool)["function"] for tool in tools]
+    listing = [{"inputSchema": form.pop("parameters"), **form} for form in forms]
+    agent, _ = agent_from_listing("documents", listing)
     assert SchemaTokens(Catalog(agents=(agent,))).count(tool.id for tool in agent.tools) < 600
 
 
@@ -264,28 +253,3 @@ def test_a_list_that_a_small_model_wrote_as_text_is_understood(made: Made, keywo
 def test_a_mistake_is_a_tool_exception_in_words(made: Made) -> None:
     with pytest.raises(ToolException, match="top_k must be at least 1, not 0"):
         named(DocumentTools(made()).as_tools())["semantic_search"].invoke({"query": "leave", "top_k": 0})
-
-
-def test_naive_is_one_tool(made: Made) -> None:
-    (tool,) = DocumentTools(made()).as_tools(naive=True)
-    assert tool.name == "search_and_read"
-    assert "25 days" in called(tool, query="paid leave a year").text
-
-
-async def test_an_mcp_client_searches_reads_and_errs(made: Made) -> None:
-    async with Client(tool_server("documents", DocumentTools(made()).as_tools())) as client:
-        assert [tool.name for tool in (await client.list_tools()).tools] == [
-            "keyword_search",
-            "semantic_search",
-            "chunk_read",
-        ]
-        found = await client.call_tool("keyword_search", {"keywords": ["allowance"]})
-        first = await client.call_tool("chunk_read", {"chunk_ids": ["deep/travel.txt#1"]})
-        again = await client.call_tool("chunk_read", {"chunk_ids": ["deep/travel.txt#1"]})
-        wrong = await client.call_tool("chunk_read", {"chunk_ids": []})
-    said = [result.content[0].text for result in (found, first, again, wrong)]  # type: ignore[union-attr]
-    assert said[0].startswith("[deep/travel.txt#1] holds allowance: The allowance for meals")
-    assert "Trains are booked" in said[1]
-    assert "read this chunk before" in said[2]
-    assert wrong.is_error
-    assert "at least one chunk id" in said[3]

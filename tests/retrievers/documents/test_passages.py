@@ -1,16 +1,27 @@
+"""Documents of each format are read, and cut into passages."""
+
 from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
+from pypdf import PdfWriter
 
 from callsheet.retrievers.documents import (
+    LOADERS,
     Block,
+    DocumentError,
     Passage,
+    content_words,
     document_text,
     estimated_tokens,
     passages_of,
     sentences_of,
 )
+from callsheet.retrievers.documents.document_reading import READER, Reader
 from callsheet.retrievers.documents.document_text import LONGEST_SENTENCE
 
 
@@ -93,3 +104,164 @@ def test_blocks_end_sentences_and_empty_ones_are_passed_over() -> None:
 def test_a_heading_is_a_paragraph_of_its_own(text: str, sentences: list[str]) -> None:
     assert cut(text) == sentences
     assert "".join(sentences_of(text)) == text
+
+
+def test_content_words_leave_out_what_says_nothing() -> None:
+    assert content_words("How many days of the LEAVE are there? Days!") == ["days", "leave"]
+    assert content_words("北京大学") == ["北京", "京大", "大学"]
+
+
+def loaded(path: Path, **limits: int) -> list[str]:
+    return [text.strip() for text, _ in pages(path, **limits) if text.strip()]
+
+
+def pages(path: Path, loader: str = "", **limits: int) -> list[tuple[str, int | None]]:
+    reader = Reader(**limits) if limits else READER
+    try:
+        return [(block.text, block.page) for block in reader.blocks(loader or LOADERS[path.suffix], path)]
+    finally:
+        if limits:
+            reader.close()
+
+
+def pdf(*pages: str) -> bytes:
+    """A PDF with a line of text on each page, made by hand."""
+    objects = ["<< /Type /Catalog /Pages 2 0 R >>", ""]
+    kids = []
+    for text in pages:
+        content = f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET"
+        objects.append(f"<< /Length {len(content)} >>\nstream\n{content}\nendstream")
+        font = "<< /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >>"
+        objects.append(f"<< /Type /Page /Parent 2 0 R /Resources {font} /Contents {len(objects)} 0 R >>")
+        kids.append(f"{len(objects)} 0 R")
+    objects[1] = f"<< /Type /Pages /Kids [{' '.join(kids)}] /Count {len(kids)} /MediaBox [0 0 612 792] >>"
+    out = io.BytesIO(b"%PDF-1.4\n")
+    out.seek(0, io.SEEK_END)
+    places = []
+    for number, body in enumerate(objects, 1):
+        places.append(out.tell())
+        out.write(f"{number} 0 obj\n{body}\nendobj\n".encode())
+    start = out.tell()
+    out.write(f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n".encode())
+    out.write("".join(f"{place:010} 00000 n \n" for place in places).encode())
+    out.write(f"trailer << /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{start}\n%%EOF".encode())
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_text_in_any_encoding(tmp_path: Path, encoding: str) -> None:
+    text = "Der Fuß über der Straße, größer als möglich – „schön“, sagte er; Ärger gab es keinen.\n" * 3
+    (tmp_path / "a.txt").write_bytes(text.encode(encoding))
+    assert loaded(tmp_path / "a.txt") == [text.strip()]
+
+
+def test_a_long_text_comes_in_pieces_that_end_with_a_paragraph(tmp_path: Path) -> None:
+    text = "\n\n".join(f"Paragraph {number} of a long text." for number in range(70_000))
+    (tmp_path / "a.txt").write_text(text)
+    pieces = [piece for piece, _ in pages(tmp_path / "a.txt")]
+    assert len(pieces) == 3
+    assert all(piece.endswith(".\n\n") for piece in pieces[:-1])
+    assert "".join(pieces) == text
+
+
+def test_a_row_of_a_table_names_its_columns(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("city;people\nOslo;700000\nBergen;\n\nOne;2;more\n", encoding="utf-8")
+    assert loaded(tmp_path / "a.csv") == ["city: Oslo; people: 700000", "city: Bergen", "city: One; people: 2; : more"]
+
+
+def test_a_page_without_what_is_not_its_text(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text(
+        "<html><head><title>Guide</title><style>p{}</style><script>alert('x')</script></head>"
+        "<body><!-- hidden --><h1>Leave</h1><p>There are <b>25</b> days.</p><ul><li>paid</li></ul>"
+        '<a href="http://x">more</a><style>never closed <p>end</body></html>',
+        encoding="utf-8",
+    )
+    (text,) = loaded(tmp_path / "a.html")
+    assert text == "Guide\n\n# Leave\n\nThere are **25** days.\n\n* paid\n\nmore"
+
+
+def test_a_pdf_page_by_page(tmp_path: Path) -> None:
+    (tmp_path / "a.pdf").write_bytes(pdf("There are 25 days.", "Second page."))
+    assert pages(tmp_path / "a.pdf") == [("There are 25 days.", 1), ("Second page.", 2)]
+
+
+def word(*paragraphs: str) -> bytes:
+    """A Word document with the bare minimum of parts."""
+    body = "".join(f"<w:p><w:r><w:t>{text}</w:t></w:r></w:p>" for text in paragraphs)
+    space = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("word/document.xml", f"<w:document {space}><w:body>{body}</w:body></w:document>")
+    return file.getvalue()
+
+
+def test_a_word_document(tmp_path: Path) -> None:
+    (tmp_path / "a.docx").write_bytes(word("Leave", "There are 25 days."))
+    assert loaded(tmp_path / "a.docx") == ["Leave\n\nThere are 25 days."]
+
+
+def archive_of_a_text() -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("hello.txt", "hello")
+    return file.getvalue()
+
+
+def encrypted_pdf() -> bytes:
+    writer, file = PdfWriter(clone_from=io.BytesIO(pdf("Secret."))), io.BytesIO()
+    writer.encrypt("password", algorithm="RC4-128")
+    writer.write(file)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("a.txt", b"\x00\x01\x02" * 100, "zero bytes"),
+        ("a.csv", b'a,b\n"' + b"x" * 300_000, "not a readable CSV file: Error: field larger than field limit"),
+        ("a.pdf", b"%PDF-1.4 and nothing of it", "not a readable PDF file"),
+        ("a.pdf", b"no PDF at all", "not a readable PDF file"),
+        ("a.pdf", encrypted_pdf(), "not a readable PDF file: .*not been decrypted"),
+        ("a.docx", b"no archive at all", "not a readable Word file: BadZipFile"),
+        ("a.docx", archive_of_a_text(), "not a readable Word file: KeyError"),
+    ],
+)
+def test_what_cannot_be_read_says_why(tmp_path: Path, name: str, content: bytes, why: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DocumentError, match=why):
+        loaded(tmp_path / name)
+
+
+@pytest.mark.parametrize(("name", "content"), [("a.docx", word("0" * 2_000_000)), ("a.txt", b"0" * 2_000_000)])
+def test_what_is_too_large_unpacked_is_not_opened(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DocumentError, match=r"2,000,\d{3} bytes to be read at once, 1,000,000 are allowed"):
+        loaded(tmp_path / name, largest=1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [("a.pdf", "pypdf"), ("a.docx", "docx2txt"), ("a.html", "markdownify"), ("a.txt", "charset_normalizer")],
+)
+def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, module: str) -> None:
+    (tmp_path / f"{module}.py").write_text("raise ImportError")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))  # of the process that reads
+    (tmp_path / name).write_bytes(word() if name == "a.docx" else b"Stra\xdfe")
+    with pytest.raises(ImportError, match=r"needs the extra documents.*: pip install 'callsheet\[documents\]'"):
+        loaded(tmp_path / name, largest=1_000_000)
+
+
+def test_plain_text_needs_no_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("pypdf", "docx2txt", "markdownify", "charset_normalizer"):
+        (tmp_path / f"{module}.py").write_text("raise ImportError")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    for name in ("a.md", "a.csv"):
+        (tmp_path / name).write_text("city\nÆrø\n", encoding="utf-8")
+        assert "Ærø" in loaded(tmp_path / name, largest=1_000_000)[0]
+
+
+def test_any_loader_of_langchain_adds_a_format(tmp_path: Path) -> None:
+    (tmp_path / "a.tex").write_text("A text.")
+    assert pages(tmp_path / "a.tex", "langchain_community.document_loaders.text.TextLoader") == [("A text.", None)]
+    with pytest.raises(DocumentError, match=r"nothing_here\.Loader needs a package that is not installed"):
+        pages(tmp_path / "a.tex", "nothing_here.Loader")

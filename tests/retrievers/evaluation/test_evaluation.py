@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -19,6 +20,7 @@ from callsheet.retrievers import (
     PickedTool,
     QueriesError,
     Selection,
+    SelectSettings,
     Trace,
     evaluate,
     metric_names,
@@ -35,6 +37,7 @@ class Scripted:
 
     def __init__(self, catalog: Catalog, answers: Mapping[str, Sequence[str]], trace: Trace | None = None) -> None:
         self.catalog, self.answers, self.trace = catalog, answers, trace or Trace()
+        self.k, self.selector = 5, SimpleNamespace(settings=SelectSettings())
         self.asked: list[tuple[str, int, int]] = []
 
     def select(self, query: str, *, agents: int, tools: int) -> Selection:
@@ -139,7 +142,7 @@ def test_figures_are_means_over_the_queries_that_have_labels(catalog: Catalog) -
     }
     retriever = scripted(catalog, answers)
     done = evaluate(retriever, queries)
-    assert cast("Scripted", retriever).asked == [("one", 10, 10), ("two", 10, 10), ("three", 10, 10)]
+    assert cast("Scripted", retriever).asked == [("one", 5, 10), ("two", 5, 10), ("three", 5, 10)]
     assert (done.n, done.n_tool, done.agents_from_tools, done.nothing_fits) == (3, 2, 1, 1)
     assert list(done.agent) == [f"{m}@{k}" for m in ("recall", "map", "ndcg") for k in (1, 3, 5)]
     assert done.agent["recall@1"] == pytest.approx((1 + 1 / 2 + 0) / 3)
@@ -227,10 +230,55 @@ def test_a_miss_says_why(catalog: Catalog) -> None:
     (lacking,) = first.lacking
     assert (first.id, first.got) == ("a", ("units/convert_length",))
     assert (lacking.ids, lacking.rank) == (PLACE, 2)
-    assert lacking.why == "its agent weather is not among the 1 picked"
+    assert lacking.why == "none of its agents weather, maps is among the 1 picked"
     assert [(lack.ids, lack.why) for lack in second.lacking] == [(("units/convert_mass",), "cut: the budget is spent")]
     assert (third.got, third.lacking[0].kind, third.lacking[0].rank) == (("units",), "agent", None)
     assert third.lacking[0].why == "not among the 3 best nodes"
+
+
+def test_the_most_confused_of_alternatives_is_the_nearest(catalog: Catalog) -> None:
+    trace = Trace(nodes=(Evidence("maps/find_place", "tool", 0.4), Evidence("weather/forecast", "tool", 0.3)))
+    queries = [LabelledQuery("1", "one", (("weather", "maps"),), (PLACE,))]
+    (pair,) = evaluate(scripted(catalog, {"one": ["units/convert_mass"]}, trace), queries).confused
+    assert (pair.wanted, pair.instead) == ("maps/find_place", "units/convert_mass")
+
+
+RANKED = Trace(nodes=(Evidence("weather/forecast", "tool", 0.4), Evidence("units/convert_mass", "tool", 0.3)))
+CUT = Trace(RANKED.settings, nodes=RANKED.nodes, cut=(Cut("units/convert_mass", 0.3, "the budget is spent"),))
+
+
+@pytest.mark.parametrize(
+    ("trace", "wanted", "why"),
+    [
+        (RANKED, ("weather/forecast", "units/convert_mass"), "ranked too low to be picked"),  # units was picked
+        (CUT, ("weather/forecast", "units/convert_mass"), "cut: the budget is spent"),
+        (Trace(), ("weather/forecast", "units/convert_mass"), "not among the 0 best nodes"),
+        (RANKED, ("weather/forecast", "maps/find_place"), "none of its agents weather, maps is among the 1 picked"),
+        (RANKED, ("weather/forecast",), "its agent weather is not among the 1 picked"),
+    ],
+)
+def test_the_reason_is_that_of_the_alternative_that_came_closest(
+    catalog: Catalog, trace: Trace, wanted: tuple[str, ...], why: str
+) -> None:
+    agents = tuple(tool.partition("/")[0] for tool in wanted)
+    query = LabelledQuery("a", "q", (agents,), (wanted,), agents_from_tools=True)
+    (miss,) = evaluate(scripted(catalog, {"q": ["units/convert_length"]}, trace), [query]).missed
+    assert [lacking.why for lacking in miss.lacking] == [why]
+
+
+@pytest.mark.parametrize(("k", "tools"), [(5, 10), (1, 10), (2, 3), (6, 20)])
+def test_what_is_measured_is_what_a_selection_of_this_size_hands_over(catalog: Catalog, k: int, tools: int) -> None:
+    asked = "convert 3 miles to kilometres, then plan a trip to Oslo and tell me whether it rains there"
+    wanted = (("units/convert_length",), ("travel/plan_trip",), ("weather/forecast",), ("maps/find_place",))
+    retriever = AgentGraphRetriever.from_catalog(catalog, k=k, settings=SelectSettings(tools=tools))
+    query = LabelledQuery("1", asked, (("units",), ("travel",), ("weather",)), wanted)
+    given = [tool.id for tool in retriever.select(asked).tools]
+    share = sum(tool in given for (tool,) in wanted) / len(wanted)
+    for done in (evaluate(retriever, [query]), evaluate(retriever, [query], agents=k, tools=tools)):
+        assert done.tool[f"recall@{tools}"] == share
+        assert done.tokens.selected == SchemaTokens(catalog).count(given)
+    if k == 1:
+        assert share < 1
 
 
 def test_tokens_are_those_of_the_schemas_that_a_model_sees(catalog: Catalog) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from callsheet.graphs import Agent, Catalog, Tool, dump
+from callsheet.graphs import Agent, Catalog, Policy, Tool, dump
 from callsheet.graphs.dependencies import ObservationLog, OutcomeLog, Outcomes
+from callsheet.graphs.trust.policy import Grants
 from callsheet.retrievers import AgentGraphRetriever, SelectSettings, explain_tool
 from callsheet.retrievers.selection.scoring import outcome_shift
 
@@ -66,6 +67,21 @@ def test_of_equal_tools_the_one_that_works_comes_first(place: Path) -> None:
     assert retriever.select(QUERY, learned=False).tools_of == first.tools_of
     OutcomeLog().forget("meteo-one/*")
     assert retriever.select(QUERY).tools_of == first.tools_of
+
+
+@pytest.mark.parametrize("policy", [None, Policy(default="allow"), Policy(default="allow", users={"ann": Grants()})])
+def test_where_users_are_told_apart_outcomes_count_only_if_the_policy_says_so(
+    place: Path, policy: Policy | None
+) -> None:
+    for user in ("", *(f"user{number}" for number in range(9))):
+        OutcomeLog().add({"meteo-one/forecast": Outcomes(failed=20)}, CATALOG, user)
+    retriever = AgentGraphRetriever.from_catalog(place, policy=policy).within("ann")
+    assert retriever.select(QUERY).agents[0].id == "meteo-one"
+    assert retriever.select(QUERY, learned=True).agents[0].id == "meteo-one"
+    assert retriever.more(QUERY, (), most=1) == ("meteo-one/forecast",)
+    shared = AgentGraphRetriever.from_catalog(place, policy=Policy(default="allow", shared_outcomes=True)).within("ann")
+    assert shared.select(QUERY).agents[0].id == "meteo-two"
+    assert shared.select(QUERY, learned=False).agents[0].id == "meteo-one"
 
 
 def test_a_tool_that_fits_stays_before_one_that_does_not(place: Path) -> None:

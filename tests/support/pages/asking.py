@@ -23,10 +23,9 @@ from callsheet.orchestrator.run.threads import Threads
 from callsheet.orchestrator.server import Site, create_explorer
 from callsheet.orchestrator.server.runs.local_runs import LocalRunner
 from callsheet.orchestrator.supervisor import create_supervisor
-from explored import served
+from explored import KEY, served
 from scripted_model import ScriptedModel, calls, ended
 
-KEY = "key-of-the-tests"
 Length = Literal["miles", "kilometers", "meters"]
 READS: Any = {"annotations": {"readOnlyHint": True}}
 BOTH = "Convert 3 miles to kilometers. Write a note with the text 'hello there'."

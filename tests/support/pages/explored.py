@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from starlette.applications import Starlette
 from starlette.authentication import AuthCredentials, SimpleUser
 from starlette.responses import JSONResponse
+from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 
 from callsheet.agents import ToolRegistry
@@ -21,6 +22,7 @@ from callsheet.orchestrator.server import Site, create_explorer
 from callsheet.orchestrator.server.runs.run_history import Runs
 from callsheet.retrievers import AgentGraphRetriever, SelectSettings
 
+KEY = "key-of-the-tests"
 _SIZE = 64
 
 
@@ -67,10 +69,15 @@ def explorer(
     runs: Runs | None = None,
     authenticated: bool = False,
 ) -> Starlette:
-    """The explorer over it."""
+    """The explorer over it, for whoever has the key, or for users who sign in."""
     found = served(source, policy)
-    site = Site(lambda: found)
-    return create_explorer(site, runs=runs, authenticated=authenticated, hosts=("testserver",))
+    key = "" if authenticated else KEY
+    return create_explorer(Site(lambda: found), runs=runs, key=key, authenticated=authenticated, hosts=("testserver",))
+
+
+def client_of(app: Starlette) -> TestClient:
+    """A client with the key."""
+    return TestClient(app, headers={"x-callsheet-key": KEY})
 
 
 class Authenticated:

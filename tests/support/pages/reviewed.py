@@ -16,11 +16,10 @@ from callsheet.graphs.dependencies import write_dependencies
 from callsheet.orchestrator.run.process.process_state import CatalogSync, Served
 from callsheet.orchestrator.server import Site, create_explorer
 from callsheet.retrievers import AgentGraphRetriever
-from explored import Authenticated, FixedEmbeddings
+from explored import KEY, Authenticated, FixedEmbeddings, client_of
 from hostile import BREAKOUT
 from small import small_catalog
 
-KEY = "key-of-the-tests"
 _ID = {"type": "object", "properties": {"contact_id": {"type": "string"}}}
 FIND: dict[str, Any] = {"name": "find_contacts", "description": "Finds contacts.", "outputSchema": _ID}
 FIND["inputSchema"] = {"type": "object", "properties": {"name": {"type": "string"}}}
@@ -76,6 +75,6 @@ class Reviewed:
     def client(self, user: str = "") -> TestClient:
         """A client with the key, or one of a user of a server."""
         if not user:
-            return TestClient(self.page(), headers={"x-callsheet-key": KEY})
+            return client_of(self.page())
         app: Any = Authenticated(self.page(authenticated=True))
         return TestClient(app, headers={"x-callsheet-key": "page", "authorization": f"Bearer {user}"})

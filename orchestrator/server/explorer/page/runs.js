@@ -17,7 +17,7 @@ export async function showStart(view, given, overview) {
   const find = make("a", { href: address("search"), text: asking ? "Only search for agents and tools" : "Search for agents and tools" });
   const examples = make("ul", { class: "examples", "aria-label": "Examples" }), ground = make("div", { class: "map-place", "aria-busy": "true" });
   view.replaceChildren(make("div", { class: "start" }, make("section", { class: "hero" }, make("h1", { text: asking ? "What do you want done?" : "Agents and tools" }), asking?.element, examples,
-    !asking && overview.runs && make("p", { class: "small", text: "To ask here, open the whole address that callsheet explore printed: it contains the key." }), make("p", { class: "small" }, find)), ground));
+    make("p", { class: "small" }, find)), ground));
   asking?.area.focus();
   try {
     const catalog = await known();

@@ -66,13 +66,13 @@ async function read(answer) {
 
 function headers() {
   const token = sessionStorage.getItem(TOKEN);
-  return { "X-Callsheet-Key": sessionStorage.getItem(KEY) ?? "page", ...(token ? { Authorization: `Bearer ${token}` } : {}) };
+  return { "X-Callsheet-Key": localStorage.getItem(KEY) ?? "page", ...(token ? { Authorization: `Bearer ${token}` } : {}) };
 }
 
-/** Stores the key of the address that the command line printed, and takes it out of the address. */
+/** Stores the key of the address that the command line printed, for all tabs of this address, and takes it out of it. */
 export function storeKey() {
   const [, key] = location.hash.match(/^#key=([\w-]+)/) ?? [];
   if (!key) return;
-  sessionStorage.setItem(KEY, key);
+  localStorage.setItem(KEY, key);
   history.replaceState(null, "", "#/");
 }

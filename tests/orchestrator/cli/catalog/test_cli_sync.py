@@ -1,4 +1,4 @@
-"""``callsheet sync``: what servers changed is told and indexed; one that is down keeps its tools."""
+"""``callsheet sync``: what servers changed is told and indexed; ``capabilities`` and ``discover``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import commands
+from callsheet.graphs import load
 from servers import FIXTURES
 
 Sync = Callable[..., tuple[int, Any, str]]
@@ -79,3 +80,106 @@ def test_nothing_that_answers_is_a_negative_answer(sync: Sync, config: Path) -> 
     status, report, _ = sync("ok", "--json")
     assert status == 1
     assert report["servers"][0]["since"] is None
+
+
+TOOLS = [
+    {"name": "convert_length", "description": "Converts a length from one unit to another.", "inputSchema": {}},
+    {"name": "send_email", "description": "Sends an e-mail.", "inputSchema": {}},
+]
+OURS = {
+    "id": "rowing",
+    "name": "rowing",
+    "broader": "operate",
+    "definition": "Row a boat.",
+    "examples": ["row the boat", "pull the oars"],
+}
+
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(cli: Cli, tmp_path: Path) -> Cli:
+    """A command over a catalog of two tools."""
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests" / "a.json").write_text(json.dumps({"name": "a", "tools": TOOLS}))
+    return lambda *words: cli(*words, "--catalog", tmp_path / "manifests")
+
+
+def test_one_json_object_with_capabilities_tools_and_coverage(run: Cli) -> None:
+    status, out, _ = run("capabilities", "--json")
+    found = json.loads(out)
+    assert status == 0
+    assert found["coverage"] == 1.0
+    first = {tool["id"]: tool["capabilities"][0] for tool in found["tools"]}
+    assert {tool: entry["id"] for tool, entry in first.items()} == {
+        "a/convert_length": "unit-conversion",
+        "a/send_email": "messaging",
+    }
+    assert all(0.5 < entry["confidence"] <= 1 and entry["by"] == "text" for entry in first.values())
+    assert next(c for c in found["capabilities"] if c["id"] == "act")["tools"] == ["a/send_email"]
+
+
+def test_a_table_for_people(run: Cli) -> None:
+    status, said, _ = run("capabilities")
+    assert status == 0
+    assert "unit-conversion" in said
+    assert "2 of 2 tools have a capability (100.0%)" in said
+
+
+def test_with_capabilities_of_ones_own_and_into_a_file(run: Cli, tmp_path: Path) -> None:
+    (tmp_path / "ours.json").write_text(json.dumps({"capabilities": [OURS]}))
+    words = ("--taxonomy", tmp_path / "ours.json", "-o", tmp_path / "out.json")
+    status, out, _ = run("capabilities", *words, "--json")
+    found = json.loads(out)
+    assert status == 0
+    assert "rowing" in {capability["id"] for capability in found["capabilities"]}
+    assert found["path"] == str(tmp_path / "out.json")
+    kept = load(tmp_path / "out.json").catalog
+    assert kept.tool("a/convert_length").capabilities == ("unit-conversion",)
+    assert kept.tool("a/send_email").capabilities == ("messaging",)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "cannot be read"),
+        ({"capabilities": [{**OURS, "broader": "operat"}]}, "did you mean 'operate'"),
+        ({"capabilities": [OURS, OURS]}, "two capabilities have the id 'rowing'"),
+    ],
+)
+@pytest.mark.parametrize("command", [("capabilities",), ("discover", "row the boat")])
+def test_a_bad_taxonomy_is_one_clear_line(
+    run: Cli, tmp_path: Path, content: object, said: str, command: tuple[str, ...]
+) -> None:
+    if content is not None:
+        (tmp_path / "ours.json").write_text(json.dumps(content))
+    status, out, err = run(*command, "--taxonomy", tmp_path / "ours.json")
+    assert (status, out, said in err, err.count("\n")) == (2, "", True, 1)
+
+
+def test_a_file_that_cannot_be_written(run: Cli, tmp_path: Path) -> None:
+    status, _, err = run("capabilities", "-o", tmp_path / "none" / "out.json")
+    assert (status, "cannot be written" in err) == (2, True)
+
+
+def test_a_discovery_as_json_and_for_people(run: Cli) -> None:
+    words = ("discover", "convert 3 miles to km", "--budget", "1")
+    status, out, _ = run(*words, "--json")
+    found = json.loads(out)
+    assert status == 0
+    assert [tool["id"] for tool in found["candidates"]] == ["a/convert_length"]
+    assert found["capabilities"][0]["id"] == "unit-conversion"
+    assert found["actions"][0] == "transform"
+    assert found["sources"][0]["id"] == "a"
+    status, said, _ = run(*words)
+    assert status == 0
+    assert "likely capabilities" in said
+    assert "a/convert_length" in said
+
+
+def test_a_discovery_that_finds_nothing_and_one_that_asks_nothing(run: Cli) -> None:
+    status, out, _ = run("discover", "zzz qqq", "--json")
+    assert (status, json.loads(out)["verdict"]) == (1, "nothing_fits")
+    status, _, err = run("discover", " ")
+    assert (status, "the query is empty" in err) == (2, True)

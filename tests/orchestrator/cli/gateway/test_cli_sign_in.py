@@ -10,10 +10,12 @@ import httpx2
 import pytest
 
 from callsheet.agents.servers.oauth.stored_tokens import StoredTokens
+from callsheet.orchestrator.run.process import process_state
 from commands import run
 from signed_in_server import SignedInServer, signed_in_server
 
 pytestmark = pytest.mark.server
+WHO = "who is signed in"
 
 
 @pytest.fixture
@@ -103,3 +105,33 @@ def test_a_run_that_lacks_a_sign_in_names_the_command_and_goes_on_after_it(
     assert run(capsys, "sign-in", server.url)[0] == 0
     status, out, _ = run(capsys, *resume)
     assert (status, json.loads(out)["steps"][0]["result"]) == (0, "anna")
+
+
+@pytest.fixture
+def environment(server: SignedInServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The catalog in the environment, without its command."""
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"tickets": {"url": server.url}}}))
+    monkeypatch.setenv("CALLSHEET_CATALOG", str(tmp_path / "mcp.json"))
+    monkeypatch.setenv("CALLSHEET_YES", "1")
+
+
+@pytest.mark.usefixtures("environment")
+@pytest.mark.parametrize("words", [("index",), ("retrieve", WHO), ("ask", WHO), ("check",)], ids=lambda w: w[0])
+def test_each_command_says_once_how_to_sign_in(
+    server: SignedInServer, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    status, out, err = run(capsys, *words)
+    assert status == 1
+    (line,) = (line for line in f"{out}\n{err}".splitlines() if "sign-in http" in line)
+    assert f"run `callsheet sign-in {server.url}`" in line
+
+
+@pytest.mark.usefixtures("environment")
+def test_the_log_of_a_langgraph_server_says_it(server: SignedInServer, caplog: pytest.LogCaptureFixture) -> None:
+    process_state._opened.cache_clear()
+    try:
+        assert not process_state.served().registry.catalog.tools
+    finally:
+        process_state._opened.cache_clear()
+    (line,) = (record.getMessage() for record in caplog.records if record.name == "callsheet")
+    assert line == f"left out: tickets: it asks for sign-in: run `callsheet sign-in {server.url}`"

@@ -19,6 +19,7 @@ from langchain_core.language_models import FakeListChatModel
 
 from callsheet.__main__ import main
 from callsheet.orchestrator.cli.main import callsheet
+from callsheet.retrievers import SelectSettings
 
 MANIFEST = {
     "name": "units",
@@ -84,17 +85,17 @@ def test_retrieve_finds_and_explains(manifests: Path, cli: Any) -> None:
     assert err == ""
 
 
+def test_retrieve_has_the_settings_of_the_library(manifests: Path, cli: Any) -> None:
+    arguments = ("retrieve", "convert 3 miles to km", "--catalog", str(manifests), "--json", "--explain")
+    library = json.loads(json.dumps(SelectSettings().to_dict()))
+    assert json.loads(cli(*arguments)[1])["trace"]["settings"] == library
+    changed = json.loads(cli(*arguments, "--proposed", "0", "-k", "2", "--tools", "3")[1])["trace"]["settings"]
+    assert changed == {**library, "proposed": 0, "agents": 2, "tools": 3}
+
+
 def test_retrieve_that_nothing_fits_ends_with_1(manifests: Path, cli: Any) -> None:
     status, out, _ = cli("retrieve", "bake a chocolate cake", "--catalog", str(manifests), "--json")
     assert (status, json.loads(out)["verdict"]) == (1, "nothing_fits")
-
-
-def test_retrieve_for_people_is_plain_in_a_pipe(manifests: Path, cli: Any) -> None:
-    status, out, _ = cli("retrieve", "convert 3 miles to km", "--catalog", str(manifests), "--explain")
-    assert status == 0
-    assert "units/convert_length" in out
-    assert "meaning" in out
-    assert "\x1b" not in out
 
 
 def test_retrieve_says_what_came_of_the_reranker(manifests: Path, monkeypatch: pytest.MonkeyPatch, cli: Any) -> None:
@@ -104,6 +105,9 @@ def test_retrieve_says_what_came_of_the_reranker(manifests: Path, monkeypatch: p
     arguments = ("retrieve", "convert 3 miles to km", "--catalog", str(manifests), "--explain")
     status, out, _ = cli(*arguments, "--rerank", "scripted:model")
     assert (status, "reranked: not reranked, ChatModelReranker failed" in out) == (0, True)
+    assert "units/convert_length" in out
+    assert "meaning" in out
+    assert "\x1b" not in out
     assert "reranked" not in cli(*arguments)[1]
 
 
@@ -176,24 +180,6 @@ def test_a_broken_manifest_is_named_and_the_rest_go_on(manifests: Path, cli: Any
     assert json.loads(out)["problems"][0]["agent"] == "broken.json"
 
 
-def test_commands_of_a_catalog_are_not_started_before_they_are_agreed_to(
-    tmp_path: Path, manifests: Path, cli: Any
-) -> None:
-    mark = tmp_path / "started"
-    server = {"command": sys.executable, "args": ["-c", f"open({str(mark)!r}, 'w')"]}
-    config = tmp_path / "mcp.json"
-    config.write_text(json.dumps({"mcpServers": {"sly": server}}))
-    status, _, err = cli("index", "--catalog", str(config), "--json")
-    assert status == 2
-    assert "agree to them with --yes" in err
-    assert not mark.exists()
-    status, out, err = cli("index", "--catalog", str(config), "--json", "--yes")
-    assert status == 1
-    assert mark.exists()
-    assert "sly" in err
-    assert json.loads(out)["agents"] == 0
-
-
 def _commands(group: click.Group, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     for name, command in group.commands.items():
         yield (*before, name)
@@ -256,13 +242,6 @@ def test_a_wrong_model_is_refused_before_any_server_starts(
     assert said in err
     assert len(err.splitlines()) == 1
     assert not started.exists()
-
-
-def test_a_wrong_model_is_refused_before_documents_are_indexed(manifests: Path, cli: Any) -> None:
-    status, _, err = cli("documents", "ask", str(manifests), "x?", "--model", "bogus:x")
-    assert status == 2
-    assert "the model 'bogus:x' cannot be used" in err
-    assert not list((manifests.parent / "home").rglob("*.sqlite*"))
 
 
 def test_interrupted_while_it_is_loaded_it_ends_without_a_traceback(

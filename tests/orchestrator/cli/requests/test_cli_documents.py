@@ -1,15 +1,16 @@
-"""``callsheet documents`` as a user calls it."""
+"""``callsheet documents``, and a specification from the command line."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client, StdioServerParameters
+
+from api_server import Shop, shop, shop_spec
+from callsheet.orchestrator.cli.main import main
 
 
 @pytest.fixture
@@ -54,13 +55,13 @@ def test_an_answer_that_the_documents_do_not_hold_is_negative(docs: Path, cli: A
         (("ask", "DOCS", "  "), "the question is empty"),
         (("ask", "DOCS", "x", "--model", "nonsense"), "the model 'nonsense' cannot be used"),
         (("index", "DOCS", "--embeddings", "nonsense"), "unknown embedder 'nonsense'"),
-        (("serve",), "Missing argument 'FOLDER'"),
     ],
 )
 def test_the_callers_mistakes_are_one_line(docs: Path, cli: Any, arguments: tuple[str, ...], said: str) -> None:
     status, out, err = cli("documents", *(str(docs) if word == "DOCS" else word for word in arguments))
     assert (status, out) == (2, "")
     assert said in err
+    assert "--model" not in arguments or not list((docs.parent / "home").rglob("*.sqlite*"))
 
 
 def test_a_folder_without_documents_is_negative(tmp_path: Path, docs: Path, cli: Any) -> None:
@@ -70,22 +71,52 @@ def test_a_folder_without_documents_is_negative(tmp_path: Path, docs: Path, cli:
     assert "there is no document in" in err
 
 
-@pytest.mark.server
-async def test_an_mcp_client_over_stdio_reads_a_chunk_once(docs: Path, tmp_path: Path) -> None:
-    server = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "callsheet", "documents", "serve", str(docs)],
-        env={"CALLSHEET_HOME": str(tmp_path / "home"), "ANONYMIZED_TELEMETRY": "False", "PATH": ""},
-    )
-    async with Client(server) as client:
-        found: Any = await client.call_tool("semantic_search", {"query": "days of leave"})
-        first: Any = await client.call_tool("chunk_read", {"chunk_ids": ["leave.md#1"]})
-        again: Any = await client.call_tool("chunk_read", {"chunk_ids": ["leave.md#1"]})
-        slow = asyncio.create_task(client.call_tool("semantic_search", {"query": "leave " * 10_000}))
-        await asyncio.sleep(0)
-        slow.cancel()
-        after: Any = await client.call_tool("keyword_search", {"keywords": ["leave"], "top_k": 10_000})
-    assert found.content[0].text.startswith("[leave.md#1]")
-    assert "25 days" in first.content[0].text
-    assert "read this chunk before" in again.content[0].text
-    assert after.content[0].text.endswith("(top_k is 20 at most)")
+@pytest.fixture
+def served() -> Iterator[Shop]:
+    with shop() as running:
+        yield running
+
+
+@pytest.fixture
+def printed_by(capsys: Any, monkeypatch: Any, tmp_path: Path) -> Any:
+    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
+
+    def printed(*words: str) -> tuple[int, dict[str, Any]]:
+        with pytest.raises(SystemExit) as end:
+            main([*words, "--json"])
+        return int(end.value.code or 0), json.loads(capsys.readouterr().out.splitlines()[-1])
+
+    return printed
+
+
+def written(folder: Path, url: str, **options: Any) -> str:
+    (folder / "spec.json").write_text(json.dumps(shop_spec(url)))
+    file = folder / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"shop": {"openapi": "spec.json", "callsheet": options}}}))
+    return str(file)
+
+
+def test_sync_names_the_operations_that_a_specification_changed(printed_by: Any, tmp_path: Path, served: Shop) -> None:
+    written(tmp_path, served.url)
+    file = tmp_path / "spec.json"
+    code, first = printed_by("sync", "--catalog", str(file))
+    assert (code, first["agents"], first["tools"]) == (0, 2, 4)
+    assert [(row["agent"], len(row["added"])) for row in first["servers"]] == [("shop", 1), ("shop-orders", 3)]
+    spec = json.loads(file.read_text())
+    of_one = spec["paths"]["/orders/{id}"]
+    del of_one["delete"]
+    of_one["get"]["summary"] = "Tell where an order is."
+    spec["paths"]["/orders"]["get"] = {"operationId": "listOrders", "tags": ["orders"], "summary": "List orders."}
+    file.write_text(json.dumps(spec))
+    printed_by("index", "--catalog", str(file))
+    shop_row, orders = printed_by("sync", "--catalog", str(file))[1]["servers"]
+    assert (shop_row["added"], shop_row["changed"], shop_row["removed"]) == ([], [], [])
+    assert (orders["added"], orders["changed"], orders["removed"]) == (["listOrders"], ["tellOrder"], ["deleteOrder"])
+    again = printed_by("sync", "--catalog", str(file))[1]["servers"][1]
+    assert (again["status"], again["added"], again["changed"], again["removed"]) == ("ok", [], [], [])
+
+
+def test_it_is_asked_without_a_model(printed_by: Any, tmp_path: Path, served: Shop) -> None:
+    trusted = written(tmp_path, served.url, trusted=True)
+    _, answer = printed_by("ask", 'Tell the state of the order with the id "A-17"', "--catalog", trusted, "--yes")
+    assert [sent.target for sent in served.sent] == ["/orders/A-17"], answer

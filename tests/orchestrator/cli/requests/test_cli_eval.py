@@ -46,6 +46,25 @@ def test_a_small_selection_shows_misses_and_confusions(cli: Any) -> None:
     assert "complete@4" in report
 
 
+@pytest.mark.parametrize("size", [("-k", "1"), ("-k", "2", "--tools", "3"), ()])
+def test_what_is_reported_is_what_retrieve_hands_over_with_the_same_options(
+    size: tuple[str, ...], tmp_path: Path, cli: Any
+) -> None:
+    wanted = {
+        "Will it rain in Oslo tomorrow? Then read plan.md": ["weather/forecast", "files/read_document"],
+        "Read plan.md and send an e-mail about it to Ann": ["files/read_document", "mail/send_message"],
+    }
+    path, shares = tmp_path / "queries.jsonl", []
+    path.write_text("\n".join(json.dumps({"query": query, "tools": tools}) for query, tools in wanted.items()))
+    for query, tools in wanted.items():
+        agents = json.loads(cli("retrieve", query, *size, "--json")[1])["agents"]
+        given = {tool["id"] for agent in agents for tool in agent["tools"]}
+        shares.append(len(given.intersection(tools)) / len(tools))
+    status, out, _ = cli("eval", str(path), *size, "--json")
+    last = f"recall@{size[-1] if '--tools' in size else 10}"
+    assert (status, json.loads(out)["tool"][last]) == (0, pytest.approx(sum(shares) / len(shares), abs=1e-4))
+
+
 def test_people_get_tables_of_at_most_100_columns(cli: Any) -> None:
     status, out, err = cli("eval", QUERIES, "-k", "2", "--tools", "4")
     assert (status, err) == (0, "")

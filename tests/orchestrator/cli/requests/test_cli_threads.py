@@ -6,11 +6,9 @@ import json
 import os
 import pty
 import select
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,10 +16,13 @@ from typing import Any
 import click
 import pytest
 
+from callsheet.graphs import Catalog, Loaded, dump, load
+from callsheet.graphs.dependencies import write_dependencies
 from callsheet.orchestrator.cli.approval_prompt import ask_person
 from callsheet.orchestrator.cli.main import main
-from callsheet.orchestrator.run.threads import Threads
+from callsheet.orchestrator.run.threads import Threads, sweep_threads
 from forked import Forked
+from small import small_catalog
 
 POST = '''
 """Tools that write down what they do."""
@@ -68,7 +69,7 @@ class Post:
     def __init__(self, folder: Path, capsys: Any) -> None:
         self.folder, self._capsys = folder, capsys
         self.environment = {**os.environ, "CALLSHEET_HOME": str(folder / "home")}
-        self.threads = Threads(folder / "home" / "threads")
+        self.threads = Threads.of(Loaded(Catalog(), label="post_of_the_tests:agents"))
 
     @property
     def effects(self) -> list[str]:
@@ -117,14 +118,6 @@ def _read(terminal: int) -> str:
         return ""
 
 
-def until(condition: Callable[[], bool], process: Forked) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert process.poll() is None, "the process has ended"
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 @pytest.fixture
 def post(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Post:
     (tmp_path / "post_of_the_tests.py").write_text(POST)
@@ -167,7 +160,9 @@ def test_a_named_thread_is_kept_as_a_conversation(post: Post) -> None:
 
 def test_threads_are_readable_for_their_owner_only(post: Post) -> None:
     post.ask(QUESTION)
-    for file in (post.folder / "home" / "threads").iterdir():
+    files = [*(post.folder / "home" / "threads").rglob("*")]
+    assert any(file.suffix == ".sqlite" for file in files)
+    for file in files:
         assert file.stat().st_mode & 0o077 == 0, file
 
 
@@ -189,18 +184,37 @@ def test_a_callers_mistake_ends_with_2(post: Post, arguments: list[str], said: s
     assert said in err
 
 
+def test_a_run_belongs_to_its_catalog(post: Post, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    thread = post.ask(QUESTION, "--approve", "always")[1]["thread"]
+    (tmp_path / "other.json").write_text(dump(small_catalog()))
+    for resumed in (("--resume",), ("--resume", "--thread", thread)):
+        status, _, err = post.ask(*resumed, "--catalog", "other.json")
+        assert (status, "no thread" in err) == (2, True)
+    write_dependencies((), tmp_path / "dependencies.json")
+    other = Threads.of(load("other.json"))
+    with other.locked("shop"):
+        pass
+    (tmp_path / "link.json").symlink_to("other.json")
+    for same in (["link.json"], [tmp_path / "other.json"], ["other.json", "dependencies.json"]):
+        assert Threads.of(load(*same)).names() == ["shop"]
+    assert post.threads.names() == [thread]
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert Threads.of(Loaded(Catalog(), label="post_of_the_tests:agents")).names() == []  # another module of that name
+
+
+def test_threads_of_all_catalogs_are_swept(post: Post) -> None:
+    thread = post.ask(QUESTION, "--approve", "always")[1]["thread"]
+    (file,) = (post.folder / "home" / "threads").rglob(f"{thread}.sqlite")
+    os.utime(file, (0, 0))
+    sweep_threads()
+    assert [*(post.folder / "home" / "threads").rglob("*.*")] == []
+
+
 def test_a_new_question_does_not_take_the_place_of_an_unfinished_one(post: Post) -> None:
     post.ask(QUESTION, "--thread", "shop")
     status, _, err = post.ask(QUESTION, "--thread", "shop")
     assert (status, "continue with --resume" in err) == (2, True)
-
-
-def test_a_broken_file_is_named(post: Post) -> None:
-    post.ask(QUESTION, "--thread", "shop", "--approve", "never")
-    file = post.folder / "home" / "threads" / "shop.sqlite"
-    file.write_bytes(b"no database at all" * 100)
-    status, _, err = post.ask("--resume", "--thread", "shop")
-    assert (status, "shop.sqlite cannot be read" in err) == (2, True)
 
 
 def test_a_thread_is_worked_on_by_one_process_at_a_time(post: Post) -> None:
@@ -231,22 +245,6 @@ def test_a_person_at_a_terminal_edits_approves_and_refuses(post: Post) -> None:
     assert "a person refused this call: not her" in out
 
 
-@pytest.mark.server
-def test_kill_9_in_the_middle_of_a_step_and_go_on(post: Post) -> None:
-    (post.folder / "hang").touch()
-    process = post.start(QUESTION, "--thread", "shop", *UNASKED, stdout=subprocess.DEVNULL)
-    until(lambda: len(post.effects) == 2, process)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    (post.folder / "hang").unlink()
-    status, said, _ = post.ask("--resume", "--thread", "shop")
-    assert (status, [step["status"] for step in said["steps"]]) == (1, ["done", "outcome_unknown"])
-    assert "running when the program stopped" in said["waiting"][0]["why"]
-    status, said, _ = post.talk("--resume", "--thread", "shop", says=[("ask later", "d"), ("Its answer", "")])
-    assert (status, [step["status"] for step in said["steps"]]) == (0, ["done", "done"])
-    assert post.effects == ["looked up ORD-551", "sent to ann@example.org"]
-
-
 LACKING = "Look up the status of an order"
 
 
@@ -256,14 +254,6 @@ def test_a_person_at_a_terminal_gives_the_value_that_a_step_lacks(post: Post) ->
     status, out, _ = post.talk(LACKING, says=says, as_json=False)
     assert (status, post.effects) == (0, ["looked up ORD-9"])
     assert "ORD-9 was shipped on Monday" in out
-
-
-@pytest.mark.server
-@pytest.mark.parametrize("line", ["", pytest.param("\x04", marks=pytest.mark.exhaustive)])
-def test_a_person_who_gives_nothing_leaves_the_step_as_it_is(post: Post, line: str) -> None:
-    status, out, _ = post.talk(LACKING, says=[("order_id", line)], as_json=False)
-    assert (status, post.effects) == (1, [])
-    assert "orders/order_status, was not called: it needs order_id" in out
 
 
 def test_nobody_is_asked_for_values_where_there_is_no_terminal(post: Post) -> None:

@@ -10,14 +10,14 @@ from typing import Annotated
 from mcp.server.mcpserver import Elicit, ElicitationResult, MCPServer, Resolve
 from mcp.server.mcpserver.resolve import Sample
 from mcp.types import CreateMessageResult, SamplingMessage, TextContent, ToolAnnotations
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 READS = ToolAnnotations(read_only_hint=True)
 QUESTION = "Which\nsize?\u202e"
 
 
 class Size(BaseModel):
-    size: str
+    size: str = Field(title="Size\n\nPassword")
 
 
 async def size() -> Elicit[Size]:

@@ -205,7 +205,7 @@ async def test_no_other_user_reads_what_is_kept(leaky: Loaded, tmp_path: Path) -
         DocumentIndex(tmp_path / "docs").sync()
         ObservationLog().add({("db/read", "db/list", "x"): 1})
         KeptResults().of("run", "db", "read")(b"text", "text/plain")
-        threads = Threads()
+        threads = Threads.of(leaky)
         with threads.locked("t"):
             async with threads.saver("t"):
                 pass
