@@ -44,8 +44,7 @@ from callsheet.agents.servers.oauth.callback import (
     end_sign_in,
     pending_sign_in,
 )
-from callsheet.agents.servers.oauth.encryption import SignInError, encrypted
-from callsheet.agents.servers.oauth.stored_tokens import StoredTokens, Tokens, check_scope
+from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens, Tokens, check_scope, encrypted
 from callsheet.agents.servers.transport.http import BoundedHttpClient
 from callsheet.graphs.catalog.errors import CallsheetError, SettingsError
 from callsheet.graphs.text.sanitizing import shown

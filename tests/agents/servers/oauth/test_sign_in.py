@@ -15,9 +15,8 @@ from callsheet.agents import SessionPool, ToolRegistry
 from callsheet.agents.calls.call_context import USER, within
 from callsheet.agents.calls.tool_result import Outcome
 from callsheet.agents.servers.oauth.addresses import check_safe
-from callsheet.agents.servers.oauth.encryption import SignInError, encrypted
 from callsheet.agents.servers.oauth.sign_in import browser_sign_in
-from callsheet.agents.servers.oauth.stored_tokens import StoredTokens, Tokens
+from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens, Tokens, encrypted
 from callsheet.graphs import Agent, Catalog, Loaded, SettingsError, Tool, User
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from signed_in_server import SignedInServer, browse, signed_in_server
