@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache, partial
+from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, urljoin, urlsplit
@@ -217,14 +218,17 @@ def load_apis(
     listings, bounds = LastListings() if anew else None, limits or Limits()
     parts, owns = list[SourceCatalog](), {name: bounds.own(one.callsheet.limits) for name, one in config.items()}
 
-    async def copied() -> list[tuple[str, str] | BaseException]:
-        copies = (
-            _copied(name, one, owns[name], anew=anew, known=known, patient=anew or heard is not None)
-            for name, one in config.items()
-        )
-        return await asyncio.gather(*copies, return_exceptions=True)
+    async def copied(name: str, server: ServerConfig) -> tuple[str, str]:
+        patient = anew or heard is not None
+        copy = await _copied(name, server, owns[name], anew=anew, known=known, patient=patient)
+        if heard and is_address(server.openapi) and not copy[0]:
+            heard()
+        return copy
 
-    for (name, server), copy in zip(config.items(), LOOP.blocking(copied()), strict=True):
+    async def all_copied() -> list[tuple[str, str] | BaseException]:
+        return await asyncio.gather(*starmap(copied, config.items()), return_exceptions=True)
+
+    for (name, server), copy in zip(config.items(), LOOP.blocking(all_copied()), strict=True):
         own = owns[name]
         for limit in server.callsheet.tools.values():
             own.own(limit)
@@ -242,8 +246,6 @@ def load_apis(
         part = _part(name or id_of(found.title) or _NAMELESS, server, found, pins, name in agreed, listings)
         times: Any = {"down" if error else "remembered": {agent.id: when for agent in part.agents}} if when else {}
         parts.append(replace(part, problems=(*late, *part.problems), **times))
-        if heard and not when:
-            heard()
     return joined(parts)
 
 

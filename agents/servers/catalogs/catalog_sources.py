@@ -18,7 +18,7 @@ from callsheet.agents.calls.limits import Limits
 from callsheet.agents.servers.catalogs.listings import PATIENCE, UNHEARD, LastListings, Listing
 from callsheet.agents.servers.catalogs.python_objects import called, doc_of, entry_of, read_objects, usable_tools
 from callsheet.agents.servers.catalogs.server_catalog import listed_by, read_listings
-from callsheet.agents.servers.in_process import InProcess
+from callsheet.agents.servers.in_process import InProcess, in_thread
 from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.graphs.catalog.errors import CallsheetError, CatalogError, near_names
 from callsheet.graphs.catalog.formats.mcp_format import Problem
@@ -68,13 +68,14 @@ def load_servers(
         TrustError: The pins are not reliable.
         SettingsError: A limit of a server is invalid.
     """
-    loaders: Mapping[str, Callable[..., SourceCatalog]]
-    loaders = {"openapi": _load_apis, "mcp": _list_servers, "toolkit": load_toolkits}
-    kinds: dict[str, dict[str, ServerConfig]] = {kind: {} for kind in loaders}
+    apis, toolkits, servers = dict[str, ServerConfig](), dict[str, ServerConfig](), dict[str, ServerConfig]()
     for name, server in config.items():
-        kinds[server.transport if server.transport in loaders else "mcp"][name] = server
+        {"openapi": apis, "toolkit": toolkits}.get(server.transport, servers)[name] = server
     how: Any = {"limits": limits, "pins": pins, "agreed": agreed, "anew": anew, "known": known, "heard": heard}
-    return joined([loaders[kind](those, **how) for kind, those in kinds.items() if those])
+    # Beside the servers: a specification may take its time too.
+    specified = in_thread(lambda: _load_apis(apis, **how)) if apis else None
+    parts = [load(those, **how) for load, those in ((_list_servers, servers), (load_toolkits, toolkits)) if those]
+    return joined([*([specified.result()] if specified else []), *parts])
 
 
 def _list_servers(
