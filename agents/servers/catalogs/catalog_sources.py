@@ -74,7 +74,8 @@ def load_servers(
     how: Any = {"limits": limits, "pins": pins, "agreed": agreed, "anew": anew, "known": known, "heard": heard}
     # Beside the servers: a specification may take its time too.
     specified = in_thread(lambda: _load_apis(apis, **how)) if apis else None
-    parts = [load(those, **how) for load, those in ((_list_servers, servers), (load_toolkits, toolkits)) if those]
+    parts = [_list_servers(servers, **how)] if servers else []
+    parts += [load_toolkits(toolkits, **how)] if toolkits else []
     return joined([*([specified.result()] if specified else []), *parts])
 
 
