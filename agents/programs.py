@@ -31,13 +31,12 @@ from callsheet.agents.calls.tool_result import answer_to, artifact_of
 from callsheet.agents.registry.binding import RUN_PROGRAM, BoundTool
 from callsheet.agents.safety.secrets import RunSecrets, has_secrets
 from callsheet.graphs.catalog.errors import SettingsError
-from callsheet.graphs.text.sanitizing import clean, counted, encodable
+from callsheet.graphs.text.sanitizing import clean, counted, storable
 
 if TYPE_CHECKING:
     from pydantic_monty import AsyncMonty, AsyncMontySession, AsyncSnapshot, CollectString, ResourceLimits
 
 
-_FILE = "program.py"
 _MOST_PRINTED, _MOST_ERROR = 100_000, 2_000
 _MOST_STORED = 4 * 1024 * 1024
 """Bytes of a stored program: it is stored at each of its calls."""
@@ -98,19 +97,17 @@ class Sandbox:
         from pydantic_monty import CollectString, MontyError
 
         out = CollectString(_MOST_PRINTED - printed)
-        async with pool, self._session(pool) as session:
+        memory = 64 * 1024 * 1024
+        limits: ResourceLimits = {"max_feed_duration_secs": 5.0, "max_memory": memory, "max_recursion_depth": 200}
+        checked: Any = {"type_check": True, "type_check_stubs": self.stubs, "type_check_format": "concise"}
+        checked |= {"limits": limits, "os_policy": {"sleep": "zero"}}
+        async with pool, pool.checkout(script_name="program.py", **checked) as session:
             try:
                 return await self._until_call(await begin(session, out), out)
             except MontyError as error:
                 display = getattr(error, "display", None)
                 shown = display() if display else f"{type(error).__name__}: {error}"
                 return Ended(None, _shortened(shown.strip()), out.output)
-
-    def _session(self, pool: Any) -> Any:
-        memory = 64 * 1024 * 1024
-        limits: ResourceLimits = {"max_feed_duration_secs": 5.0, "max_memory": memory, "max_recursion_depth": 200}
-        checked = {"type_check": True, "type_check_stubs": self.stubs, "type_check_format": "concise"}
-        return pool.checkout(script_name=_FILE, limits=limits, os_policy={"sleep": "zero"}, **checked)
 
     async def _until_call(self, at: AsyncSnapshot, out: CollectString) -> Paused | Ended:
         from pydantic_monty import AsyncFunctionSnapshot, AsyncNameLookupSnapshot, MontyComplete
@@ -347,7 +344,7 @@ async def _advance(state: ProgramState) -> _Update:
         at = await sandbox.proceed(state["snapshot"], _value(answers[-1]), printed=len(state["printed"]))
     else:
         at = await sandbox.start(program.call["args"]["code"], {RESULTS: dict(program.results)})
-    printed = {"printed": state["printed"] + encodable(at.printed)}
+    printed = {"printed": state["printed"] + storable(at.printed)}
     told = {**state, **printed}
     if isinstance(at, Ended):
         text = _written(at.value)

@@ -43,6 +43,7 @@ from callsheet.agents.servers.in_process import tool_model
 from callsheet.agents.work.context import surroundings
 from callsheet.agents.work.worker_agent import WEAK_TURNS
 from callsheet.graphs import CallsheetError, Catalog, SettingsError, shown
+from callsheet.graphs.text.model_schema import model_schema
 from callsheet.orchestrator.run.run_context import RunConfiguration, caller
 from callsheet.orchestrator.run.run_metrics import count_result, measured
 from callsheet.orchestrator.state import StepState, continued, step_result, with_earlier
@@ -243,7 +244,7 @@ class StepNodes:
             known = self.registry.catalog.tools.get(tool)
             if left and (known or not tool):
                 texts = {"properties": {name: {"type": "string", "minLength": 1} for name in left}}
-                schema = wanted_schema(known.input_schema if known else texts, left)
+                schema = wanted_schema(model_schema(known.input_schema).plain if known else texts, left)
                 return {"result": result.model_dump(mode="json"), "tool": tool, "schema": schema, "problem": ""}
         return {}
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import Field
 
-from callsheet.graphs import Agent, Catalog, Skill, Tool, UnknownNameError, shown, shown_schema, split_name
+from callsheet.graphs import Agent, Catalog, Tool, UnknownNameError, shown, shown_schema, split_name
 from callsheet.graphs.text.words import tokens
 from callsheet.graphs.trust.policy import READ_ONLY
 from callsheet.retrievers.index.embedding import shared_tokenizer
@@ -19,7 +19,7 @@ from callsheet.retrievers.index.node_texts import first_sentence
 from callsheet.retrievers.retriever import AgentGraphRetriever
 from callsheet.retrievers.selection.result import Selection
 
-_DESCRIPTION, _WORDS, _TOOLS = 120, 60, 6
+_DESCRIPTION, _WORDS, _TOOLS, _LONGEST_LINE = 120, 60, 6, 160
 _OTHERS = 400
 """Maximum number of tokens of the agents of which no tool is named."""
 
@@ -37,16 +37,20 @@ def catalog_outline(catalog: Catalog, selection: Selection, *, max_tokens: int =
         max_tokens: Maximum number of tokens (WordPiece, an approximation); the tools that fit worst are left out.
         floor: The minimum, as a share of the best tool's expected use.
     """
-    skills = [_skill_line(catalog.skills_by_id[skill.id]) for skill in selection.skills]
+    skills = [
+        _line(f"- {skill.id} (instructions that a step can follow)", catalog.skills_by_id[skill.id].description)
+        for skill in selection.skills
+    ]
     room = max_tokens - sum(map(_tokens, skills))
     least = floor * max((tool.use for tool in selection.tools), default=0.0)
     threshold = selection.trace.settings.get("threshold", 0.0)
     fitting = {agent.id for agent in selection.agents if agent.score >= threshold}
-    fitting |= {tool.id.partition("/")[0] for tool in selection.tools if tool.use >= least}
+    fitting |= {catalog.tool(tool.id).agent for tool in selection.tools if tool.use >= least}
     lines: dict[str, list[str]] = {}
     for tool in (catalog.tool(picked.id) for picked in selection.tools if not picked.inferred):
         known = lines.get(tool.agent, [])
-        new = [*([] if known else [agent_line(catalog.agent(tool.agent))]), _tool_line(tool)]
+        line = _line(f"  - {tool.name}", first_sentence(tool.description), _WORDS)
+        new = [*([] if known else [agent_line(catalog.agent(tool.agent))]), line]
         if tool.agent not in fitting or len(known) > _TOOLS:
             continue
         room -= sum(map(_tokens, new))
@@ -67,30 +71,29 @@ def _tokens(line: str) -> int:
     return len(shared_tokenizer().encode(line, add_special_tokens=False).ids)
 
 
-def _skill_line(skill: Skill) -> str:
-    return shown(f"- {skill.id} (instructions that a step can follow): {_short(skill.description)}", most=None)
-
-
 def agent_line(agent: Agent) -> str:
     """Its id, and its description; if that only repeats its name, the descriptions of its tools."""
     named = set(tokens(split_name(f"{agent.id} {agent.name}")))
     about = agent.description
     if set(tokens(split_name(about))) <= named:
         about = " ".join(first_sentence(tool.description) for tool in agent.tools)
-    return shown(f"- {agent.id}: {_short(about)}".rstrip(": "), most=None)
+    return _line(f"- {agent.id}", about)
 
 
-def _tool_line(tool: Tool) -> str:
-    return shown(f"  - {tool.name}: {_short(first_sentence(tool.description), _WORDS)}".rstrip(": "), most=None)
+def one_line(tool: Tool) -> str:
+    """The id and the first sentence of the description."""
+    return f"{tool.id}: {_short(first_sentence(tool.description or tool.title), _LONGEST_LINE)}"
 
 
-def _short(text: str, most: int = _DESCRIPTION) -> str:
+def _line(name: str, about: str, most: int = _DESCRIPTION) -> str:
+    return shown(f"{name}: {_short(about, most)}".rstrip(": "), most=None)
+
+
+def _short(text: str, most: int) -> str:
     return " ".join(shown(text, most=most).split())
 
 
-MOST_FOUND = 20
-MOST_READ = 10
-_LONGEST_LINE = 160
+MOST_FOUND, MOST_READ = 20, 10
 
 Keywords = Annotated[list[str], Field(description="Exact words or parts of words; upper and lower case are alike.")]
 Found = Annotated[int, Field(description=f"How many tools to list, 1 to {MOST_FOUND}.")]
@@ -149,14 +152,9 @@ class CatalogTools:
 
     def as_tools(self) -> list[BaseTool]:
         """The three as LangChain tools."""
-        return [
-            StructuredTool.from_function(
-                function,
-                description=function.__doc__,
-                metadata={"annotations": dict(READ_ONLY)},
-            )
-            for function in (self.keyword_search_tools, self.semantic_search_tools, self.read_tools)
-        ]
+        about = {"annotations": dict(READ_ONLY)}
+        functions = (self.keyword_search_tools, self.semantic_search_tools, self.read_tools)
+        return [StructuredTool.from_function(one, description=one.__doc__, metadata=about) for one in functions]
 
     def _searched(self) -> Mapping[str, str]:
         """Tool id -> text in lower case, made again if the retriever follows another catalog."""
@@ -187,12 +185,6 @@ def tool_in_full(tool: Tool) -> dict[str, Any]:
             for edge in tool.depends_on
         ]
     return full
-
-
-def one_line(tool: Tool) -> str:
-    """The id and the first sentence of the description."""
-    about = " ".join(shown(first_sentence(tool.description or tool.title)).split())
-    return f"{tool.id}: {shown(about, most=_LONGEST_LINE)}"
 
 
 def _text(tool: Tool) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 from langchain_core.messages import ToolCall
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -12,6 +12,7 @@ from callsheet.agents.calls.plan import answer_form
 from callsheet.agents.registry.binding import BoundTool
 from callsheet.agents.safety.arguments import fit_of
 from callsheet.graphs.catalog.errors import CallsheetError
+from callsheet.graphs.text.json_schema import shown_form
 from callsheet.graphs.trust.pins import digest
 
 Kind = Literal["tool_approval", "unknown_outcome"]
@@ -57,6 +58,7 @@ class Verdict(BaseModel):
 
 
 Answer = TypeVar("Answer", Decision, Verdict)
+_FORMS: Mapping[Kind, type[Decision | Verdict]] = {"tool_approval": Decision, "unknown_outcome": Verdict}
 
 
 def fingerprint(tool_id: str, pin: str, args: Mapping[str, Any]) -> str:
@@ -94,7 +96,7 @@ def question(
         "hash": mark,
         "tool_call_id": call["id"] or "",
         "description": f"{who} {what} {bound.id}: {why.removesuffix('.')}.",
-        "decisions": list(_types(kind)),
+        "decisions": list(_words(_FORMS[kind])),
         **({"problem": problem} if problem else {}),
         **({"unchecked": unchecked} if unchecked else {}),
     }
@@ -108,7 +110,9 @@ def answer_schema(kind: Kind, args_schema: Mapping[str, Any]) -> dict[str, Any]:
         **{word: {"message": text} for word in ("reject", "respond", "done")},
     }
     required = {"edit": ["args"], "respond": ["message"]}
-    forms = [answer_form(word, {**more.get(word, {}), "hash": text}, required.get(word, ())) for word in _types(kind)]
+    forms = [
+        answer_form(word, {**more.get(word, {}), "hash": text}, required.get(word, ())) for word in _words(_FORMS[kind])
+    ]
     return {"oneOf": forms}
 
 
@@ -159,14 +163,12 @@ def _checked(form: type[Answer], plain: Mapping[str, Any]) -> Answer:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        words = " or ".join(form.model_json_schema()["properties"]["type"]["enum"])
+        words = " or ".join(_words(form))
         raise AnswerError(f'{where}: {first["msg"]}; an answer is {{"type": {words}, ...}}') from error
 
 
-def _types(kind: Kind) -> Sequence[str]:
-    form = Decision if kind == "tool_approval" else Verdict
-    words: list[str] = form.model_json_schema()["properties"]["type"]["enum"]
-    return words
+def _words(form: type[Decision | Verdict]) -> tuple[str, ...]:
+    return get_args(form.model_fields["type"].annotation)
 
 
 NEEDS_INPUT = "needs_input"
@@ -184,12 +186,10 @@ def missing_values(outcome: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
 
 
 def wanted_schema(schema: Mapping[str, Any], parameters: Sequence[str]) -> dict[str, Any]:
-    """JSON Schema of an object with exactly these parameters of a tool."""
-    known = schema.get("properties")
-    properties = {name: (known.get(name, {}) if isinstance(known, Mapping) else {}) for name in parameters}
-    shared = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
-    form = {"type": "object", "properties": properties, "required": list(parameters)}
-    return {**form, "additionalProperties": False, **shared}
+    """JSON Schema of an object with exactly these parameters of a tool, for a person; ``schema`` has no references."""
+    properties = {name: schema["properties"].get(name, {}) for name in parameters}
+    form = {"type": "object", "properties": properties, "required": list(parameters), "additionalProperties": False}
+    return shown_form(form)
 
 
 def input_question(step_id: str, tool: str, schema: Mapping[str, Any], why: str, problem: str = "") -> dict[str, Any]:

@@ -41,6 +41,7 @@ from callsheet.agents.safety.arguments import Fit, fit_of
 from callsheet.agents.safety.secrets import LostSecretError, RunSecrets
 from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.graphs.catalog.formats.server_config import ApprovalPolicy
+from callsheet.graphs.text.json_schema import shown_form
 
 Answer = ToolMessage | Command[Any]
 Send = Callable[[ToolCallRequest], Awaitable[Answer]]
@@ -149,7 +150,7 @@ class SupervisedCall:
         told = {"step_id": self.supervision.step_id, "why": why, "mark": mark, "problem": problem}
         shown = question(kind, self.request.tool_call, self.bound, args, **told, unchecked=unchecked)
         shown |= {"confirm": True} if self.must_confirm else {}
-        said = interrupt(shown, response_schema=answer_schema(kind, self.bound.form.plain))
+        said = interrupt(shown, response_schema=answer_schema(kind, shown_form(self.bound.form.plain)))
         asked, self.asked = self.asked, ""
         if asked not in ("", mark):
             raise AnswerError("the tool's definition has changed since this was asked: look at the call again")
@@ -279,7 +280,7 @@ async def _settle(state: CallState) -> _Update:
         verdict, mark = Verdict(type="give_up"), ""
     match verdict.type:
         case "not_done":
-            return {"unknown": "", "problem": "", "approved": mark, "when": time.time()}
+            return {"unknown": "", "problem": "", "wrong": 0, "approved": mark, "when": time.time()}
         case "done":
             told = verdict.message or "A person says that this call took effect; what it answered is not known."
             return {"answer": case.said(told, kind="", effect="reported", error=False), "unknown": ""}
@@ -288,16 +289,9 @@ async def _settle(state: CallState) -> _Update:
             return {"answer": case.said(state["unknown"], kind=kind, effect="unknown"), "unknown": ""}
 
 
-def _after_ask(state: CallState) -> str:
-    return END if "answer" in state else "send" if state["approved"] else "ask"
-
-
-def _after_send(state: CallState) -> str:
-    return "settle" if state["unknown"] else END if "answer" in state else "ask"
-
-
-def _after_settle(state: CallState) -> str:
-    return "settle" if state["unknown"] else END if "answer" in state else "send"
+def _next(state: CallState) -> str:
+    """To the question on an unknown outcome, to the end with an answer, to the server with an approval, or to ask."""
+    return "settle" if state["unknown"] else END if "answer" in state else "send" if state["approved"] else "ask"
 
 
 def _call_app() -> Any:
@@ -306,9 +300,8 @@ def _call_app() -> Any:
     call.add_node("send", _send)
     call.add_node("settle", _settle)
     call.add_edge(START, "ask")
-    call.add_conditional_edges("ask", _after_ask, ["ask", "send", END])
-    call.add_conditional_edges("send", _after_send, ["ask", "settle", END])
-    call.add_conditional_edges("settle", _after_settle, ["send", "settle", END])
+    for node in ("ask", "send", "settle"):
+        call.add_conditional_edges(node, _next, ["ask", "send", "settle", END])
     return call.compile(name="call")
 
 

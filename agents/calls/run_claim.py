@@ -203,11 +203,11 @@ async def sole_run(saver: BaseCheckpointSaver[Any] | None, call: str = "") -> As
 
 async def _joined(place: _Place, control: object, part: _Part) -> tuple[_Owner, bool]:
     """The owner of a checkpoint, and whether this is the first part of its run."""
-    owner, first, seconds = _entered(place, control, part)
-    if owner is not None:
-        return owner, first
-    await asyncio.sleep(seconds)
-    return await _joined(place, control, part)
+    while True:
+        owner, first, seconds = _entered(place, control, part)
+        if owner is not None:
+            return owner, first
+        await asyncio.sleep(seconds)
 
 
 def _entered(place: _Place, control: object, part: _Part) -> tuple[_Owner | None, bool, float]:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal
@@ -107,15 +108,23 @@ def outcome_of(
         structured = clean(result.get("structuredContent"), text=visible)
     except CatalogError as error:
         return failed(agent_id, tool, "protocol", f"its structured result is {error}", "reported")
-    text, media = text_of(result.get("content"), keep)
-    text, written = visible(text), "" if structured is None else json.dumps(structured, ensure_ascii=False)
-    spoken = _has_text(result.get("content"))
-    if written and not (spoken and (len(written) > limits.output or _contains(text, structured))):
-        text = "\n".join(filter(None, (text, written)))
+    text, media = text_of(content := result.get("content"), keep)
+    blocks = content if isinstance(content, list) else ()
+    # A text block, be it empty: the text of an empty file is not its structured result.
+    spoken = any(isinstance(block, dict) and "text" in block for block in blocks)
+    text = with_data(visible(text), structured, limits, spoken=spoken)
     if result.get("isError") is True:
         outcome = failed(agent_id, tool, "tool", text or "it failed without saying why", "reported")
         return capped(replace(outcome, media=media), limits, keep)
     return capped(Outcome(text=text, structured=structured, media=media), limits, keep)
+
+
+def with_data(text: str, data: Any, limits: Limits, *, spoken: bool) -> str:
+    """The text of a result, followed by its data as JSON unless it is ``spoken`` and contains all their values."""
+    written = "" if data is None else json.dumps(data, ensure_ascii=False)
+    if not written or (spoken and (len(written) > limits.output or _contains(text, data))):
+        return text
+    return "\n".join(filter(None, (text, written)))
 
 
 def data_beside(text: str, structured: Any) -> Any:
@@ -165,11 +174,6 @@ def text_of(content: object, keep: Keep | None = None) -> tuple[str, tuple[Store
     return "\n".join(text for text, _ in read), tuple(kept for _, kept in read if kept)
 
 
-def _has_text(content: object) -> bool:
-    """Whether there is a text block, be it empty: the text of an empty file is not its structured result."""
-    return isinstance(content, list) and any(isinstance(block, dict) and "text" in block for block in content)
-
-
 def _cut(text: str, most: int, keep: Keep | None) -> tuple[str, StoredContent | None]:
     if len(text) <= most:
         return text, None
@@ -210,26 +214,17 @@ def _note(kind: str, media: object, data: object, keep: Keep | None) -> tuple[st
     named = f"{kind} {media}" if media else f"{kind} content"
     if not isinstance(data, str):
         return f"[{named}]", None
-    content = _decoded(data)
+    try:
+        content = base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        content = data.encode("utf-8", "replace")
     kept = keep(content, str(media or "application/octet-stream")) if keep else None
     where = f": {kept.path}" if kept else ""
     return f"[{named}, {len(content):,} bytes{where}]", kept
 
 
-def _decoded(data: str) -> bytes:
-    """The decoded bytes; the text itself if it is not base64."""
-    try:
-        return base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError):
-        return data.encode("utf-8", "replace")
-
-
 _DAY = 86_400.0
 _TEXTS = {"text/plain": ".txt", "application/json": ".json"}
-
-
-def _private(file: str, flags: int) -> int:
-    return os.open(file, flags, 0o600)
 
 
 class KeptResults:
@@ -264,7 +259,7 @@ class KeptResults:
         for number in self._numbers:
             file = folder / f"{number:04d}-{plain}{ending}"
             # Another process may have worked on this run before.
-            with suppress(FileExistsError), open(file, "xb", opener=_private) as new:
+            with suppress(FileExistsError), open(file, "xb", opener=partial(os.open, mode=0o600)) as new:
                 new.write(content)
                 return file
         raise AssertionError("numbers do not end")

@@ -148,19 +148,32 @@ def normalize(
 
     Secret arguments are masked if ``secrets`` are given.
     """
-    said = [_with_own_names(with_ids(message), tools) for message in response.result]
-    kept = said if secrets is None else [_without_secrets(message, tools, secrets) for message in said]
-    return replace(response, result=kept)
+    return replace(response, result=[_for_state(with_ids(message), tools, secrets) for message in response.result])
 
 
-def _with_own_names(message: BaseMessage, tools: Mapping[str, BoundTool]) -> BaseMessage:
-    if not isinstance(message, AIMessage) or not any(tool.form.names for tool in tools.values()):
+def _for_state(message: BaseMessage, tools: Mapping[str, BoundTool], secrets: RunSecrets | None) -> BaseMessage:
+    if not isinstance(message, AIMessage):
         return message
-    calls = [
-        {**call, "args": tools[call["name"]].form.own(call["args"])} if call["name"] in tools else call
+    forms = {name: tool.form for name, tool in tools.items()}
+    calls: list[Any] = [
+        {**call, "args": form.own(call["args"])} if (form := forms.get(call["name"])) else call
         for call in message.tool_calls
     ]
-    return message.model_copy(update={"tool_calls": calls})
+    if secrets is None:
+        return message.model_copy(update={"tool_calls": calls})
+    # Other calls are the worker's own, as ``finish``, which have no schema of secrets.
+    calls = [
+        {**call, "args": secrets.masked(form.plain, call["args"])}
+        if (form := forms.get(call["name"]))
+        else {**call, "args": secrets.hidden(call["args"])}
+        for call in calls
+    ]
+    broken = [
+        {**call, "args": MASK} if (form := forms.get(call["name"] or "")) and has_secrets(form.plain) else call
+        for call in message.invalid_tool_calls
+    ]
+    texts = {name: secrets.hidden(getattr(message, name)) for name in _TEXTS}
+    return message.model_copy(update={**texts, "tool_calls": calls, "invalid_tool_calls": broken})
 
 
 def with_ids(message: BaseMessage) -> BaseMessage:
@@ -188,25 +201,6 @@ def with_written_calls(
         written = [call for call in written if call not in quoted]
     calls = [{**call, "id": f"written_{said}_{n}", "type": "tool_call"} for n, call in enumerate(written, 1)]
     return message.model_copy(update={"content": "", "tool_calls": calls}) if calls else message
-
-
-def _without_secrets(message: BaseMessage, tools: Mapping[str, BoundTool], secrets: RunSecrets) -> BaseMessage:
-    if not isinstance(message, AIMessage):
-        return message
-    schemas = {name: tool.form.plain for name, tool in tools.items()}
-    # Other calls are the worker's own, as ``finish``, which have no schema of secrets.
-    calls = [
-        {**call, "args": secrets.masked(schemas[call["name"]], call["args"])}
-        if call["name"] in schemas
-        else {**call, "args": secrets.hidden(call["args"])}
-        for call in message.tool_calls
-    ]
-    broken = [
-        {**call, "args": MASK} if has_secrets(schemas.get(call["name"] or "")) else call
-        for call in message.invalid_tool_calls
-    ]
-    texts = {name: secrets.hidden(getattr(message, name)) for name in _TEXTS}
-    return message.model_copy(update={**texts, "tool_calls": calls, "invalid_tool_calls": broken})
 
 
 def written_calls(text: str, names: Collection[str]) -> list[dict[str, Any]]:

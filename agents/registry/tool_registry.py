@@ -210,7 +210,7 @@ class ToolRegistry:
     def pin(self, tool_id: str) -> str:
         """SHA-256 of a tool's accepted definition, or of that in the catalog; empty if it is not in the catalog."""
         tool = self.catalog.tools.get(tool_id)
-        return (self.loaded.digests.get(tool_id) or digest(tool.model_dump(mode="json"))) if tool else ""
+        return (self.loaded.digest(tool) or digest(tool.model_dump(mode="json"))) if tool else ""
 
     def schema(self, tool_id: str) -> Mapping[str, Any]:
         """JSON Schema of a tool's arguments; empty if it is not in the catalog."""
@@ -219,7 +219,8 @@ class ToolRegistry:
 
     def server(self, tool_id: str) -> ServerConfig | None:
         """The server of a tool, variables not expanded; None if it has none, or is not in the catalog."""
-        connection = self.loaded.connections.get(tool_id.partition("/")[0]) if tool_id in self.catalog.tools else None
+        tool = self.catalog.tools.get(tool_id)
+        connection = self.loaded.connections.get(tool.agent) if tool else None
         return connection if isinstance(connection, ServerConfig) else None
 
     def unavailable(self) -> Mapping[str, str]:
@@ -305,7 +306,7 @@ class ToolRegistry:
 
     def _withdrawn(self, tool: Tool) -> str:
         """Why a tool must not be called as its server defines it now; empty if it is as accepted."""
-        accepted = self.loaded.digests.get(tool.id)
+        accepted = self.loaded.digest(tool)
         now = self._listed.get((tool.agent, USER.get())) or self._listed.get((tool.agent, ""))
         if accepted is None or now is None or now.get(tool.name) == accepted:
             return ""
@@ -318,8 +319,10 @@ def why_not(tool_id: str, loaded: Loaded, user: User | None) -> str:
         if loaded.policy is None or loaded.policy.allows(tool, user):
             return ""
         return "the policy does not allow " + (f"{user.id!r} to call it" if user and user.id else "this call")
-    ids = (tool_id, tool_id.split("/", 1)[0])
-    change = next((change for change in loaded.changes if change.quarantines and change.id in ids), None)
+    quarantined = (change for change in loaded.changes if change.quarantines)
+    change = next(
+        (c for c in quarantined if c.id == tool_id or (not c.tool and tool_id.startswith(f"{c.agent}/"))), None
+    )
     if change is None:
         return _NOT_OFFERED
     return _changed(change.id, "its definition" if change.tool else "the command of its server")

@@ -33,7 +33,7 @@ from callsheet.agents.calls.token_usage import Usage
 from callsheet.agents.calls.tool_result import Fault, Keep, Outcome, capped, failed, text_of
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.server_config import ServerOptions
-from callsheet.graphs.text.sanitizing import clean, encodable, visible
+from callsheet.graphs.text.sanitizing import clean, storable, visible
 
 _T = TypeVar("_T")
 _CALL_ID = "callsheet"
@@ -316,7 +316,7 @@ def tool_of_remote_agent(send: Send, description: str, own: Mapping[str, Any]) -
     """The same tool for a remote agent, with which our run has a conversation; ``own`` is metadata of the tool."""
 
     async def ask(request: Request) -> tuple[str, Any]:
-        begin: RemoteConversation = {"given": encodable(request), "thread": {"id": str(uuid.uuid4())}, "asked": []}
+        begin: RemoteConversation = {"given": storable(request), "thread": {"id": str(uuid.uuid4())}, "asked": []}
         with _askable():
             done = await _CONVERSATION.ainvoke(begin, context={"send": send})
             if "__interrupt__" in done:

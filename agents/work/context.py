@@ -110,7 +110,9 @@ def reported(result: StepResult, *, most: int = _LONGEST) -> str:
     """One result for a model: what the worker said, its data, and its calls, each with shape and beginning."""
     said = result.result if result.status == "done" else f"({result.status}) {result.error}"
     lines = [f"<step id={result.id!r}>", result.text, "<result>", beginning(said, most), "</result>"]
-    lines += [f"The data of {result.id!r}: {_data(result, most)}"] if _has_data(result) else []
+    # More than the text: data that the worker gave, or a text that is JSON.
+    if result.data is not None or (result.status == "done" and not isinstance(value_of(result), str)):
+        lines.append(f"The data of {result.id!r}: {_data(result, most)}")
     calls = [call for call in result.calls if call.id]
     if calls:
         each = max(_LEAST // 2, min(most // 3, most // len(calls)))
@@ -128,11 +130,6 @@ def beginning(text: str, most: int = _LONGEST) -> str:
 def written(value: Any) -> str:
     """A value as text: a text itself, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _has_data(result: StepResult) -> bool:
-    """Whether there is more than the text: data that the worker gave, or a text that is JSON."""
-    return result.data is not None or (result.status == "done" and not isinstance(value_of(result), str))
 
 
 def _data(result: StepResult, most: int) -> str:

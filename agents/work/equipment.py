@@ -165,7 +165,7 @@ def _calls(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool], *, pr
                     id=number,
                     agent=bound.agent if bound else artifact.get("agent", ""),
                     tool=bound.id if bound else artifact.get("tool", call["name"]),
-                    args=artifact.get("args", call["args"]),
+                    args=artifact.get("args", bound.form.own(call["args"]) if bound else call["args"]),
                     output="" if failed or text == NO_OUTPUT else text,
                     data=None if failed else data_beside(text, artifact.get("structured")),
                     error=text if failed else "",

@@ -237,7 +237,12 @@ def deferred(
     added = {name for names in found.values() for name in names}
     if not added or not _searches(request.model):
         return request
-    tools = [_deferred(tool) if isinstance(tool, BoundTool) and tool.name in added else tool for tool in request.tools]
+    tools = [
+        tool.model_copy(update={"extras": {**(tool.extras or {}), "defer_loading": True}})
+        if isinstance(tool, BoundTool) and tool.name in added
+        else tool
+        for tool in request.tools
+    ]
     messages = [_referring(message, found[id(message)]) for message in request.messages]
     betas = [*request.model_settings.get("betas", ()), _BETA]
     settings = {**request.model_settings, "betas": list(dict.fromkeys(betas))}
@@ -310,7 +315,3 @@ def _referring(message: AnyMessage, found: list[str]) -> AnyMessage:
         return message
     references = [{"type": "tool_reference", "tool_name": name} for name in found]
     return message.model_copy(update={"content": references})
-
-
-def _deferred(tool: BoundTool) -> BoundTool:
-    return tool.model_copy(update={"extras": {**(tool.extras or {}), "defer_loading": True}})

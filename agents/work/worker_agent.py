@@ -190,18 +190,14 @@ def _asked_again(request: ModelRequest[Any], message: AIMessage) -> ModelRequest
     brief = request.runtime.context.brief
     step, tools = brief.text, [tool.name for tool in request.tools if not isinstance(tool, dict)]
     if len(request.messages) > 1:
-        return None if message.text.strip() else _with(request, _WORDLESS.format(step=step))
+        text = _WORDLESS.format(step=step)
+        return None if message.text.strip() else request.override(messages=[*request.messages, HumanMessage(text)])
     if not tools:
         return None
     if not brief.inputs:
         return request.override(tool_choice="any")
-    return _with(request, _REMINDER.format(step=step, tools=" or ".join(tools), answer=message.text))
-
-
-def _with(request: ModelRequest[Any], text: str) -> ModelRequest[Any]:
-    messages: list[BaseMessage] = [*request.messages, HumanMessage(text)]
-    changes: Mapping[str, Any] = {"messages": messages}
-    return request.override(**changes)
+    text = _REMINDER.format(step=step, tools=" or ".join(tools), answer=message.text)
+    return request.override(messages=[*request.messages, HumanMessage(text)])
 
 
 def _key(call: ToolCall) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from callsheet.graphs.catalog.formats.mcp_format import Problem
-from callsheet.graphs.catalog.model import Agent, Catalog, Skill
+from callsheet.graphs.catalog.model import Agent, Catalog, Skill, Tool
 from callsheet.graphs.dependencies.dependency_files import Proposal
 from callsheet.graphs.trust.pins import Change
 from callsheet.graphs.trust.policy import Policy
@@ -21,7 +21,7 @@ class _Details:
 
     Attributes:
         connections: Agent id -> connection for its calls: a ``ServerConfig``, or objects of this process.
-        digests: Id of a tool of a live server -> SHA-256 of its definition as the server sent it.
+        digests: Agent id -> tool name -> SHA-256 of its definition as the server sent it; none for agents in memory.
         changes: Differences from the accepted definitions; changed and new tools are left out.
         live: Agent id -> the object that updates its tools after a new listing (``LiveServer`` of ``agents``).
         down: Agents whose servers did not answer, with their last known tools: id -> time of the last answer.
@@ -34,7 +34,7 @@ class _Details:
 
     connections: Mapping[str, object] = field(default_factory=dict, kw_only=True)
     problems: tuple[Problem, ...] = field(default=(), kw_only=True)
-    digests: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    digests: Mapping[str, Mapping[str, str]] = field(default_factory=dict, kw_only=True)
     changes: tuple[Change, ...] = field(default=(), kw_only=True)
     live: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
     down: Mapping[str, str] = field(default_factory=dict, kw_only=True)
@@ -78,6 +78,10 @@ class Loaded(_Details):
     catalog: Catalog
     label: str = field(default="", kw_only=True)
     policy: Policy | None = field(default=None, kw_only=True)
+
+    def digest(self, tool: Tool) -> str | None:
+        """SHA-256 of a tool's accepted definition; None if its server is not live."""
+        return self.digests.get(tool.agent, {}).get(tool.name)
 
     @property
     def of_resources(self) -> Loaded:

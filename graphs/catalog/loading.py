@@ -8,17 +8,23 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
 from callsheet.graphs.catalog.errors import CatalogError, near_names
 from callsheet.graphs.catalog.formats.catalog_files import agent_of_toollinkos, agents_of_livemcpbench, from_native
 from callsheet.graphs.catalog.formats.documents import no_catalog, read_json
-from callsheet.graphs.catalog.formats.mcp_format import Problem, agent_from_listing
+from callsheet.graphs.catalog.formats.mcp_format import Problem, agent_from_listing, text_of
 from callsheet.graphs.catalog.formats.openapi_documents import is_specification
-from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address, read_folders, read_servers
-from callsheet.graphs.catalog.formats.skill_folders import SKILL_FILE, is_skill, read_skills
+from callsheet.graphs.catalog.formats.server_config import (
+    ROOTS,
+    Configuration,
+    ServerConfig,
+    is_address,
+    read_configuration,
+)
+from callsheet.graphs.catalog.formats.skill_folders import is_skill, is_skill_file, read_skills
 from callsheet.graphs.catalog.loaded import CatalogSource, Loaded, SourceCatalog, joined, label_of, sources_of
 from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, Skill, Tool
 from callsheet.graphs.dependencies import attach, parse_dependencies
@@ -29,6 +35,24 @@ from callsheet.graphs.trust.policy import Policy, policy_of
 
 _CODE = re.compile(r"`(?=[^`\s]{0,199}(?:[_/-]|[a-z][A-Z]))([^`\s]{1,200})`")  # `fetch` may be any function
 _MOST_NAMED = 200
+
+
+def separated(agents: Sequence[Agent], skills: Sequence[Skill]) -> tuple[tuple[Agent, ...], tuple[Problem, ...]]:
+    """The agents without tools whose ids belong to another agent or a skill, and a problem for each such tool.
+
+    A tool ``b/ok`` of ``a`` has the id of the tool ``ok`` of an agent ``a/b``. Servers name tools, users name agents.
+    """
+    nodes, problems = {*(a.id for a in agents), *(skill.id for skill in skills)}, list[Problem]()
+
+    def own(tool: Tool) -> bool:
+        starts = accumulate(tool.name.split("/"), lambda start, part: f"{start}/{part}")
+        if other := next((node for start in starts if (node := f"{tool.agent}/{start}") in nodes), ""):
+            message = f"tool {tool.name!r} is left out: {tool.id!r} belongs to {other!r} by its name"
+            problems.append(Problem(tool.agent, "malformed", message))
+        return not other
+
+    kept = [(agent, tuple(filter(own, agent.tools))) for agent in agents]
+    return tuple(a if len(t) == len(a.tools) else a.model_copy(update={"tools": t}) for a, t in kept), tuple(problems)
 
 
 def resolve(agents: Sequence[Agent], *, lenient: Collection[str] = ()) -> tuple[tuple[Agent, ...], tuple[Problem, ...]]:
@@ -176,11 +200,12 @@ def load(
         [(label_of(source) or "a catalog in memory", part) for source, part in zip(sources, parts, strict=True)]
     )
     whole = joined(parts)
-    agents, dangling = resolve(whole.agents, lenient=set(whole.connections))
+    agents, misnamed = separated(whole.agents, whole.skills)
+    agents, dangling = resolve(agents, lenient=set(whole.connections))
     agents, unattached = attach(agents, whole.dependencies, lenient=set(whole.connections))
     skills, unclear, unresolved = resolve_skills(whole.skills, agents, whole.unresolved)
     labels = [label_of(source) for source, part in zip(sources, parts, strict=True) if not part.dependencies]
-    problems = (*whole.problems, *dangling, *unattached, *unclear)
+    problems = (*whole.problems, *misnamed, *dangling, *unattached, *unclear)
     label = "\n".join(filter(None, labels))
     refused = (edge.key for _, edges in whole.dependencies for edge in edges if edge.accept is False)
     more = {"problems": problems, "rejected": (*whole.rejected, *refused), "unresolved": unresolved}
@@ -191,23 +216,18 @@ def servers_in(source: str) -> Mapping[str, ServerConfig]:
     """The MCP servers and APIs that loading this source would reach; empty for other kinds of sources."""
     if server := _specification(source):
         return {source: server}
-    return {name: server for path, one in _configurations(source) for name, server in read_servers(one, path).items()}
+    return {name: server for one in _configurations(source) for name, server in one.servers.items()}
 
 
 def starts_in(source: str) -> tuple[Start, ...]:
     """What needs consent before this source is loaded: processes, addresses, folders of documents, toolkits."""
     if server := _specification(source):
         return starts_of({"": server})
-    configurations = _configurations(source)
-    return tuple(
-        start
-        for path, one in configurations
-        for start in starts_of(read_servers(one, path), read_folders(one, Path(path)))
-    )
+    return tuple(start for one in _configurations(source) for start in starts_of(one.servers, one.folders))
 
 
-def _configurations(source: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The configurations in this source with their paths, of which a folder may hold several."""
+def _configurations(source: str) -> Iterator[Configuration]:
+    """The configurations in this source, of which a folder may hold several."""
     path = _path(source)
     if path.is_dir():
         files = [file for file in path.glob("*.json") if _NAMES_TOOLKIT in file.read_bytes()]
@@ -216,14 +236,14 @@ def _configurations(source: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for file in files:
         with suppress(*([CatalogError] if path.is_dir() else [])):  # which loading reports
             if one := _configuration(read_json(file), file):
-                yield str(file), one
+                yield read_configuration(one, file)
 
 
 def _configuration(document: Any, path: Path) -> Mapping[str, Any] | None:
     """An ``mcp.json``, or the toolkits of another catalog in its form; None for what starts nothing."""
     match document:
-        case {"mcpServers": _} | {"servers": _}:
-            return dict(document)
+        case dict() if any(root in document for root in ROOTS):
+            return document
         case {"toolkit": _}:
             entries = [document]
         case {"callsheet": _, "agents": list() as agents}:
@@ -276,7 +296,7 @@ def _read(name: str, opening: _Opening) -> SourceCatalog:
 
         written = read_rdf(path)
         return SourceCatalog(written.agents, skills=written.skills)
-    if path.name == SKILL_FILE and path.is_file():
+    if is_skill_file(path) and path.is_file():
         return _folder(path.parent, opening)
     if path.is_file():
         return _document(read_json(path), path, opening)
@@ -350,8 +370,6 @@ def _toollinkos(folder: Path) -> SourceCatalog:
 def _document(document: Any, path: Path, opening: _Opening) -> SourceCatalog:
     configuration = _configuration(document, path)
     match document:
-        case {"mcpServers": _} | {"servers": _} | {"toolkit": _}:
-            return _configured(configuration or {}, path, opening)
         case {"callsheet_dependencies": _}:
             content = parse_dependencies(document, str(path))
             return SourceCatalog(dependencies=((str(path), content),), dependency_files=(str(path),))
@@ -361,6 +379,8 @@ def _document(document: Any, path: Path, opening: _Opening) -> SourceCatalog:
             own = from_native(document, str(path))
             part = SourceCatalog(own.agents, skills=own.skills)
             return joined([part, _configured(configuration, path, opening)]) if configuration else part
+        case dict() if configuration:
+            return _configured(configuration, path, opening)
         case list() if path.name in _TOOLLINKOS:
             return _toollinkos(path.parent)
         case list():
@@ -372,13 +392,19 @@ def _document(document: Any, path: Path, opening: _Opening) -> SourceCatalog:
 
 def _configured(document: Mapping[str, Any], path: Path, opening: _Opening) -> SourceCatalog:
     """The servers of an ``mcp.json``, its toolkits, and its folders of documents."""
-    servers, folders = read_servers(document, str(path)), read_folders(document, path)
+    configuration = read_configuration(document, path)
+    servers, folders = configuration.servers, configuration.folders
     commands = opening.policy.commands if opening.policy else None
     consented = check_agreed(servers, str(path), yes=opening.yes, commands=commands, folders=folders)
-    parts = [_plugin("documents")(folders)] if folders else []
-    if servers or not folders:
+    parts = [SourceCatalog(problems=configuration.problems)]
+    if servers:
         pins = PinBook.of(path, opening.pins)
-        parts.insert(0, _plugin("mcp")(servers, pins=pins, agreed=consented, **opening.asking))
+        parts.append(_plugin("mcp")(servers, pins=pins, agreed=consented, **opening.asking))
+    for name, folder in folders.items():
+        try:
+            parts.append(_plugin("documents")({name: folder}))
+        except CatalogError as error:
+            parts.append(SourceCatalog(problems=(Problem(name, "malformed", f"{error} (in {path})"),)))
     return joined(parts)
 
 
@@ -396,12 +422,10 @@ def _manifest(document: Any, path: Path) -> SourceCatalog:
             raise CatalogError(no_catalog(path))
     if not name.strip():
         raise CatalogError(f"{path}: the agent's name is empty: give it one")
-    agent, problems = agent_from_listing(name, tools, description=_text(description), instructions=_text(instructions))
+    agent, problems = agent_from_listing(
+        name, tools, description=text_of(description), instructions=text_of(instructions)
+    )
     return SourceCatalog((agent,), problems=problems)
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _plugin(kind: str) -> Callable[..., SourceCatalog]:

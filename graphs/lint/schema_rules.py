@@ -10,19 +10,31 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from callsheet.graphs.catalog.errors import Severity, near_names
+from callsheet.graphs.catalog.formats.mcp_format import UNREAD
 from callsheet.graphs.catalog.model import Tool
 from callsheet.graphs.knowledge_graph import cycle_from, cycles, dependency_edges, knowledge_graph
 from callsheet.graphs.lint.lint_rule import Remark, Subject, listed, on, quoted, rule
-from callsheet.graphs.text.json_schema import LARGEST_SCHEMA, NAMED, keywords
+from callsheet.graphs.text.json_schema import LARGEST_SCHEMA, NAMED, keywords, pointed
 from callsheet.graphs.text.model_schema import model_schema
 
 
 @rule("load-problem", Severity.ERROR, "Something was left out when the catalog was loaded.")
 def load_problem(subject: Subject) -> Iterator[Remark]:
     """For example a server that did not answer, a malformed entry, or a dependency on an unknown tool."""
+    return _problems(subject, unread=False)
+
+
+@rule("unread-source", Severity.WARNING, "A setting or a folder of a source was not read.")
+def unread_source(subject: Subject) -> Iterator[Remark]:
+    """For example a key of another program in an ``mcp.json``, or a link among folders of skills."""
+    return _problems(subject, unread=True)
+
+
+def _problems(subject: Subject, *, unread: bool) -> Iterator[Remark]:
     for problem in subject.problems:
-        agent = problem.agent if problem.agent in subject.catalog.by_id else ""
-        yield Remark(problem.message if agent else str(problem), agent)
+        if (problem.kind == UNREAD) is unread:
+            agent = problem.agent if problem.agent in subject.catalog.by_id else ""
+            yield Remark(problem.message if agent else str(problem), agent)
 
 
 @rule("dependency-cycle", Severity.ERROR, "Direct dependencies form a cycle.")
@@ -63,13 +75,11 @@ def invalid_schema(subject: Subject) -> Iterator[Remark]:
 
 @rule("schema-not-object", Severity.ERROR, "An input schema does not have the type object, which MCP requires.")
 def schema_not_object(subject: Subject) -> Iterator[Remark]:
-    """A model is shown such a tool without parameters."""
+    """A model is shown such a tool without parameters, unless one of its types is an object."""
     for tool in subject.catalog.tools.values():
         kind = tool.input_schema.get("type", "object")
         if kind != "object":
-            yield on(
-                tool, f"its input schema has type {quoted(str(kind))}, so no parameter is shown: make it an object"
-            )
+            yield on(tool, f"its input schema has type {quoted(str(kind))}: make it an object")
 
 
 @rule(
@@ -191,14 +201,13 @@ def _broken_references(subject: Subject, *, remote: bool, cure: str) -> Iterator
 
 
 def _resolves(schema: Mapping[str, Any], reference: str) -> bool:
-    from referencing import Registry, Resource
-    from referencing.exceptions import Unresolvable
-    from referencing.jsonschema import DRAFT202012
-
+    base, _, anchor = reference.partition("#")
+    if base or not anchor.startswith("/"):
+        names = {str(value) for key, value in keywords(schema) if key in {"$id", "$anchor", "$dynamicAnchor"}}
+        return not (base or anchor) or (base or anchor) in names
     try:
-        root: Resource[Any] = Resource.from_contents(dict(schema), default_specification=DRAFT202012)
-        Registry().resolver_with_root(root).lookup(reference)
-    except (Unresolvable, ValueError, TypeError, AttributeError, KeyError, RecursionError):
+        pointed(reference, schema)
+    except LookupError:
         return False
     return True
 

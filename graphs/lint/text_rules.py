@@ -16,10 +16,12 @@ ALIKE, _COMPARED = 0.75, 300
 
 @rule("empty-description", Severity.WARNING, "A tool has neither a description nor a title.")
 def empty_description(subject: Subject) -> Iterator[Remark]:
-    """Only its name can match a query."""
+    """Only names can match a query: its own, and those of its parameters and results."""
     for tool in subject.catalog.tools.values():
         if not shown(tool.description).strip() and not shown(tool.title).strip():
-            yield on(tool, "has no description, so only its name can match: describe it in one sentence")
+            fields = {"its parameters": tool.parameters, "its results": tool.outputs}
+            names = " and ".join(["its name", *(what for what, found in fields.items() if found)])
+            yield on(tool, f"has no description, so only {names} can match: describe it in one sentence")
 
 
 @rule("undescribed-agent", Severity.INFO, "An agent has neither a description nor instructions.")

@@ -349,14 +349,9 @@ class _Reading:
     def _field(self, node: Node) -> dict[str, Any]:
         types = sorted({str(value) for value in self._graph.objects(node, CS.valueType)} - {"any"})
         values = [_read_value(value) for value in sorted(self._graph.objects(node, CS.enumValue), key=str)]
-        texts = {key: text for key, text in self._texts(node, CS.Field).items() if key != "name"}
-        spec = {
-            "type": types[0] if len(types) == 1 else types,
-            "enum": [_read_value(value) for value in values],
-            **texts,
-        }
+        spec = {"type": types[0] if len(types) == 1 else types, "enum": values, **self._texts(node, CS.Field)}
+        known = {key: value for key, value in spec.items() if value and key != "name"}
         default = self._one(node, CS.defaultValue)
-        known = {key: value for key, value in spec.items() if value}
         return known if default is None else {**known, "default": _read_value(default)}
 
     def _dependencies(self, node: Node) -> list[dict[str, Any]]:
@@ -386,8 +381,8 @@ class _Reading:
         return "/".join(self._tools[node])
 
     def _texts(self, node: Node, kind: URIRef) -> dict[str, str]:
-        values = {name: self._one(node, term) for name, term in TEXTS[kind].items()}
-        return {name: str(value) for name, value in values.items() if value is not None}
+        values = ((name, self._one(node, term)) for name, term in TEXTS[kind].items())
+        return {name: str(value) for name, value in values if value is not None}
 
     def _all(self, kind: URIRef) -> list[Node]:
         return sorted(set(self._graph.subjects(RDF.type, kind)), key=str)

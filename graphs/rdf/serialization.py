@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 from importlib.util import find_spec, module_from_spec
@@ -97,7 +96,7 @@ class RdfFormat(StrEnum):
 
 
 _OF_SUFFIX = {".ttl": RdfFormat.TURTLE, ".jsonld": RdfFormat.JSON_LD, ".nt": RdfFormat.N_TRIPLES}
-_NAMES = {RdfFormat.TURTLE: "Turtle", RdfFormat.JSON_LD: "JSON-LD", RdfFormat.N_TRIPLES: "N-Triples"}
+_NAMES = dict(zip(RdfFormat, ("Turtle", "JSON-LD", "N-Triples"), strict=True))
 _BAD_TURTLE = linear(r"at line (?P<line>\d+) of <.*?>: Bad syntax \((?P<why>.*)\) at \^ in:")
 _LONGEST = 200
 
@@ -128,15 +127,6 @@ def from_rdf(text: str, *, form: RdfFormat = RdfFormat.TURTLE) -> Catalog:
     return from_graph(parse(text, form=form))
 
 
-@contextmanager
-def named(path: Path) -> Iterator[None]:
-    """Puts the path of a file before the message of a ``CatalogError``."""
-    try:
-        yield
-    except CatalogError as error:
-        raise CatalogError(f"{path}: {error}") from error
-
-
 def read_rdf(path: Path) -> Catalog:
     """The catalog in a file; the suffix determines the format: ``.ttl``, ``.jsonld`` or ``.nt``.
 
@@ -144,21 +134,23 @@ def read_rdf(path: Path) -> Catalog:
         CatalogError: The file cannot be read, or as for ``from_rdf``; the message begins with its path.
     """
     graph = graph_of_file(path)
-    with named(path):
+    try:
         return from_graph(graph)
+    except CatalogError as error:
+        raise CatalogError(f"{path}: {error}") from error
 
 
 def graph_of_file(path: Path) -> Graph:
     """The graph in an RDF file, valid as a catalog or not; a ``CatalogError`` if its text is not valid."""
-    with named(path):
+    try:
         if (form := _OF_SUFFIX.get(path.suffix.lower())) is None:
             raise CatalogError(f"not an RDF file: its name should end in {', '.join(_OF_SUFFIX)}")
-        try:
-            return parse(path.read_text(encoding="utf-8-sig"), form=form)
-        except UnicodeDecodeError as error:
-            raise CatalogError(f"not UTF-8 text: {error.reason} at byte {error.start}") from error
-        except OSError as error:
-            raise CatalogError(f"cannot be read: {error.strerror}") from error
+        return parse(path.read_text(encoding="utf-8-sig"), form=form)
+    except UnicodeDecodeError as error:
+        raise CatalogError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from error
+    except (CatalogError, OSError) as error:
+        why = f"cannot be read: {error.strerror}" if isinstance(error, OSError) else error
+        raise CatalogError(f"{path}: {why}") from error
 
 
 def parse(text: str, *, form: RdfFormat) -> Graph:
@@ -175,13 +167,13 @@ def parse(text: str, *, form: RdfFormat) -> Graph:
             return Graph(bind_namespaces="none").parse(data=text, format=syntax, publicID=BASE)
     except CatalogError:
         raise
-    except RecursionError as error:
-        raise CatalogError(f"not valid {_NAMES[form]}: nested too deeply") from error
     except Exception as error:
         raise CatalogError(f"not valid {_NAMES[form]}: {_reason(error)}") from error
 
 
 def _reason(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
     words = " ".join(str(error).split())
     if place := _BAD_TURTLE.match(words):
         return f"{place['why']}, line {place['line']}"

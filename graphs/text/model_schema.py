@@ -23,38 +23,36 @@ from itertools import count
 from typing import Any
 
 from callsheet.graphs.text.json_schema import NAMED, keywords, pointed, shown_schema
-from callsheet.graphs.text.sanitizing import DEEPEST
+from callsheet.graphs.text.sanitizing import DEEPEST, shown
 
-_KNOWN = 4_096
+_KNOWN, _MOST_PARTS = 4_096, 10_000
 _FIT = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _LONGEST_NAME, _DIGEST, _LONGEST_QUOTE = 64, 8, 100
 _UNIONS = ("anyOf", "oneOf")
 _TYPES = frozenset(("array", "boolean", "integer", "null", "number", "object", "string"))
 _OTHER_TYPES = {"bool": "boolean", "double": "number", "float": "number", "int": "integer", "list": "array"}
 """Names of types in other languages; any other name allows any value."""
-_NUMBER: tuple[type, ...] = (int, float)
 _VALUES: Mapping[str, tuple[type, ...]] = {
-    **dict.fromkeys(("$comment", "contentEncoding", "contentMediaType", "description", "format"), (str,)),
-    **dict.fromkeys(("pattern", "title"), (str,)),
-    **dict.fromkeys(("exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum", "multipleOf"), _NUMBER),
-    **dict.fromkeys(("maxContains", "maxItems", "maxLength", "maxProperties"), (int,)),
-    **dict.fromkeys(("minContains", "minItems", "minLength", "minProperties"), (int,)),
-    **dict.fromkeys(("deprecated", "readOnly", "uniqueItems", "writeOnly"), (bool,)),
-    **dict.fromkeys(("allOf", "anyOf", "enum", "examples", "oneOf", "prefixItems", "required"), (list,)),
-    **dict.fromkeys(NAMED | {"dependentRequired"}, (dict,)),
-    **dict.fromkeys(("additionalProperties", "contains", "contentSchema", "else", "if", "not"), (bool, dict)),
-    **dict.fromkeys(("propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"), (bool, dict)),
-    "items": (bool, dict, list),
+    keyword: types
+    for types, names in (
+        ((str,), "$comment contentEncoding contentMediaType description format pattern title"),
+        ((int, float), "exclusiveMaximum exclusiveMinimum maximum minimum multipleOf"),
+        ((int,), "maxContains maxItems maxLength maxProperties minContains minItems minLength minProperties"),
+        ((bool,), "deprecated readOnly uniqueItems writeOnly"),
+        ((list,), "allOf anyOf enum examples oneOf prefixItems required"),
+        ((dict,), "dependentRequired dependentSchemas patternProperties properties"),
+        ((bool, dict), "additionalProperties contains contentSchema else if not propertyNames then"),
+        ((bool, dict), "unevaluatedItems unevaluatedProperties"),
+        ((bool, dict, list), "items"),
+    )
+    for keyword in names.split()
 }
 """The types of the values of keywords, by JSON Schema 2020-12."""
-_TYPED = _TYPES - {"null"}
-_OWN: Mapping[str, frozenset[str]] = {
-    **dict.fromkeys(("items", "maxItems", "minItems", "prefixItems", "uniqueItems"), frozenset(("array",))),
-    **dict.fromkeys(("additionalProperties", "patternProperties", "properties", "required"), frozenset(("object",))),
-}
-"""Keywords of one type; the others are for all."""
-_UNSEEN = frozenset(("$anchor", "$defs", "$dynamicAnchor", "$dynamicRef", "$id", "$ref", "$schema", "$vocabulary"))
-_UNSEEN |= frozenset(("definitions", "dependencies", "id"))
+_OF_ARRAYS = frozenset(("items", "maxItems", "minItems", "prefixItems", "uniqueItems"))
+_OF_OBJECTS = frozenset(("additionalProperties", "patternProperties", "properties", "required"))
+_UNSEEN = frozenset(
+    "$anchor $defs $dynamicAnchor $dynamicRef $id $ref $schema $vocabulary definitions dependencies id".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,21 +80,18 @@ class ModelSchema:
 
     def _own(self, value: Any, schemas: list[Any]) -> Any:
         forms = [form for schema in schemas for form in _forms(schema)]
-        if isinstance(value, Mapping):
-            known: dict[str, list[Any]] = {}
-            for form in forms:
-                for name, part in form.get("properties", {}).items():
-                    known.setdefault(name, []).append(part)
-            others = [form.get("additionalProperties") for form in forms]
-            return {
-                (self.names.get(name, name) if name in known else name): self._own(item, known.get(name, others))
-                for name, item in value.items()
-            }
-        return (
-            [self._own(item, [form.get("items") for form in forms]) for item in value]
-            if isinstance(value, list)
-            else value
-        )
+        match value:
+            case list():
+                return [self._own(item, [form.get("items") for form in forms]) for item in value]
+            case dict():
+                own = {}
+                for name, item in value.items():
+                    parts = [form["properties"][name] for form in forms if name in form.get("properties", ())]
+                    others = [form.get("additionalProperties") for form in forms]
+                    own[self.names.get(name, name) if parts else name] = self._own(item, parts or others)
+                return own
+            case _:
+                return value
 
 
 def _forms(schema: Any) -> Iterator[Mapping[str, Any]]:
@@ -139,8 +134,7 @@ class _Changing:
     def root(self, schema: dict[str, Any]) -> tuple[dict[str, Any], str]:
         """The schema of an object without alternatives, and these as text."""
         said = schema.get("type", "object")
-        types = [word for word in map(_type, said if isinstance(said, list) else [said]) if word]
-        if types and "object" not in types:
+        if (types := _types(said)) and "object" not in types:
             return {"type": "object", "properties": {}}, ""
         if said != "object":
             self.changes.append(f"type {_quoted(said)} at its root is shown as object")
@@ -167,7 +161,7 @@ class _Changing:
             elif key in NAMED:
                 plain[key] = {self.names.get(name, name): self.node(part, member=True) for name, part in value.items()}
             elif key == "dependentRequired":
-                plain[key] = {self.names.get(name, name): self._renamed(_list(few)) for name, few in value.items()}
+                plain[key] = {self.names.get(name, name): self._renamed(few) for name, few in value.items()}
             elif key == "required":
                 plain[key] = self._renamed(value)
             elif key in (*_UNIONS, "prefixItems"):
@@ -184,8 +178,21 @@ class _Changing:
         plain = self._typed(self._valid(schema))
         for part in plain.pop("allOf", ()):
             self.changes.append("allOf is merged")
-            plain = _both(plain, self._flat(_object(part)))
+            plain = self._both(plain, self._flat(_object(part)))
         return plain
+
+    def _both(self, one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+        """A schema that says what both say; of what only one of them can say, the first's stays."""
+        both = {**other, **one}
+        for key in one.keys() & other.keys():
+            if key in (*_UNIONS, "required"):
+                both[key] = _distinct([*one[key], *other[key]])
+            elif key in ("properties", "patternProperties"):
+                shared = {
+                    n: [self._flat(_object(part[key][n])) for part in (one, other)] for n in one[key] if n in other[key]
+                }
+                both[key] = {**one[key], **other[key], **{name: self._both(*parts) for name, parts in shared.items()}}
+        return both
 
     def _valid(self, schema: dict[str, Any]) -> dict[str, Any]:
         """The keywords whose values have the type that JSON Schema says; older forms in today's."""
@@ -208,9 +215,7 @@ class _Changing:
         if "type" not in plain:
             return plain
         said = plain["type"]
-        words = map(_type, said if isinstance(said, list) else [said])
-        types = [word for word in dict.fromkeys(words) if word]
-        if types != [said]:
+        if (types := _types(said)) != [said]:
             self.changes.append(f"type {_quoted(said)} is shown as {' or '.join(types) or 'any'}")
         if len(types) == 1:
             return {**plain, "type": types[0]}
@@ -218,8 +223,12 @@ class _Changing:
         if not types or "anyOf" in plain:
             return plain
         about: dict[str, Any] = {key: plain.pop(key) for key in ("title", "description", "default") if key in plain}
-        parts = [{"type": word, **{k: v for k, v in plain.items() if word in _OWN.get(k, _TYPED)}} for word in types]
-        return {**about, "anyOf": parts}
+        others = {"array": _OF_OBJECTS, "object": _OF_ARRAYS, "null": plain.keys()}
+        left_out = {word: others.get(word, _OF_ARRAYS | _OF_OBJECTS) for word in types}
+        return {
+            **about,
+            "anyOf": [{"type": w, **{k: v for k, v in plain.items() if k not in left_out[w]}} for w in types],
+        }
 
     def _named(self, name: str, part: Any) -> dict[str, Any]:
         """The schema of a property; one that has another name for the model says its own."""
@@ -228,8 +237,9 @@ class _Changing:
             plain["description"] = f"{plain.get('description', '')} (sent as {_quoted(name)})".strip()
         return plain
 
-    def _renamed(self, names: list[Any]) -> list[str]:
-        return list(dict.fromkeys(self.names.get(name, name) for name in names if isinstance(name, str)))
+    def _renamed(self, names: Any) -> list[str]:
+        found = names if isinstance(names, list) else ()
+        return list(dict.fromkeys(self.names.get(name, name) for name in found if isinstance(name, str)))
 
     def _required(self, plain: dict[str, Any]) -> None:
         """Describes what is required and is no property."""
@@ -259,11 +269,11 @@ def _merged(schema: dict[str, Any]) -> dict[str, Any]:
             for name, spec in part.get("properties", {}).items():
                 properties.setdefault(name, []).append(spec)
         properties |= {n: [{}] for part in parts for n in part.get("required", ()) if n not in properties}
-        always = [name for name in parts[0].get("required", ()) if all(name in _list(p.get("required")) for p in parts)]
+        always = [n for n in parts[0].get("required", ()) if all(n in part.get("required", ()) for part in parts)]
         lines = (f"- {_described(part, properties)}" for part in parts)
         about = "\n".join(filter(None, (schema.get("description"), "Arguments, in one of these forms:", *lines)))
         schema |= {
-            "description": about,
+            "description": shown(about),
             "properties": {name: _either(specs) for name, specs in properties.items()},
             "required": list(dict.fromkeys([*schema.get("required", ()), *always])),
         }
@@ -281,21 +291,6 @@ def _described(part: Mapping[str, Any], known: Mapping[str, list[Any]]) -> str:
     about = " ".join(str(part.get("title") or part.get("description") or "").split())
     said = ", ".join(needs) or ("any" if known else "none")
     return "".join((f"{about}: " if about else "", said, f" (optional: {', '.join(may)})" if may else ""))
-
-
-def _both(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """A schema that says what both say; of what only one of them can say, the first's stays."""
-    both = {**other, **one}
-    for key in ("properties", "patternProperties"):
-        if key in one and key in other:
-            names = dict.fromkeys([*one[key], *other[key]])
-            both[key] = {n: _both(_object(one[key].get(n)), _object(other[key].get(n))) for n in names}
-    if "required" in one and "required" in other:
-        both["required"] = list(dict.fromkeys([*_list(one["required"]), *_list(other["required"])]))
-    for key in _UNIONS:
-        if key in one and key in other:
-            both[key] = [*one[key], *other[key]]
-    return both
 
 
 def _either(specs: Iterable[Any]) -> dict[str, Any]:
@@ -337,18 +332,14 @@ def _fits(key: str, value: Any) -> bool:
     return value >= 0 if types == (int,) else value > 0 if key == "multipleOf" else True
 
 
-def _type(name: Any) -> str:
-    """One of the seven types; empty for any other word."""
-    word = name.lower() if isinstance(name, str) else ""
-    return word if word in _TYPES else _OTHER_TYPES.get(word, "")
+def _types(said: Any) -> list[str]:
+    """The words of a type that are among the seven; empty if any value is allowed."""
+    names = [name.lower() if isinstance(name, str) else "" for name in (said if isinstance(said, list) else [said])]
+    return [name for name in dict.fromkeys(_OTHER_TYPES.get(name, name) for name in names) if name in _TYPES]
 
 
 def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _quoted(value: Any) -> str:
@@ -356,16 +347,16 @@ def _quoted(value: Any) -> str:
     return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}…"
 
 
-def inlined(schema: Mapping[str, Any], *, most: int = 10_000) -> dict[str, Any]:
+def inlined(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema with what its references point to in their place.
 
-    A reference in a cycle, or to nothing, allows any value; so do all if the result had more than ``most`` parts, or
-    more levels than a schema may have.
+    A reference in a cycle, or to nothing, allows any value; so do all if the result had more than 10,000 parts, or more
+    levels than a schema may have.
     """
     steps = count()
 
     def follow(value: Any, path: tuple[str, ...], depth: int = 0) -> Any:
-        if next(steps) > most or depth > DEEPEST:
+        if next(steps) > _MOST_PARTS or depth > DEEPEST:
             raise RecursionError
         match value:
             case {"$ref": str() as reference, **beside}:

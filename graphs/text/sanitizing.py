@@ -143,8 +143,13 @@ def normalized(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
 
 
 def encodable(text: str) -> str:
-    """The text with question marks for lone surrogates and NUL, which UTF-8 and PostgreSQL cannot store."""
-    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "?")
+    """The text with question marks for lone surrogates, which UTF-8 cannot encode."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def storable(text: str) -> str:
+    """``encodable``, with question marks for NUL too, which PostgreSQL cannot store."""
+    return encodable(text).replace("\0", "?")
 
 
 def visible(text: str) -> str:
@@ -206,7 +211,7 @@ def bounded(text: str, most: int, setting: str) -> str:
     Raises:
         RequestError: The text is longer.
     """
-    text = _LONG_BLANK.sub(lambda run: "\n\n" if "\n" in run.group() else " ", clean(text))
+    text = _LONG_BLANK.sub(lambda run: "\n\n" if "\n" in run.group() else " ", storable(text))
     if len(text) > most:
         raise RequestError(
             f"this has {len(text):,} characters, the maximum is {most:,}: shorten it, move long parts "

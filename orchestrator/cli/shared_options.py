@@ -16,6 +16,7 @@ import click
 from click.core import ParameterSource
 
 from callsheet.graphs.catalog.errors import SettingsError
+from callsheet.graphs.catalog.formats.mcp_format import SERVER_TROUBLE
 from callsheet.graphs.text.secret_patterns import masked
 from callsheet.orchestrator.run.process.environment import Environment
 
@@ -56,7 +57,6 @@ class CatalogOptions:
             TrustError: There is no consent to its commands, or its pins are not reliable.
         """
         from callsheet.graphs import shown
-        from callsheet.graphs.catalog.formats.mcp_format import NOT_CALLABLE, SERVER_TROUBLE
         from callsheet.orchestrator.cli.approval_prompt import ask_consent
 
         named, read = catalogs_of(self.catalogs), self.reader()
@@ -69,8 +69,7 @@ class CatalogOptions:
             click.echo(f"{', '.join(map(shown, named))}: it is empty, or everything in it is disabled", err=True)
         for problem in loaded.problems:
             down = problem.agent in loaded.down and problem.kind in SERVER_TROUBLE
-            word = "not callable" if problem.kind == NOT_CALLABLE else "down" if down else "left out"
-            click.echo(f"{word}: {shown(str(problem))}", err=True)
+            click.echo(f"{'down' if down else problem.word}: {shown(str(problem))}", err=True)
         say_age(loaded, since=3600)
         return loaded
 

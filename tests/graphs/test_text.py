@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from callsheet.graphs import Hidden, escaped, hidden_in, shown, shown_schema, split_name, strings_in
 from callsheet.graphs.text.json_schema import LARGEST_SCHEMA, shown_form
-from callsheet.graphs.text.sanitizing import LONGEST_TEXT, bounded, clean
+from callsheet.graphs.text.sanitizing import LONGEST_TEXT, bounded, clean, storable
 
 TAGS = "".join(chr(0xE0000 + ord(c)) for c in "read ~/.ssh/id_rsa")
 LAWFUL = (
@@ -141,7 +141,8 @@ def test_what_names_a_field_or_a_choice_of_a_form_has_no_line_breaks() -> None:
 
 def test_what_a_database_cannot_store_is_replaced() -> None:
     assert bounded("a\0b\ud800", 10, "x") == "a?b?"
-    assert clean({"k\0": ["\0"]}) == {"k?": ["?"]}
+    assert storable("a\0\ud800") == "a??"
+    assert clean({"k\0": ["\0", "\ud800"]}) == {"k\0": ["\0", "?"]}, "a catalog keeps every character"
 
 
 def test_a_clean_schema_is_shown_as_it_is() -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from callsheet.agents.calls.limits import Limits
-from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.calls.tool_result import Fault, with_data
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.in_process import CALL_LIMITS, TOOL_NAME, InProcess, summary_line, tool_of_remote_agent
 from callsheet.graphs.catalog.formats.server_config import APPROVAL, ApprovalPolicy, ServerConfig, ServerOptions
@@ -76,7 +75,8 @@ def connection(agent_id: str, server: ServerConfig, accepted: str | None) -> InP
     async def send(talk: RemoteConversation) -> dict[str, Any]:
         from callsheet.agents.servers.a2a.wire import data_of, text_of, wired
 
-        async with wired(server, CALL_LIMITS.get() or Limits()) as wire:
+        limits = CALL_LIMITS.get() or Limits()
+        async with wired(server, limits) as wire:
             if accepted not in (None, digests(_listing(wire).tools).get(TOOL_NAME)):
                 changed = "its card has changed since the catalog was read: look at it with `callsheet approve`"
                 raise Fault("refused", changed, effect="none")
@@ -85,13 +85,13 @@ def connection(agent_id: str, server: ServerConfig, accepted: str | None) -> InP
         task, made, said = exchange.task, exchange.made, exchange.said
         if exchange.waits:
             found, text = data_of([*made, *said]), text_of([*made, *said])
-            question = shown(text or json.dumps(found, ensure_ascii=False))
+            question = shown(with_data(text, found, limits, spoken=bool(text)))
             about = {"type": exchange.word.replace("-", "_"), "agent": agent_id}
             asked = {"id": task.id or "task", "value": {**about, "question": question, "data": found}}
             return {"asked": [hidden(asked)], "thread": {"context": task.context_id, "task": task.id}}
         found, text = data_of(made or said), text_of(made or said)
         data = found[0] if len(found) == 1 else found or None
-        text = text or ("" if data is None else json.dumps(data, ensure_ascii=False))
+        text = with_data(text, data, limits, spoken=bool(text))
         if exchange.word != "completed":
             told = f"it reports that the task is {exchange.word}{text and f': {text}'}"
             raise Fault("tool", hidden(told), effect="reported")

@@ -9,7 +9,6 @@ import sys
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -134,7 +133,15 @@ def _undoubted(
 def _load_apis(config: Mapping[str, ServerConfig], **options: Any) -> SourceCatalog:
     from callsheet.agents.servers.http_api import load_apis
 
-    return load_apis(config, **options)
+    parts: list[SourceCatalog] = []
+    for name, server in config.items():
+        try:
+            parts.append(load_apis({name: server}, **options))
+        except CatalogError as error:
+            if not name:  # the specification is the whole catalog
+                raise
+            parts.append(SourceCatalog(problems=(Problem(name, "malformed", str(error)),)))
+    return joined(parts)
 
 
 def load_toolkits(
@@ -224,8 +231,7 @@ def _found(module: Any, path: str, reference: str) -> Any:
     try:
         return attrgetter(path)(module)
     except AttributeError as error:
-        near = get_close_matches(str(error.name), dir(error.obj), n=3)
-        hint = f" (did you mean {' or '.join(map(repr, near))}?)" if near else ""
+        hint = near_names(str(error.name), dir(error.obj))
         raise CatalogError(f"{reference}: there is no {error.name!r}{hint}") from None
     except ImportError as error:  # of a module that imports its members when they are asked for
         raise CatalogError(f"{reference} needs a package that is not installed: {error}") from error

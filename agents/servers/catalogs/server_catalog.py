@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from callsheet.agents.servers.catalogs.listings import LastListings, Listing, resources_of
-from callsheet.graphs.catalog.formats.mcp_format import Difference, Problem, agent_from_listing
+from callsheet.graphs.catalog.formats.mcp_format import Difference, Problem, agent_from_listing, name_of
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.loaded import Loaded, SourceCatalog, joined
 from callsheet.graphs.catalog.loading import load
@@ -91,7 +91,7 @@ def with_agent(loaded: Loaded, agent_id: str, part: SourceCatalog) -> Loaded:
     agents = {agent.id: agent for agent in before.agents}
     agents |= {agent.id: _with_inferred(agent, agents.get(agent_id)) for agent in part.agents}
     details = {
-        name: _without(agent_id, name, value) if name in _BY_AGENT else value for name, value in before.details.items()
+        name: _without(agent_id, value) if name in _BY_AGENT else value for name, value in before.details.items()
     }
     whole = joined([SourceCatalog(skills=before.skills, **details), part])
     return replace(load(replace(whole, agents=tuple(agents.values())), policy=loaded.policy), label=loaded.label)
@@ -107,18 +107,16 @@ def _with_inferred(agent: Agent, before: Agent | None) -> Agent:
     return agent.model_copy(update={"tools": tuple(tools)})
 
 
-def _without(agent_id: str, name: str, details: Any) -> Any:
+def _without(agent_id: str, details: Any) -> Any:
     if isinstance(details, tuple):
         return tuple(item for item in details if item.agent != agent_id)
-    if name == "digests":
-        return {tool_id: one for tool_id, one in details.items() if not tool_id.startswith(f"{agent_id}/")}
     return {key: one for key, one in details.items() if key != agent_id}
 
 
 def listed_by(server: ServerConfig, listing: Listing) -> Listed:
-    """An answer in the form that pins compare."""
+    """An answer in the form that pins compare, without the tools that the user has switched off."""
     about = {"name": listing.name, "description": listing.description, "instructions": listing.instructions}
-    return Listed(server, about, listing.tools)
+    return Listed(server, about, [entry for entry in listing.tools if server.offers(name_of(entry))])
 
 
 def _of_server(agent_id: str, server: ServerConfig, said: Admitted, listing: Listing) -> SourceCatalog:
@@ -135,7 +133,7 @@ def _of_server(agent_id: str, server: ServerConfig, said: Admitted, listing: Lis
         agents=(agent,),
         connections={agent.id: _connection(agent.id, server, said)},
         problems=(*malformed, *left_out, *missing, *problems_of(said.changes)),
-        digests={tool.id: sent[tool.name] for tool in (*resources.tools, *agent.tools)},
+        digests={agent.id: {tool.name: sent[tool.name] for tool in (*resources.tools, *agent.tools)}},
         changes=said.changes,
         resources={agent.id: resources} if resources.tools else {},
     )

@@ -82,7 +82,10 @@ def _entry(tool: Mapping[str, Any], *, core: bool) -> dict[str, Any]:
         "description": tool.get("description"),
         "inputSchema": {
             "type": "object",
-            "properties": {p["name"]: _property(p) for p in parameters},
+            "properties": {
+                p["name"]: {key: value for key, value in p.items() if key not in ("name", "required")}
+                for p in parameters
+            },
             "required": [p["name"] for p in parameters if p.get("required")],
         },
         "_meta": {
@@ -98,10 +101,6 @@ def _entry(tool: Mapping[str, Any], *, core: bool) -> dict[str, Any]:
             ],
         },
     }
-
-
-def _property(parameter: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in parameter.items() if key not in ("name", "required")}
 
 
 def _kind(published: str) -> DependencyKind:

@@ -3,25 +3,40 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from contextlib import suppress
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from callsheet.graphs.catalog.errors import CatalogError
+from callsheet.graphs.text.regex import linear
 
 _FORMS = "'mcpServers' (or 'servers'), 'callsheet' with 'agents', or a manifest with 'name' (or 'server') and 'tools'"
 _JSON_TYPES = {"tuple": "a list", "dictionary": "an object", "string": "a string", "boolean": "true or false"}
+_LARGEST_ENV = 1_000_000
+_NOT_BREAK = re.compile(r"[^\n]")
+
+
+_STRING = r'("(?:[^"\\]|\\.)*")'
+_COMMENT, _TRAILING = linear(rf"(?s){_STRING}|//[^\n]*|/\*.*?\*/"), linear(rf"(?s){_STRING}|,(\s*[\]}}])")
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file.
+    """The content of a JSON file, which may have comments and trailing commas, as editors write them.
 
     Raises:
         CatalogError: The file cannot be read, or is not valid JSON.
     """
     text = ""
     try:
-        return json.loads(text := path.read_text(encoding="utf-8-sig"))
+        text = path.read_text(encoding="utf-8-sig")
+        with suppress(json.JSONDecodeError):
+            return json.loads(text)
+        # What is left out becomes blanks, so that an error has its place.
+        text = _COMMENT.sub(lambda found: found[1] or _NOT_BREAK.sub(" ", found[0]), text)
+        return json.loads(_TRAILING.sub(lambda found: found[1] or f" {found[2]}", text))
     except UnicodeDecodeError as error:
         raise CatalogError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from error
     except json.JSONDecodeError as error:
@@ -32,6 +47,28 @@ def read_json(path: Path) -> Any:
         raise CatalogError(f"{path}: nested too deeply to be a catalog") from error
     except OSError as error:
         raise CatalogError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def read_env_file(path: Path) -> dict[str, str]:
+    """The variables in a file of lines such as ``NAME=value``; nothing in a value is expanded.
+
+    Raises:
+        CatalogError: The file cannot be read, or has another line.
+    """
+    from dotenv.parser import parse_stream
+
+    try:
+        if not path.is_file() or path.stat().st_size > _LARGEST_ENV:
+            raise CatalogError(f"its envFile {path} is not a file of at most {_LARGEST_ENV // 1000:,} KB")
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeError) as error:
+        raise CatalogError(f"its envFile {path} cannot be read: {error}") from error
+    values: dict[str, str] = {}
+    for line in parse_stream(StringIO(text)):
+        if line.error or (line.key and line.value is None):
+            raise CatalogError(f"its envFile {path} has a line that is not NAME=value: line {line.original.line}")
+        values |= {line.key: line.value or ""} if line.key else {}
+    return values
 
 
 def no_catalog(path: Path) -> str:
@@ -103,8 +140,6 @@ def _nodes(node: Any, known: dict[int, int], most: int) -> int:
 
 def _loader() -> Any:
     """PyYAML's safe loader, in C where it was built so, with the scalars of JSON; keys are strings."""
-    import re
-
     import yaml
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]

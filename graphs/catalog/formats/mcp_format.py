@@ -14,27 +14,30 @@ from callsheet.graphs.catalog.model import Agent, Dependency, Name, Record, Tool
 from callsheet.graphs.text.sanitizing import clean, encodable
 
 _LONGEST_NAME, _LONGEST_LIST = 1_024, 1_000
-
-
-NOT_CALLABLE = "not_callable"
-"""Kind of the problem of tools that are found but cannot be called, as nobody knows where."""
+NOT_CALLABLE, UNREAD = "not_callable", "unread"
+"""Kinds of problems that leave nothing out: tools that nobody knows where to call, and settings without effect."""
 SERVER_TROUBLE = frozenset(("start", "sign_in", "timeout", "crash", "protocol", "too_large", "unheard"))
 """Kinds of problems with a server as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A part of a source that was left out when the rest was loaded, or whose tools cannot be called.
+    """A part of a source that was left out or not read when the rest was loaded, or whose tools cannot be called.
 
     Attributes:
         agent: The agent or the file that has the problem.
-        kind: Kind of problem: ``start``, ``timeout``, ``crash``, ``malformed``, ``NOT_CALLABLE`` ...
+        kind: Kind of problem: ``start``, ``timeout``, ``crash``, ``malformed``, ``NOT_CALLABLE``, ``UNREAD`` ...
         message: What is wrong and how to correct it.
     """
 
     agent: str
     kind: str
     message: str
+
+    @property
+    def word(self) -> str:
+        """What became of it."""
+        return {NOT_CALLABLE: "not callable", UNREAD: "not read"}.get(self.kind, "left out")
 
     def __str__(self) -> str:
         """One line for people."""
@@ -150,12 +153,16 @@ def tool_from_entry(agent_id: str, entry: Any) -> Tool:
     name, schema = entry["name"], entry.get("inputSchema")
     if schema is not None and not isinstance(schema, dict):
         raise CatalogError(f"tool {name!r}: inputSchema is not an object: it is left out")
-    declared, annotations, output = _declared(name, entry), entry.get("annotations"), entry.get("outputSchema")
+    meta, annotations, output = entry.get("_meta"), entry.get("annotations"), entry.get("outputSchema")
+    try:
+        declared = _Declared(**meta) if isinstance(meta, dict) else _Declared()
+    except CatalogError as error:
+        raise CatalogError(f"tool {name!r}: {str(error).removeprefix('_Declared: ')}: it is left out") from error
     return Tool(
         agent=agent_id,
         name=name,
-        title=_text(entry.get("title")),
-        description=_text(entry.get("description")),
+        title=text_of(entry.get("title")),
+        description=text_of(entry.get("description")),
         input_schema=schema or {"type": "object", "properties": {}},
         output_schema=output if isinstance(output, dict) else None,
         annotations=annotations if isinstance(annotations, dict) else {},
@@ -170,12 +177,6 @@ def _nameless(position: int) -> str:
     return f"entry {position} of the tools is not {expected}: it is left out"
 
 
-def _declared(name: str, entry: Any) -> _Declared:
-    try:
-        return _Declared(**meta) if isinstance(meta := entry.get("_meta"), dict) else _Declared()
-    except CatalogError as error:
-        raise CatalogError(f"tool {name!r}: {str(error).removeprefix('_Declared: ')}: it is left out") from error
-
-
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
+    """The value if it is a text, otherwise an empty text."""
     return value if isinstance(value, str) else ""

@@ -3,36 +3,42 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.formats.documents import wrong_field
+from callsheet.graphs.catalog.formats.documents import read_env_file, wrong_field
+from callsheet.graphs.catalog.formats.mcp_format import UNREAD, Problem
 from callsheet.graphs.catalog.model import Record
 from callsheet.graphs.text.regex import linear
 
 A2A, OPENAPI, TOOLKIT, KEY = "a2a", "openapi", "toolkit", "documents"
-_VARIABLE = linear(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+ROOTS = ("mcpServers", "servers", "context_servers")
+"""The keys under which most clients, VS Code and Zed write their servers."""
+_VARIABLE = linear(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\$\{([^}]+)\}")
+_FOREIGN = linear(r"(?:\w+ )?(?:\$[A-Za-z_]\w*|%\w+%|\{env:\w+\})")
 _HTTP = ("http", "streamable-http", "streamable_http", "streamableHttp")
-_TRANSPORTS = {"stdio": "stdio", "sse": "sse", **dict.fromkeys(_HTTP, "http")}
+_TRANSPORTS = {"stdio": "stdio", "local": "stdio", "sse": "sse", **dict.fromkeys(_HTTP, "http")}
 _URLS = ("url", "serverUrl", "httpUrl")
-# What an entry of this kind is, and which fields and which options of 'callsheet' it must not have.
-_KINDS: Mapping[str, tuple[str, frozenset[str], frozenset[str]]] = {
-    A2A: (
-        "an A2A agent, reached by its address alone",
-        frozenset({"command", "transport", "type", *_URLS}),
-        frozenset({"trusted", "tools", "roots"}),
-    ),
-    OPENAPI: (
-        "an API, described by its specification",
-        frozenset({"command", "args", "env", "cwd", "transport", "type", "tag"}),
-        frozenset({"roots"}),
-    ),
+_ONLY, _WITHOUT = ("includeTools", "tools"), ("excludeTools", "disabledTools")
+# The keys of an entry: of every kind, of a server by its transport, and of the kinds that only Callsheet knows.
+_SHARED = frozenset({"description", "callsheet", "disabled", "enabled", *_ONLY, *_WITHOUT})
+_STDIO = frozenset({"type", "transport", "command", "args", "env", "envFile", "cwd"})
+_REMOTE = frozenset({"type", "transport", "headers", *_URLS})
+_KINDS = {A2A: {A2A, "headers"}, OPENAPI: {OPENAPI, "url", "headers"}, TOOLKIT: {TOOLKIT, "arguments"}}
+_WHAT = {
+    A2A: "it is an A2A agent, reached by its address alone",
+    OPENAPI: "it is an API, described by its specification",
+    TOOLKIT: "it is a toolkit, made by its class and 'arguments' alone",
 }
+# The options of 'callsheet' that do not apply to a kind.
+_NO_OPTIONS = {A2A: {"trusted", "tools", "roots"}, OPENAPI: {"roots"}, TOOLKIT: {"trusted", "limits", "tools", "roots"}}
 
 APPROVAL = "callsheet/approval"
 """The metadata key of a LangChain tool's own policy: ``metadata={"callsheet/approval": "never"}``."""
@@ -67,6 +73,7 @@ class ServerConfig(BaseModel):
         command: Program of a stdio server, or import path of a toolkit.
         args: Arguments of the program; of a toolkit, one JSON object.
         env: Environment variables of the program.
+        literal: Names in ``env`` whose values are from a file, where ``${VAR}`` has no meaning.
         cwd: Working folder of the program; for a toolkit, the folder of its catalog.
         url: Address of an HTTP server, of an A2A agent or of an API.
         headers: HTTP headers of each request.
@@ -74,6 +81,8 @@ class ServerConfig(BaseModel):
         openapi: File or address of the OpenAPI specification of an API over HTTP.
         tag: The tag of the specification whose operations are the agent's tools, in the form of an id.
         description: What the server is for, from the user; empty: the server's own description.
+        only: Names of the tools that the user has switched on; None: all.
+        without: Names of the tools that the user has switched off.
         callsheet: Trust, limits, roots and approval.
     """
 
@@ -82,6 +91,7 @@ class ServerConfig(BaseModel):
     command: str | None = None
     args: tuple[str, ...] = ()
     env: dict[str, str] = Field(default_factory=dict)
+    literal: frozenset[str] = frozenset()
     cwd: str | None = None
     url: str | None = None
     headers: dict[str, str] = Field(default_factory=dict)
@@ -89,29 +99,27 @@ class ServerConfig(BaseModel):
     openapi: str = ""
     tag: str = ""
     description: str = ""
+    only: frozenset[str] | None = None
+    without: frozenset[str] = frozenset()
     callsheet: ServerOptions = Field(default_factory=ServerOptions)
+
+    def offers(self, tool: str) -> bool:
+        """Whether the user has this tool switched on."""
+        return tool not in self.without and (self.only is None or tool in self.only)
 
     def expanded(self, environ: Mapping[str, str]) -> ServerConfig:
         """The configuration with all variables expanded.
 
         Raises:
-            CatalogError: A variable without a default is not set; the message names it.
+            CatalogError: A variable without a default is not set, or another program fills it in; the message names it.
         """
 
         def fill(text: str) -> str:
-            def value(match: re.Match[str]) -> str:
-                name, default = match.groups()
-                if name in environ:
-                    return environ[name]
-                if default is None:
-                    raise CatalogError(f"the variable {name} is not set: set it in the environment")
-                return str(default)
-
-            return _VARIABLE.sub(value, text)
+            return _filled(text, environ)
 
         update: dict[str, Any] = {
             "args": tuple(map(fill, self.args)),
-            "env": {key: fill(text) for key, text in self.env.items()},
+            "env": {key: text if key in self.literal else fill(text) for key, text in self.env.items()},
             "headers": {key: fill(text) for key, text in self.headers.items()},
         }
         for name in ("command", "cwd", "url", "openapi"):
@@ -120,111 +128,23 @@ class ServerConfig(BaseModel):
         return self.model_copy(update=update)
 
 
-def read_servers(document: Mapping[str, Any], where: str) -> dict[str, ServerConfig]:
-    """The servers of an ``mcp.json`` (``mcpServers``, or VS Code's ``servers``), without disabled ones.
+def _filled(text: str, environ: Mapping[str, str]) -> str:
+    def value(match: re.Match[str]) -> str:
+        name, default, foreign = match.groups()
+        if foreign:
+            raise CatalogError(f"{match.group()} is filled in by another program only: write ${{NAME}}, and set NAME")
+        if name not in environ and default is None:
+            raise CatalogError(f"the variable {name} is not set: set it in the environment")
+        return environ[name] if name in environ else str(default)
 
-    Folders of documents are read by ``read_folders``.
-
-    Raises:
-        CatalogError: A server has neither command nor url, both, or a field of the wrong type.
-    """
-    servers = document.get("mcpServers", document.get("servers"))
-    if not isinstance(servers, dict):
-        raise CatalogError(f"{where}: 'mcpServers' must be an object of servers by name")
-    return {
-        name: _server(name, entry, where)
-        for name, entry in servers.items()
-        if not (isinstance(entry, dict) and entry.get("disabled") is True) and not is_folder(entry)
-    }
-
-
-def _server(name: str, entry: object, where: str) -> ServerConfig:
-    if not isinstance(entry, dict):
-        raise CatalogError(f"{where}: server {name!r} must be an object")
-    if kind := next((kind for kind in _KINDS if kind in entry), ""):
-        return _config(name, _fields_of_kind(kind, name, entry, where), where)
-    if TOOLKIT in entry:
-        return _config(name, _toolkit_fields(name, entry, where), where)
-    declared = entry.get("transport", entry.get("type"))
-    fields = {key: value for key, value in entry.items() if key not in ("transport", "type")}
-    url = next(filter(None, map(fields.get, _URLS)), None)
-    if bool(url) == bool(fields.get("command")):
-        raise CatalogError(f"{where}: server {name!r} needs either a 'command' or a 'url'")
-    if declared is not None and (not isinstance(declared, str) or declared not in _TRANSPORTS):
-        raise CatalogError(f"{where}: server {name!r} has the unknown transport {declared!r}: use stdio, http or sse")
-    transport = _TRANSPORTS[declared] if declared else ("http" if url else "stdio")
-    if (transport == "stdio") == bool(url):
-        raise CatalogError(f"{where}: server {name!r} says {declared!r} but has {'a url' if url else 'a command'}")
-    return _config(name, {**fields, "url": url, "transport": transport}, where)
-
-
-def _fields_of_kind(kind: str, name: str, entry: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The fields of ``"name": {"a2a": "https://..."}`` or ``{"openapi": "spec.yaml", "url": "https://..."}``.
-
-    The file of a specification is relative to ``where``.
-    """
-    what, fields, options = _KINDS[kind]
-    told, given, url = f"{where}: {name!r} is {what}", entry.get("callsheet"), entry.get("url")
-    if other := sorted(fields & entry.keys()):
-        raise CatalogError(f"{told}: leave out {other[0]!r}")
-    if isinstance(given, dict) and (other := sorted(options & given.keys())):
-        raise CatalogError(f"{told}, to which {other[0]!r} of 'callsheet' does not apply")
-    if kind == A2A:
-        return {**entry, "url": entry[A2A], "transport": A2A}
-    specification = entry[OPENAPI]
-    if not isinstance(specification, str) or not specification.strip():
-        raise CatalogError(f"{told}: 'openapi' must be the file or the address of its specification")
-    if entry.get("headers") and not url:
-        raise CatalogError(f"{told}, with headers: name the address that they are for as 'url'")
-    if url is not None and not is_address(str(url)) and not str(url).startswith("${"):
-        raise CatalogError(f"{told}: its 'url' must be an address with http:// or https://, not {url!r}")
-    if not is_address(specification):
-        specification = str((Path(where).parent / Path(specification).expanduser()).absolute())
-    return {**entry, "openapi": specification, "transport": OPENAPI}
-
-
-def _toolkit_fields(name: str, entry: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The fields of ``"name": {"toolkit": "package.module.Class", "arguments": {...}}``."""
-    told, toolkit, arguments = f"{where}: {name!r} is a toolkit", entry[TOOLKIT], entry.get("arguments", {})
-    if other := sorted(entry.keys() - {TOOLKIT, "arguments", "description", "callsheet", "disabled"}):
-        raise CatalogError(f"{told}, made by its class and 'arguments' alone: leave out {other[0]!r}")
-    options = entry.get("callsheet")
-    if isinstance(options, dict) and (other := sorted(options.keys() - {"approval", "allow"})):
-        raise CatalogError(f"{told}, to which {other[0]!r} of 'callsheet' does not apply")
-    if (
-        not isinstance(toolkit, str)
-        or not all(part.isidentifier() for part in toolkit.split("."))
-        or "." not in toolkit
-    ):
-        raise CatalogError(f"{told}: 'toolkit' must be the import path of its class, as package.module.Class")
-    if not isinstance(arguments, dict):
-        raise CatalogError(f"{told}: 'arguments' must be an object of the arguments of its class by name")
-    folder = str(Path(where).expanduser().absolute().parent)
-    given = json.dumps(arguments, ensure_ascii=False)
-    return {**entry, "command": toolkit, "args": (given,), "cwd": folder, "transport": TOOLKIT}
-
-
-def is_address(text: str) -> bool:
-    """Whether a text is an address on the web."""
-    return text.lower().startswith(("http://", "https://"))
-
-
-def _config(name: str, fields: Mapping[str, Any], where: str) -> ServerConfig:
-    if not isinstance(options := fields.get("callsheet", {}), dict):
-        raise CatalogError(f"{where}: server {name!r}: 'callsheet' must be an object, such as {{'trusted': true}}")
-    try:
-        return ServerConfig(**{**fields, "callsheet": ServerOptions(**options)})
-    except CatalogError as error:
-        raise CatalogError(f"{where}: server {name!r}, callsheet: {error}") from error
-    except ValidationError as error:
-        raise CatalogError(f"{where}: server {name!r}, {wrong_field(error.errors()[0])}") from error
+    return _VARIABLE.sub(value, text)
 
 
 class FolderConfig(Record):
     """A folder of documents that acts as an agent.
 
     Attributes:
-        documents: The folder; ``read_folders`` resolves it to an absolute path.
+        documents: The folder, as an absolute path.
         description: What the folder contains; by default, the headings of its documents.
     """
 
@@ -232,26 +152,197 @@ class FolderConfig(Record):
     description: str = ""
 
 
-def read_folders(document: Mapping[str, Any], path: Path) -> dict[str, FolderConfig]:
-    """The entries ``"name": {"documents": "folder/"}`` of an ``mcp.json`` at ``path``, without disabled ones.
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The entries of an ``mcp.json`` by name, without those that are switched off.
+
+    Attributes:
+        servers: MCP servers, A2A agents, APIs and toolkits.
+        folders: Folders of documents.
+        problems: Why entries are left out, and what is not read of the others.
+    """
+
+    servers: Mapping[str, ServerConfig]
+    folders: Mapping[str, FolderConfig]
+    problems: tuple[Problem, ...]
+
+
+def read_configuration(document: Mapping[str, Any], path: Path) -> Configuration:
+    """The content of the ``mcp.json`` at a path; an entry that cannot work is left out and named.
 
     Raises:
-        CatalogError: An entry has another field than ``documents`` and ``description``, or one of the wrong type.
+        CatalogError: It has no object of servers by name.
     """
-    servers = document.get("mcpServers", document.get("servers"))
-    folders: dict[str, FolderConfig] = {}
-    for name, entry in servers.items() if isinstance(servers, dict) else ():
-        if is_folder(entry) and entry.get("disabled") is not True:
-            fields = {key: value for key, value in entry.items() if key != "disabled"}
-            try:
-                config = FolderConfig(**fields)
-                folder = (path.parent / config.documents.expanduser()).resolve()
-            except (CatalogError, OSError, RuntimeError, ValueError) as error:
-                raise CatalogError(f"{path}: {name!r} is a folder of documents, but: {error}") from error
-            folders[name] = config.model_copy(update={KEY: folder})
-    return folders
+    entries = next((document[root] for root in ROOTS if root in document), None)
+    if not isinstance(entries, dict):
+        raise CatalogError(f"{path}: 'mcpServers' must be an object of servers by name")
+    switches = mcp if isinstance(mcp := document.get("mcp"), dict) else {}  # of Gemini CLI, for all servers
+    places = _places(path)
+    servers, folders, problems = dict[str, ServerConfig](), dict[str, FolderConfig](), list[Problem]()
+    for name, written in entries.items():
+        try:
+            entry = _placed(written, places)
+            if not isinstance(entry, dict):
+                raise CatalogError("its entry must be an object")
+            if _is_off(name, entry, switches):
+                continue
+            if KEY in entry:
+                folders[name] = _folder(entry, path)
+            else:
+                servers[name] = _server(entry, path)
+                problems += [Problem(name, UNREAD, f"{message} (in {path})") for message in _unread(entry)]
+        except CatalogError as error:
+            problems.append(Problem(name, "malformed", f"{error} (in {path})"))
+    return Configuration(servers, folders, tuple(problems))
 
 
-def is_folder(entry: object) -> bool:
-    """Whether an entry among the servers of an ``mcp.json`` is a folder of documents."""
-    return isinstance(entry, dict) and KEY in entry
+def _is_off(name: str, entry: Mapping[str, Any], switches: Mapping[str, Any]) -> bool:
+    for key in ("disabled", "enabled"):
+        if not isinstance(entry.get(key, True), bool):
+            raise CatalogError(f"{key!r} must be true or false")
+    listed = name not in _names(switches, "excluded") and name in _names(switches, "allowed", (name,))
+    return not listed or entry.get("disabled") is True or entry.get("enabled") is False
+
+
+def _names(holder: Mapping[str, Any], key: str, default: Any = ()) -> Any:
+    names = holder.get(key, default)
+    if key in holder and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        raise CatalogError(f"{key!r} must be a list of names")
+    return names
+
+
+def _project_of(path: Path) -> Path:
+    """The folder that editors call the workspace: that of the file, or the one around ``.vscode`` or ``.cursor``."""
+    folder = path.expanduser().absolute().parent
+    return folder.parent if folder.name.startswith(".") else folder
+
+
+def _places(path: Path) -> dict[str, str]:
+    """What editors fill in, of their own accord, for variables."""
+    project = _project_of(path)
+    places = {"workspaceFolder": str(project), "workspaceFolderBasename": project.name, "pathSeparator": os.sep}
+    places |= {"/": os.sep, "userHome": os.environ.get("HOME", "")}
+    return {f"${{{name}}}": place for name, place in places.items()}
+
+
+def _placed(value: Any, places: Mapping[str, str]) -> Any:
+    match value:
+        case str():
+            for name, place in places.items():
+                value = value.replace(name, place)
+            return value
+        case dict():
+            return {key: _placed(item, places) for key, item in value.items()}
+        case list():
+            return [_placed(item, places) for item in value]
+        case _:
+            return value
+
+
+def _server(entry: Mapping[str, Any], path: Path) -> ServerConfig:
+    options = entry.get("callsheet", {})
+    if not isinstance(options, dict):
+        raise CatalogError("'callsheet' must be an object, such as {'trusted': true}")
+    if kind := _kind_of(entry):
+        foreign = (_STDIO | _REMOTE).union(*_KINDS.values()) - _KINDS[kind]
+        if other := sorted(foreign & entry.keys()):
+            raise CatalogError(f"{_WHAT[kind]}: leave out {other[0]!r}")
+        if other := sorted(_NO_OPTIONS[kind] & options.keys()):
+            raise CatalogError(f"{_WHAT[kind]}, to which {other[0]!r} of 'callsheet' does not apply")
+    only = [set(names) for key in _ONLY if (names := _names(entry, key, ["*"])) != ["*"]]
+    without = [name for key in _WITHOUT for name in _names(entry, key)]
+    switched: dict[str, Any] = {"without": without, "only": set.intersection(*only) if only else None}
+    match kind:
+        case "a2a":
+            fields: dict[str, Any] = {"url": entry[A2A], "transport": A2A}
+        case "openapi":
+            fields = _api_fields(entry, path)
+        case "toolkit":
+            fields = _toolkit_fields(entry, path)
+        case _:
+            fields = _client_fields(entry, path)
+    try:
+        own = ServerOptions(**options)
+        return ServerConfig(**{**entry, "literal": (), "tag": "", **switched, **fields, "callsheet": own})
+    except CatalogError as error:
+        raise CatalogError(f"callsheet: {error}") from error
+    except ValidationError as error:
+        raise CatalogError(wrong_field(error.errors()[0])) from error
+
+
+def _kind_of(entry: Mapping[str, Any]) -> str:
+    return next((kind for kind in _KINDS if kind in entry), "")
+
+
+def _unread(entry: Mapping[str, Any]) -> Iterator[str]:
+    """What an entry says that has no effect here."""
+    kind = _kind_of(entry)
+    own = _KINDS[kind] if kind else _STDIO if entry.get("command") else _REMOTE
+    if unread := [repr(key) for key in entry if key not in own | _SHARED]:
+        yield f"Callsheet does not read {', '.join(unread)} of its entry"
+    groups = [group for key in ("env", "headers") if isinstance(group := entry.get(key), dict)]
+    args = entry["args"] if isinstance(entry.get("args"), list) else ()
+    texts = [*entry.items(), *(("args", text) for text in args), *(item for group in groups for item in group.items())]
+    for key, text in texts:
+        if isinstance(text, str) and _FOREIGN.fullmatch(text):
+            yield f"the variable in {key!r} is not filled in: write it as ${{NAME}}"
+
+
+def _client_fields(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The fields of an MCP server, as clients write them."""
+    url = next(filter(None, map(entry.get, _URLS)), None)
+    if bool(url) == bool(entry.get("command")):
+        raise CatalogError("it needs either a 'command' or a 'url'")
+    declared = entry.get("transport", entry.get("type"))
+    if declared is not None and (not isinstance(declared, str) or declared not in _TRANSPORTS):
+        raise CatalogError(f"it has the unknown transport {declared!r}: use stdio, http or sse")
+    transport = _TRANSPORTS[declared] if declared else ("http" if url else "stdio")
+    if (transport == "stdio") == bool(url):
+        raise CatalogError(f"it says {declared!r} but has {'a url' if url else 'a command'}")
+    fields, file, env = {"url": url, "transport": transport}, entry.get("envFile"), entry.get("env", {})
+    if url or file is None or not isinstance(env, dict):
+        return fields
+    if not isinstance(file, str):
+        raise CatalogError("'envFile' must be the path of a file")
+    of_file = read_env_file(_project_of(path) / Path(_filled(file, os.environ)).expanduser())
+    return {**fields, "env": {**of_file, **env}, "literal": of_file.keys() - env.keys()}
+
+
+def _api_fields(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The fields of ``{"openapi": "spec.yaml", "url": "https://..."}``; the file is relative to the catalog's."""
+    specification, url = entry[OPENAPI], entry.get("url")
+    if not isinstance(specification, str) or not specification.strip():
+        raise CatalogError("'openapi' must be the file or the address of its specification")
+    if entry.get("headers") and not url:
+        raise CatalogError("it is an API with headers: name the address that they are for as 'url'")
+    if url is not None and not is_address(str(url)) and not str(url).startswith("${"):
+        raise CatalogError(f"its 'url' must be an address with http:// or https://, not {url!r}")
+    if not is_address(specification):
+        specification = str((path.parent / Path(specification).expanduser()).absolute())
+    return {"openapi": specification, "transport": OPENAPI}
+
+
+def _toolkit_fields(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The fields of ``{"toolkit": "package.module.Class", "arguments": {...}}``."""
+    toolkit, arguments = entry[TOOLKIT], entry.get("arguments", {})
+    named = isinstance(toolkit, str) and "." in toolkit and all(part.isidentifier() for part in toolkit.split("."))
+    if not named:
+        raise CatalogError("'toolkit' must be the import path of its class, as package.module.Class")
+    if not isinstance(arguments, dict):
+        raise CatalogError("'arguments' must be an object of the arguments of its class by name")
+    given = json.dumps(arguments, ensure_ascii=False)
+    return {"command": toolkit, "args": (given,), "cwd": str(path.absolute().parent), "transport": TOOLKIT}
+
+
+def _folder(entry: Mapping[str, Any], path: Path) -> FolderConfig:
+    fields = {key: value for key, value in entry.items() if key not in ("disabled", "enabled")}
+    try:
+        config = FolderConfig(**fields)
+        return config.model_copy(update={KEY: (path.parent / config.documents.expanduser()).resolve()})
+    except (CatalogError, OSError, RuntimeError, ValueError) as error:
+        raise CatalogError(f"it is a folder of documents, but: {error}") from error
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is an address on the web."""
+    return text.lower().startswith(("http://", "https://"))

@@ -8,44 +8,48 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.documents import read_yaml
-from callsheet.graphs.catalog.formats.mcp_format import Problem
+from callsheet.graphs.catalog.formats.mcp_format import UNREAD, Problem
 from callsheet.graphs.catalog.model import Skill
 from callsheet.graphs.text.sanitizing import clean, shown
 
-SKILL_FILE = "SKILL.md"
-_LARGEST, _LONGEST_NAME, _DEEPEST, _MOST_FOLDERS, _MOST_NODES = 500_000, 64, 3, 10_000, 10_000
+_SKILL_FILE = "[sS][kK][iI][lL][lL].[mM][dD]"
+_LARGEST, _LONGEST_NAME, _MOST_FOLDERS, _MOST_NODES = 500_000, 64, 10_000, 10_000
 _PATTERN = re.compile(r"\([^()]{0,500}\)")
-_FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?\n)---[ \t]*(?:\r?\n|$)", re.DOTALL)
+_FRONT_MATTER = re.compile(r"\ufeff?\s*---[ \t]*\r?\n(.*?\n)---[ \t]*(?:\r?\n|$)", re.DOTALL)
+_FIELD = re.compile(
+    r"^(name|description|allowed-tools|disable-model-invocation)[ \t]*:(.*(?:\n(?:[ \t-].*)?)*)", re.MULTILINE
+)
 
 
 def is_skill(folder: Path) -> bool:
     """Whether a folder is itself a skill."""
-    return (folder / SKILL_FILE).is_file()
+    return next(folder.glob(_SKILL_FILE), None) is not None
+
+
+def is_skill_file(path: Path) -> bool:
+    """Whether a file is the ``SKILL.md`` of a skill, by its name."""
+    return fnmatchcase(path.name, _SKILL_FILE)
 
 
 def read_skills(folder: Path) -> tuple[list[Skill], list[Problem]]:
-    """The skills in a folder and three levels below it; hidden folders and ``node_modules`` are not searched.
+    """The skills in a folder and below it, in at most 10,000 folders.
 
-    A skill whose author lets only people choose it is left out. Links to folders are not followed.
+    ``node_modules`` are not searched, and of a hidden folder only its ``skills``. Links to folders are not followed. A
+    skill whose author lets only people choose it is left out.
 
     Returns:
         The skills by name, with the tools that their front matter allows by name (``resolve_skills`` makes these ids),
-        and a problem for each ``SKILL.md`` that cannot be used.
+        and a problem for each ``SKILL.md`` that cannot be used, and for each folder that cannot be searched.
     """
     skills, problems = dict[str, Skill](), list[Problem]()
-    for searched, file in enumerate(_files(folder)):
+    for file in _files(folder, problems):
         where = str(file.relative_to(folder))
-        if searched == _MOST_FOLDERS:
-            said = f"more than {_MOST_FOLDERS:,} folders: the rest is not searched for skills"
-            problems.append(Problem(where, "malformed", said))
-            break
-        if file.name != SKILL_FILE:
-            continue
         try:
             skill = _read(file, folder)
         except CatalogError as error:
@@ -58,17 +62,28 @@ def read_skills(folder: Path) -> tuple[list[Skill], list[Problem]]:
     return [skills[name] for name in sorted(skills)], problems
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    """The ``SKILL.md`` of each folder that has one, otherwise the folder itself."""
-    for path, folders, files in os.walk(folder):
+def _files(folder: Path, problems: list[Problem]) -> Iterator[Path]:
+    """The files of all skills; what is not searched becomes a problem."""
+
+    def unread(place: str | Path, why: str) -> None:
+        problems.append(Problem(str(Path(place).relative_to(folder)), UNREAD, why))
+
+    walk = os.walk(folder, onerror=lambda error: unread(error.filename, f"it cannot be searched: {error.strerror}"))
+    for searched, (path, folders, files) in enumerate(walk):
         here = Path(path)
-        linked = [here / name / SKILL_FILE for name in folders if (here / name).is_symlink()]
-        yield from (file for file in linked if file.exists())
-        # A skill's own folders hold its files, not further skills.
-        has_one = SKILL_FILE in files or SKILL_FILE in folders
-        yield here / SKILL_FILE if has_one else here
-        deeper = not has_one and len(here.relative_to(folder).parts) < _DEEPEST
-        folders[:] = sorted(n for n in folders if deeper and not n.startswith(".") and n != "node_modules")
+        if searched == _MOST_FOLDERS:
+            unread(here, f"more than {_MOST_FOLDERS:,} folders: the rest is not searched for skills")
+            return
+        if here.name.startswith(".") and searched:
+            folders[:], files[:] = [name for name in folders if name == "skills"], []
+        folders[:] = sorted(name for name in folders if name != "node_modules")
+        for link in (here / name for name in folders if (here / name).is_symlink()):
+            if link.resolve().is_relative_to(folder.resolve()):
+                continue  # where it leads is searched anyway
+            yield from link.glob(_SKILL_FILE)
+            if next(link.glob(f"*/{_SKILL_FILE}"), None):
+                unread(link, f"it is a link to {link.resolve()}, outside the folder: name that folder as a catalog")
+        yield from sorted(file for name in (*files, *folders) if is_skill_file(file := here / name))
 
 
 def _read(file: Path, folder: Path) -> Skill | None:
@@ -76,11 +91,7 @@ def _read(file: Path, folder: Path) -> Skill | None:
     text = _content(file, folder)
     if not (match := _FRONT_MATTER.match(text)):
         raise CatalogError("it has no front matter: begin with lines of --- around 'name' and 'description'")
-    try:
-        front = clean(read_yaml(match.group(1), "its front matter", most=_MOST_NODES))
-    except CatalogError as error:
-        quoted = "; put texts that hold a colon in quotation marks" if "mapping values" in str(error) else ""
-        raise CatalogError(f"{error}{quoted}") from error
+    front = clean(_front_matter(match.group(1)))
     if not isinstance(front, dict):
         raise CatalogError("its front matter is not a mapping with 'name' and 'description'")
     if str(front.get("disable-model-invocation")).lower() in ("true", "yes", "on"):
@@ -92,6 +103,28 @@ def _read(file: Path, folder: Path) -> Skill | None:
         raise CatalogError("it has no description: say in 'description' what the skill is for and when to use it")
     body = clean(text[match.end() :].strip())
     return Skill(name=name, description=description, text=body, tools=tuple(_allowed(front)))
+
+
+def _front_matter(text: str) -> Any:
+    """The front matter; where it is not YAML, its fields one by one: many authors do not quote what YAML reserves."""
+    from yaml.composer import ComposerError
+    from yaml.parser import ParserError
+    from yaml.scanner import ScannerError
+
+    try:
+        return read_yaml(text, "its front matter", most=_MOST_NODES)
+    except CatalogError as error:
+        if not isinstance(error.__cause__, ComposerError | ParserError | ScannerError):
+            raise
+        fields: dict[str, Any] = {}
+        for field in _FIELD.finditer(text):
+            try:
+                fields[field[1]] = read_yaml(field[0], "its front matter", most=_MOST_NODES)[field[1]]
+            except (CatalogError, TypeError):
+                fields[field[1]] = " ".join(field[2].split())
+        if "description" not in fields:
+            raise
+        return fields
 
 
 def _content(file: Path, folder: Path) -> str:

@@ -60,7 +60,7 @@ def _opened() -> Served:
     environment = Environment()
     loaded = load(*environment.catalog)
     for problem in loaded.problems:
-        _LOG.warning("left out: %s", shown(str(problem)))
+        _LOG.warning("%s: %s", problem.word, shown(str(problem)))
     retriever = AgentGraphRetriever.from_catalog(loaded, embeddings=environment.embeddings, index=environment.index)
     registry, read = ToolRegistry.from_catalog(loaded), partial(load, *environment.catalog)
     ServerUpdates(registry, read, seconds=environment.sync_seconds, anew=bool(loaded.remembered))

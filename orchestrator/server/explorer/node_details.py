@@ -98,7 +98,7 @@ def _tool(visible: VisibleCatalog, tool: Tool, known: Assignments) -> Json:
     incoming = [_edge(visible, other, edge) for other, edge in needed_by(graph, tool.id)]
     incoming += [neighbour(visible, skill, "ti", "names it") for skill in used_by(graph, tool.id)]
     can = [_capability(known, entry.capability, "capability", _by(entry)) for entry in known.of.get(tool.id, ())]
-    digest = visible.loaded.digests.get(tool.id)
+    digest = visible.loaded.digest(tool)
     schemas = {"Input schema": tool.input_schema, "Output schema": tool.output_schema}
     hints = ", ".join(f"{name}: {value}" for name, value in tool.annotations.items())
     facts = {

@@ -22,6 +22,7 @@ from starlette.routing import Match, Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from callsheet.graphs import CallsheetError, SettingsError, UnknownNameError, User, shown
+from callsheet.graphs.catalog.formats.mcp_format import UNREAD
 from callsheet.orchestrator.run.run_context import user_of
 from callsheet.orchestrator.run.run_metrics import MEDIA_TYPE, exposition
 from callsheet.orchestrator.server import sign_in
@@ -218,7 +219,8 @@ def _public(site: Site) -> list[Route]:
             visible = await run_in_threadpool(site.visible_to, User())
         except CallsheetError:
             return _json({"status": "failing"}, 503)
-        whole = not (visible.loaded.problems or visible.registry.unavailable() or visible.registry.down)
+        lost = any(problem.kind != UNREAD for problem in visible.loaded.problems)
+        whole = not (lost or visible.registry.unavailable() or visible.registry.down)
         return _json({"status": "ok" if whole else "degraded"})
 
     return [

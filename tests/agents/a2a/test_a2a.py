@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -75,7 +76,9 @@ def test_its_caller_may_name_and_describe_it(url: str) -> None:
 async def test_an_answer_is_text_data_and_notes_of_files(streaming: bool, old: bool) -> None:
     with clerk(streaming=streaming, old=old) as (url, agent):
         answer = await called(url, "file a form")
-        assert answer.text == "filed form 12\n[file copy.txt, 4 bytes]\n[file f: http://127.0.0.1:9/form]"
+        text, _, data = answer.text.rpartition("\n")
+        assert text == "filed form 12\n[file copy.txt, 4 bytes]\n[file f: http://127.0.0.1:9/form]"
+        assert json.loads(data) == {"form": 12, "filed": True}
         assert answer.artifact["structured"] == {"form": 12, "filed": True}
         assert agent.heard == ["file a form"]
 

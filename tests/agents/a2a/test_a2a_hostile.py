@@ -14,10 +14,10 @@ import pytest
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from a2a_server import answering
-from callsheet import A2AAgent, CatalogError, ToolRegistry, TrustError
+from callsheet import A2AAgent, ToolRegistry, TrustError
 from callsheet.agents import Limits, SessionPool
 from callsheet.graphs import Loaded, dump, load
-from callsheet.graphs.catalog.formats.server_config import read_servers
+from callsheet.graphs.catalog.formats.server_config import read_configuration
 from callsheet.graphs.catalog.loading import servers_in
 
 SSE = "text/event-stream"
@@ -334,7 +334,7 @@ async def test_limits_and_approval_of_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"a2a": 3}, "server 'clerk', url: "),
+        ({"a2a": 3}, "clerk: url: "),
         ({"a2a": "http://h", "url": "http://h"}, "reached by its address alone: leave out 'url'"),
         ({"a2a": "http://h", "command": "uvx"}, "leave out 'command'"),
         ({"a2a": "http://h", "headers": {"a": 1}}, "headers.a: "),
@@ -344,10 +344,10 @@ async def test_limits_and_approval_of_its_own(tmp_path: Path) -> None:
     ],
 )
 def test_an_entry_that_cannot_work_is_named_with_the_reason(given: dict[str, Any], words: str) -> None:
-    with pytest.raises(CatalogError) as caught:
-        read_servers({"mcpServers": {"clerk": given}}, "mcp.json")
-    assert words in str(caught.value)
-    assert "mcp.json" in str(caught.value)
+    found = read_configuration({"mcpServers": {"clerk": given}}, Path("mcp.json"))
+    assert found.servers == {}
+    assert words in str(found.problems[0])
+    assert "mcp.json" in str(found.problems[0])
 
 
 def test_a_limit_that_cannot_work_is_the_callers_mistake(tmp_path: Path) -> None:

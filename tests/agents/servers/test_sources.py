@@ -167,6 +167,20 @@ def test_a_server_that_changes_its_tools_leaves_the_rest_of_the_catalog_alone() 
     assert again.rejected == (edge,)
 
 
+def test_a_server_cannot_touch_the_definitions_of_one_whose_name_begins_with_its_own() -> None:
+    def agent(name: str, *tools: str) -> Agent:
+        return Agent(id=name, tools=tuple(Tool(agent=name, name=tool) for tool in tools))
+
+    digests = {"a": {"b/ok": "of a", "fine": "1"}, "a/b": {"ok": "of a/b"}}
+    loaded = load(SourceCatalog((agent("a/b", "ok"), agent("a", "b/ok", "fine")), digests=digests))
+    ok = loaded.catalog.tool("a/b/ok")
+    assert (ok.agent, loaded.digest(ok)) == ("a/b", "of a/b")
+    again = with_agent(loaded, "a", SourceCatalog((agent("a", "b/ok", "more"),), digests={"a": {"b/ok": "new"}}))
+    assert list(again.catalog.tools) == ["a/b/ok", "a/more"]
+    assert again.digest(ok) == "of a/b"
+    assert again.digest(again.catalog.tool("a/more")) is None
+
+
 def test_modules_that_cannot_be_imported(module: str, tmp_path: Path) -> None:
     with pytest.raises(CatalogError, match="there is no module 'nowhere'"):
         load_reference("nowhere.at_all:x")

@@ -107,7 +107,10 @@ async def test_arguments_are_checked_against_the_original(registry: Callable[...
     assert bound.description.endswith("- a_b\n- c")
     assert (await ask(bound, {})).artifact["kind"] == "refused"
     assert "{'a[b]': 'x'} is not valid" in (await ask(bound, {"a_b": "x"})).text
-    assert (await ask(bound, {"a_b": 1})).text.endswith('{"a[b]": 1}')
+    answer = await ask(bound, {"a_b": 1})
+    assert answer.text.endswith('{"a[b]": 1}')
+    asked = AIMessage("", tool_calls=[ToolCall(name=bound.name, args={"a_b": 1}, id="1")])
+    assert calls_of([asked, answer], {bound.name: bound})[0].args == {"a[b]": 1}
     assert (await ask(bound, {"c": 1})).text.endswith('{"c": 1}')
     made.close()
     found.close()

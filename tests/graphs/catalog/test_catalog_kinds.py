@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from callsheet.graphs import Agent, Catalog, DependencyKind, SourceCatalog, Tool, agent_from_listing, dump, load
+from callsheet.graphs import Agent, Catalog, DependencyKind, Skill, SourceCatalog, Tool, agent_from_listing, dump, load
 
 
 def write(path: Path, content: Any) -> Path:
@@ -150,6 +150,28 @@ def test_dependencies_may_cross_sources() -> None:
     a, _ = agent_from_listing("a", [entry("x", _meta=needs)])
     loaded = load(SourceCatalog((a,)), Catalog(agents=(Agent(id="b", tools=(Tool(agent="b", name="y"),)),)))
     assert [edge.tool for edge in loaded.catalog.tool("a/x").depends_on] == ["b/y"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "other"),
+    [("b/ok", "a/b"), ("b", "a/b"), ("b/c/ok", "a/b"), ("io/ok", "a/io"), ("ok", "skills/ok")],
+)
+def test_a_tool_whose_id_belongs_to_another_node_is_left_out_alone(tool: str, other: str) -> None:
+    agent = other.partition("/")[0]
+    invading, _ = agent_from_listing(agent, [entry(tool), entry("fine")])
+    own, _ = agent_from_listing(other if agent == "a" else "web", [entry("ok"), entry("get")])
+    loaded = load(SourceCatalog((invading, own), skills=() if agent == "a" else (Skill(name="ok"),)))
+    assert list(loaded.catalog.tools) == [f"{agent}/fine", *(one.id for one in own.tools)]
+    (problem,) = loaded.problems
+    assert str(problem) == f"{agent}: tool {tool!r} is left out: '{agent}/{tool}' belongs to {other!r} by its name"
+
+
+def test_slashes_in_names_harm_nobody() -> None:
+    a, _ = agent_from_listing("a", [entry("b/ok"), entry("c/d/e")])
+    b, _ = agent_from_listing("io.github.b/c", [entry("ok"), entry("files/read")])
+    loaded = load(SourceCatalog((a, b)))
+    assert loaded.problems == ()
+    assert list(loaded.catalog.tools) == ["a/b/ok", "a/c/d/e", "io.github.b/c/ok", "io.github.b/c/files/read"]
 
 
 def test_the_byte_order_mark_of_a_windows_editor_is_passed_over(tmp_path: Path) -> None:

@@ -6,13 +6,22 @@ from typing import Any
 
 import pytest
 
-from callsheet.graphs import CatalogError, ServerConfig, agent_from_listing
-from callsheet.graphs.catalog.formats.server_config import read_servers
-from callsheet.graphs.catalog.loading import servers_in
+from callsheet.graphs import CatalogError, ServerConfig, agent_from_listing, load
+from callsheet.graphs.catalog.formats.server_config import Configuration, read_configuration
+from callsheet.graphs.catalog.loading import servers_in, starts_in
+from callsheet.graphs.lint import lint
+
+
+def read(document: dict[str, Any], path: str | Path = "mcp.json") -> Configuration:
+    return read_configuration(document, Path(path))
 
 
 def servers(**entries: Any) -> dict[str, ServerConfig]:
-    return read_servers({"mcpServers": entries}, "mcp.json")
+    return dict(read({"mcpServers": entries}).servers)
+
+
+def unread(**entries: Any) -> list[str]:
+    return [str(problem) for problem in read({"mcpServers": entries}).problems]
 
 
 HTTP_WORDS = ("http", "streamable-http", "streamable_http", "streamableHttp")
@@ -40,20 +49,186 @@ HTTP = ServerConfig(url="http://h", transport="http")
             {"command": "x", "autoApprove": ["y"], "timeout": 3, "gallery": True},
             ServerConfig(command="x", transport="stdio"),
         ),
+        ({"command": "x", "type": "local", "tools": ["*"]}, ServerConfig(command="x", transport="stdio")),
     ],
 )
 def test_entries_as_clients_write_them(entry: dict[str, Any], config: ServerConfig) -> None:
     assert servers(a=entry)["a"] == config
 
 
-def test_vs_code_calls_them_servers() -> None:
-    document = {"inputs": [], "servers": {"a": {"type": "stdio", "command": "x"}}}
-    assert read_servers(document, "mcp.json")["a"].command == "x"
+@pytest.mark.parametrize("root", ["mcpServers", "servers", "context_servers"])
+def test_vs_code_and_zed_have_their_own_word_for_servers(root: str, tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text(json.dumps({"inputs": [], root: {"a": {"type": "stdio", "command": "x"}}}))
+    assert servers_in(str(path))["a"].command == "x"
 
 
-def test_a_disabled_server_is_left_out() -> None:
-    found = servers(off={"command": "x", "disabled": True}, on={"command": "y", "disabled": False})
-    assert list(found) == ["on"]
+OFF = {
+    "disabled": {"command": "x", "disabled": True},
+    "enabled": {"command": "x", "enabled": False},
+    "both": {"command": "x", "enabled": True, "disabled": True},
+    "api": {"openapi": "api.json", "enabled": False},
+    "agent": {"a2a": "https://h", "enabled": False},
+    "folder": {"documents": "docs", "enabled": False},
+}
+
+
+def test_what_is_switched_off_stays_off() -> None:
+    found = read({"mcpServers": {**OFF, "on": {"command": "y", "disabled": False, "enabled": True}}})
+    assert (list(found.servers), found.folders, found.problems) == (["on"], {}, ())
+    switches = {"allowed": ["a", "b"], "excluded": ["b"]}  # of Gemini CLI
+    entries = {name: {"command": "x"} for name in "abc"}
+    assert list(read({"mcp": switches, "mcpServers": entries}).servers) == ["a"]
+    assert list(read({"mcp": {"serverCommand": "x"}, "mcpServers": entries}).servers) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("value", ["true", 1, None, []])
+def test_a_switch_that_is_neither_true_nor_false_starts_nothing(value: object) -> None:
+    found = read({"mcpServers": {"a": {"command": "x", "disabled": value}, "b": {"command": "x", "enabled": value}}})
+    assert found.servers == {}
+    assert [str(p).partition(" must be")[0] for p in found.problems] == ["a: 'disabled'", "b: 'enabled'"]
+    found = read({"mcp": {"excluded": value}, "mcpServers": {"a": {"command": "x"}}})
+    assert (len(found.servers), len(found.problems)) == ((1, 0) if value == [] else (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("entry", "offered"),
+    [
+        ({}, ["get", "put", "drop"]),
+        ({"includeTools": ["get", "put"], "excludeTools": ["put"]}, ["get"]),
+        ({"disabledTools": ["drop"]}, ["get", "put"]),
+        ({"tools": ["get", "drop"]}, ["get", "drop"]),
+        ({"tools": []}, []),
+    ],
+)
+def test_tools_that_are_switched_off_stay_off(entry: dict[str, Any], offered: list[str]) -> None:
+    server = servers(a={"command": "x", **entry})["a"]
+    assert [tool for tool in ("get", "put", "drop") if server.offers(tool)] == offered
+    assert unread(a={"command": "x", **entry}) == []
+
+
+def test_keys_without_meaning_here_are_said(tmp_path: Path) -> None:
+    local = {"command": "x", "autoApprove": ["y"], "timeout": 3, "headers": {}, "source": "custom"}
+    remote = {"url": "https://h", "env": {"KEY": "k"}, "trust": True}
+    kit = {"toolkit": "a.B", "icon": "x"}
+    assert unread(local=local, remote=remote, kit=kit, plain={"command": "x", "description": "d"}) == [
+        "local: Callsheet does not read 'autoApprove', 'timeout', 'headers', 'source' of its entry (in mcp.json)",
+        "remote: Callsheet does not read 'env', 'trust' of its entry (in mcp.json)",
+        "kit: Callsheet does not read 'icon' of its entry (in mcp.json)",
+    ]
+    path = tmp_path / "mcp.json"
+    path.write_text(
+        json.dumps({"mcpServers": {"h": {"documents": "docs"}, "a": {"command": "no-such-program", "x": 1}}})
+    )
+    (tmp_path / "docs").mkdir()
+    found = [(finding.rule, finding.severity.value) for finding in lint(load(path, yes=True))]
+    assert ("unread-source", "warning") in found
+    assert ("load-problem", "error") in found  # there is no such program
+
+
+@pytest.mark.parametrize(
+    "variable", ["${input:key}", "${config:api.key}", "${command:pick}", "${env:MY-KEY}", "${K:?no}"]
+)
+@pytest.mark.parametrize("field", ["args", "env", "headers", "url"])
+def test_a_variable_of_another_program_never_reaches_a_server(variable: str, field: str) -> None:
+    value: Any = {"args": (variable,), "url": f"http://h/{variable}"}.get(field, {"K": f"Bearer {variable}"})
+    with pytest.raises(CatalogError, match="is filled in by another program only: write") as caught:
+        ServerConfig(command="x", **{field: value}).expanded({"key": "k"})
+    assert variable in str(caught.value)
+
+
+@pytest.mark.parametrize("variable", ["$MY_TOKEN", "%MY_TOKEN%", "{env:MY_TOKEN}"])
+def test_a_variable_in_the_form_of_another_program_is_said_without_its_value(variable: str) -> None:
+    said = "a: the variable in {!r} is not filled in: write it as ${{NAME}} (in mcp.json)"
+    local = {"command": "x", "args": ["-k", variable], "env": {"KEY": variable, "PRICE": "$5", "PASSWORD": "a$b"}}
+    assert unread(a=local) == [said.format("args"), said.format("KEY")]
+    assert unread(a={"url": "http://h", "headers": {"KEY": f"Bearer {variable}"}}) == [said.format("KEY")]
+
+
+def test_the_folders_that_editors_fill_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/kim")
+    entry = {"command": "${userHome}/bin/x", "args": ["${workspaceFolder}${/}a", "${workspaceFolderBasename}"]}
+    for file, project in ((".vscode/mcp.json", "shop"), ("mcp.json", "shop"), (".cursor/mcp.json", "shop")):
+        found = read({"servers": {"a": entry}}, tmp_path / "shop" / file).servers["a"]
+        assert found.command == "/home/kim/bin/x"
+        assert found.args == (f"{tmp_path}/{project}/a", project)
+
+
+ENV_FILE = """# of the team
+KEY="from file"
+export TOKEN='a${b}$c' # not expanded
+PORT=80
+
+EMPTY=
+"""
+
+
+@pytest.mark.parametrize("named", ["${workspaceFolder}/.env", ".env", "${PROJECT}/.env"])
+def test_an_env_file(named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROJECT", str(tmp_path))
+    (tmp_path / ".env").write_text(ENV_FILE)
+    (tmp_path / ".vscode").mkdir()
+    path = tmp_path / ".vscode" / "mcp.json"
+    entry = {"command": "x", "envFile": named, "env": {"PORT": "${PORT:-443}"}}
+    path.write_text(json.dumps({"servers": {"a": entry}}))
+    server = servers_in(str(path))["a"]
+    assert server.expanded({}).env == {"KEY": "from file", "TOKEN": "a${b}$c", "PORT": "443", "EMPTY": ""}
+    assert [start.names for start in starts_in(str(path))] == [("EMPTY", "KEY", "PORT", "TOKEN")]
+
+
+def test_an_env_file_does_not_hide_which_code_runs(tmp_path: Path) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text(json.dumps({"mcpServers": {"a": {"command": "node", "envFile": "${workspaceFolder}/.env"}}}))
+    (tmp_path / ".env").write_text("NODE_OPTIONS=--require ./evil.js\n")
+    assert [start.names for start in starts_in(str(path))] == [("NODE_OPTIONS=--require ./evil.js",)]
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("nowhere.env", "nowhere.env is not a file"),
+        (".", "is not a file"),
+        ("huge.env", "is not a file of at most 1,000 KB"),
+        ("latin.env", "cannot be read: 'utf-8' codec"),
+        ("broken.env", "has a line that is not NAME=value: line 2"),
+        ("bare.env", "has a line that is not NAME=value: line 1"),
+        ("${NOT_SET}/.env", "the variable NOT_SET is not set"),
+        ("${input:file}", "${input:file} is filled in by another program only"),
+        (3, "'envFile' must be the path of a file"),
+    ],
+)
+def test_an_env_file_that_cannot_be_read_leaves_its_server_out(named: object, said: str, tmp_path: Path) -> None:
+    for name, content in (
+        ("huge", b"#" * 1_000_001),
+        ("latin", b"A=\xe9"),
+        ("broken", b"A=1\nno line\n"),
+        ("bare", b"KEY\n"),
+    ):
+        (tmp_path / f"{name}.env").write_bytes(content)
+    entries = {"a": {"command": "x", "envFile": named}, "b": {"command": "y"}}
+    found = read({"mcpServers": entries}, tmp_path / "mcp.json")
+    assert list(found.servers) == ["b"]
+    assert said in str(found.problems[0])
+
+
+def test_comments_and_trailing_commas(tmp_path: Path) -> None:
+    path = tmp_path / "mcp.json"
+    text = """// of the team
+    {
+      "servers": { /* two, "of" // these */
+        "a": {"command": "x", "args": ["https://h//*no*/", "a,]", "say \\"// no\\",}", ], }, // ours
+        // "b": {"command": "y"},
+      },
+    }"""
+    path.write_text(text)
+    assert servers_in(str(path))["a"].args == ("https://h//*no*/", "a,]", 'say "// no",}')
+    path.write_text(f"{text[:-1]} // )\n]")
+    with pytest.raises(CatalogError, match=r"not valid JSON: .* line 8 column 1"):
+        load(path)
+    for text in ('{"a": 1,, }', '{"a": 1 /* ', '{"a": 1} // "\n}'):
+        path.write_text(text)
+        with pytest.raises(CatalogError, match="not valid JSON"):
+            load(path)
 
 
 @pytest.mark.parametrize(
@@ -73,17 +248,19 @@ def test_a_disabled_server_is_left_out() -> None:
         ({"url": 3}, "url: must be a string"),
     ],
 )
-def test_a_server_that_cannot_work_is_named_with_the_reason(entry: object, said: str) -> None:
-    with pytest.raises(CatalogError) as caught:
-        servers(broken=entry)
-    assert str(caught.value).startswith("mcp.json: server 'broken'")
-    assert said in str(caught.value)
+def test_an_entry_that_cannot_work_is_left_out_and_named_with_the_reason(entry: object, said: str) -> None:
+    found = read({"mcpServers": {"broken": entry, "good": {"command": "x"}}})
+    assert list(found.servers) == ["good"]
+    (problem,) = found.problems
+    assert (problem.agent, problem.kind) == ("broken", "malformed")
+    assert problem.message.endswith(" (in mcp.json)")
+    assert said in problem.message
 
 
 @pytest.mark.parametrize("document", [{"mcpServers": []}, {"servers": None}, {}])
 def test_servers_must_be_an_object_by_name(document: dict[str, Any]) -> None:
     with pytest.raises(CatalogError, match="'mcpServers' must be an object of servers by name"):
-        read_servers(document, "mcp.json")
+        read(document)
 
 
 def test_variables_are_filled_in_everywhere() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,7 +90,6 @@ def test_a_loaded_folder_joined_with_agents_later_keeps_the_names_that_it_allows
         ("---\nname: a/b\ndescription: d\n---\n", "its name 'a/b' is not 1 to 64 plain characters"),
         (f"---\nname: {'n' * 65}\ndescription: d\n---\n", "is not 1 to 64 plain characters"),
         ("---\nname: a\u202eb\ndescription: d\n---\n", "is not 1 to 64 plain characters"),
-        ("---\ndescription: Use when: asked\n---\n", "put texts that hold a colon in quotation marks"),
         ("---\ndescription: d\nallowed-tools: 3\n---\n", "'allowed-tools' in its front matter is not a list of names"),
         ("---\ndescription: !!bool x\n---\n", "not valid YAML"),
         ("---\ndescription: !!timestamp x\n---\n", "not valid YAML"),
@@ -106,6 +106,65 @@ def test_a_malformed_skill_is_left_out_and_says_why(tmp_path: Path, text: str, w
     assert [skill.name for skill in loaded.catalog.skills] == ["good"]
     assert [(problem.agent, problem.kind) for problem in loaded.problems] == [("bad/SKILL.md", "malformed")]
     assert why in loaded.problems[0].message
+
+
+@pytest.mark.parametrize(
+    ("front", "description"),
+    [
+        ("argument-hint: [a] [b]\ndescription: Good.", "Good."),
+        ("description: Good.\nargument-hint: <file>: `x` | [y] z\nmodel: *fast", "Good."),
+        ("description: Use when: asked", "Use when: asked"),
+        ("description: `gh` for GitHub", "`gh` for GitHub"),
+        ("description: [Beta] Writes\n  texts: long ones\nlicense: @us", "[Beta] Writes texts: long ones"),
+        ('description: "quoted" and: not\n\nhooks: {a: b}}', '"quoted" and: not'),
+        ("version: 1: 2\ndescription: >-\n  Two\n\n  lines\n", "Two\nlines"),
+    ],
+)
+def test_front_matter_that_is_not_quite_yaml_loses_no_skill(tmp_path: Path, front: str, description: str) -> None:
+    write(tmp_path, "good", f"---\n{front}\nname: good\nallowed-tools:\n- get\n---\nText.")
+    loaded = load(tmp_path, tools("web/get"))
+    assert loaded.problems == ()
+    (skill,) = loaded.catalog.skills
+    assert (skill.name, skill.description, skill.tools) == ("good", description, ("web/get",))
+
+
+def test_skills_are_found_at_any_depth_and_below_others(tmp_path: Path) -> None:
+    places = (".", "skills/a", "skills/a/parts/b", "plugins/p/1.0/skills/c", "1/2/3/4/5/6/7/8/d", ".claude/skills/e")
+    for place in places:
+        write(tmp_path, place, f"---\nname: {place.replace('/', '-')}\ndescription: d\n---\n")
+    (tmp_path / "lower").mkdir()
+    (tmp_path / "lower" / "skill.md").write_text("---\ndescription: d\n---\n")
+    for place in ("node_modules/x", "skills/node_modules/x", ".git/x"):
+        write(tmp_path, place, "---\ndescription: d\n---\n")
+    loaded = load(tmp_path)
+    assert loaded.problems == ()
+    assert {skill.name for skill in loaded.catalog.skills} == {*(place.replace("/", "-") for place in places), "lower"}
+    assert load(tmp_path / "lower" / "skill.md").catalog.sizes == "0 agents, 0 tools, 1 skill"
+
+
+def test_folders_that_are_not_searched_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "skills"
+    write(folder, "good", "---\ndescription: Good.\n---\n")
+    write(tmp_path, "other/one", "---\ndescription: d\n---\n")
+    (folder / "more").symlink_to(tmp_path / "other")
+    (folder / "again").symlink_to(folder)
+    (folder / "alias").symlink_to(folder / "good")
+    (folder / ".claude").mkdir()
+    (folder / ".claude" / "skills").symlink_to(tmp_path / "other")
+    (folder / "closed").mkdir()
+    walk = os.walk
+
+    def walked(top: Path, onerror: Any) -> Any:
+        onerror(PermissionError(13, "Permission denied", str(folder / "closed")))
+        return walk(top)
+
+    monkeypatch.setattr(os, "walk", walked)
+    loaded = load(folder)
+    assert [skill.name for skill in loaded.catalog.skills] == ["good"]
+    why = f"it is a link to {tmp_path / 'other'}, outside the folder: name that folder as a catalog"
+    said = ["closed: it cannot be searched: Permission denied", f"more: {why}", f".claude/skills: {why}"]
+    assert [str(problem) for problem in loaded.problems] == said
+    assert [(finding.rule, finding.severity.value) for finding in lint(loaded)] == [("unread-source", "warning")] * 3
 
 
 def test_a_file_that_is_not_text(tmp_path: Path) -> None:
@@ -186,10 +245,13 @@ def test_a_skill_with_files_of_its_own_and_manifests_beside_skills(tmp_path: Pat
     write(tmp_path, "pdf", "---\ndescription: d\n---\n")
     (tmp_path / "pdf" / "theme.json").write_text("[]")
     write(tmp_path / "pdf", "inner", "not a skill")
-    assert load(tmp_path / "pdf").catalog.sizes == "0 agents, 0 tools, 1 skill"
+    loaded = load(tmp_path / "pdf")
+    assert loaded.catalog.sizes == "0 agents, 0 tools, 1 skill"
+    assert [problem.agent for problem in loaded.problems] == ["inner/SKILL.md"]
     (tmp_path / "web.json").write_text('{"name": "web", "tools": [{"name": "get"}]}')
     both = load(tmp_path)
-    assert (both.catalog.sizes, both.problems) == ("1 agent, 1 tool, 1 skill", ())
+    assert both.catalog.sizes == "1 agent, 1 tool, 1 skill"
+    assert [problem.agent for problem in both.problems] == ["pdf/inner/SKILL.md"]
 
 
 def test_a_skill_must_name_tools_of_its_catalog() -> None:

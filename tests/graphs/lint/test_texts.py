@@ -24,6 +24,7 @@ SCHEMA = {
     "type": "object",
     "properties": {"path": {}, "depth": {"description": "How deep."}, "mode": {"type": "string"}},
 }
+BOTH = {"input_schema": SCHEMA, "output_schema": SCHEMA}
 LISTS = {"input_schema": SCHEMA, "description": "Lists.\n\nArgs:\n  path: where"}
 
 
@@ -33,8 +34,17 @@ LISTS = {"input_schema": SCHEMA, "description": "Lists.\n\nArgs:\n  path: where"
         (
             text_rules.empty_description,
             {},
-            {"a": {"bare": {}, "blank": {"description": " \u200b\n"}, "titled": {"title": "Adds"}, "said": PLAN}},
-            {"a/bare": "", "a/blank": ""},
+            {
+                "a": {"bare": {}, "blank": {"description": " \u200b\n"}, "titled": {"title": "Adds"}, "said": PLAN},
+                "b": {"in": {"input_schema": SCHEMA}, "out": {"output_schema": SCHEMA}, "all": BOTH},
+            },
+            {
+                "a/bare": "so only its name can match",
+                "a/blank": "so only its name can match",
+                "b/in": "so only its name and its parameters can match",
+                "b/out": "so only its name and its results can match",
+                "b/all": "so only its name and its parameters and its results can match",
+            },
         ),
         (
             text_rules.undescribed_agent,

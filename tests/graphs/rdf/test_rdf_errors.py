@@ -103,7 +103,8 @@ def test_turtle_by_hand_needs_little(tmp_path: Path) -> None:
             cs:hasCapability [ skos:notation "read" ] ;
             cs:hasRequiredInput [ cs:name "place" ; cs:valueType "string" ; dcterms:description "Where" ] ;
             cs:hasOptionalInput [ cs:name "unit" ; cs:enumValue "C", "F" ; cs:defaultValue "C" ],
-                                [ cs:name "days" ; cs:valueType "integer", "null" ; cs:defaultValue "3"^^cs:json ] ;
+                                [ cs:name "days" ; cs:valueType "integer", "null" ; cs:defaultValue "3"^^cs:json ;
+                                  cs:enumValue "3"^^cs:json, "5"^^cs:json ] ;
             cs:hasOutput [ cs:name "sky" ; cs:valueFormat "text" ] .
         """,
         encoding="utf-8",
@@ -114,7 +115,7 @@ def test_turtle_by_hand_needs_little(tmp_path: Path) -> None:
     assert forecast.input_schema == {
         "type": "object",
         "properties": {
-            "days": {"type": ["integer", "null"], "default": 3},
+            "days": {"type": ["integer", "null"], "enum": [3, 5], "default": 3},
             "place": {"type": "string", "description": "Where"},
             "unit": {"enum": ["C", "F"], "default": "C"},
         },

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
 from langchain_core.tools import ToolException
 
-from callsheet import AgentGraphRetriever, CatalogError, Settings, ToolRegistry, create_supervisor, load
+from callsheet import AgentGraphRetriever, Settings, ToolRegistry, create_supervisor, load
 from callsheet.agents.models.chat_models import chat_model
 from callsheet.agents.servers.in_process import tool_model
 from callsheet.graphs.catalog.loading import servers_in, starts_in
@@ -135,14 +136,18 @@ def test_a_disabled_folder_is_left_out(config: Callable[..., Path], tmp_path: Pa
     [
         ({"documents": "nowhere"}, "no documents at .*nowhere: there is no such folder"),
         ({"documents": "mcp.json"}, "it is a file"),
-        ({"documents": 5}, "'handbook' is a folder of documents, but: .*documents"),
-        ({"documents": "docs", "command": "rm"}, "'handbook' is a folder of documents, but: .*command"),
-        ({"documents": None}, "'handbook' is a folder of documents, but"),
+        ({"documents": 5}, "it is a folder of documents, but: .*documents"),
+        ({"documents": "docs", "command": "rm"}, "it is a folder of documents, but: .*command"),
+        ({"documents": None}, "it is a folder of documents, but"),
     ],
 )
-def test_a_wrong_entry_is_the_callers_mistake(config: Callable[..., Path], entry: dict[str, Any], said: str) -> None:
-    with pytest.raises(CatalogError, match=said):
-        load(config(entry))
+def test_a_wrong_entry_is_left_out_and_named(
+    config: Callable[..., Path], tmp_path: Path, entry: dict[str, Any], said: str
+) -> None:
+    (tmp_path / "other").mkdir()
+    loaded = load(config(entry, other={"documents": "other"}))
+    assert [agent.id for agent in loaded.catalog.agents] == ["other"]
+    assert re.search(f"^handbook: .*{said}.*mcp.json", str(loaded.problems[0]))
 
 
 def test_an_overview_needs_no_headings(tmp_path: Path) -> None:

@@ -208,7 +208,7 @@ def test_findings_are_those_of_check(client: TestClient, asked: Asked) -> None:
 
 def test_pins_and_what_differs_from_them_are_shown(catalog: Catalog, asked: Asked) -> None:
     changed = Change("maps", "changed", "route", {"name": "route", "description": "a"}, {"name": "route"}, "ff", "book")
-    loaded = Loaded(load(catalog).catalog, digests={"maps/find_place": "ab12"}, changes=(changed,))
+    loaded = Loaded(load(catalog).catalog, digests={"maps": {"find_place": "ab12"}}, changes=(changed,))
     app = explorer(loaded)
     assert asked(app, "node", id="maps/find_place")["pins"][0]["text"] == "SHA-256 ab12"
     assert asked(app, "node", id="weather/forecast")["pins"][0]["text"].startswith("no pin")
@@ -224,7 +224,7 @@ def test_what_servers_say_later_is_shown(catalog: Catalog, asked: Asked) -> None
     assert asked(app, "overview")["tools"] == 3
     route = Tool(agent="maps", name="route", description="Plans a route between two places.")
     agents = (catalog.agents[0], catalog.agents[1].model_copy(update={"tools": (*catalog.agents[1].tools, route)}))
-    later = Loaded(Catalog(agents=agents), digests={"maps/route": "cd34"}, down={"maps": "yesterday"})
+    later = Loaded(Catalog(agents=agents), digests={"maps": {"route": "cd34"}}, down={"maps": "yesterday"})
     found.registry.follow(later)
     found.retriever.follow(later)
     assert asked(app, "overview")["tools"] == 4

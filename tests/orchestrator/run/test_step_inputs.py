@@ -10,6 +10,8 @@ from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
 from callsheet.agents import StepResult
+from callsheet.agents.approval.questions import wanted_schema
+from callsheet.graphs.text.model_schema import model_schema
 from callsheet.orchestrator.apps.ask_graph import create_ask_app
 from callsheet.orchestrator.step import StepNodes
 from scripted_model import planned
@@ -51,6 +53,14 @@ def test_the_question_names_step_tool_parameters_and_their_schema(app: Any, shop
     assert "bank/exchange_rate, was not called: it needs currency" in value["description"]
     assert question.response_schema["oneOf"][0]["properties"]["values"] == value["schema"]
     assert shop.called == []
+
+
+def test_a_form_has_the_tools_own_names_and_its_labels_no_line_breaks() -> None:
+    fields = {"filter[title]": {"title": "Title\nApproved by you", "type": "float"}}
+    schema = {"$ref": "#/$defs/a", "$defs": {"a": {"type": "object", "properties": fields}}}
+    form = wanted_schema(model_schema(schema).plain, ["filter[title]"])
+    assert form["properties"] == {"filter[title]": {"title": "Title Approved by you", "type": "number"}}
+    assert form["required"] == ["filter[title]"]
 
 
 def test_the_step_goes_on_with_what_a_person_gives(app: Any, shop: Any) -> None:

@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 
 from api_server import Shop, called, shop, shop_spec
 from callsheet import CatalogError, ToolRegistry, TrustError, load
-from callsheet.graphs.catalog.formats.server_config import read_servers
+from callsheet.graphs.catalog.formats.server_config import read_configuration
 from callsheet.graphs.catalog.loading import starts_in
 from callsheet.graphs.trust.consent import Agreements
 from callsheet.orchestrator.cli.main import main
@@ -218,15 +218,27 @@ def test_without_an_address_tools_are_found_but_not_called(tmp_path: Path) -> No
     ],
 )
 def test_an_entry_that_cannot_work_is_named_with_the_reason(given: dict[str, Any], words: str) -> None:
-    with pytest.raises(CatalogError) as caught:
-        read_servers({"mcpServers": {"shop": given}}, "mcp.json")
-    assert words in str(caught.value)
-    assert "mcp.json" in str(caught.value)
+    found = read_configuration({"mcpServers": {"shop": given}}, Path("mcp.json"))
+    assert found.servers == {}
+    assert words in str(found.problems[0])
+    assert "shop" in str(found.problems[0])
+    assert "mcp.json" in str(found.problems[0])
 
 
 def test_more_operations_than_the_limit_are_refused(tmp_path: Path) -> None:
     written(tmp_path, shop_spec("https://shop.example"))
-    with pytest.raises(
-        CatalogError, match="it has 4 operations, and no more than 2 are taken: raise its limit 'tools'"
-    ):
-        load(entry(tmp_path, callsheet={"limits": {"tools": 2}}))
+    (problem,) = load(entry(tmp_path, callsheet={"limits": {"tools": 2}})).problems
+    assert "it has 4 operations, and no more than 2 are taken: raise its limit 'tools'" in str(problem)
+
+
+@pytest.mark.parametrize("text", ['{"openapi": "2.9", "paths": {}}', '{"openapi": "3.0.0", "paths": []}', "[", ""])
+def test_a_specification_that_cannot_be_read_leaves_out_its_entry_alone(tmp_path: Path, text: str) -> None:
+    written(tmp_path, shop_spec("https://shop.example"))
+    (tmp_path / "bad.json").write_text(text)
+    file = tmp_path / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"bad": {"openapi": "bad.json"}, "shop": {"openapi": "spec.json"}}}))
+    loaded = load(file)
+    assert "shop-orders" in loaded.catalog.by_id
+    assert [problem.agent for problem in loaded.problems] == ["bad"]
+    with pytest.raises(CatalogError):
+        load(tmp_path / "bad.json")

@@ -117,7 +117,7 @@ def test_what_is_used_has_the_digest_that_is_pinned(fleet: Fleet, kind: str) -> 
     loaded = load(fleet.config, yes=True)
     book = next((Path(fleet.folder).parent / "home" / "pins").glob("*.json"))
     pins = json.loads(book.read_text())["servers"]["notes"]["tools"]
-    assert {tool.name: loaded.digests[tool.id] for tool in loaded.catalog.tools.values()} == {
+    assert {tool.name: loaded.digest(tool) for tool in loaded.catalog.tools.values()} == {
         name: pin["sha256"] for name, pin in pins.items()
     }
     assert pins["list_notes"]["sha256"] == digest(definition("list_notes"))

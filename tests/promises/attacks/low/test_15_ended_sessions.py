@@ -14,7 +14,7 @@ import pytest
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.servers.session import Session
 from callsheet.agents.servers.session_pool import SessionPool, end_all
-from callsheet.graphs.catalog.formats.server_config import read_servers
+from callsheet.graphs.catalog.formats.server_config import read_configuration
 from fleet import Fleet, definition
 
 pytestmark = pytest.mark.server
@@ -45,7 +45,7 @@ async def all_ended(pool: SessionPool, session: Session) -> None:
 @pytest.mark.parametrize("end", [closed, retired, killed, all_ended])
 async def test_no_timer_outlives_its_session(fleet: Fleet, monkeypatch: pytest.MonkeyPatch, end: End) -> None:
     fleet.serve("a", definition("work"))
-    (server,) = read_servers(json.loads(fleet.config.read_text()), "mcp.json").values()
+    (server,) = read_configuration(json.loads(fleet.config.read_text()), fleet.config).servers.values()
     loop, timers = asyncio.get_running_loop(), list[asyncio.TimerHandle]()
     real = loop.call_later
 

@@ -66,7 +66,7 @@ def test_a_server_that_hides_text_is_not_taken_at_its_first_word(fleet: Any, too
 def test_texts_are_capped_and_the_raw_definition_is_what_is_pinned(fleet: Any, tool: Any) -> None:
     paint = entry(tool, "Paints a wall. " + "Ω漢字 " * 30_000, {"type": "string", "description": "red " * 50_000})
     loaded = load(fleet.serve("a", paint), yes=True)
-    assert loaded.digests["a/paint"] == digest(paint)
+    assert loaded.digests["a"]["paint"] == digest(paint)
     (bound,) = ToolRegistry.from_catalog(loaded).bind(["a/paint"], "run").values()
     assert len(bound.description) < LONGEST_SHOWN
     assert len(json.dumps(convert_to_openai_tool(bound))) < LONGEST_SCHEMA
