@@ -151,8 +151,8 @@ class LastListings:
             stored = json.loads(file.text())
             if within is not None and stored["reached"] != _entry_digest(server):
                 return None
-            lists = {name: tuple(cleaned(stored[name])) for name in ("tools", "resources")}
-            texts = clean({name: stored[name] for name in _STORED[2:]})
+            lists: Any = {name: tuple(cleaned(stored[name])) for name in ("tools", "resources")}
+            texts: Any = clean({name: stored[name] for name in _STORED[2:]})
             when = datetime.fromtimestamp(modified, UTC).isoformat(timespec="seconds")
             return Listing(**lists, **texts, when=when)
         except (OSError, ValueError, KeyError, TypeError, RecursionError):

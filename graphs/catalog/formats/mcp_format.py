@@ -64,9 +64,11 @@ class Entries:
         named: dict[str, list[Any]] = {}
         for entry in listing:
             named.setdefault(name_of(entry), []).append(entry)
-        nameless = named.pop("", ()) and tuple(at for at, entry in enumerate(listing, 1) if not name_of(entry))
+        nameless = [at for at, entry in enumerate(listing, 1) if not name_of(entry)] if named.pop("", ()) else []
         repeated = {name: len(entries) for name, entries in named.items() if not _equal(entries)}
-        return cls({name: entries[0] for name, entries in named.items() if name not in repeated}, repeated, nameless)
+        return cls(
+            {name: entries[0] for name, entries in named.items() if name not in repeated}, repeated, tuple(nameless)
+        )
 
 
 def _equal(entries: Sequence[Any]) -> bool:

@@ -134,14 +134,16 @@ for line in sys.stdin:
             able = {"protocolVersion": asked["params"]["protocolVersion"], "capabilities": {"resources": {}}}
             answer = {**able, "serverInfo": {"name": "files", "version": "1"}}
         case "resources/list":
-            answer = {"resources": [{"uri": "file://" + sys.argv[2] + "/a"}, {"uri": "file:///etc/passwd"}]}
+            answer = {"resources": [{"uri": "file://" + sys.argv[2] + "/a"}, {"uri": "file:///etc/hosts"}]}
         case "resources/templates/list":
             answer = {"resourceTemplates": [{"uriTemplate": uri} for uri in json.loads(sys.argv[3])]}
         case "resources/read":
             answer = {"contents": [{"uri": asked["params"]["uri"], "text": "x"}]}
         case _:
-            continue
-    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": answer}), flush=True)
+            answer = None
+    result = {"error": {"code": -32601, "message": "Method not found"}} if answer is None else {"result": answer}
+    if "id" in asked:
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **result}), flush=True)
 """
 TEMPLATES = ["file:///{+rest}", "{scheme}:{+rest}", "file://{+rest}{?v}", "note://{name}"]
 
@@ -162,7 +164,7 @@ async def test_what_a_template_makes_of_its_arguments_stays_in_the_roots_too(tmp
     assert await read(whole, rest=f"{root[1:]}/../../etc/passwd") == "refused"
     assert await read(made, scheme="file", rest="///etc/passwd") == "refused"
     assert await read(query, rest=f"{root}/a", v="/../../../../etc/passwd") == "refused"
-    assert await read("resource:file:///etc/passwd") == "refused"
+    assert await read("resource:file:///etc/hosts") == "refused"
     assert "resources/read" not in log.read_text()
     assert await read(whole, rest=f"{root[1:]}/a") == await read(f"resource:file://{root}/a") == "read"
     assert await read(note, name="today") == "read"
