@@ -155,7 +155,7 @@ async def test_what_a_template_makes_of_its_arguments_stays_in_the_roots_too(tmp
     config.write_text(json.dumps({"mcpServers": {"a": {**entry, "callsheet": {"roots": [root]}}}}))
     registry = ToolRegistry.from_catalog(load(config, yes=True)).of_resources()
 
-    async def read(name: str, **arguments: str) -> str:
+    async def read(name: str, /, **arguments: str) -> str:
         answer = await called(registry, f"a/{name}", arguments)
         return str(answer.artifact["kind"]) if answer.status == "error" else "read"
 
