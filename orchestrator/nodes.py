@@ -231,7 +231,6 @@ def _fresh(turns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _unplanned(why: str) -> dict[str, Any]:
-    """An empty plan with the reason."""
     plan = {"steps": [], "note": why}
     get_stream_writer()({"event": "plan", **plan})
     return {"plan": plan}

@@ -71,7 +71,6 @@ class StepNodes:
     configuration: RunConfiguration
 
     def _visible(self) -> AgentGraphRetriever:
-        """The retriever over the tools that the current user may see."""
         return self.retriever.within(caller())
 
     def _configuration(self, state: StepState) -> RunConfiguration:

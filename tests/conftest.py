@@ -20,6 +20,7 @@ from small import small_catalog
 
 if TYPE_CHECKING:
     from callsheet.retrievers import MiniLMEmbeddings
+    from langgraph_server import DevServer
 
 # The same examples in every run, and as much time for each as the machine needs.
 settings.register_profile("callsheet", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -115,3 +116,18 @@ def minilm() -> MiniLMEmbeddings:
     from callsheet.retrievers import MiniLMEmbeddings
 
     return MiniLMEmbeddings()
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the LangGraph server works; what its tools do is written there."""
+    return tmp_path_factory.mktemp("served")
+
+
+@pytest.fixture(scope="session")
+def server(folder: Path) -> Iterator[DevServer]:
+    """``langgraph dev`` with our ``langgraph.json`` over the agents of ``tests/fixtures/served``, for all tests."""
+    from served import running, served
+
+    with running(served(folder)) as started:
+        yield started

@@ -56,7 +56,7 @@ def explore(
     from callsheet.orchestrator.run.threads import Threads, sweep_threads
     from callsheet.orchestrator.server import Site, create_explorer
     from callsheet.orchestrator.server.listener import LOOPBACK, listening, serve
-    from callsheet.orchestrator.server.runs.local_runs import LocalRunner
+    from callsheet.orchestrator.server.runs.local_runs import LocalRuns
     from callsheet.orchestrator.supervisor import create_supervisor
 
     check_model(of_run["model"])
@@ -73,7 +73,7 @@ def explore(
         sweep_threads()
         app = create_explorer(
             Site(lambda: served),
-            runs=LocalRunner(workflow, threads, registry, retriever.user),
+            runs=LocalRuns(workflow, threads, registry, retriever.user),
             key=key,
             user=retriever.user,
             hosts=Environment().hosts,

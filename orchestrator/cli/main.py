@@ -11,11 +11,19 @@ from callsheet.graphs.catalog.errors import CallsheetError
 from callsheet.graphs.storage import cure_of, is_full
 from callsheet.graphs.text.sanitizing import shown
 from callsheet.orchestrator.cli.ask import ask
-from callsheet.orchestrator.cli.catalog_commands import capabilities, discover, forget, index, infer, retrieve, sync
+from callsheet.orchestrator.cli.catalog_commands import (
+    capabilities,
+    discover,
+    forget,
+    graph,
+    index,
+    infer,
+    retrieve,
+    sync,
+)
 from callsheet.orchestrator.cli.documents import documents
 from callsheet.orchestrator.cli.eval import evaluate_command
 from callsheet.orchestrator.cli.explore import explore
-from callsheet.orchestrator.cli.graph import graph
 from callsheet.orchestrator.cli.mcp import mcp
 from callsheet.orchestrator.cli.review_commands import approve, check, export
 from callsheet.orchestrator.cli.shared_options import INTERRUPTED

@@ -73,13 +73,14 @@ async def revision_update(
         max_steps=settings.max_steps,
     )
     before: State = {**state, **update}  # type: ignore[typeddict-item]
-    return {**update, **_after(before, done, results), "question": _question(state, done)}
+    return {**update, **_after(before, done, results)}
 
 
 def _after(state: State, done: Revised, results: Mapping[str, StepResult]) -> dict[str, Any]:
     """The update after a model's revision, without the results of steps that were replaced or will run again."""
     plan, revision = done.plan, done.revision
-    if done.ask and not _may_ask(state):
+    asks = done.ask if checkpointer() is not None and len(state["answers"]) < _QUESTIONS else None
+    if done.ask and not asks:
         plan = plan.model_copy(update={"incomplete": f"a question was not answered: {question_text(done.ask)}"})
     shown = [revision] if revision.changes or revision.refused else []
     gone = {name for name in (*revision.changed, *revision.dropped) if name in results}
@@ -89,17 +90,10 @@ def _after(state: State, done: Revised, results: Mapping[str, StepResult]) -> di
     return {
         **plan_update(state, plan, shown),
         "spent": spent,
+        "question": asks.model_dump() if asks else {},
         "replaced": {name: results[name].model_dump(mode="json") for name in gone},
         **({"results": Overwrite(kept)} if gone else {}),
     }
-
-
-def _may_ask(state: State) -> bool:
-    return checkpointer() is not None and len(state["answers"]) < _QUESTIONS
-
-
-def _question(state: State, done: Revised) -> dict[str, Any]:
-    return done.ask.model_dump() if done.ask and _may_ask(state) else {}
 
 
 @dataclass(frozen=True, slots=True)

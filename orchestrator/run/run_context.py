@@ -8,7 +8,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from langchain_core.language_models import BaseChatModel
@@ -118,9 +118,7 @@ class RunConfiguration:
 
     def of(self, preferences: Mapping[str, Any]) -> RunConfiguration:
         """The same with a user's preferences, which must fit ``Settings``."""
-        return (
-            RunConfiguration(self.defaults, self.models, self.prompts, Settings(**preferences)) if preferences else self
-        )
+        return replace(self, preferences=Settings(**preferences)) if preferences else self
 
     @property
     def settings(self) -> Settings:

@@ -95,6 +95,5 @@ def exposition(may_see: Callable[[str], bool], unavailable: Iterable[str] = (), 
 
 
 def _without(metric: Metric, may_see: Callable[[str], bool]) -> Metric:
-    """A metric without the samples of hidden agents."""
     metric.samples = [s for s in metric.samples if "agent" not in s.labels or may_see(s.labels["agent"])]
     return metric

@@ -29,7 +29,6 @@ def unknown_setting(name: str, known: Iterable[str]) -> str:
 
 
 def _said(error: Mapping[str, Any]) -> str:
-    """The error for one invalid setting."""
     name = ".".join(map(str, error["loc"]))
     if error["type"] == "extra_forbidden":
         return unknown_setting(name, Settings.model_fields)

@@ -38,15 +38,10 @@ _OVER = ("failed", "skipped")
 
 
 class Threads:
-    """Checkpoints in one SQLite file per thread, which only the owner can read.
+    """Checkpoints of the runs over one catalog: one SQLite file per thread, which only the owner can read."""
 
-    Args:
-        folder: Of the threads of one catalog.
-        days: Days after which an unnamed thread is removed, finished or not.
-    """
-
-    def __init__(self, folder: Path, *, days: float = 30) -> None:
-        self._folder, self._days = folder, days
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
 
     @classmethod
     def of(cls, loaded: Loaded) -> Threads:
@@ -167,15 +162,6 @@ class Threads:
                 before.with_suffix(ending).rename(after.with_suffix(ending))
         before.with_suffix(".lock").unlink(missing_ok=True)
 
-    def sweep(self) -> None:
-        """Removes unnamed threads that have not been used for a long time, and the oldest of very many that ended."""
-        ended = _latest_first(self._folder / _ENDED)
-        for file in (*self._folder.glob(f"{_UNNAMED}*.sqlite"), *ended):
-            with suppress(OSError):
-                if file.stat().st_mtime < time.time() - self._days * _DAY or file in ended[_MOST_ENDED:]:
-                    for ending in (*_STORED, ".lock"):
-                        file.with_suffix(ending).unlink(missing_ok=True)
-
     def _file(self, thread: str) -> Path:
         if not _NAME.fullmatch(thread):
             raise SettingsError(f"{thread!r} cannot be the name of a thread: use letters, digits, '.', '_' and '-'")
@@ -183,10 +169,15 @@ class Threads:
         return ended if ended.is_file() and not file.is_file() else file
 
 
-def sweep_threads() -> None:
-    """Removes old threads, as ``Threads.sweep``, of all catalogs."""
+def sweep_threads(*, days: float = 30) -> None:
+    """Removes the unnamed threads of all catalogs that nobody has used for so long, and the oldest that ended."""
     for folder in _all().glob("*/"):
-        Threads(folder).sweep()
+        ended = _latest_first(folder / _ENDED)
+        for file in (*folder.glob(f"{_UNNAMED}*.sqlite"), *ended):
+            with suppress(OSError):
+                if file.stat().st_mtime < time.time() - days * _DAY or file in ended[_MOST_ENDED:]:
+                    for ending in (*_STORED, ".lock"):
+                        file.with_suffix(ending).unlink(missing_ok=True)
 
 
 def _all() -> Path:

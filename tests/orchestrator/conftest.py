@@ -119,3 +119,17 @@ def worker() -> ScriptedModel:
 
     model = ScriptedModel(replies=[reply])
     return model
+
+
+@pytest.fixture
+def noting() -> ScriptedModel:
+    """Looks up the rate, and writes into the note what the bank said."""
+
+    def reply(messages: Any) -> AIMessage:
+        if isinstance(messages[-1], ToolMessage):
+            return ended(messages[-1])
+        if messages[-1].text.startswith("look up the rate"):
+            return calls("bank_exchange_rate", currency="USD")
+        return calls("notebook_write_note", text="1 USD = 0.9 EUR")
+
+    return ScriptedModel(replies=[reply])

@@ -234,7 +234,6 @@ def _field(parameter: Parameter) -> Json:
 
 
 def _calls(visible: VisibleCatalog, tool: str) -> str:
-    """Whether a tool can be called, and whether that needs approval."""
     if tool not in visible.registry.catalog.tools:
         return "none: its server has changed it, or does not offer it any more"
     assured = visible.registry.assurance(tool)

@@ -31,9 +31,8 @@ from callsheet.orchestrator.server.page_requests import HEADERS, Endpoint, Param
 from callsheet.orchestrator.server.request_guard import gate
 from callsheet.orchestrator.server.review import ReviewRoutes
 from callsheet.orchestrator.server.runs.run_checks import RunChecks
-from callsheet.orchestrator.server.runs.run_history import Runner, Runs
+from callsheet.orchestrator.server.runs.run_history import Runs
 from callsheet.orchestrator.server.runs.run_routes import RunRoutes
-from callsheet.orchestrator.server.runs.shown_runs import runs_of
 from callsheet.orchestrator.server.visible_catalog import Site, VisibleCatalog
 from callsheet.retrievers.capabilities import Assignments
 
@@ -79,7 +78,7 @@ def create_explorer(
 
     Args:
         site: The catalog.
-        runs: Past runs; None shows none. A ``Runner`` also carries out requests.
+        runs: Shows past runs and carries out requests; None does neither.
         key: Secret of the page's address (``/callsheet/#key=...``), which it sends with each request. A request
             without it gets only the page's own files and ``/callsheet/health``. Empty if a server authenticates users.
         authenticated: Whether a server authenticates users (``scope["user"]``). A request without a user then gets as
@@ -94,10 +93,10 @@ def create_explorer(
     if not (key or authenticated):
         raise SettingsError("every user of this machine could read the page: give key=..., or authenticated=True")
     review = ReviewRoutes(site, anonymous=not authenticated)
-    gets, posts = {**_reading(runs), "review": review.review}, {**review.posts()}
-    if isinstance(runs, Runner):
-        changing = RunRoutes(runs)
-        gets["watch"], posts = changing.watch, {**posts, **changing.posts()}
+    gets, posts = {**_reading(runs is not None), "review": review.review}, {**review.posts()}
+    if runs is not None:
+        of_runs = RunRoutes(runs)
+        gets, posts = {**gets, **of_runs.gets()}, {**posts, **of_runs.posts()}
     if authenticated:
         posts["sign-in"] = lambda visible, request: sign_in.begin(visible.registry, visible.user, request)
 
@@ -123,32 +122,19 @@ def create_explorer(
     return Starlette(routes=[*_public(site), *private], middleware=middleware, lifespan=lifespan)
 
 
-def _reading(runs: Runs | None) -> dict[str, Endpoint]:
-    """The endpoints that only read, by the last part of their address; long work is done in threads.
+def _reading(runs: bool) -> dict[str, Endpoint]:
+    """The endpoints about the catalog, by the last part of their address; long work is done in threads.
 
     Each raises ``ValidationError`` for invalid parameters, and ``UnknownNameError`` for something that does not exist
     or is hidden from the user.
     """
 
-    async def overview(visible: VisibleCatalog, request: Request) -> object:
-        shown = {"runs": runs is not None, "asks": isinstance(runs, Runner)}
-        return await run_in_threadpool(search_results.overview, visible, **shown)
-
     async def findings(visible: VisibleCatalog, request: Request) -> object:
         of_node = await _result(visible.knowledge.findings())
         return [finding.to_dict() for finding in of_node.get(_given(request, _Id).id, ())]
 
-    async def threads(visible: VisibleCatalog, request: Request) -> object:
-        return [*await runs.recent(request)] if runs else []
-
-    async def thread(visible: VisibleCatalog, request: Request) -> object:
-        name = _given(request, _Id).id
-        if not (history := await runs.history(request, name) if runs else []):
-            raise UnknownNameError(f"there is no thread {name!r} that you may see")
-        return await run_in_threadpool(runs_of, visible, history)
-
     return {
-        "overview": overview,
+        "overview": _threaded(Parameters, lambda visible, _: search_results.overview(visible, runs=runs)),
         "map": _threaded(Parameters, lambda visible, _: search_results.catalog_map(visible)),
         "agents": _threaded(
             _List, lambda visible, given: search_results.list_agents(visible, given.words, given.start)
@@ -159,8 +145,6 @@ def _reading(runs: Runs | None) -> dict[str, Endpoint]:
         "node": _described(node_details.node),
         "capability": _described(node_details.capability),
         "findings": findings,
-        "runs": threads,
-        "run": thread,
     }
 
 
@@ -195,7 +179,6 @@ def _home(request: Request) -> Response:
 
 
 def _page(request: Request) -> Response:
-    """One file of the page."""
     name = request.url.path.rpartition("/callsheet/")[2] or "explorer.html"
     body, tag = _files()[name]
     headers = {**HEADERS, "etag": tag, "cache-control": "no-cache"}

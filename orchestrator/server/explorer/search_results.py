@@ -55,7 +55,7 @@ def search(visible: VisibleCatalog, query: str, *, agents: int, tools: int) -> J
     }
 
 
-def overview(visible: VisibleCatalog, *, runs: bool, asks: bool) -> Json:
+def overview(visible: VisibleCatalog, *, runs: bool) -> Json:
     """The catalog in numbers, as far as the user may see it.
 
     ``dependencies`` are those that a person wrote or accepted, ``inferred`` all others; ``quarantined`` counts the
@@ -75,7 +75,6 @@ def overview(visible: VisibleCatalog, *, runs: bool, asks: bool) -> Json:
         "policy": "" if visible.whole else withheld,
         "left_out": [shown_text(str(problem)) for problem in visible.problems],
         "runs": runs,
-        "asks": asks,
         "quarantined": sum(change.quarantines for change in visible.reviewable),
     }
 

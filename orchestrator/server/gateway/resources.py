@@ -169,7 +169,6 @@ class CatalogResources:
         return found if selection.verdict == "found" else []
 
     def _current(self, catalog: Catalog) -> AgentGraphRetriever:
-        """The search over this state of the catalog."""
         with self._lock:
             loaded = Loaded(catalog, policy=self.registry.policy)
             if self._search is None:

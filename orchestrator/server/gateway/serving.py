@@ -112,8 +112,6 @@ def http_app(
 
 
 def _sign_in_route(registry: ToolRegistry, *, users: bool) -> Route:
-    """The route by which a user begins to sign in to a server behind the gateway."""
-
     async def begin(request: Request) -> JSONResponse:
         token = get_access_token()
         if users and token is None:

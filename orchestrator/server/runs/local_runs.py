@@ -37,11 +37,47 @@ _AT_ONCE = 8
 """Maximum runs at once."""
 
 
-class LocalRuns:
-    """Past runs in the threads of the command line."""
+def _snapshot(saved: CheckpointTuple) -> RunSnapshot:
+    """A checkpoint, with the results of the steps that ended while others wait."""
+    values, asked = dict(saved.checkpoint["channel_values"]), list[Interrupt]()
+    for _, channel, value in saved.pending_writes or ():
+        if channel == "__interrupt__":
+            asked += value if isinstance(value, list | tuple) else [value]
+        with_finished(values, channel, value)
+    return RunSnapshot(values, saved.checkpoint["ts"], tuple(asked))
 
-    def __init__(self, threads: Threads) -> None:
-        self._threads = threads
+
+@dataclass(slots=True)
+class _Work:
+    """A run that goes on, or the last one of its thread."""
+
+    live: LiveRun
+    task: asyncio.Task[None] | None = None
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def tell(self) -> None:
+        """Wakes everybody who watches."""
+        before, self.changed = self.changed, asyncio.Event()
+        before.set()
+
+
+class LocalRuns:
+    """Runs for one user: those in the threads of a catalog, and new ones in the event loop of the page.
+
+    The sessions of a cancelled run are closed.
+    """
+
+    def __init__(
+        self,
+        workflow: StateGraph[Any, Any, Any, Any],
+        threads: Threads,
+        registry: ToolRegistry,
+        user: User | None = None,
+    ) -> None:
+        self._threads, self._workflow, self._registry = threads, workflow, registry
+        groups = sorted(user.groups) if user else []
+        self._user = {"identity": user.id, "groups": groups} if user and user.id else None
+        self._work: dict[str, _Work] = {}
 
     async def recent(self, request: Request) -> Sequence[Thread]:
         """The last threads."""
@@ -75,47 +111,6 @@ class LocalRuns:
         config: RunnableConfig = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
         async with self._threads.saver(thread) as saver:
             return [_snapshot(one) async for one in saver.alist(config, limit=most)]
-
-
-def _snapshot(saved: CheckpointTuple) -> RunSnapshot:
-    """A checkpoint, with the results of the steps that ended while others wait."""
-    values, asked = dict(saved.checkpoint["channel_values"]), list[Interrupt]()
-    for _, channel, value in saved.pending_writes or ():
-        if channel == "__interrupt__":
-            asked += value if isinstance(value, list | tuple) else [value]
-        with_finished(values, channel, value)
-    return RunSnapshot(values, saved.checkpoint["ts"], tuple(asked))
-
-
-@dataclass(slots=True)
-class _Work:
-    """A run that goes on, or the last one of its thread."""
-
-    live: LiveRun
-    task: asyncio.Task[None] | None = None
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def tell(self) -> None:
-        """Wakes everybody who watches."""
-        before, self.changed = self.changed, asyncio.Event()
-        before.set()
-
-
-class LocalRunner(LocalRuns):
-    """Runs the supervisor for one user in the event loop of the page; the sessions of a cancelled run are closed."""
-
-    def __init__(
-        self,
-        workflow: StateGraph[Any, Any, Any, Any],
-        threads: Threads,
-        registry: ToolRegistry,
-        user: User | None = None,
-    ) -> None:
-        super().__init__(threads)
-        self._workflow, self._registry = workflow, registry
-        groups = sorted(user.groups) if user else []
-        self._user = {"identity": user.id, "groups": groups} if user and user.id else None
-        self._work: dict[str, _Work] = {}
 
     async def start(self, request: Request, thread: str | None, text: str) -> str:
         """Starts a request."""
@@ -190,7 +185,6 @@ class LocalRunner(LocalRuns):
             work.tell()
 
     async def _close(self, live: LiveRun) -> None:
-        """Ends the sessions of a run that was cut off."""
         if run := live.snapshot.values.get("run"):
             with suppress(CallsheetError):
                 await self._registry.close_run(str(run))

@@ -1,11 +1,11 @@
-"""Past and present runs: their states, where they are stored, and who carries them out."""
+"""Past and present runs: their states, and who stores them and carries them out."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from langgraph.types import Interrupt
 from starlette.requests import Request
@@ -49,7 +49,7 @@ class RunSnapshot:
 
 
 class Runs(Protocol):
-    """A store of past runs; each method answers for the user of the HTTP request."""
+    """Past runs and new ones; each method answers for the user of the HTTP request."""
 
     async def recent(self, request: Request) -> Sequence[Thread]:
         """The user's last threads, the latest first."""
@@ -62,11 +62,6 @@ class Runs(Protocol):
     async def waiting(self, request: Request) -> int | None:
         """Number of pending questions in all threads; None if the user may not know."""
         ...
-
-
-@runtime_checkable
-class Runner(Runs, Protocol):
-    """A store of runs that also carries them out."""
 
     async def start(self, request: Request, thread: str | None, text: str) -> str:
         """Starts a request, in a thread or in a new one, and returns the thread's id.

@@ -1,4 +1,4 @@
-"""Routes that start a run for the page, stream it, answer its questions and stop it."""
+"""Routes that show the runs of the page, start one, stream it, answer its questions and stop it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
+from callsheet.graphs import UnknownNameError
 from callsheet.orchestrator.server.page_requests import HEADERS, Body, Endpoint, RefusedError, body_of
-from callsheet.orchestrator.server.runs.run_history import Runner, RunSnapshot
-from callsheet.orchestrator.server.runs.shown_runs import WITHHELD, question_view, run_of
+from callsheet.orchestrator.server.runs.run_history import Runs, RunSnapshot
+from callsheet.orchestrator.server.runs.shown_runs import WITHHELD, question_view, run_of, runs_of
 from callsheet.orchestrator.server.visible_catalog import VisibleCatalog
 
 _PAUSE = 0.1
@@ -36,24 +37,39 @@ class _Thread(Body):
 
 
 class RunRoutes:
-    """The endpoints that change something."""
+    """The endpoints of runs."""
 
-    def __init__(self, runner: Runner) -> None:
-        self._runner = runner
+    def __init__(self, runs: Runs) -> None:
+        self._runs = runs
+
+    def gets(self) -> Mapping[str, Endpoint]:
+        """Endpoints that only read, by the last part of their address."""
+        return {"runs": self.threads, "run": self.thread, "watch": self.watch}
 
     def posts(self) -> Mapping[str, Endpoint]:
         """Endpoints with a body, by the last part of their address."""
         return {"start": self.start, "resume": self.resume, "cancel": self.cancel}
 
+    async def threads(self, visible: VisibleCatalog, request: Request) -> object:
+        """The last threads."""
+        return [*await self._runs.recent(request)]
+
+    async def thread(self, visible: VisibleCatalog, request: Request) -> object:
+        """The requests of the thread ``id``, the latest first."""
+        name = _thread_of(request)
+        if not (history := await self._runs.history(request, name)):
+            raise UnknownNameError(f"there is no thread {name!r} that you may see")
+        return await run_in_threadpool(runs_of, visible, history)
+
     async def start(self, visible: VisibleCatalog, request: Request) -> object:
         """Starts ``text`` in ``thread``, or in a new one."""
         given = await body_of(request, _Start)
-        return {"thread": await self._runner.start(request, given.thread, given.text.strip())}
+        return {"thread": await self._runs.start(request, given.thread, given.text.strip())}
 
     async def resume(self, visible: VisibleCatalog, request: Request) -> object:
         """Answers questions of ``thread`` by id, or continues what stopped."""
         given = await body_of(request, _Resume)
-        if not (history := await self._runner.history(request, given.thread)):
+        if not (history := await self._runs.history(request, given.thread)):
             raise RefusedError(f"there is no thread {given.thread!r} that you may see")
         waiting = {question.id: question for question in history[0].questions}
         if strange := sorted(set(given.answers) - set(waiting)):
@@ -63,21 +79,24 @@ class RunRoutes:
         shown = [question_view(visible, name, waiting[name].value) for name in given.answers]
         if any(question["text"] == WITHHELD for question in shown):
             raise RefusedError("a question is about tools that you may not see: somebody else has to answer it")
-        await self._runner.resume(request, given.thread, given.answers)
+        await self._runs.resume(request, given.thread, given.answers)
         return {"thread": given.thread}
 
     async def cancel(self, visible: VisibleCatalog, request: Request) -> object:
         """Stops the run of ``thread``."""
         given = await body_of(request, _Thread)
-        await self._runner.cancel(request, given.thread)
+        await self._runs.cancel(request, given.thread)
         return {"thread": given.thread}
 
     async def watch(self, visible: VisibleCatalog, request: Request) -> StreamingResponse:
         """Server-sent events: the run of the thread ``id`` as it goes, each time as a whole."""
-        thread = _Thread.model_validate({"thread": request.query_params.get("id", "")}).thread
-        events = _events(visible, self._runner.watch(request, thread))
+        events = _events(visible, self._runs.watch(request, _thread_of(request)))
         headers = {**HEADERS, "cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(events, media_type="text/event-stream", headers=headers)
+
+
+def _thread_of(request: Request) -> str:
+    return _Thread.model_validate({"thread": request.query_params.get("id", "")}).thread
 
 
 async def _events(visible: VisibleCatalog, snapshots: AsyncIterator[RunSnapshot]) -> AsyncIterator[str]:

@@ -163,7 +163,6 @@ def _step(
 
 
 def _why(tool: Mapping[str, Any], *, place: int) -> str:
-    """Why a tool was selected, in words."""
     if len(tool["via"]) > 1:
         other, inferred = tool["via"][-2], tool.get("inferred") or ""
         why = f"{other} needs it" if tool.get("required") else f"{other} may need it"
@@ -172,7 +171,6 @@ def _why(tool: Mapping[str, Any], *, place: int) -> str:
 
 
 def _named(result: Mapping[str, Any], picked: Mapping[str, Any]) -> set[str]:
-    """All agents and tools of a step."""
     calls, agents = result.get("calls", ()), picked.get("agents", ())
     named = {*result.get("agents", ()), *result.get("tools", ()), *(agent["id"] for agent in agents)}
     named |= {call["tool"] for call in calls} | {call.get("agent", "") for call in calls}
@@ -196,7 +194,6 @@ def _call(visible: VisibleCatalog, call: Mapping[str, Any]) -> Json:
 
 
 def _revision(one: Mapping[str, Any]) -> Json:
-    """A change of the plan, or one that was refused."""
     changes = {name: _lines(one.get(name)) for name in ("added", "changed", "dropped")}
     known = {"wave": one.get("wave", 0), "reason": _text(one.get("reason")), "refused": one.get("refused", False)}
     return {**known, **changes}

@@ -30,6 +30,7 @@ from callsheet.orchestrator.server.explorer import node_details, search_results
 from callsheet.orchestrator.server.visible_catalog import Knowledge
 from explored import KEY, contacts, explorer, served
 from hostile import BREAKOUT, hostile_catalog
+from kept_runs import Kept
 from reviewed import DELETE, FIND, Reviewed
 from small import small_catalog
 
@@ -197,7 +198,8 @@ def test_a_capability_leads_to_wider_ones_and_to_its_tools(client: TestClient, a
 
 def test_what_is_not_there_is_said_with_the_nearest_names(client: TestClient, asked: Asked) -> None:
     assert "did you mean 'weather'" in asked(client, "node", status=404, id="wether")["error"]
-    assert asked(client, "run", status=404, id="x")["error"] == "there is no thread 'x' that you may see"
+    runs = explorer(small_catalog(), runs=Kept([]))
+    assert asked(runs, "run", status=404, id="x")["error"] == "there is no thread 'x' that you may see"
 
 
 def test_findings_are_those_of_check(client: TestClient, asked: Asked) -> None:

@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 from asking import BOTH, Asking
 from callsheet.graphs import Catalog, Loaded, Policy, User
 from callsheet.orchestrator.run.threads import Threads
-from callsheet.orchestrator.server.runs.local_runs import LocalRunner
+from callsheet.orchestrator.server.runs.local_runs import LocalRuns
 from callsheet.orchestrator.server.runs.run_history import RunSnapshot
 from chromium import Browser
 from explored import KEY
@@ -119,15 +119,15 @@ def test_a_request_is_asked_watched_and_decided_in_the_page(show: Show, asking: 
 def test_the_request_before_stays_when_the_page_hears_of_the_next_one_late(
     show: Show, asking: Asking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    watch = LocalRunner.watch
+    watch = LocalRuns.watch
 
-    async def late(runner: LocalRunner, request: Request, thread: str) -> AsyncIterator[RunSnapshot]:
+    async def late(runner: LocalRuns, request: Request, thread: str) -> AsyncIterator[RunSnapshot]:
         async for snapshot in watch(runner, request, thread):
             if not snapshot.running:
                 yield snapshot
                 await asyncio.to_thread(asking.gate.wait, 60)
 
-    monkeypatch.setattr(LocalRunner, "watch", late)
+    monkeypatch.setattr(LocalRuns, "watch", late)
     page = show(asking.page(), f"#key={KEY}")
     page.wait("document.activeElement.id === 'question'")
     page.write("Convert 3 miles to kilometers")
@@ -213,7 +213,7 @@ def test_nothing_runs_without_the_key_of_the_address_or_for_another_site(asking:
             for name in ("start", "resume", "cancel"):
                 given = {"text": "x"} if name == "start" else {"thread": "x"}
                 assert client.post(f"/callsheet/api/{name}", json=given, headers=headers).status_code == 403
-        assert client.get("/callsheet/api/overview", headers=HEADERS).json()["asks"]
+        assert client.get("/callsheet/api/overview", headers=HEADERS).json()["runs"]
         foreign = {**HEADERS, "origin": "https://evil.example"}
         assert client.post("/callsheet/api/start", json={"text": "x"}, headers=foreign).status_code == 403
         plain = {**HEADERS, "content-type": "text/plain"}

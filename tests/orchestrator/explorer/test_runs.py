@@ -10,17 +10,18 @@ import pytest
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 
+from callsheet.agents.calls.token_usage import usage_of, with_usage_of
 from callsheet.graphs import Catalog, Loaded, Policy, SettingsError, User
 from callsheet.orchestrator.cli.ask import run
 from callsheet.orchestrator.run.settings import Settings
-from callsheet.orchestrator.run.threads import Threads, stream_in_thread
+from callsheet.orchestrator.run.threads import Threads, stream_in_thread, sweep_threads
 from callsheet.orchestrator.server import Site
 from callsheet.orchestrator.server.runs.local_runs import LocalRuns
 from callsheet.orchestrator.server.runs.run_history import MODES, LiveRun, RunSnapshot
 from callsheet.orchestrator.server.runs.shown_runs import WITHHELD, run_of, runs_of
 from callsheet.orchestrator.supervisor import create_supervisor
 from explored import client_of, explorer, served
-from kept_runs import ASKING, ENDED, REVISED, Kept, moment
+from kept_runs import ASKING, ENDED, REVISED, USED, Kept, moment
 from scripted_model import ScriptedModel, planned
 
 Asked = Callable[..., Any]
@@ -65,10 +66,33 @@ def test_revisions_usage_and_a_question_are_shown(catalog: Catalog, asked: Asked
     assert (plain["questions"], plain["revisions"], plain["usage"]) == ([], [], None)
 
 
+def test_the_page_is_told_the_usage_by_role_and_step_also_of_a_run_that_has_not_ended(
+    catalog: Catalog, asked: Asked
+) -> None:
+    (run,) = asked(explorer(catalog, runs=Kept([USED])), "run", id="t")
+    assert run["usage"] == {"calls": 3, "input_tokens": 6_000, "output_tokens": 430, "cached_tokens": 4_000}
+    assert [(one["role"], one["calls"]) for one in run["roles"]] == [("planner", 1), ("worker", 2)]
+    first, second = run["steps"]
+    assert (first["usage"]["input_tokens"], second["usage"]) == (5_200, None)
+
+
+def test_a_discarded_message_is_counted() -> None:
+    usage: Any = {"input_tokens": 10, "output_tokens": 1, "total_tokens": 11, "input_token_details": {"cache_read": 4}}
+    one, other = AIMessage("", usage_metadata=usage), AIMessage("", usage_metadata=usage)
+    total = usage_of([with_usage_of(one, other)], 1.5)
+    assert (total.calls, total.input_tokens, total.cached_tokens, total.seconds) == (2, 20, 8, 1.5)
+
+
 def test_questions_that_wait_are_counted(catalog: Catalog) -> None:
     told = client_of(explorer(catalog, runs=Kept([]))).get("/callsheet/metrics").text
     assert "callsheet_approvals_waiting 3.0" in told
     assert "callsheet_approvals_waiting" not in client_of(explorer(catalog)).get("/callsheet/metrics").text
+
+
+def stored(threads: Threads) -> Any:
+    """The page's runs, for reading only."""
+    nothing: Any = None
+    return LocalRuns(nothing, threads, nothing)
 
 
 async def asks(shop: Any, monkeypatch: Any, threads: Threads, thread: str, approval: Any) -> Loaded:
@@ -87,12 +111,12 @@ async def test_the_threads_of_the_command_line_are_shown(shop: Any, monkeypatch:
     threads = Threads(tmp_path / "threads")
     loaded = await asks(shop, monkeypatch, threads, "rates", "never")
     (tmp_path / "threads" / "broken.sqlite").write_text("this is no database, whatever its name says" * 20)
-    runs: Any = LocalRuns(threads)
+    runs = stored(threads)
     known = {thread["id"]: thread for thread in await runs.recent(None)}
     assert (known["rates"]["request"][:7], known["rates"]["status"]) == ("Look up", "idle")
     assert (known["broken"]["status"], await runs.waiting(None)) == ("error", 0)
     assert await runs.history(None, "../rates") == []
-    client = client_of(explorer(loaded, runs=LocalRuns(threads)))
+    client = client_of(explorer(loaded, runs=stored(threads)))
     (shown,) = client.get("/callsheet/api/run", params={"id": "rates"}).json()
     (step,) = shown["steps"]
     assert (step["status"], step["calls"][0]["tool"]["id"]) == ("done", "bank/exchange_rate")
@@ -102,12 +126,13 @@ async def test_the_threads_of_the_command_line_are_shown(shop: Any, monkeypatch:
 
 
 async def test_a_run_that_ended_is_shown_and_not_resumed(shop: Any, monkeypatch: Any, tmp_path: Path) -> None:
-    threads = Threads(tmp_path / "threads")
+    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path))
+    threads = Threads.of(shop.loaded(monkeypatch))
     name = threads.new()
     await asks(shop, monkeypatch, threads, name, "never")
     with threads.locked(name):
         threads.settle(name, ended=True)
-    runs: Any = LocalRuns(threads)
+    runs = stored(threads)
     assert [(thread["id"], thread["status"]) for thread in await runs.recent(None)] == [(name, "idle")]
     assert (await runs.last(name)).values["messages"]
     for refused in (threads.latest, lambda: threads.check(name)):
@@ -117,9 +142,9 @@ async def test_a_run_that_ended_is_shown_and_not_resumed(shop: Any, monkeypatch:
         threads.settle(name, ended=False)
     assert threads.latest() == name
     threads.settle(name, ended=True)
-    Threads(tmp_path / "threads", days=-1).sweep()
+    sweep_threads(days=-1)
     assert threads.names() == []
-    assert [file.name for file in tmp_path.rglob("*") if file.is_file()] == []
+    assert [file.name for file in (tmp_path / "threads").rglob("*") if file.is_file()] == []
 
 
 async def test_a_live_run_tells_at_each_moment_what_its_checkpoints_will_tell(
@@ -162,7 +187,7 @@ async def test_a_live_run_tells_at_each_moment_what_its_checkpoints_will_tell(
         assert all(draft.startswith("Sun") for draft in drafts)
         assert len(set(drafts)) > 3
         assert {run["request"] for run in told if run["id"]} == {told[-1]["request"]}
-    runs: Any = LocalRuns(threads)
+    runs = stored(threads)
     second, first = runs_of(seen, await runs.history(None, "t"))
     assert (second["steps"], second["answer"]) == (told[-1]["steps"], "Sun in Oslo, and 0.9 EUR.")
     assert (first["answer"], first["status"]) == (second["answer"], "done")
@@ -171,10 +196,10 @@ async def test_a_live_run_tells_at_each_moment_what_its_checkpoints_will_tell(
 async def test_a_thread_that_waits_for_a_person_says_so(shop: Any, monkeypatch: Any, tmp_path: Path) -> None:
     threads = Threads(tmp_path / "threads")
     loaded = await asks(shop, monkeypatch, threads, "rates", "always")
-    runs: Any = LocalRuns(threads)
+    runs = stored(threads)
     assert [thread["status"] for thread in await runs.recent(None)] == ["interrupted"]
     assert await runs.waiting(None) == 1
-    client = client_of(explorer(loaded, runs=LocalRuns(threads)))
+    client = client_of(explorer(loaded, runs=stored(threads)))
     (shown,) = client.get("/callsheet/api/run", params={"id": "rates"}).json()
     assert (shown["status"], shown["answer"]) == ("waiting", "")
     (question,) = shown["questions"]

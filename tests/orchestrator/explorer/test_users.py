@@ -43,7 +43,7 @@ def asking(source: Catalog | Loaded, policy: Policy | None = None, **more: Any) 
 
 @pytest.fixture
 def ask(catalog: Catalog) -> Ask:
-    return asking(catalog, POLICY)
+    return asking(catalog, POLICY, runs=Kept([]))
 
 
 def ids(found: Any) -> set[str]:

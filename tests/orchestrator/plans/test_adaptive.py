@@ -132,12 +132,6 @@ def test_one_item_that_fails_loses_none_of_the_others(office: Any, desk: Any) ->
     assert status == {"1": "done", "2.1": "done", "2.2": "failed", "2.3": "done"}
 
 
-def test_nothing_to_do_is_done(office: Any, desk: Any) -> None:
-    state, _ = asked(office, "read all", [*steps("list attic"), READ])
-    assert desk.names() == ["list_files"]
-    assert (state["results"]["2"]["status"], state["results"]["2"]["result"]) == ("done", "There are no items.")
-
-
 def test_too_many_items_are_refused_with_their_number(office: Any, desk: Any) -> None:
     state, _ = asked(office, "list notes and read each file", MAPPED, max_items=2)
     assert desk.names() == ["list_files"]

@@ -41,12 +41,6 @@ def test_a_request_is_made_self_contained_before_anything_else(office: Any, turn
     assert "rent 700" in model.told("condenser")[0]
 
 
-def test_a_first_request_costs_no_call_for_that(office: Any) -> None:
-    model = DecidingModel(work=asked_for)
-    office(model).ask("read may.txt")
-    assert model.roles() == ["planner", "worker", "worker"]
-
-
 def test_results_of_earlier_requests_are_used_by_id(office: Any, desk: Any) -> None:
     def plan(text: str) -> Any:
         if text.startswith("write"):

@@ -8,8 +8,6 @@ import pytest
 from langchain_core.messages import AIMessage
 from langgraph.types import Command
 
-from callsheet import Settings
-from callsheet.graphs import SettingsError
 from deciding_model import DecidingModel
 
 ONE = "read may.txt"
@@ -70,11 +68,6 @@ def test_the_planner_is_shown_what_the_catalog_offers(office: Any) -> None:
     assert "- files" in told
     assert "read_file" in told
     assert "- ledger" in told
-
-
-def test_one_worker_is_enough_and_its_result_is_the_answer(office: Any, desk: Any) -> None:
-    state = office(DecidingModel(work=work)).ask(ONE)
-    assert state["messages"][-1].text == "rent 700"
 
 
 def test_a_prompt_for_the_answer_is_followed_in_every_mode(office: Any) -> None:
@@ -165,8 +158,3 @@ def test_a_question_of_the_reviser_is_asked_in_the_middle(office: Any, desk: Any
     state = run.ask(Command(resume={question.id: "yes"}))
     assert desk.names() == ["list_files", "read_file"]
     assert state["revisions"][0]["added"] == ["2"]
-
-
-def test_settings_refuse_an_unknown_mode() -> None:
-    with pytest.raises(SettingsError, match="planning"):
-        Settings(planning="often")

@@ -368,13 +368,6 @@ def test_a_step_of_several_knows_the_request_and_its_place(disk: Disk) -> None:
     assert "1. list them [done]\n2. write them (after 1) <- your step" in told
 
 
-def test_a_tool_message_is_never_taken_for_the_outcome(disk: Disk) -> None:
-    worker = by_step(mend=[call("read_file", path="a.json"), AIMessage("Fine.")])
-    state = ask(supervised(disk, worker, ONE))
-    assert not isinstance(state["messages"][-1], ToolMessage)
-    assert state["results"]["1"]["data"] is None
-
-
 def test_a_worker_gets_the_tools_that_the_planner_named_and_no_others(disk: Disk) -> None:
     worker = by_step(mend=[call("measure", path="a.json"), AIMessage("Measured.")])
     state = ask(supervised(disk, worker, {**ONE, "tools": ["disk/measure"]}, tools=12))

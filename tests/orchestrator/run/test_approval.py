@@ -220,22 +220,6 @@ def test_without_a_checkpointer_it_says_so_before_anything_runs(
     assert (shop.called, planner.shown, worker.shown, state["plan"]["steps"]) == ([], [], [], [])
 
 
-def test_without_a_checkpointer_harmless_tools_work(
-    shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any, say: Any, worker: Any
-) -> None:
-    planner = scripted(replies=[say["planned"](*STEPS)])
-    app = create_supervisor(shop.loaded(monkeypatch), planner_model=planner, worker_model=worker).compile()
-    assert [r["status"] for r in app.invoke({"messages": [HumanMessage(REQUEST)]})["results"].values()] == ["done"] * 3
-
-
-async def test_works_the_same_asynchronously(app: Any, shop: Any) -> None:
-    state = await app.ainvoke({"messages": [HumanMessage(REQUEST)]}, THREAD)
-    answers = {found.id: "approve" for found in state["__interrupt__"]}
-    state = await app.ainvoke(Command(resume=answers), THREAD)
-    assert sorted(shop.called) == ["exchange_rate", "weather_report"]
-    assert set(asked(state)) == {"3"}
-
-
 def test_a_tool_that_interrupts_by_itself_gets_its_own_answer(
     scripted: Any, say: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

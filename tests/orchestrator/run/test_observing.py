@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import HumanMessage
 
 from callsheet import Settings, create_supervisor
 from callsheet.agents import Call, Plan, Step, StepResult
 from callsheet.graphs import Policy
 from callsheet.graphs.dependencies import ObservationLog, OutcomeLog, Outcomes
 from callsheet.orchestrator.run.run_context import observed_in
-from scripted_model import ended
 
 RATE, NOTE = "look up the rate of USD", "write a note with it"
 
@@ -59,21 +58,6 @@ def test_what_a_worker_does_itself_is_no_tool_of_the_catalog() -> None:
     use = Call(agent="b", tool="b/use", args={"key": "K-123"}, began=4.0)
     results = {"1": result("1", give, program), "2": result("2", unknown, use)}
     assert observed_in(plan, results, "please") == {("b/use", "a/give", "key"): 1}
-
-
-@pytest.fixture
-def noting(say: Any, scripted: Any) -> Any:
-    """A worker that writes into the note what the bank said."""
-
-    def reply(messages: Any) -> AIMessage:
-        last = messages[-1]
-        if isinstance(last, ToolMessage):
-            return ended(last)
-        if last.text.startswith(RATE):
-            return say["calls"]("bank_exchange_rate", currency="USD")  # type: ignore[no-any-return]
-        return say["calls"]("notebook_write_note", text="1 USD = 0.9 EUR")  # type: ignore[no-any-return]
-
-    return scripted(replies=[reply])
 
 
 def run(catalog: Any, planner: Any, worker: Any, observed: ObservationLog | None) -> Any:

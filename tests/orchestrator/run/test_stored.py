@@ -6,14 +6,12 @@ import logging
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.store.memory import InMemoryStore
 
 from callsheet import Settings, create_supervisor
 from callsheet.graphs.dependencies import ObservationLog
 from callsheet.orchestrator.cli.main import main
 from callsheet.orchestrator.run.run_context import OBSERVED, PREFERENCES, counts_of, namespace_of
-from scripted_model import ended
 
 RATE, NOTE = "look up the rate of USD", "write a note with it"
 EDGE = ("notebook/write_note", "bank/exchange_rate", "text")
@@ -63,21 +61,6 @@ def test_wrong_preferences_are_named_and_nothing_is_done(catalog: Any, shop: Any
     assert "setting 'tools'" in said
     assert "there is no setting 'hat'" in said
     assert shop.called == []
-
-
-@pytest.fixture
-def noting(say: Any, scripted: Any) -> Any:
-    """A worker that writes into the note what the bank said."""
-
-    def reply(messages: Any) -> AIMessage:
-        last = messages[-1]
-        if isinstance(last, ToolMessage):
-            return ended(last)
-        called = ("bank_exchange_rate", {"currency": "USD"}) if RATE in last.text.splitlines()[0] else None
-        name, args = called or ("notebook_write_note", {"text": "1 USD = 0.9 EUR"})
-        return say["calls"](name, **args)  # type: ignore[no-any-return]
-
-    return scripted(replies=[reply])
 
 
 def run(catalog: Any, noting: Any, scripted: Any, say: Any, store: Any, log: ObservationLog, who: str = "") -> None:

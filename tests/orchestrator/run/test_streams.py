@@ -105,13 +105,6 @@ async def test_runs_have_names_that_can_be_read(app: Any) -> None:
     assert selection["data"]["output"]["trace"]["nodes"]
 
 
-async def test_a_plain_question_is_enough(catalog: Any, worker: Any) -> None:
-    app: Any = create_supervisor(catalog, worker_model=worker).compile()
-    state = await app.ainvoke({"messages": RATE})
-    assert state["results"]["1"]["result"] == "1 USD = 0.9 EUR"
-    assert (state["messages"][0].type, state["messages"][0].text) == ("human", RATE)
-
-
 class Talker(ScriptedModel):
     """Says what it was told to, word by word."""
 

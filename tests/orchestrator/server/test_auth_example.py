@@ -72,12 +72,14 @@ async def test_two_users_are_given_different_tools(server: DevServer) -> None:
     assert found["bob"] <= {"orders/order_status"}
 
 
-async def test_the_explorer_says_who_it_is_and_what_is_withheld(server: DevServer) -> None:
-    ann, bob = (page(server, user, "api/overview").json() for user in ("ann", "bob"))
-    assert (ann["user"], ann["tools"], ann["policy"]) == ("ann", 2, "")
-    assert (bob["user"], bob["tools"], bob["policy"]) == ("bob", 1, "the policy shows 1 of 2 tools")
-    assert page(server, "ann", "api/node", id="mail/send_mail").status_code == 200
-    assert page(server, "bob", "api/node", id="mail/send_mail").status_code == 404
+async def test_no_client_can_pose_as_another_user_or_bring_a_policy(server: DevServer) -> None:
+    forged: Any = {"langgraph_auth_user": {"identity": "ann"}, "langgraph_auth_permissions": ["staff"]}
+    query, runs = {"query": MAIL}, client(server, "bob").runs
+    state: Any = await runs.wait(None, "retriever", input=query, config={"configurable": forged})
+    assert "mail" not in {agent["id"] for agent in state["selection"]["agents"]}
+    for context in (forged, {"policy": "other.json"}):
+        with pytest.raises(Exception, match="no setting '"):
+            await runs.wait(None, "retriever", input=query, context=context)
 
 
 async def test_a_run_its_question_and_its_figures_are_shown_to_its_owner_only(server: DevServer) -> None:

@@ -50,15 +50,6 @@ async def test_draws_the_graph_down_to_the_workers_model_and_tools(client: Any) 
     assert {"plan", "dispatch", "retriever", "worker:agent:model", "worker:agent:tools", "answer"} <= nodes
 
 
-async def test_a_thread_is_a_conversation(client: Any) -> None:
-    thread, state = await thread_of(client), {}
-    for n, given in enumerate((CONVERT, [{"role": "user", "content": CONVERT}])):
-        state = await client.runs.wait(thread, "supervisor", input={"messages": given})
-        assert len(state["messages"]) == 2 * (n + 1)
-        assert "4.828 kilometer" in state["messages"][-1]["content"]
-    assert list(state["results"]) == ["1"]
-
-
 MODES = {
     "values": "values",
     "updates": "updates",
@@ -120,21 +111,6 @@ async def test_a_wrong_context_is_named(client: Any) -> None:
         await client.runs.wait(await thread_of(client), "supervisor", input={"messages": CONVERT}, context={"tools": 0})
 
 
-async def test_a_step_that_lacks_a_value_asks_for_it(client: Any) -> None:
-    thread = await thread_of(client)
-    await client.runs.wait(thread, "supervisor", input={"messages": "Convert a length"})
-    (question,) = (await client.threads.get_state(thread))["interrupts"]
-    told = question["value"]
-    assert (told["type"], told["step_id"], told["tool"]) == ("needs_input", "1", "units/convert_length")
-    assert told["parameters"] == list(told["schema"]["properties"])
-    assert (await client.threads.get(thread))["status"] == "interrupted"
-    values = {"value": 3, "from_unit": "mile", "to_unit": "kilometer"}
-    answer = {"type": "give", "values": {name: values[name] for name in told["parameters"]}}
-    state: Any = await client.runs.wait(thread, "supervisor", command={"resume": answer})
-    assert state["results"]["1"]["status"] == "done"
-    assert "4.828" in state["messages"][-1]["content"]
-
-
 @pytest.mark.parametrize("graph", ["supervisor", "ask", "retriever", "arag"])
 async def test_an_unknown_option_is_refused_before_a_run_is_made(client: Any, graph: str) -> None:
     given, thread = {"messages": CONVERT, "question": CONVERT, "query": CONVERT}, await thread_of(client)
@@ -145,13 +121,10 @@ async def test_an_unknown_option_is_refused_before_a_run_is_made(client: Any, gr
         await client.runs.wait(None, graph, input=given, context={"tool": 1})
     with pytest.raises(Exception, match="no setting 'tool'"):
         await client.assistants.create(graph, context={"tool": 1})
-
-
-async def test_an_assistant_is_not_changed_to_an_unknown_option(client: Any) -> None:
-    made = await client.assistants.create("supervisor", context={"tools": 1})
+    made = await client.assistants.create(graph, context={"agents": 1})
     with pytest.raises(Exception, match="no setting 'tool'"):
         await client.assistants.update(made["assistant_id"], context={"tool": 1})
-    assert (await client.assistants.get(made["assistant_id"]))["context"] == {"tools": 1}
+    assert (await client.assistants.get(made["assistant_id"]))["context"] == {"agents": 1}
 
 
 async def test_one_answer_for_two_questions_is_refused_and_nothing_is_lost(client: Any) -> None:

@@ -47,9 +47,3 @@ async def test_answers_the_demo_question(server: DevServer) -> None:
     answer = state["messages"][-1].get("content")
     assert "42.16" in answer
     assert "Tokyo" in answer
-
-
-async def test_the_retriever_graph_says_why(server: DevServer) -> None:
-    state: Any = await get_client(url=server.url).runs.wait(None, "retriever", input={"query": QUESTION})
-    assert state["selection"]["verdict"] == "found"
-    assert state["selection"]["trace"]["nodes"]

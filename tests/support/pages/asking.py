@@ -21,7 +21,7 @@ from callsheet.graphs import Policy, User, load
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.threads import Threads
 from callsheet.orchestrator.server import Site, create_explorer
-from callsheet.orchestrator.server.runs.local_runs import LocalRunner
+from callsheet.orchestrator.server.runs.local_runs import LocalRuns
 from callsheet.orchestrator.supervisor import create_supervisor
 from explored import KEY, served
 from scripted_model import ScriptedModel, calls, ended
@@ -81,7 +81,7 @@ class Asking:
             settings=Settings(approval="risky"),
             worker_model=worker or ScriptedModel(replies=[work]),
         )
-        runner = LocalRunner(workflow, self.threads, found.registry, user)
+        runner = LocalRuns(workflow, self.threads, found.registry, user)
         site = Site(lambda: found)
         return create_explorer(site, runs=runner, key=KEY, user=user, hosts=("testserver",))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -66,3 +66,16 @@ class Kept:
 
     async def waiting(self, request: Request) -> int:
         return 3
+
+    async def start(self, request: Request, thread: str | None, text: str) -> str:
+        raise NotImplementedError
+
+    async def resume(self, request: Request, thread: str, answers: Mapping[str, Any]) -> None:
+        raise NotImplementedError
+
+    async def cancel(self, request: Request, thread: str) -> None:
+        raise NotImplementedError
+
+    async def watch(self, request: Request, thread: str) -> AsyncIterator[RunSnapshot]:
+        for none in ():
+            yield none

@@ -157,6 +157,7 @@ def _threads() -> Threads:
     """Threads of which nothing is written: nobody takes a run up again, and writing is a fifth of its time."""
     from langgraph.checkpoint.memory import InMemorySaver
 
+    from callsheet.graphs.storage import state_folder
     from callsheet.orchestrator.run.threads import Threads
 
     kept: defaultdict[str, InMemorySaver] = defaultdict(InMemorySaver)
@@ -170,7 +171,7 @@ def _threads() -> Threads:
             super().settle(thread, ended=ended)
             kept.pop(thread, None)
 
-    return Unwritten()
+    return Unwritten(state_folder() / "threads")
 
 
 def _registry(loaded: Loaded) -> ToolRegistry:

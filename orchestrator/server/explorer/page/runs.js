@@ -13,7 +13,7 @@ export const leave = () => { following?.abort(); following = null; };
 
 /** The first view: what is to be done, examples, and the map of all agents and tools. */
 export async function showStart(view, given, overview) {
-  const asking = overview.asks ? composer("Ask in your own words", start) : null;
+  const asking = overview.runs ? composer("Ask in your own words", start) : null;
   const find = make("a", { href: address("search"), text: asking ? "Only search for agents and tools" : "Search for agents and tools" });
   const examples = make("ul", { class: "examples", "aria-label": "Examples" }), ground = make("div", { class: "map-place", "aria-busy": "true" });
   view.replaceChildren(make("div", { class: "start" }, make("section", { class: "hero" }, make("h1", { text: asking ? "What do you want done?" : "Agents and tools" }), asking?.element, examples,
@@ -41,7 +41,7 @@ export async function showStart(view, given, overview) {
 
 export async function showRuns(view, given, overview) {
   const id = given.get("id");
-  if (overview.runs && id !== null) { await showThread(view, id, overview); return; }
+  if (overview.runs && id !== null) { showThread(view, id); return; }
   const threads = overview.runs ? await ask("runs") : [];
   const row = (one) => make("li", {}, make("a", { href: address("runs", { id: one.id }) },
     make("span", { class: "thread-text", text: one.request || one.id }),
@@ -52,13 +52,13 @@ export async function showRuns(view, given, overview) {
   announce(count(threads.length, "run"));
 }
 
-async function showThread(view, id, overview) {
+function showThread(view, id) {
   const mine = (following = new AbortController());
   const act = (name, more = {}) => (answers) => change(name, { thread: id, ...more, ...(answers && { answers }) });
-  const live = article(overview.asks && { decide: act("resume"), cancel: () => act("cancel")(), resume: () => act("resume")({}) });
+  const live = article({ decide: act("resume"), cancel: () => act("cancel")(), resume: () => act("resume")({}) });
   const earlier = make("div", { class: "earlier" }), tools = make("div", { class: "row exports" }), ground = beside();
-  const next = overview.asks ? composer("Ask a follow-up question", (text) => change("start", { text, thread: id })) : null;
-  view.replaceChildren(make("div", { class: "thread" }, make("p", { class: "back" }, make("a", { href: address("runs"), text: "All runs" })), earlier, live.element, tools, next && make("div", { class: "next" }, next.element), ground.element));
+  const next = composer("Ask a follow-up question", (text) => change("start", { text, thread: id }));
+  view.replaceChildren(make("div", { class: "thread" }, make("p", { class: "back" }, make("a", { href: address("runs"), text: "All runs" })), earlier, live.element, tools, make("div", { class: "next" }, next.element), ground.element));
   const copy = async () => { await navigator.clipboard.writeText(location.href); announce("The link is copied"); };
   let last = null, told = 0;
 
@@ -72,7 +72,7 @@ async function showThread(view, id, overview) {
     live.show(run);
     ground.show(run);
     if (first) live.element.querySelector("h2").focus();
-    next?.enable(run.status === "done" || (run.status === "stopped" && !run.steps.length));
+    next.enable(run.status === "done" || (run.status === "stopped" && !run.steps.length));
     tools.replaceChildren(...(run.steps.length ? [
       button("Copy link", () => copy().catch(failed), { class: "quiet" }),
       button("HTML page", () => save(run, live.element).catch(failed), { class: "quiet" })] : []));
@@ -109,8 +109,7 @@ async function showThread(view, id, overview) {
   }
 
   // A run that goes on is not in the history yet, so it is looked for first.
-  if (overview.asks) follow().catch(failed);
-  else await load();
+  follow().catch(failed);
 }
 
 function turn(run) {

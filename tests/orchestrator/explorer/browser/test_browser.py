@@ -9,8 +9,8 @@ import pytest
 from callsheet.graphs import Catalog, Policy
 from chromium import Browser
 from explored import Authenticated, contacts, explorer
-from explored_page import heading
-from kept_runs import ASKING, ENDED, REVISED, Kept
+from explored_page import heading, saved
+from kept_runs import ASKING, ENDED, REVISED, USED, Kept
 
 pytestmark = pytest.mark.server
 Show = Callable[..., Browser]
@@ -163,6 +163,19 @@ def test_a_question_revisions_and_usage_are_shown(show: Show, catalog: Catalog) 
     said = page.run("document.querySelector('.thread').innerText")
     assert "After wave 1: added 3; dropped 2: the file is <b>missing</b>" in said
     assert "3 model calls, 300 input tokens (0 cached), 30 output tokens" in said
+    assert page.complaints == []
+
+
+def test_the_usage_is_shown_in_total_by_role_and_by_step(show: Show, catalog: Catalog) -> None:
+    page = show(explorer(catalog, runs=Kept([USED])), "#/runs?id=t")
+    page.wait("document.querySelector('.run-models tbody tr')")
+    total = "3 model calls, 6,000 input tokens (4,000 cached), 430 output tokens"
+    assert total in page.run("document.querySelector('.run-head .small').textContent")
+    rows = page.run("[...document.querySelectorAll('.run-models tr')].map((row) => row.innerText.split('\\t'))")
+    assert rows[0] == ["role", "calls", "input tokens", "of them cached", "output tokens"]
+    assert [row[:2] for row in rows[1:]] == [["planner", "1"], ["worker", "2"]]
+    assert "5,540 tokens" in page.run("document.querySelector('.steps summary').textContent")
+    assert total in saved(page, "HTML page")
     assert page.complaints == []
 
 

@@ -43,24 +43,3 @@ async def test_two_calls_are_answered_by_id(server: DevServer, folder: Path) -> 
     assert effects(folder) == ["ORD-551"]
     assert [done["results"][i]["status"] for i in "12"] == ["done", "failed"]
     assert "not mine" in done["results"]["2"]["error"]
-
-
-async def test_a_client_may_ask_to_be_asked_about_more_but_not_about_less(server: DevServer, folder: Path) -> None:
-    client = get_client(url=server.url)
-    before = effects(folder)
-    for approval in ("always", "never"):
-        thread = (await client.threads.create())["thread_id"]
-        await client.runs.wait(thread, "supervisor", input=GIVEN, context={"approval": approval})
-        state: Any = await client.threads.get_state(thread)
-        assert len(state["interrupts"]) == 2
-        assert ("not authenticated" in state["values"]["plan"]["note"]) == (approval == "never")
-    assert effects(folder) == before
-
-
-async def test_studio_shows_the_setting_beside_the_step(server: DevServer) -> None:
-    client = get_client(url=server.url)
-    (assistant,) = await client.assistants.search(graph_id="supervisor", metadata={"created_by": "system"})
-    schemas: Any = await client.assistants.get_schemas(assistant["assistant_id"])
-    shown = schemas["context_schema"]["properties"]["approval"]
-    assert (shown["enum"], shown["default"]) == (["always", "risky", "never"], "risky")
-    assert shown["langgraph_nodes"] == ["worker"]

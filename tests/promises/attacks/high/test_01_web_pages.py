@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,6 @@ from callsheet.orchestrator.run.process.environment import STUDIO, Environment
 from callsheet.orchestrator.server.request_guard import gate
 from langgraph_server import DevServer
 from notebook import Notebook
-from served import running, served
 
 ROOT = Path(__file__).parents[4]
 EVIL = "https://evil.example"
@@ -33,17 +31,10 @@ ORDER = "Add a note with the text 'from a page'"
 JSON = {"content-type": "application/json"}
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the server works; its notes are in ``notes.txt``."""
-    return tmp_path_factory.mktemp("attacked")
-
-
-@pytest.fixture(scope="module")
-def server(folder: Path) -> Iterator[DevServer]:
-    """``langgraph dev`` with our ``langgraph.json``, as ``make dev`` starts it."""
-    with running(served(folder)) as started:
-        yield started
+def noted(folder: Path) -> bool:
+    """Whether the tool of the server has run."""
+    file = folder / "notes.txt"
+    return file.exists() and "from a page" in file.read_text()
 
 
 def order(assistant: str = "ask") -> str:
@@ -82,7 +73,7 @@ def test_no_page_runs_a_tool(server: DevServer, folder: Path, name: str) -> None
     assert answer.status_code in (400, 403, 415), answer.text
     assert "access-control-allow-origin" not in answer.headers
     assert answer.json()["detail"] == answer.json()["error"] != ""
-    assert not (folder / "notes.txt").exists()
+    assert not noted(folder)
 
 
 @pytest.mark.server
@@ -132,7 +123,7 @@ def test_studio_and_programs_go_on_working(server: DevServer) -> None:
         )
     opened = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
     assert httpx.get(f"{server.url}/callsheet/", headers=opened).status_code == 200
-    assert httpx.get(f"{server.url}/callsheet/api/runs", headers={"sec-fetch-site": "same-origin"}).json() == []
+    assert httpx.get(f"{server.url}/callsheet/api/runs", headers={"sec-fetch-site": "same-origin"}).status_code == 200
 
 
 @pytest.mark.server
@@ -147,7 +138,7 @@ def test_a_client_that_is_not_authenticated_loosens_nothing(server: DevServer, f
     state = httpx.post(f"{server.url}/threads/{thread}/runs/wait", json=given, timeout=60).json()
     assert "stays 'risky'" in state["plan"]["note"]
     assert state["__interrupt__"][0]["value"]["tool"] == "notebook/add_note"
-    assert not (folder / "notes.txt").exists()
+    assert not noted(folder)
 
 
 @pytest.mark.server

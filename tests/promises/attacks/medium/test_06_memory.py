@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from servers import FIXTURES, HANG, until
+from servers import CHAOS, FIXTURES, HANG, until
 
 CAP = 5_000_000
 START, CALL = 5, 3
@@ -42,12 +42,12 @@ asyncio.run(main())
 
 
 def outcomes(
-    tmp_path: Path, servers: dict[str, dict[str, Any]], *, start: int = 30
+    tmp_path: Path, servers: dict[str, dict[str, Any]], *, start: int = 30, call: int = CALL
 ) -> Iterator[tuple[str, str, str, int]]:
     """Mode, kind and words of a call's error, and by how many bytes the program has grown until then."""
     program = tmp_path / "program.py"
     small = (str(FIXTURES / "fault_server.py"), "ok")
-    given = {mode: {**server, "callsheet": {"limits": {"call": CALL}}} for mode, server in servers.items()}
+    given = {mode: {**server, "callsheet": {"limits": {"call": call}}} for mode, server in servers.items()}
     program.write_text(PROGRAM.format(cap=CAP, start=start, small=small, servers=given))
     done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=True, timeout=HANG)
     told = done.stdout.splitlines()
@@ -55,6 +55,19 @@ def outcomes(
     for line in told:
         mode, kind, error, rise = json.loads(line)
         yield mode, kind, error, rise
+
+
+def test_of_an_answer_that_is_too_large_no_more_is_held_than_the_cap_allows(tmp_path: Path) -> None:
+    programs = {"ours": [str(FIXTURES / "fault_server.py"), "big"]}
+    if CHAOS.is_file():
+        programs["shared"] = [str(CHAOS), "big", "--size"]
+    servers = {
+        f"{name} {size}": {"command": sys.executable, "args": [*words, size]}
+        for name, words in programs.items()
+        for size in ("10000000", "100000000")
+    }
+    for mode, kind, error, rise in outcomes(tmp_path, servers, call=60):
+        assert (kind, rise < 3 * CAP) == ("too_large", True), (mode, error, rise)
 
 
 def test_a_server_that_asks_and_does_not_listen_fills_no_memory(tmp_path: Path) -> None:

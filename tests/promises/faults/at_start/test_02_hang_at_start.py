@@ -41,6 +41,8 @@ def test_one_dead_two_hanging_one_crashing_among_twenty_eight(tmp_path: Path) ->
         ("crashing", "start"),
         ("dead", "start"),
     }
+    for bad, why in (("crashing", "cannot open config"), ("dead", "was not found")):
+        assert any(problem.agent == bad and why in problem.message for problem in part.problems)
     assert "it did not start within 3 s" in listings["hanging"].error
     assert "no answer to tools/list within 3 s" in listings["listing"].error
     assert not servers.processes()
