@@ -14,7 +14,7 @@ from typing import Any
 
 from callsheet.graphs.catalog.errors import CatalogError, near_names
 from callsheet.graphs.catalog.formats.catalog_files import agent_of_toollinkos, agents_of_livemcpbench, from_native
-from callsheet.graphs.catalog.formats.documents import no_catalog, read_json
+from callsheet.graphs.catalog.formats.documents import read_json
 from callsheet.graphs.catalog.formats.mcp_format import Problem, agent_from_listing, text_of
 from callsheet.graphs.catalog.formats.openapi_documents import is_specification
 from callsheet.graphs.catalog.formats.server_config import (
@@ -352,11 +352,6 @@ def _check_unique(parts: Sequence[tuple[str, SourceCatalog]]) -> None:
 
 
 def _toollinkos(folder: Path) -> SourceCatalog:
-    for name in _TOOLLINKOS:
-        if not (folder / name).is_file():
-            raise CatalogError(
-                f"{folder / name} is missing: ToolLinkOS is read from {' and '.join(_TOOLLINKOS)} together"
-            )
     core, regular = (read_json(folder / name) for name in _TOOLLINKOS)
     agent, problems = agent_of_toollinkos(core, regular, str(folder))
     return SourceCatalog((agent,), problems=problems)
@@ -414,7 +409,8 @@ def _manifest(document: Any, path: Path) -> SourceCatalog:
             description = info.get("description") if isinstance(info, dict) else ""
             instructions = initialize.get("instructions")
         case _:
-            raise CatalogError(no_catalog(path))
+            forms = "'callsheet' with 'agents', or a manifest with 'name' (or 'server') and 'tools'"
+            raise CatalogError(f"{path}: not a catalog: expected 'mcpServers' (or 'servers'), {forms}")
     if not name.strip():
         raise CatalogError(f"{path}: the agent's name is empty: give it one")
     agent, problems = agent_from_listing(
