@@ -211,14 +211,15 @@ def servers_in(source: str) -> Mapping[str, ServerConfig]:
     """The MCP servers and APIs that loading this source would reach; empty for other kinds of sources."""
     if server := _specification(source):
         return {source: server}
-    return {name: server for one in _configurations(source) for name, server in one.servers.items()}
+    servers = (item for one in _configurations(source) for item in one.servers.items())
+    return {name: server for name, server in servers if not server.documents}
 
 
 def starts_in(source: str) -> tuple[Start, ...]:
     """What needs consent before this source is loaded: processes, addresses, folders of documents, toolkits."""
     if server := _specification(source):
         return starts_of({"": server})
-    return tuple(start for one in _configurations(source) for start in starts_of(one.servers, one.folders))
+    return tuple(start for one in _configurations(source) for start in starts_of(one.servers))
 
 
 def _configurations(source: str) -> Iterator[Configuration]:
@@ -383,18 +384,19 @@ def _document(document: Any, path: Path, opening: _Opening) -> SourceCatalog:
 def _configured(document: Mapping[str, Any], path: Path, opening: _Opening) -> SourceCatalog:
     """The servers of an ``mcp.json``, its toolkits, and its folders of documents."""
     configuration = read_configuration(document, path)
-    servers, folders = configuration.servers, configuration.folders
     commands = opening.policy.commands if opening.policy else None
-    consented = check_agreed(servers, str(path), yes=opening.yes, commands=commands, folders=folders)
-    parts = [SourceCatalog(problems=configuration.problems)]
+    consented = check_agreed(configuration.servers, str(path), yes=opening.yes, commands=commands)
+    parts, servers = [SourceCatalog(problems=configuration.problems)], dict(configuration.servers)
+    for name, folder in configuration.servers.items():
+        if folder.documents:
+            del servers[name]
+            try:
+                parts.append(_plugin("documents")({name: folder}))
+            except CatalogError as error:
+                parts.append(SourceCatalog(problems=(Problem(name, "malformed", f"{error} (in {path})"),)))
     if servers:
         pins = PinBook.of(path, opening.pins)
-        parts.append(_plugin("mcp")(servers, pins=pins, agreed=consented, anew=opening.anew))
-    for name, folder in folders.items():
-        try:
-            parts.append(_plugin("documents")({name: folder}))
-        except CatalogError as error:
-            parts.append(SourceCatalog(problems=(Problem(name, "malformed", f"{error} (in {path})"),)))
+        parts.insert(1, _plugin("mcp")(servers, pins=pins, agreed=consented, anew=opening.anew))
     return joined(parts)
 
 
