@@ -17,6 +17,7 @@ from callsheet.graphs.catalog.formats.documents import read_env_file, wrong_fiel
 from callsheet.graphs.catalog.formats.mcp_format import UNREAD, Problem
 from callsheet.graphs.catalog.model import Record
 from callsheet.graphs.text.regex import linear
+from callsheet.graphs.text.sanitizing import clean
 
 A2A, OPENAPI, TOOLKIT, KEY = "a2a", "openapi", "toolkit", "documents"
 ROOTS = ("mcpServers", "servers", "context_servers")
@@ -177,11 +178,10 @@ def read_configuration(document: Mapping[str, Any], path: Path) -> Configuration
     if not isinstance(entries, dict):
         raise CatalogError(f"{path}: 'mcpServers' must be an object of servers by name")
     switches = mcp if isinstance(mcp := document.get("mcp"), dict) else {}  # of Gemini CLI, for all servers
-    places = _places(path)
     servers, folders, problems = dict[str, ServerConfig](), dict[str, FolderConfig](), list[Problem]()
-    for name, written in entries.items():
+    for name, written in zip(map(clean, entries), entries.values(), strict=True):
         try:
-            entry = _placed(written, places)
+            entry = _placed(clean(written), path)
             if not isinstance(entry, dict):
                 raise CatalogError("its entry must be an object")
             if _is_off(name, entry, switches):
@@ -217,26 +217,13 @@ def _project_of(path: Path) -> Path:
     return folder.parent if folder.name.startswith(".") else folder
 
 
-def _places(path: Path) -> dict[str, str]:
-    """What editors fill in, of their own accord, for variables."""
-    project = _project_of(path)
+def _placed(written: Any, path: Path) -> Any:
+    """An entry with what editors fill in of their own accord: ``${workspaceFolder}`` and the like."""
+    project, text = _project_of(path), json.dumps(written)
     places = {"workspaceFolder": str(project), "workspaceFolderBasename": project.name, "pathSeparator": os.sep}
-    places |= {"/": os.sep, "userHome": os.environ.get("HOME", "")}
-    return {f"${{{name}}}": place for name, place in places.items()}
-
-
-def _placed(value: Any, places: Mapping[str, str]) -> Any:
-    match value:
-        case str():
-            for name, place in places.items():
-                value = value.replace(name, place)
-            return value
-        case dict():
-            return {key: _placed(item, places) for key, item in value.items()}
-        case list():
-            return [_placed(item, places) for item in value]
-        case _:
-            return value
+    for name, place in {**places, "/": os.sep, "userHome": os.environ.get("HOME", "")}.items():
+        text = text.replace(f"${{{name}}}", json.dumps(place)[1:-1])
+    return json.loads(text)
 
 
 def _server(entry: Mapping[str, Any], path: Path) -> ServerConfig:
@@ -249,7 +236,7 @@ def _server(entry: Mapping[str, Any], path: Path) -> ServerConfig:
             raise CatalogError(f"{_WHAT[kind]}: leave out {other[0]!r}")
         if other := sorted(_NO_OPTIONS[kind] & options.keys()):
             raise CatalogError(f"{_WHAT[kind]}, to which {other[0]!r} of 'callsheet' does not apply")
-    only = [set(names) for key in _ONLY if (names := _names(entry, key, ["*"])) != ["*"]]
+    only = [set(names) for key in _ONLY if "*" not in (names := _names(entry, key, ["*"]))]
     without = [name for key in _WITHOUT for name in _names(entry, key)]
     switched: dict[str, Any] = {"without": without, "only": set.intersection(*only) if only else None}
     match kind:
