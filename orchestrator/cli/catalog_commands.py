@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from callsheet.graphs.catalog.formats.mcp_format import SERVER_TROUBLE
 from callsheet.graphs.text.sanitizing import counted, shown
 from callsheet.orchestrator.cli import output
 from callsheet.orchestrator.cli.shared_options import (
-    SERVER_TROUBLE,
     CatalogOptions,
     catalog_options,
     common,
@@ -314,3 +314,6 @@ def _edge_line(edge: dict[str, Any]) -> str:
     line = f"{edge['source']} -[{edge['kind']}]-> {edge['target']}{f': {about}' if about else ''}"
     declared = edge.get("provenance", "declared") == "declared"
     return line if declared else f"{line} ({edge['provenance']}, {edge['confidence']:.0%} sure)"
+
+
+COMMANDS = (capabilities, discover, forget, graph, index, infer, retrieve, sync)
