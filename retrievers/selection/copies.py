@@ -16,7 +16,7 @@ from callsheet.retrievers.index.rows import Vectors
 
 NEAR, ALIKE = 0.9, 0.75
 """Least cosine of tools that are nearly identical, and of tools that are alike."""
-BROAD, MAINLY = 5, 0.5
+BROAD, LARGELY = 5, 0.4
 """What an agent imitates: so many other agents, with this share of its tools."""
 _MOST, _BLOCK = 20_000, 512
 Pair = tuple[int, int, float]
@@ -69,7 +69,7 @@ def copies_in(loaded: Loaded, vectors: Vectors | None) -> Copies:
             like[own][other].add(row)
     broad = {own: set[int]().union(*there.values()) for own, there in like.items() if _breadth(there) >= BROAD}
     sizes = np.bincount(of, minlength=len(number))
-    imitating = {own for own, rows in broad.items() if len(rows) >= MAINLY * sizes[own]}
+    imitating = {own for own, rows in broad.items() if len(rows) >= LARGELY * sizes[own]}
     order = [(when, own in imitating, own) for own, when in place.items()]
     best: dict[int, Pair] = {}
     for row, other, cosine in pairs:
@@ -160,4 +160,5 @@ def _nearest(row: int, rows: NDArray[np.intp], tools: Sequence[Tool], vectors: V
 
 
 def _unit(vectors: Vectors) -> Vectors:
-    return (vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)).astype(np.float32)
+    lengths = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+    return np.asarray(vectors / lengths, np.float32)
