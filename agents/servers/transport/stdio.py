@@ -38,12 +38,6 @@ _MOST_NOISE, _MOST_NOISE_LATER, _MOST_QUOTED, _LONGEST_QUOTE = 100, 1_000, 3, 20
 _GRACE, _KILL_AFTER, _SETTLING, _HELD_OPEN, _POLL = 1.0, 1.0, 0.3, 0.2, 0.03
 
 
-def environment_of(server: ServerConfig) -> dict[str, str]:
-    """The variables of a server's process: MCP's safe defaults, certificate paths, and those of its entry."""
-    certificates = {name: value for name in _CERTIFICATES if (value := os.environ.get(name))}
-    return get_default_environment() | certificates | server.env
-
-
 def program_of(command: str, environment: Mapping[str, str]) -> str:
     """The path of a command's program."""
     if program := shutil.which(command, path=environment.get("PATH")):
@@ -104,7 +98,9 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
     @asynccontextmanager
     async def running(self, server: ServerConfig) -> AsyncIterator[Any]:
         """The streams of messages from and to the process, which leaving this ends with all that it started."""
-        environment, command = environment_of(server) | {_MARK: self._mark}, server.command or ""
+        certificates = {name: value for name in _CERTIFICATES if (value := os.environ.get(name))}
+        environment = get_default_environment() | certificates | server.env | {_MARK: self._mark}
+        command = server.command or ""
         # In a thread: it accesses the disk.
         program = await asyncio.to_thread(program_of, command, environment)
         start = asyncio.get_running_loop().subprocess_exec
@@ -214,7 +210,8 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
     async def _stop(self) -> None:
         """Ends the process and its family: closes its input, then SIGTERM, then SIGKILL."""
         self._stopping = True
-        ours = partial(family, self.transport.get_pid(), f"{_MARK}={self._mark}")
+        leader = self.transport.get_pid()
+        ours = partial(family, leader, f"{_MARK}={self._mark}")
         # Processes that left the group and cleared their environment are found by their parents, while these live.
         members = ours({})
         if self.stdin is not None:
@@ -224,7 +221,11 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
         for number in (signal.SIGTERM, 9):
             if not (members := ours(members)):
                 break
-            signal_family(self.transport.get_pid(), members, number)
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(leader, number)
+            for pid in (pid for pid, process in members.items() if process.group != leader):
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, number)
             with anyio.move_on_after(_KILL_AFTER):
                 while ours(members):  # noqa: ASYNC110 (there is no event for their end)
                     await anyio.sleep(_POLL)
@@ -262,16 +263,6 @@ def family(leader: int, mark: str, known: Mapping[int, Process]) -> dict[int, Pr
     while more := {pid for pid, process in running.items() if process.parent in members} - members:
         members |= more
     return {pid: running[pid] for pid in members}
-
-
-def signal_family(leader: int, members: Mapping[int, Process], number: int) -> None:
-    """Signals the group of a server at once, and the members that left it."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(leader, number)
-    for pid, process in members.items():
-        if process.group != leader:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, number)
 
 
 def _running(mark: str) -> dict[int, Process]:
