@@ -38,6 +38,12 @@ _MOST_NOISE, _MOST_NOISE_LATER, _MOST_QUOTED, _LONGEST_QUOTE = 100, 1_000, 3, 20
 _GRACE, _KILL_AFTER, _SETTLING, _HELD_OPEN, _POLL = 1.0, 1.0, 0.3, 0.2, 0.03
 
 
+def environment_of(server: ServerConfig) -> dict[str, str]:
+    """The variables of a server's process: MCP's safe defaults, certificate paths, and those of its entry."""
+    certificates = {name: value for name in _CERTIFICATES if (value := os.environ.get(name))}
+    return get_default_environment() | certificates | server.env
+
+
 def program_of(command: str, environment: Mapping[str, str]) -> str:
     """The path of a command's program."""
     if program := shutil.which(command, path=environment.get("PATH")):
@@ -98,9 +104,7 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
     @asynccontextmanager
     async def running(self, server: ServerConfig) -> AsyncIterator[Any]:
         """The streams of messages from and to the process, which leaving this ends with all that it started."""
-        certificates = {name: value for name in _CERTIFICATES if (value := os.environ.get(name))}
-        environment = get_default_environment() | certificates | server.env | {_MARK: self._mark}
-        command = server.command or ""
+        environment, command = environment_of(server) | {_MARK: self._mark}, server.command or ""
         # In a thread: it accesses the disk.
         program = await asyncio.to_thread(program_of, command, environment)
         start = asyncio.get_running_loop().subprocess_exec
