@@ -11,37 +11,28 @@ import base64
 import hashlib
 import json
 import os
-import re
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, quote, urljoin, urlsplit
+from urllib.parse import parse_qsl, urljoin, urlsplit
 
 from callsheet.agents.calls.call_context import LOOP, Progress
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import named_in, of_server, origin
+from callsheet.agents.servers.api_requests import ApiRequest, request_of
 from callsheet.agents.servers.catalogs.listings import LastListings, Listing
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.agents.servers.session import Session
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.mcp_format import NOT_CALLABLE, Problem
 from callsheet.graphs.catalog.formats.openapi_documents import LARGEST, parsed
-from callsheet.graphs.catalog.formats.openapi_operations import (
-    META,
-    Api,
-    HttpCall,
-    Place,
-    api_of,
-    id_of,
-    is_form,
-    is_json,
-)
+from callsheet.graphs.catalog.formats.openapi_operations import META, Api, HttpCall, api_of, id_of, is_json
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address
 from callsheet.graphs.catalog.loaded import SourceCatalog, joined
 from callsheet.graphs.storage import cache_folder, private_folder, replace_bytes
@@ -50,8 +41,6 @@ from callsheet.graphs.trust.pins import Listed, PinBook
 if TYPE_CHECKING:
     import httpx2
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_SEPARATORS = {"spaceDelimited": " ", "pipeDelimited": "|"}
 _MOST_REDIRECTS, _NAMELESS = 5, "api"
 _UNKNOWN = frozenset((502, 504))
 """Statuses of a gateway that does not know what became of a request."""
@@ -254,126 +243,6 @@ def _pin_new_tags(name: str, config: Mapping[str, ServerConfig], pins: PinBook) 
     if any(agent == name or agent.startswith(f"{name}-") for agent in known if known[agent].command.get("openapi")):
         about = {"name": "", "description": "", "instructions": ""}
         pins.admit({agent: Listed(server, about, ()) for agent, server in config.items() if agent not in known})
-
-
-@dataclass(slots=True)
-class ApiRequest:
-    """A request, without the headers of the catalog."""
-
-    method: str
-    url: str
-    headers: dict[bytes, bytes]
-    content: bytes | None = None
-    parts: Mapping[str, tuple[None, str]] | None = None
-
-
-def request_of(call: HttpCall, base: str, arguments: Mapping[str, Any]) -> ApiRequest:
-    """The request of a call, or ``Fault``."""
-    rest = dict(arguments)
-    address, _, fixed = base.partition("?")
-    path, query, headers, cookies = call.path, list[str](), dict[bytes, bytes](), list[str]()
-    for place in call.places:
-        if (value := rest.pop(place.argument, None)) is None:
-            continue
-        match place.where:
-            case "path":
-                path = path.replace(f"{{{place.name}}}", _in_path(place, value))
-            case "query":
-                query += _encoded(_pairs(place, value), safe="[]")
-            case "header":
-                headers[place.name.encode()] = _in_header(place, value)
-            case "cookie":
-                cookies += _encoded(_pairs(place, value))
-    if cookies:
-        headers[b"cookie"] = "; ".join(cookies).encode()
-    path, _, own = path.partition("#")[0].partition("?")
-    url = address.rstrip("/") + quote(path, safe="/%:@!$&'()*+,;=~")
-    if query := [*filter(None, (own, fixed)), *query]:
-        url = f"{url}?{'&'.join(query)}"
-    request = ApiRequest(call.method, url, headers)
-    if call.media and rest:
-        _add_body(request, call, rest.get(call.body) if call.body else rest)
-    return request
-
-
-def _add_body(request: ApiRequest, call: HttpCall, value: Any) -> None:
-    media = call.media if "*" not in call.media else "application/json"
-    fields = value if is_form(media) and isinstance(value, dict) else None
-    if fields is not None and media.lower().startswith("multipart/"):
-        request.parts = {str(key): (None, _text(item)) for key, item in fields.items()}
-        return
-    request.headers[b"content-type"] = media.encode("ascii", "replace")
-    if is_json(media):
-        text = json.dumps(value, ensure_ascii=False)
-    elif fields is not None:
-        forms = (
-            (Place(argument="", name=key, where="query", style="form", explode=True), fields[key]) for key in fields
-        )
-        text = "&".join(field for form, item in forms for field in _encoded(_pairs(form, item)))
-    else:
-        text = _text(value)
-    request.content = text.encode("utf-8", "replace")
-
-
-def _in_path(place: Place, value: Any) -> str:
-    """A value in a path, with everything but its own separators percent-encoded."""
-    whole = _joined(place, value)
-    if not whole or any(part in (".", "..") for part in re.split(r"[/\\,]", whole)):
-        what = "has '.' or '..' as a part of a path" if whole else "is empty"
-        told = f"the argument {place.argument!r} {what}, which would lead to another path"
-        raise Fault("refused", told, effect="none")
-    text = _joined(place, value, partial(quote, safe=""))
-    return {"label": f".{text}", "matrix": f";{place.name}={text}"}.get(place.style, text)
-
-
-def _in_header(place: Place, value: Any) -> bytes:
-    text = _joined(place, value)
-    if _CONTROL.search(text):
-        told = f"the argument {place.argument!r} has a control character, which no header may have"
-        raise Fault("refused", told, effect="none")
-    return text.encode("utf-8", "replace")
-
-
-def _joined(place: Place, value: Any, encode: Callable[[str], str] = str) -> str:
-    match value:
-        case _ if place.style == "json":
-            return encode(json.dumps(value))
-        case list():
-            return ",".join(encode(_text(item)) for item in value)
-        case dict():
-            join = "=" if place.explode else ","
-            return ",".join(f"{encode(key)}{join}{encode(_text(item))}" for key, item in value.items())
-        case _:
-            return encode(_text(value))
-
-
-def _pairs(place: Place, value: Any) -> list[tuple[str, str]]:
-    """Names and values of a parameter in a query, a cookie or a form."""
-    name, separator = place.name, _SEPARATORS.get(place.style, ",")
-    match value:
-        case _ if place.style == "json":
-            return [(name, json.dumps(value, ensure_ascii=False))]
-        case list() if place.explode and separator == ",":
-            return [(name, _text(item)) for item in value]
-        case list():
-            return [(name, separator.join(map(_text, value)))]
-        case dict() if place.style == "deepObject":
-            return [(f"{name}[{key}]", _text(item)) for key, item in value.items()]
-        case dict() if place.explode:
-            return [(str(key), _text(item)) for key, item in value.items()]
-        case dict():
-            return [(name, separator.join(f"{key}{separator}{_text(item)}" for key, item in value.items()))]
-        case _:
-            return [(name, _text(value))]
-
-
-def _encoded(pairs: list[tuple[str, str]], *, safe: str = "") -> list[str]:
-    return [f"{quote(name, safe=safe)}={quote(text, safe='')}" for name, text in pairs]
-
-
-def _text(value: Any) -> str:
-    """A value as JSON writes it, but strings as they are."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 class ApiSession(Session):

@@ -314,3 +314,6 @@ def _edge_line(edge: dict[str, Any]) -> str:
     line = f"{edge['source']} -[{edge['kind']}]-> {edge['target']}{f': {about}' if about else ''}"
     declared = edge.get("provenance", "declared") == "declared"
     return line if declared else f"{line} ({edge['provenance']}, {edge['confidence']:.0%} sure)"
+
+
+COMMANDS = (capabilities, discover, forget, graph, index, infer, retrieve, sync)

@@ -225,3 +225,6 @@ def _document(form: str, catalog: Catalog, taxonomy: Sequence[Capability] | None
     from callsheet.graphs.rdf import RdfFormat, to_rdf
 
     return to_rdf(catalog, taxonomy, form=RdfFormat(form))
+
+
+COMMANDS = (approve, check, export)
