@@ -121,7 +121,7 @@ def demo(home: Path) -> Iterator[Demo]:
         loaded = _loaded(home)
         registry = _registry(loaded)
         try:
-            yield Demo(_supervisor(loaded, registry), _threads(), workspace)
+            yield Demo(_supervisor(loaded, registry), _threads(loaded), workspace)
         finally:
             registry.close(ALL_RUNS)
 
@@ -153,7 +153,7 @@ def _supervisor(loaded: Loaded, registry: ToolRegistry) -> Any:
     return create_supervisor(loaded, retriever=retriever, registry=registry, settings=Settings(approval="never"))
 
 
-def _threads() -> Threads:
+def _threads(loaded: Loaded) -> Threads:
     """Threads of which nothing is written: nobody takes a run up again, and writing is a fifth of its time."""
     from langgraph.checkpoint.memory import InMemorySaver
 
@@ -170,7 +170,7 @@ def _threads() -> Threads:
             super().settle(thread, ended=ended)
             kept.pop(thread, None)
 
-    return Unwritten()
+    return Unwritten.of(loaded)
 
 
 def _registry(loaded: Loaded) -> ToolRegistry:
