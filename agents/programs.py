@@ -214,11 +214,9 @@ def stubs(functions: Mapping[str, BoundTool]) -> str:
 
 
 def _function(name: str, tool: BoundTool, *, documented: bool = False) -> str:
-    schema = tool.form.schema
-    properties: Mapping[str, Any] = schema["properties"]
-    named = {key: value for key, value in properties.items() if key.isidentifier() and not keyword.iskeyword(key)}
-    required = set(schema.get("required", ()))
-    parameters = [f"{key}: {_type(value)}{'' if key in required else ' = ...'}" for key, value in named.items()]
+    schema, properties = tool.form.schema, tool.form.schema["properties"]
+    required, named = schema.get("required", ()), [key for key in properties if not keyword.iskeyword(key)]
+    parameters = [f"{key}: {_type(properties[key])}{'' if key in required else ' = ...'}" for key in named]
     if len(named) < len(properties) or schema.get("additionalProperties"):
         parameters.append("**more: Any")
     listed = ", ".join(["*", *parameters] if named else parameters)
@@ -230,31 +228,27 @@ def _function(name: str, tool: BoundTool, *, documented: bool = False) -> str:
     return f'{head}\n    """{doc}"""'
 
 
-def _about(name: str, schema: Any) -> str:
+def _about(name: str, schema: Mapping[str, Any]) -> str:
     """What is known of a parameter beside its type."""
-    if not isinstance(schema, Mapping):
-        return ""
-    passed = "" if name.isidentifier() and not keyword.iskeyword(name) else f"passed as **{{{name!r}: ...}}"
-    choices = f"one of {schema['enum']!r}" if isinstance(schema.get("enum"), list) else ""
-    told = ", ".join(filter(None, (str(schema.get("description", "")), choices, passed)))
+    passed = f"passed as **{{{name!r}: ...}}" if keyword.iskeyword(name) else ""
+    choices = f"one of {schema['enum']!r}" if "enum" in schema else ""
+    told = ", ".join(filter(None, (schema.get("description", ""), choices, passed)))
     return f"{name}: {told}." if told else ""
 
 
-def _type(schema: Any) -> str:
+def _type(schema: Mapping[str, Any]) -> str:
     """The Python type of a parameter: never narrower than what the tool accepts."""
-    if not isinstance(schema, Mapping):
-        return "Any"
     match schema.get("anyOf", schema.get("oneOf", schema.get("type"))):
         case "array":
-            inside = _type(schema.get("items"))
+            inside = _type(schema["items"])
             return f"list[{inside}]" if inside in ("str", "int", "bool") else "list[Any]"
         case "object":
             return "dict[str, Any]"
         case str() as named:
             return _TYPES.get(named, "Any")
         case list() as several:
-            types = [_type(one if isinstance(one, Mapping) else {"type": one}) for one in several]
-            return "Any" if "Any" in types or not types else " | ".join(dict.fromkeys(types))
+            types = list(map(_type, several))
+            return "Any" if "Any" in types else " | ".join(dict.fromkeys(types))
         case _:
             return "Any"
 

@@ -5,22 +5,20 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import fleet, index_size, latency, models, report
-from benchmarks.measurements import arag, dependencies, nothing_fits, toolkg
+from benchmarks import fleet, latency, models, report
+from benchmarks.measurements import arag, attack, dependencies, nothing_fits, toolkg
 from benchmarks.rankings import outcomes, summary
-from benchmarks.rivals import beside_rivals, rivals_there, worth_comparing
+from benchmarks.rivals import beside_rivals, worth_comparing
 from benchmarks.search import World, vectors_of_this_run
 from benchmarks.sets.cases import Benchmark
 from benchmarks.sets.loaders import load_benchmarks
 
-QUICK = 60
 Body = Mapping[str, object]
 Say = Callable[[str], None]
-Special = Callable[[Any, Say], Body]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,17 +37,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     benches, missing = load_benchmarks(options.data, options.only)
     for line in missing:
         say(line)
-    if options.rivals or options.rivals_python:
-        return _against_rivals(benches, options, say)
-    for bench, world in _worlds([bench for bench in benches if bench.levels], options):
+    if options.rivals_python:
+        for bench, world in _worlds(filter(worth_comparing, benches)):
+            say(f"rivals on {bench.name}")
+            _keep(f"rivals-{bench.name}", beside_rivals(bench, world, options.rivals_python, say))
+        return 0
+    for bench, world in _worlds(bench for bench in benches if bench.levels):
         say(bench.name)
         levels = {level: summary(bench, level, dict(outcomes(bench, level, world))) for level in bench.levels}
-        _keep(bench.name, {"about": bench.about, "levels": levels}, options)
+        _keep(bench.name, {"about": bench.about, "levels": levels})
     special = [name for name in SPECIAL if not options.only or name in options.only]
     for name in special:
         say(name)
         try:
-            _keep(name, SPECIAL[name](options, say), options)
+            _keep(name, SPECIAL[name](options, say))
         except LeftOut as error:
             say(f"{name}: left out, {error}")
     say("done")
@@ -58,128 +59,72 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parsed(arguments: Sequence[str] | None) -> Any:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    data = Path("../shared/benchmarks")
-    parser.add_argument("--data", type=Path, default=data, help="folder that holds a folder a data set")
+    parser.add_argument("--data", type=Path, default="../shared/benchmarks", help="folder with one folder a data set")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help=f"a data set, {', '.join(SPECIAL)}")
-    parser.add_argument("--quick", action="store_true", help=f"{QUICK} queries each; no results are written")
     parser.add_argument("--scale", action="store_true", help="latency with 100,000 tools, and index-size")
-    parser.add_argument("--rivals", action="store_true", help="measure beside other programs, and nothing else")
-    parser.add_argument("--rivals-python", type=Path, metavar="PATH", help="the Python that has them; sets --rivals")
+    parser.add_argument("--rivals-python", type=Path, metavar="PATH", help="measure beside other programs, and no more")
     parser.add_argument("--tables", action="store_true", help="only write the tables of the docs")
     parser.add_argument("--fleet", type=Path, metavar="MCP.JSON", help="installed servers, for what is called fleet")
     parser.add_argument("--model", metavar="PROVIDER:NAME", help="a chat model, for what is called model")
     return parser.parse_args(arguments)
 
 
-def _worlds(benches: Sequence[Benchmark], options: Any) -> list[tuple[Benchmark, World]]:
+def _worlds(benches: Iterable[Benchmark]) -> list[tuple[Benchmark, World]]:
     """Each benchmark with the texts and vectors of its catalog; those of one catalog share them."""
     vectors, published = vectors_of_this_run(), vectors_of_this_run(tuned=False)
     known: dict[int, World] = {}
-    return [
-        (
-            bench.sample(QUICK) if options.quick else bench,
-            known.setdefault(id(bench.catalog), World(bench.catalog, vectors, published)),
-        )
-        for bench in benches
-    ]
+    return [(bench, known.setdefault(id(bench.catalog), World(bench.catalog, vectors, published))) for bench in benches]
 
 
-def _against_rivals(benches: Sequence[Benchmark], options: Any, say: Say) -> int:
-    python = rivals_there(options.rivals_python, say)
-    if python is None:
-        return 1
-    for bench, world in _worlds(list(filter(worth_comparing, benches)), options):
-        say(f"rivals on {bench.name}")
-        _keep(f"rivals-{bench.name}", beside_rivals(bench, world, python, say), options)
-    say("done")
-    return 0
-
-
-def _keep(name: str, body: Body, options: Any) -> None:
+def _keep(name: str, body: Body) -> None:
     document = {**body, **report.circumstances()}
-    if not options.quick:
-        report.write(name, document)
-    print("\n".join(report.section(name, document)), flush=True)
+    report.write(name, document)
+    print(report.compact(name, document), flush=True)
 
 
 class LeftOut(Exception):  # noqa: N818 - nothing is wrong
     """Why something is not measured."""
 
 
-def _need(there: object, why: str) -> None:
-    if not there:
+def _given(value: Any, why: str) -> Any:
+    if not value:
         raise LeftOut(why)
+    return value
 
 
-def _on_sets(names: Sequence[str], measured: Callable[[list[tuple[Benchmark, World]]], Body]) -> Special:
-    def special(options: Any, say: Say) -> Body:
-        benches, missing = load_benchmarks(options.data, names)
-        _need(benches, "; ".join(missing))
-        return measured(_worlds(benches, options))
-
-    return special
+def _on_sets(options: Any, names: Sequence[str]) -> list[tuple[Benchmark, World]]:
+    benches, missing = load_benchmarks(options.data, names)
+    return _worlds(_given(benches, "; ".join(missing)))
 
 
-def _on_folder(name: str, measured: Callable[[Path], Body]) -> Special:
-    def special(options: Any, say: Say) -> Body:
-        _need((options.data / name).is_dir(), f"there is no {options.data / name}")
-        return measured(options.data)
-
-    return special
+def _data(options: Any, name: str) -> Path:
+    """The folder of all data, if it holds this set."""
+    _given((options.data / name).is_dir(), f"there is no {options.data / name}")
+    return Path(options.data)
 
 
-def _with_model(measured: Callable[[Any, str], Body]) -> Special:
-    def special(options: Any, say: Say) -> Body:
-        _need(options.model, "--model names no chat model")
-        return measured(options, options.model)
-
-    return special
+def _model(options: Any) -> str:
+    return str(_given(options.model, "--model names no chat model"))
 
 
-def _capabilities(options: Any, say: Say) -> Body:
-    body = toolkg.measure_capabilities(options.data)
-    _need(body, f"there is neither {options.data}/livemcpbench nor ../fleet beside {options.data}")
-    return body
-
-
-def _latency(options: Any, say: Say) -> Body:
-    benches, _ = load_benchmarks(options.data, ["livemcpbench-steps"])
-    known = (benches[0].catalog, [case.query for case in benches[0].queries]) if benches else None
-    return latency.measure(known, quick=options.quick, scale=options.scale, say=say)
-
-
-def _index_size(options: Any, say: Say) -> Body:
-    _need(options.scale, "it embeds 100,000 texts, with --scale")
-    return index_size.measure(options.data, say)
-
-
-def _model_arms(options: Any, model: str) -> Body:
-    _need((options.data / models.SET).is_dir(), f"there is no {options.data / models.SET}")
-    return models.measure(options.data, model)
-
-
-def _servers(options: Any) -> tuple[Path, Path]:
-    """The configuration of the installed servers, and the tasks over them."""
-    tasks = options.data.parent / "fleet" / "tasks.json"
-    _need(options.fleet, "--fleet names no mcp.json of installed servers")
-    _need(tasks.is_file(), f"there is no {tasks}")
-    return options.fleet, tasks
-
-
-SPECIAL: Mapping[str, Special] = {
-    "nothing-fits": _on_sets(nothing_fits.SETS, nothing_fits.measure),
-    "capabilities": _capabilities,
-    "discovery": _on_sets([toolkg.SET], lambda worlds: toolkg.measure_discovery(*worlds[0])),
-    "inferred-edges": _on_sets(dependencies.SETS, dependencies.measure_edges),
-    "inferred-retrieval": _on_sets([dependencies.RANKED], dependencies.measure_ranks),
-    "arag-hotpotqa": _on_folder("hotpotqa", arag.on_hotpotqa),
-    "arag-medical": _on_folder("graphrag-bench", arag.on_medical),
-    "latency": _latency,
-    "index-size": _index_size,
-    "model-arms": _with_model(_model_arms),
-    "model-demo": _with_model(lambda options, model: models.measure_demo(model)),
-    "fleet-tasks": lambda options, say: fleet.measure(*_servers(options), say),
-    "model-fleet": _with_model(lambda options, model: models.measure_fleet(*_servers(options), model)),
+_SCALE = "Chroma's index of 100,000 nodes takes minutes: add --scale"
+SPECIAL: Mapping[str, Callable[[Any, Say], Body]] = {
+    "nothing-fits": lambda options, say: nothing_fits.measure(_on_sets(options, nothing_fits.SETS)),
+    "capabilities": lambda options, say: toolkg.measure_capabilities(_data(options, "livemcpbench")),
+    "discovery": lambda options, say: toolkg.measure_discovery(*_on_sets(options, [toolkg.SET])[0]),
+    "inferred-edges": lambda options, say: dependencies.measure_edges(_on_sets(options, dependencies.SETS)),
+    "inferred-retrieval": lambda options, say: dependencies.measure_ranks(*_on_sets(options, [dependencies.RANKED])[0]),
+    "attack": lambda options, say: attack.measure(*_on_sets(options, [attack.SET])[0]),
+    "arag-hotpotqa": lambda options, say: arag.on_hotpotqa(_data(options, "hotpotqa")),
+    "arag-medical": lambda options, say: arag.on_medical(_data(options, "graphrag-bench")),
+    "latency": lambda options, say: latency.measure(options.data, say, scale=options.scale),
+    "index-size": lambda options, say: latency.measure_index_size(_given(options.scale, _SCALE) and options.data, say),
+    "model-arms": lambda options, say: models.measure(_data(options, models.SET), _model(options)),
+    "model-demo": lambda options, say: models.measure_demo(_model(options)),
+    "fleet-tasks": lambda options, say: fleet.measure(_data(options, fleet.FOLDER)),
+    "model-fleet": lambda options, say: models.measure_fleet(
+        _data(options, fleet.FOLDER), _given(options.fleet, "--fleet names no mcp.json"), _model(options)
+    ),
 }
 """What is measured beside the rankings, by the name of its results file."""
 

@@ -41,20 +41,13 @@ def _owned(baseline: Baseline) -> Baseline:
     return made
 
 
-def _said(about: str | None, baseline: Baseline) -> Baseline:
-    """The same with a docstring, as which the results files tell its source."""
-    baseline.__doc__ = about
-    return baseline
-
-
 def hybrid(corpus: Corpus) -> Rank:
     """Plain RRF over a corpus's two rankings, cosine first where two are equal."""
+    return lambda query: _fused(corpus.dense(query)[:FUSED], corpus.bm25(query)[:FUSED])
 
-    def rank(query: str) -> list[str]:
-        rankings = [corpus.dense(query)[:FUSED], corpus.bm25(query)[:FUSED]]
-        return [hit.id for hit in reciprocal_rank_fusion(rankings)]
 
-    return rank
+def _fused(*rankings: list[str]) -> list[str]:
+    return [hit.id for hit in reciprocal_rank_fusion(rankings)]
 
 
 def concatenated_tools(world: World) -> Rank:
@@ -96,32 +89,18 @@ def mcp_zero(world: World, *, servers: int = SERVERS) -> Rank:
 
 
 TOOL_BASELINES: Mapping[str, Baseline] = {
-    "BM25": _said(
-        "BM25 over names and descriptions (Graph RAG-Tool Fusion's lexical baseline).", lambda world: world.tools.bm25
-    ),
-    "dense (naive RAG)": _said(
-        'Cosine over names and descriptions: "naive RAG" of Graph RAG-Tool Fusion (arXiv 2502.07223), table 2.',
-        lambda world: world.tools.dense,
-    ),
-    "BM25 + dense, RRF (hybrid RAG)": _said(
-        'BM25 and cosine fused by plain RRF: "hybrid RAG" of Graph RAG-Tool Fusion, table 2.',
-        lambda world: hybrid(world.tools),
-    ),
+    "BM25": lambda world: world.tools.bm25,
+    "dense (naive RAG)": lambda world: world.tools.dense,
+    "BM25 + dense, RRF (hybrid RAG)": lambda world: hybrid(world.tools),
     "dense, with parameters (ScaleMCP)": concatenated_tools,
     "MCP-Zero": mcp_zero,
 }
+"""By names and descriptions; the first three are those of Graph RAG-Tool Fusion (arXiv 2502.07223), table 2."""
 
 
 def concatenated_agents(world: World) -> Rank:
-    """Cosine over one text an agent, its description with all its tools' behind it.
-
-    Source: ScaleMCP (arXiv 2505.06416), its concatenated documents, without the questions that a language
-    model writes for each tool. The embedder reads 256 tokens, so large agents are cut.
-    """
-    texts = {
-        agent.id: " ".join([plain_agent(agent), *(plain_tool(tool) for tool in agent.tools)])
-        for agent in world.catalog.agents
-    }
+    """The same over an agent's description with all its tools' behind it: the embedder cuts it at 256 tokens."""
+    texts = {agent.id: " ".join([plain_agent(agent), *map(plain_tool, agent.tools)]) for agent in world.catalog.agents}
     return Corpus(texts, world.published).dense
 
 
@@ -130,12 +109,7 @@ def rrf_of_types(world: World) -> Rank:
 
     Source: Cormack, Clarke and Buettcher, *Reciprocal Rank Fusion* (SIGIR 2009).
     """
-
-    def rank(query: str) -> list[str]:
-        rankings = [world.agents.dense(query), owners(world, world.tools.dense(query))]
-        return [hit.id for hit in reciprocal_rank_fusion(rankings)]
-
-    return rank
+    return lambda query: _fused(world.agents.dense(query), owners(world, world.tools.dense(query)))
 
 
 def agent_as_a_graph_at(world: World, weights: Mapping[NodeKind, float], *, top_n: int = TOP_N) -> Rank:
@@ -144,45 +118,27 @@ def agent_as_a_graph_at(world: World, weights: Mapping[NodeKind, float], *, top_
     Source: Agent-as-a-Graph (arXiv 2511.18194), Eq. 3 and Algorithm 1, k = 60. The paper gives no N but
     "N much larger than K"; 50 is ten times the largest K here.
     """
-
-    def rank(query: str) -> list[str]:
-        merged = world.nodes.dense(query)[:top_n]
-        return [hit.id for hit in agent_as_a_graph(merged, world.graph, agents=_ALL, weights=weights)]
-
-    return rank
+    return lambda query: [
+        hit.id for hit in agent_as_a_graph(world.nodes.dense(query)[:top_n], world.graph, agents=_ALL, weights=weights)
+    ]
 
 
 AGENT_BASELINES: Mapping[str, Baseline] = {
-    "BM25, agents": _said(
-        "BM25 over the agents' names and descriptions (a baseline of Agent-as-a-Graph's table 1).\n\n"
-        "Source: Robertson and Zaragoza, *The Probabilistic Relevance Framework* (2009), by bm25s.",
-        lambda world: world.agents.bm25,
-    ),
-    "BM25, tools": _said(
-        "BM25 over the tools, each found tool standing for its owner.", _owned(lambda world: world.tools.bm25)
-    ),
-    "dense, agents": _said(
-        'Cosine over the agents\' names and descriptions: "agent first" retrieval.\n\n'
-        "Source: the retriever that Agent-as-a-Graph and Tool-to-Agent Retrieval (arXiv 2511.01854) start from.",
-        lambda world: world.agents.dense,
-    ),
-    "dense, tools": _said(
-        'Cosine over the tools, each found tool standing for its owner: "tool only" retrieval.\n\n'
-        "Source: as that of dense, agents.",
-        _owned(lambda world: world.tools.dense),
-    ),
+    "BM25, agents": lambda world: world.agents.bm25,
+    "BM25, tools": _owned(lambda world: world.tools.bm25),
+    "dense, agents": lambda world: world.agents.dense,
+    "dense, tools": _owned(lambda world: world.tools.dense),
     "dense, concatenated (ScaleMCP)": concatenated_agents,
-    "MCP-Zero": _said("MCP-Zero's two stages, each found tool standing for its owner.", _owned(mcp_zero)),
-    "BM25 + dense, RRF": _said(
-        "BM25 and cosine over agents and tools in one index, fused by plain RRF, each node standing for its agent.",
-        _owned(lambda world: hybrid(world.nodes)),
-    ),
+    "MCP-Zero": _owned(mcp_zero),
+    "BM25 + dense, RRF": _owned(lambda world: hybrid(world.nodes)),
     "agents + tools, RRF": rrf_of_types,
     **{
-        f"Agent-as-a-Graph {name}": _said(agent_as_a_graph_at.__doc__, partial(agent_as_a_graph_at, weights=weights))
+        f"Agent-as-a-Graph {name}": partial(agent_as_a_graph_at, weights=weights)
         for name, weights in WEIGHT_GRID.items()
     },
 }
+"""The first four are "agent first" and "tool only" retrieval, from which Agent-as-a-Graph and Tool-to-Agent Retrieval
+(arXiv 2511.01854) start. A found tool stands for its owner."""
 
 
 def graph_rag_at(
@@ -203,14 +159,11 @@ def graph_rag_at(
     return rank
 
 
-_ON_HYBRID = TOOL_BASELINES["BM25 + dense, RRF (hybrid RAG)"]
 DEPENDENCY_BASELINES: Mapping[str, Baseline] = {
-    **{f"Graph RAG-Tool Fusion k={k}": _said(graph_rag_at.__doc__, partial(graph_rag_at, k=k)) for k in FIRST_TOOLS},
-    "Graph RAG-Tool Fusion k=3, direct first": _said(
-        "Graph RAG-Tool Fusion, direct dependencies before indirect ones: ours, where the paper is silent.",
-        partial(graph_rag_at, k=3, direct_first=True),
-    ),
-    "Graph RAG-Tool Fusion k=3, on hybrid": _said(
-        "Graph RAG-Tool Fusion at k = 3 over the hybrid search.", partial(graph_rag_at, k=3, first=_ON_HYBRID)
+    **{f"Graph RAG-Tool Fusion k={k}": partial(graph_rag_at, k=k) for k in FIRST_TOOLS},
+    # Direct dependencies before indirect ones is ours, where the paper is silent.
+    "Graph RAG-Tool Fusion k=3, direct first": partial(graph_rag_at, k=3, direct_first=True),
+    "Graph RAG-Tool Fusion k=3, on hybrid": partial(
+        graph_rag_at, k=3, first=TOOL_BASELINES["BM25 + dense, RRF (hybrid RAG)"]
     ),
 }

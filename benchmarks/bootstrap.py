@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -13,10 +12,10 @@ SEED = 20_260_101
 DRAWS = 2_000
 FOLDS = 5
 Chosen = TypeVar("Chosen")
+Values = Sequence[float] | np.ndarray
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(NamedTuple):
     """A mean over queries with its 95 % bootstrap interval."""
 
     mean: float
@@ -24,16 +23,15 @@ class Interval:
     high: float
 
 
-def cell(value: Interval | Mapping[str, Any], form: str = ".3f") -> str:
+def cell(value: Interval | Mapping[str, float], form: str = ".3f") -> str:
     """``.812 [.770, .850]``."""
-    plain = asdict(value) if isinstance(value, Interval) else value
-    mean, low, high = (short(plain[name], form) for name in ("mean", "low", "high"))
+    mean, low, high = (short(one, form) for one in (value if isinstance(value, Interval) else Interval(**value)))
     return f"{mean} [{low}, {high}]"
 
 
 def short(value: float, form: str = ".3f") -> str:
     """``.812`` for 0.812."""
-    return format(value, form).replace("0.", ".", 1)
+    return format(value, form).replace("0.", ".", 1) if abs(value) < 1 else format(value, form)
 
 
 class Bootstrap:
@@ -50,17 +48,17 @@ class Bootstrap:
         even = np.full(len(names), 1 / len(names))
         self._weights = np.random.default_rng(SEED).multinomial(len(names), even, size=DRAWS).astype(float)
 
-    def mean(self, values: Sequence[float]) -> Interval:
+    def mean(self, values: Values) -> Interval:
         """The mean of one value a query, and its interval."""
         return _interval(float(np.mean(values)), (self._weights @ self._sums(values)) / (self._weights @ self._sizes))
 
-    def ratio(self, above: Sequence[float], below: Sequence[float]) -> Interval:
+    def ratio(self, above: Values, below: Values) -> Interval:
         """The sum of some values, one a query, by that of others, as precision is; 0 where there is nothing."""
         over, under = self._sums(above), self._sums(below)
         drawn = self._weights @ over / np.maximum(self._weights @ under, 1.0)
         return _interval(float(over.sum() / max(under.sum(), 1.0)), drawn)
 
-    def auroc(self, above: Sequence[float], below: Sequence[float]) -> Interval:
+    def auroc(self, above: Values, below: Values) -> Interval:
         """How often a value of the first, one a query, is above one of the second, over all pairs, ties half.
 
         Source: the Wilcoxon-Mann-Whitney statistic; Hanley and McNeil, *Radiology* 143 (1982).
@@ -71,11 +69,11 @@ class Bootstrap:
         drawn = np.einsum("dg,dg->d", self._weights @ wins, self._weights) / (self._weights @ self._sizes) ** 2
         return _interval(float(wins.sum() / len(self._rows) ** 2), drawn)
 
-    def difference(self, ours: Sequence[float], theirs: Sequence[float]) -> Interval:
+    def difference(self, ours: Values, theirs: Values) -> Interval:
         """The mean of ours minus theirs, query by query; an interval that holds 0 is no difference."""
-        return self.mean(np.subtract(ours, theirs).tolist())
+        return self.mean(np.subtract(ours, theirs))
 
-    def _sums(self, values: Sequence[float]) -> np.ndarray:
+    def _sums(self, values: Values) -> np.ndarray:
         return np.bincount(self._rows, weights=np.asarray(values, float), minlength=len(self._sizes))
 
 
@@ -93,19 +91,14 @@ def folds(groups: Sequence[str]) -> list[list[int]]:
     return [[i for i, group in enumerate(groups) if part[group] == fold] for fold in range(count)]
 
 
-def cross_validated(
-    groups: Sequence[str], fit: Callable[[Sequence[int]], Chosen], score: Callable[[Chosen, int], float]
-) -> tuple[list[float], list[Chosen]]:
-    """One value a query, each under what was chosen without seeing its fold; and the choice of each fold.
+def cross_validated(groups: Sequence[str], fit: Callable[[Sequence[int]], Chosen]) -> tuple[list[Chosen], list[Chosen]]:
+    """What is chosen for each query without seeing its fold, and the choice of each fold.
 
-    ``fit`` chooses from the places of the queries to learn from; ``score`` gives a choice's value for one query.
+    ``fit`` chooses from the places of the queries to learn from.
     """
-    values = [0.0] * len(groups)
-    choices: list[Chosen] = []
+    of_query, choices = dict[int, Chosen](), list[Chosen]()
     for held_out in folds(groups):
-        hidden = set(held_out)
-        rest = [place for place in range(len(groups)) if place not in hidden]
+        rest = sorted(set(range(len(groups))).difference(held_out))
         choices.append(fit(rest or held_out))
-        for place in held_out:
-            values[place] = score(choices[-1], place)
-    return values, choices
+        of_query |= dict.fromkeys(held_out, choices[-1])
+    return [of_query[place] for place in range(len(groups))], choices

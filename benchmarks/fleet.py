@@ -1,36 +1,22 @@
-"""Tasks over a fleet of real servers: what selection alone finds of the gold path, and what comes of playing it.
+"""Tasks over a fleet of real servers: what selection finds of the gold path, for the whole question and for each step.
 
-The tasks are data from outside (``tasks.json``); ``{FLEET}`` in them stands for the folder that the servers work in.
-The plan has the clauses of the task as its steps. Selection is looked at twice: for the whole question, and for each
-step of that plan. Then a stand-in for a model plays the gold path through the supervisor, over stdio, and the end
-state is looked at. It can call only what the selection gave it, or what it gets by asking for it.
+The tasks are data from outside (``tasks.json``), and so are the recordings of the servers.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import shutil
 import subprocess
-import tempfile
-import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal
 
-from langchain_core.language_models import BaseChatModel, GenericFakeChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.runnables import Runnable
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
 from pydantic import AliasChoices, ConfigDict, Field, field_validator, model_validator
 
-from callsheet import AgentGraphRetriever, Settings, create_supervisor
-from callsheet.agents import BoundTool, Limits, Plan, PlanDraft, SessionPool, Step, ToolRegistry
-from callsheet.agents.planning.planner import PlannedStep
-from callsheet.agents.registry.binding import NEED_TOOL
+from callsheet import AgentGraphRetriever
+from callsheet.agents import Limits, SessionPool
 from callsheet.agents.servers.catalogs.listings import LastListings
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.graphs import CatalogError, Loaded, load
@@ -38,44 +24,21 @@ from callsheet.graphs.catalog.loading import servers_in
 from callsheet.graphs.catalog.model import Record
 from callsheet.graphs.text.words import clause_spans, parts_of
 from callsheet.graphs.trust.pins import PinBook
-from callsheet.retrievers.index.node_texts import first_sentence
 
-FLEET, SANDBOX = "{FLEET}", "sandbox"
-AGENTS, TOOLS, WIDE = 5, 10, 50
-COLUMNS = (
-    "task, step", "gold tool", "agent, question", "agent, step", "tool, question", "tool, step", "given by", "end state"
-)  # fmt: skip
-GIVEN = ("selection", "asked for in the step's words", "asked for in the tool's words")
-_RESULT = re.compile(r"<result>\n(.*?)\n</result>", re.DOTALL)
+FOLDER, FLEET, SANDBOX = "../fleet", "{FLEET}", "sandbox"
+"""Tasks and recordings beside the data sets; what stands for the servers' folder in tasks, and its name there."""
+TOOLS, WIDE = 10, 50
+COLUMNS = ("task, step", "gold tool", "agent, question", "agent, step", "tool, question", "tool, step")
 _ABOUT = (
-    "{} tasks over {} MCP servers with {} tools. Ranks of the gold agents among the first {} and of the gold tools "
-    "among the first {}, by the default settings: for the whole question, and for each clause of "
-    "it; in brackets a tool that only a budget of {} tools would hold. Then the gold path is played through the "
-    "supervisor, over stdio, by a stand-in for a model that can call only what it was given; every call is approved by "
-    "its hash. *Given by*: how it got the tool of the step. *Holds*: the end state was not there before, is there "
-    "after, and the gold calls were made, each once, and no other"
+    "{} tasks over {} MCP servers with {} tools. Ranks of the gold agents and tools in a selection by default, for the "
+    "whole question, and for each clause of it; in brackets a tool that only a budget of {} tools would hold"
 )
-SETTINGS = Settings()
-"""The defaults: five agents, ten tools, a person asked about what is not known to be harmless."""
 
 
 class _Given(Record):
     """The data say more than is used here."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class GoldCall(_Given):
-    """One call of the gold path."""
-
-    server: str
-    tool: str
-    args: dict[str, Any] = Field(default_factory=dict)
-
-    @property
-    def id(self) -> str:
-        """The tool's id in the catalog."""
-        return f"{self.server}/{self.tool}"
 
 
 class Check(_Given):
@@ -113,12 +76,16 @@ class Check(_Given):
 
 
 class Task(_Given):
-    """A request, texts of files that are laid beforehand, by name, and what must hold afterwards, all of it."""
+    """A request, texts of files that are laid beforehand, by name, and what must hold afterwards, all of it.
+
+    A task of the fleet has the calls that do it too, in order.
+    """
 
     id: str
     task: str
     check: tuple[Check, ...]
     files: Mapping[str, str] = Field(default_factory=dict)
+    gold: tuple[Mapping[str, Any], ...] = ()
 
     @field_validator("check", mode="before")
     @classmethod
@@ -130,17 +97,7 @@ class Task(_Given):
         return tuple(check.kind for check in self.check if not check.holds(answer))
 
 
-class FleetTask(Task):
-    """A task of the fleet: the calls that do it, in order, and those that a person must agree to, in words."""
-
-    gold: tuple[GoldCall, ...] = Field(min_length=1)
-    approval: tuple[str, ...] = ()
-
-
-T = TypeVar("T", bound=Task)
-
-
-def read_tasks(path: Path, fleet: Path, kind: type[T]) -> tuple[T, ...]:
+def read_tasks(path: Path, fleet: Path) -> tuple[Task, ...]:
     """The tasks of a file; ``{FLEET}`` in it stands for a folder.
 
     Raises:
@@ -151,7 +108,7 @@ def read_tasks(path: Path, fleet: Path, kind: type[T]) -> tuple[T, ...]:
         entries = document["tasks"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CatalogError(f"{path} holds no tasks: {type(error).__name__}: {error}") from error
-    return tuple(kind(**entry) for entry in entries)
+    return tuple(Task(**entry) for entry in entries)
 
 
 def moved(config: Path, scratch: Path) -> Path:
@@ -174,109 +131,7 @@ def _in_json(path: Path) -> str:
     return json.dumps(str(path))[1:-1]
 
 
-TAKEN: Mapping[str, Sequence[tuple[str, str, str]]] = {
-    "t01": (("18:00", r"T(\d\d:\d\d):\d\d\+09:00", ""),),
-    "t05": (("42.164813", r"42\.\d+", ""), ("26.08", r"26\.\d+", ".2f")),
-    "t08": (("# Hello", r"# .+", ""),),
-    "t09": (("(x - 1)*(x + 1)", r"\(x.*\)", ""), ("working tree clean", r"working tree clean", "")),
-}
-"""What of the gold arguments is taken from an earlier step's result, by task: how the data write it, a pattern that
-finds it in the results (its first group, or all of it), and a format for it as a number."""
-
-
-def filled(args: Mapping[str, Any], taken: Sequence[tuple[str, str, str]], results: Sequence[str]) -> dict[str, Any]:
-    """Gold arguments with what the earlier steps really gave.
-
-    Raises:
-        ValueError: Something to be taken is in none of the results.
-    """
-    text = json.dumps(args)
-    for part, pattern, form in taken:
-        if (written := json.dumps(part)[1:-1]) not in text:
-            continue
-        match = next(filter(None, (re.search(pattern, result) for result in reversed(results))), None)
-        if match is None:
-            raise ValueError(f"no earlier result holds what {pattern!r} finds, for {part!r}")
-        value = match[match.lastindex or 0]
-        text = text.replace(written, json.dumps(format(float(value), form) if form else value)[1:-1])
-    made: dict[str, Any] = json.loads(text)
-    return made
-
-
-class GoldPath(BaseChatModel):
-    """Calls the gold tool of its step (``calls``, by its text) and then repeats what that said.
-
-    A tool that it was not given it asks for with ``need_tool``, once in the step's own words and once in those of the
-    tool's description (``words``); after that it gives up. What it says comes from the conversation alone.
-    """
-
-    calls: Mapping[str, GoldCall]
-    words: Mapping[str, str]
-    taken: Sequence[tuple[str, str, str]] = ()
-
-    @property
-    def _llm_type(self) -> str:
-        return "gold-path"
-
-    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, Any]:
-        """Keeps what it is given: nothing else can be called."""
-        names = {tool.id: tool.name for tool in tools if isinstance(tool, BoundTool)}
-        return self.bind(names=names, can_ask=len(names) < len(tools))
-
-    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
-        message = self._reply(messages, kwargs.get("names", {}), can_ask=kwargs.get("can_ask", False))
-        return ChatResult(generations=[ChatGeneration(message=message)])
-
-    def _reply(self, messages: Sequence[BaseMessage], names: Mapping[str, str], *, can_ask: bool) -> AIMessage:
-        step, _, told = next(m.text for m in messages if isinstance(m, HumanMessage)).partition("\n\n")
-        call = self.calls[step]
-        answers = [message for message in messages if isinstance(message, ToolMessage)]
-        requests = [answer for answer in answers if answer.name == NEED_TOOL]
-        if len(answers) > len(requests):
-            return AIMessage(answers[-1].text)
-        if name := names.get(call.id):
-            try:
-                return _calling(name, filled(call.args, self.taken, _RESULT.findall(told)))
-            except ValueError as error:
-                return AIMessage(str(error))
-        wordings = (step, self.words[call.id])
-        if can_ask and len(requests) < len(wordings):
-            return _calling(NEED_TOOL, {"what": wordings[len(requests)]}, turn=len(requests))
-        return AIMessage(f"{call.id} is not among the tools of this step")
-
-
-def _calling(name: str, args: Mapping[str, Any], turn: int = 0) -> AIMessage:
-    call = {"name": name, "args": dict(args), "id": f"call_{name}_{turn}", "type": "tool_call"}
-    return AIMessage("", tool_calls=[call])
-
-
-class World(NamedTuple):
-    """The fleet as it was listed, and what finds and calls its tools."""
-
-    loaded: Loaded
-    retriever: AgentGraphRetriever
-    registry: ToolRegistry
-
-
-class Played(NamedTuple):
-    """What came of a task: the tools that were called with success, and whether the end state held before and after.
-
-    ``requests`` has for each step how many times its tool was asked for before it was called, None where it never was;
-    ``asked`` is the number of calls that a person was asked about.
-    """
-
-    done: tuple[str, ...]
-    requests: tuple[int | None, ...]
-    asked: int
-    held_before: bool
-    held: bool
-
-    def right(self, gold: Sequence[GoldCall]) -> bool:
-        """Whether the task was done: by these calls, in this order, each made once, and by nothing else."""
-        return self.held and not self.held_before and self.done == tuple(call.id for call in gold)
-
-
-def opened(config: Path, scratch: Path) -> World:
+def opened(config: Path, scratch: Path) -> tuple[Loaded, AgentGraphRetriever]:
     """The servers of a configuration, listed, with everything that is kept about them in ``scratch``."""
     servers = servers_in(str(config))
     answers = SessionPool(limits=Limits(start=300, list=120)).list_all(servers)
@@ -284,154 +139,54 @@ def opened(config: Path, scratch: Path) -> World:
         raise RuntimeError(f"not listed: {'; '.join(broken)}")
     pins, listings = PinBook(scratch / "pins.json"), LastListings(scratch / "listings")
     loaded = load(read_listings(servers, answers, pins=pins, listings=listings))
-    retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
-    return World(loaded, retriever, ToolRegistry.from_catalog(loaded))
+    return loaded, AgentGraphRetriever.from_catalog(loaded, index=":memory:")
 
 
-async def play(task: FleetTask, plan: Plan, world: World, *, answer: str = "approve") -> Played:
-    """Plays the gold path of a task through the supervisor, whose planner gives this plan; a person answers alike."""
-    calls = {step.text: call for step, call in zip(plan.steps, task.gold, strict=True)}
-    words = {call.id: first_sentence(world.loaded.catalog.tool(call.id).description) for call in task.gold}
-    drafts = [PlannedStep(id=step.id, text=step.text, depends_on=list(step.depends_on)) for step in plan.steps]
-    workflow = create_supervisor(
-        world.loaded,
-        planner_model=GenericFakeChatModel(messages=iter([AIMessage(PlanDraft(steps=drafts).model_dump_json())])),
-        worker_model=GoldPath(calls=calls, words=words, taken=TAKEN.get(task.id, ())),
-        retriever=world.retriever,
-        registry=world.registry,
-        settings=SETTINGS,
-    )
-    before = not task.unmet()
-    state, asked = await _answered(workflow.compile(checkpointer=InMemorySaver()), task.task, answer)
-    results = [state["results"][step.id] for step in plan.steps]
-    made = [[call["tool"] for call in result["calls"] if not call["error"]] for result in results]
-    return Played(
-        done=tuple(tool for tools in made for tool in tools if tool != NEED_TOOL),
-        requests=tuple(
-            tools.count(NEED_TOOL) if call.id in tools else None for tools, call in zip(made, task.gold, strict=True)
-        ),
-        asked=asked,
-        held_before=before,
-        held=not task.unmet(),
-    )
+def measure(data: Path) -> dict[str, object]:
+    """The body of the results file, from recordings of the servers."""
+    folder = data / FOLDER
+    known, catalog = read_tasks(folder / "tasks.json", folder), load(folder / "manifests").catalog
+    retriever = AgentGraphRetriever.from_catalog(catalog, index=":memory:")
+    rows = [row for task in known for row in rows_of(task, retriever)]
+    about = _ABOUT.format(len(known), len(catalog.agents), len(catalog.tools), WIDE)
+    return {"about": about, "columns": list(COLUMNS), "rows": [*rows, total_row(rows)]}
 
 
-async def _answered(app: Any, request: str, answer: str) -> tuple[Mapping[str, Any], int]:
-    """The state at a run's end, and how many calls were asked about; each answer is for the call as it was shown."""
-    config, asked = {"configurable": {"thread_id": uuid.uuid4().hex}}, 0
-    state = await app.ainvoke({"messages": [HumanMessage(request)]}, config)
-    while questions := state.get("__interrupt__"):
-        if other := [str(one.value) for one in questions if one.value.get("type") != "tool_approval"]:
-            raise RuntimeError(f"something else was asked than whether a call may be made: {other[0]}")
-        asked += len(questions)
-        replies = {one.id: {"type": answer, "hash": one.value["hash"]} for one in questions}
-        state = await app.ainvoke(Command(resume=replies), config)
-    return state, asked
-
-
-class Ranks(NamedTuple):
-    """Where a selection has the agent and the tool of a call (``wide``: among more tools), from 1; None if nowhere."""
-
-    agent: int | None
-    tool: int | None
-    wide: int | None = None
-
-    @property
-    def cells(self) -> tuple[str, str]:
-        """Agent and tool, as a table has them."""
-        return str(self.agent or "-"), str(self.tool or (f"({self.wide})" if self.wide else "-"))
-
-
-class Found(NamedTuple):
-    """What was found out about a task: for each gold call its ranks for the question and for the step, and the play."""
-
-    task: FleetTask
-    question: tuple[Ranks, ...]
-    steps: tuple[Ranks, ...]
-    played: Played
-
-
-def measure(config: Path, tasks: Path, say: Callable[[str], None]) -> dict[str, object]:
-    """The body of the results file. The data of the servers are copied, and nothing of the fleet is changed."""
-    with tempfile.TemporaryDirectory(prefix="callsheet-fleet-") as folder:
-        scratch = Path(folder).resolve()
-        copy, known = moved(config, scratch), read_tasks(tasks, scratch, FleetTask)
-        say("listing the servers")
-        world, found = opened(copy, scratch), []
-        for task in known:
-            say(f"{task.id}: {task.task}")
-            plan = planned(task)
-            question = tuple(ranks(task.task, call, world.retriever) for call in task.gold)
-            calls = zip(plan.steps, task.gold, strict=True)
-            steps = tuple(ranks(step.text, call, world.retriever) for step, call in calls)
-            found.append(Found(task, question, steps, asyncio.run(_with_refusal(task, plan, world))))
-    catalog = world.loaded.catalog
-    return {
-        "about": _ABOUT.format(len(known), len(catalog.agents), len(catalog.tools), AGENTS, TOOLS, WIDE),
-        "columns": list(COLUMNS),
-        "rows": [*(row for one in found for row in rows_of(one)), total_row(found)],
-        "approved": {one.task.id: one.played.asked for one in found},
-        "refused_first": [task.id for task in known if task.approval],
-    }
-
-
-def planned(task: FleetTask) -> Plan:
-    """The clauses of a task and their parts as a plan, in which each step is one call of the gold path."""
+def steps_of(task: Task) -> list[str]:
+    """The clauses of a task and their parts: the steps of a plan without a model, each one call of the gold path."""
     clauses = [task.task[start:end] for start, end in clause_spans(task.task)] or [task.task]
     texts = clauses if len(clauses) == len(task.gold) else [part for one in clauses for part in parts_of(one)]
     if len(texts) != len(task.gold):
         raise RuntimeError(f"{task.id}: the plan has {len(texts)} steps, the gold path {len(task.gold)} calls")
-    before = [str(number) for number in range(len(texts))]
-    return Plan(
-        steps=tuple(Step(id=str(n), text=text, depends_on=tuple(before[1:n])) for n, text in enumerate(texts, 1))
-    )
+    return texts
 
 
-def ranks(query: str, call: GoldCall, retriever: AgentGraphRetriever) -> Ranks:
-    """Where the agent and the tool of a call are in the selection for a query."""
-
-    def place(wanted: str, nodes: Iterable[Any]) -> int | None:
-        return next((rank for rank, node in enumerate(nodes, 1) if node.id == wanted), None)
-
-    selection = retriever.select(query, agents=AGENTS, tools=TOOLS)
-    wide = retriever.select(query, agents=AGENTS, tools=WIDE)
-    return Ranks(place(call.server, selection.agents), place(call.id, selection.tools), place(call.id, wide.tools))
-
-
-async def _with_refusal(task: FleetTask, plan: Plan, world: World) -> Played:
-    """The task; before it, where it asks for an approval, the same with every question answered by a refusal."""
-    if task.approval:
-        refused = await play(task, plan, world, answer="reject")
-        if refused.done or refused.held or not refused.asked:
-            raise RuntimeError(f"{task.id}: what a person refused was done, or nobody was asked")
-    return await play(task, plan, world)
-
-
-def rows_of(found: Found) -> list[Sequence[str]]:
-    """A row for each gold call; the last one says what became of the task."""
-    state = "holds" if found.played.right(found.task.gold) else "does not hold"
-    parts = zip(found.task.gold, found.question, found.steps, found.played.requests, strict=True)
-    rows: list[Sequence[str]] = []
-    for number, (call, question, step, requests) in enumerate(parts, 1):
-        (agent, tool), (step_agent, step_tool) = question.cells, step.cells
-        given = "nothing" if requests is None else GIVEN[requests]
-        last = state if number == len(found.task.gold) else ""
-        rows.append((f"{found.task.id}, {number}", call.id, agent, step_agent, tool, step_tool, given, last))
+def rows_of(task: Task, retriever: AgentGraphRetriever) -> list[list[str]]:
+    """A row for each gold call."""
+    rows = []
+    for number, (step, call) in enumerate(zip(steps_of(task), task.gold, strict=True), 1):
+        tool = f"{call['server']}/{call['tool']}"
+        both = (ranks(query, tool, retriever) for query in (task.task, step))
+        rows.append([f"{task.id}, {number}", tool, *(place for level in zip(*both, strict=True) for place in level)])
     return rows
 
 
-def total_row(found: Sequence[Found]) -> Sequence[str]:
+def ranks(query: str, tool: str, retriever: AgentGraphRetriever) -> tuple[str, str]:
+    """Where a tool and its agent are in the selection for a query, from 1, as a table has it."""
+    chosen, wide = (retriever.select(query, tools=tools) for tools in (TOOLS, WIDE))
+    agents, tools, more = ([node.id for node in nodes] for nodes in (chosen.agents, chosen.tools, wide.tools))
+    owner = tool.partition("/")[0]
+    agent = str(agents.index(owner) + 1) if owner in agents else "-"
+    if tool in tools:
+        return agent, str(tools.index(tool) + 1)
+    return agent, f"({more.index(tool) + 1})" if tool in more else "-"
+
+
+def total_row(rows: Sequence[Sequence[str]]) -> list[str]:
     """How many of the calls, and of the tasks with all of their calls."""
-    requests = [count for one in found for count in one.played.requests]
-    counts = []
-    for place in (0, 1):  # agents, tools
-        for form in ([one.question for one in found], [one.steps for one in found]):
-            placed = [[rank[place] is not None for rank in ranks] for ranks in form]
-            counts.append(f"{sum(map(sum, placed))} calls, {sum(map(all, placed))} tasks")
-    return (
-        "all",
-        f"{len(requests)} calls, {len(found)} tasks",
-        *counts,
-        f"selection: {requests.count(0)} of {len(requests)}",
-        f"{sum(one.played.right(one.task.gold) for one in found)} of {len(found)} hold",
-    )
+    task_of = [row[0].partition(",")[0] for row in rows]
+    tasks, counts = set(task_of), []
+    for column in range(2, len(COLUMNS)):
+        lacking = {task for task, row in zip(task_of, rows, strict=True) if not row[column].isdecimal()}
+        counts.append(f"{sum(row[column].isdecimal() for row in rows)} calls, {len(tasks - lacking)} tasks")
+    return ["all", f"{len(rows)} calls, {len(tasks)} tasks", *counts]

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.fleet import SANDBOX, FleetTask, Task, moved, opened, read_tasks
+from benchmarks.fleet import FOLDER, SANDBOX, Task, moved, opened, read_tasks
 from callsheet.agents import chat_model
 from callsheet.graphs import Loaded, load
 from callsheet.orchestrator.apps.model_evaluation import (
@@ -31,10 +31,9 @@ from callsheet.retrievers import AgentGraphRetriever, LabelledQuery, read_querie
 SET, FLEET = "metatool", "fleet tasks"
 DEMO: Mapping[str, str] = {"1": "one step", "2": "two steps"}
 """Names of the parts of the demo's tasks, by the first character of their ids."""
-MODES = ("none", "once", "adaptive", "rules")
 ARMS: Mapping[str, Sequence[str]] = {
     SET: ("all", "k5"),
-    **dict.fromkeys(DEMO.values(), MODES),
+    **dict.fromkeys(DEMO.values(), ("none", "once", "adaptive", "rules")),
     FLEET: ("k10", "adaptive"),
 }
 SAMPLE, MAX_OUTPUT = 100, 300
@@ -46,126 +45,116 @@ ATTEMPTS = Path(".callsheet") / "benchmarks" / "model-attempts"
 COLUMNS = (
     "requests", "arm", "n", "right", "against the first", "calls", "input", "cached", "output", "seconds", "failures"
 )  # fmt: skip
-_MEANS = "Intervals are 95 % bootstrap. Calls and tokens are means, seconds medians"
 _ABOUT = (
-    "{}, at most {} output tokens a call. *metatool*: {} queries, drawn by hash, over 199 tools; right is a query of "
-    "which every labelled tool was called with arguments that fit its schema (calls are recorded, not run). Arms: "
-    "*all*: every tool bound; *k5*: the best 5 tools of one selection bound. *Against the first*: paired difference. "
-    + _MEANS
+    "{}, at most {} output tokens a call. {}. *Against the first*: paired difference. Intervals are 95 % bootstrap. "
+    "Calls and tokens are means, seconds medians"
 )
-_ABOUT_FLEET = (
-    "{}, at most {} output tokens a call. Tasks over 27 real MCP servers with 472 tools, each over fresh copies of "
-    "their data; right is a task whose end state was reached. Arms: *k10*: the best 10 tools of one selection bound; "
-    "*adaptive*: the supervisor in this planning mode, with at most 10 tools a step. *Against the first*: paired "
-    "difference. " + _MEANS
+_SUPERVISOR = "the supervisor in this planning mode, with at most {} tools a step"
+_LABELLED = (
+    f"*metatool*: {SAMPLE} queries, drawn by hash, over 199 tools; right is a query of which every labelled tool was "
+    "called with arguments that fit its schema (calls are recorded, not run). Arms: *all*: every tool bound; *k5*: the "
+    "best 5 tools of one selection bound"
 )
-_ABOUT_DEMO = (
-    "{}, at most {} output tokens a call. Requests to the demo's agents that need one tool, and that need two. "
-    "Right is an answer with the right value, or a file with it. *none*, *once*, *adaptive*: the supervisor in this "
-    "planning mode, with at most 5 tools a step; *rules*: the same without the model. *Against the first*: paired "
-    "difference. " + _MEANS
+_FLEET = (
+    "Tasks over 27 real MCP servers with 472 tools, each over fresh copies of their data; right is a task whose end "
+    f"state was reached. Arms: *k10*: the best 10 tools of one selection bound; *adaptive*: {_SUPERVISOR.format(TOOLS)}"
 )
-
-
-def _arms(loaded: Loaded, retriever: AgentGraphRetriever, model: str, **more: Any) -> Arms:
-    return Arms(loaded, retriever, chat_model(model, max_tokens=MAX_OUTPUT), weak_model=True, **more)
+_DEMO = (
+    "Requests to the demo's agents that need one tool, and that need two. Right is an answer with the right value, or "
+    f"a file with it. *none*, *once*, *adaptive*: {_SUPERVISOR.format(DEMO_TOOLS)}; *rules*: the same without the model"
+)
 
 
 def measure(data: Path, model: str) -> Mapping[str, object]:
     """Labelled queries, whose calls are recorded. Attempts are stored, so a run that was ended goes on."""
     loaded = load(data / SET / "catalog")
     retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
-    arms = _arms(recorded(loaded), retriever, model, tools=TOOLS)
     queries = sampled(read_queries(data / SET / "queries.jsonl", loaded.catalog), SAMPLE)
-    made = [arms.named(name) for name in ARMS[SET]]
+    made = _arms(SET, recorded(loaded), retriever, model, tools=TOOLS)
     key = (digest(retriever.catalog.model_dump(mode="json")), TOOLS, MAX_OUTPUT)
     found = asyncio.run(evaluate_arms(made, queries, model=model, folder=ATTEMPTS, key=key))
-    return _body(_ABOUT.format(model, MAX_OUTPUT, SAMPLE), model, {SET: found})
+    return _body(_LABELLED, model, {SET: found})
 
 
 def measure_demo(model: str) -> Mapping[str, object]:
     """The demo's tasks, those of one step and those of two; attempts are stored as those of ``measure``."""
     with tempfile.TemporaryDirectory(prefix="callsheet-demo-") as folder:
         scratch = Path(folder).resolve()
-        tasks = read_tasks(DEMO_TASKS, scratch, Task)
         os.environ["CALLSHEET_WORKSPACE"] = str(scratch / SANDBOX)
-        _renewed(None, scratch / SANDBOX)
+        (scratch / SANDBOX).mkdir()
         loaded = load(*DEMO_CATALOG, yes=True, pins=scratch / "pins.json")
         retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
-        arms = _arms(loaded, retriever, model, tools=DEMO_TOOLS, records=False)
         content = [retriever.catalog.model_dump(mode="json"), DEMO_TASKS.read_text(encoding="utf-8")]
-        found = {
-            name: _on_tasks(arms, name, of, model, content, None, scratch)
-            for first, name in DEMO.items()
-            if (of := [task for task in tasks if task.id.startswith(first)])
-        }
-    return _body(_ABOUT_DEMO.format(model, MAX_OUTPUT), model, found)
+        key, tasks, found = (digest(content), DEMO_TOOLS, MAX_OUTPUT), read_tasks(DEMO_TASKS, scratch), {}
+        for first, name in DEMO.items():
+            arms = _arms(name, loaded, retriever, model, tools=DEMO_TOOLS, records=False)
+            if of := [task for task in tasks if task.id.startswith(first)]:
+                found[name] = _on_tasks(arms, of, model, key, None, scratch)
+    return _body(_DEMO, model, found)
 
 
-def measure_fleet(config: Path, tasks: Path, model: str) -> Mapping[str, object]:
+def measure_fleet(data: Path, config: Path, model: str) -> Mapping[str, object]:
     """Tasks over running servers, whose data are copied; attempts are stored as those of ``measure``."""
+    tasks = data / FOLDER / "tasks.json"
     with tempfile.TemporaryDirectory(prefix="callsheet-fleet-") as folder:
         scratch = Path(folder).resolve()
-        world = opened(moved(config, scratch), scratch)
-        arms = _arms(world.loaded, world.retriever, model, tools=TOOLS, records=False)
+        loaded, retriever = opened(moved(config, scratch), scratch)
         # Texts of servers name the copied folders, and sets in the order of one process.
-        files = [file.read_text(encoding="utf-8") for file in (config, tasks)]
-        content = [*files, *sorted(world.retriever.catalog.tools)]
-        known = read_tasks(tasks, scratch, FleetTask)
-        found = _on_tasks(arms, FLEET, known, model, content, config.resolve().parent / SANDBOX, scratch)
-    return _body(_ABOUT_FLEET.format(model, MAX_OUTPUT), model, {FLEET: found})
+        content = [*(file.read_text(encoding="utf-8") for file in (config, tasks)), *sorted(retriever.catalog.tools)]
+        arms = _arms(FLEET, loaded, retriever, model, tools=TOOLS, records=False)
+        key, source = (digest(content), TOOLS, MAX_OUTPUT), config.resolve().parent / SANDBOX
+        found = _on_tasks(arms, read_tasks(tasks, scratch), model, key, source, scratch)
+    return _body(_FLEET, model, {FLEET: found})
+
+
+def _arms(name: str, loaded: Loaded, retriever: AgentGraphRetriever, model: str, **more: Any) -> list[Arm]:
+    arms = Arms(loaded, retriever, chat_model(model, max_tokens=MAX_OUTPUT), weak_model=True, **more)
+    return [arms.named(arm) for arm in ARMS[name]]
 
 
 def _on_tasks(
-    arms: Arms, name: str, tasks: Sequence[Task], model: str, content: Any, source: Path | None, scratch: Path
+    arms: Sequence[Arm], tasks: Sequence[Task], model: str, key: Sequence[object], source: Path | None, scratch: Path
 ) -> ModelEvaluation:
     """Every arm at every task, each over a fresh copy of the data, judged by the end state alone."""
-    by_text = {task.task: task for task in tasks}
+    by_text, place = {task.task: task for task in tasks}, scratch / SANDBOX
+
+    def renew(task: Task) -> None:
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(source, place) if source else place.mkdir(parents=True)
+        for name, text in task.files.items():
+            (place / name).write_text(text, encoding="utf-8")
+        if not task.unmet():
+            raise RuntimeError(f"task {task.id}: its checks hold before anything is done: correct them")
 
     def checked(arm: Arm) -> Arm:
         async def attempt(request: str) -> Attempt:
             task = by_text[request]
-            await asyncio.to_thread(_renewed, source, scratch / SANDBOX, task.files)
-            if not task.unmet():
-                raise RuntimeError(f"task {task.id}: its checks hold before anything is done: correct them")
+            await asyncio.to_thread(renew, task)
             made = await arm.attempt(request)
             return made.model_copy(update={"unmet": await asyncio.to_thread(task.unmet, made.answer)})
 
         return Arm(arm.name, attempt)
 
-    made = [checked(arms.named(arm)) for arm in ARMS[name]]
     queries = [LabelledQuery(task.id, task.task, agents=()) for task in tasks]
-    key = (digest(content), arms.tools, MAX_OUTPUT)
+    made = [checked(arm) for arm in arms]
     return asyncio.run(evaluate_arms(made, queries, model=model, folder=ATTEMPTS, key=key, grade=graded_task))
-
-
-def _renewed(source: Path | None, place: Path, files: Mapping[str, str] | None = None) -> None:
-    """Replaces the data by a fresh copy, with these files."""
-    shutil.rmtree(place, ignore_errors=True)
-    if source:
-        shutil.copytree(source, place)
-    place.mkdir(parents=True, exist_ok=True)
-    for name, text in (files or {}).items():
-        (place / name).write_text(text, encoding="utf-8")
 
 
 def graded_task(query: LabelledQuery, attempt: Attempt) -> Grade:
     """The grade of an attempt at a task: by its end state alone, whatever was called."""
-    failed = [f"{call.tool}: {call.error}" for call in attempt.calls if call.error]
-    unmet = "; ".join(attempt.unmet)
+    failed, unmet = [f"{call.tool}: {call.error}" for call in attempt.calls if call.error], "; ".join(attempt.unmet)
     if attempt.failure:
         return Grade("model error", attempt.failure)
-    if not unmet:
-        return Grade()
-    if not attempt.offered and not attempt.steps:
-        return Grade("plan", unmet)
+    if not unmet or not (attempt.offered or attempt.steps):
+        return Grade("plan", unmet) if unmet else Grade()
     if attempt.stopped:
         return Grade("gave up", f"{unmet}; {attempt.stopped}")
     return Grade("tool error", f"{unmet}; {failed[-1]}") if failed else Grade("end state", unmet)
 
 
-def _body(about: str, model: str, found: Mapping[str, ModelEvaluation]) -> Mapping[str, object]:
+def _body(what: str, model: str, found: Mapping[str, ModelEvaluation]) -> Mapping[str, object]:
     rows = [[name, *row(one, arm)] for name, one in found.items() for arm in one.arms]
+    about = _ABOUT.format(model, MAX_OUTPUT, what)
     if stopped := "; ".join(filter(None, (one.stopped for one in found.values()))):
         about += f". Not all was attempted: {stopped}"
     return {"about": about, "model": model, "columns": list(COLUMNS), "rows": rows}
@@ -174,15 +163,13 @@ def _body(about: str, model: str, found: Mapping[str, ModelEvaluation]) -> Mappi
 def row(evaluation: ModelEvaluation, arm: ArmResult) -> list[str]:
     """An arm, as the table has it."""
     plain = evaluation.row(arm)
-    low, high = plain["interval"]
-    mean, less, more = plain["difference"]
+    success, apart = (arm.success, *plain["interval"]), plain["difference"]
     return [
         arm.arm,
         str(plain["n"]),
-        f"{arm.success:.2f} [{low:.2f}, {high:.2f}]",
-        "" if arm is evaluation.arms[0] else f"{mean:+.2f} [{less:+.2f}, {more:+.2f}]",
+        "{:.2f} [{:.2f}, {:.2f}]".format(*success),
+        "" if arm is evaluation.arms[0] else "{:+.2f} [{:+.2f}, {:+.2f}]".format(*apart),
         f"{plain['calls']:.1f}",
-        *(f"{plain[name]:,.0f}" for name in ("input_tokens", "cached_tokens", "output_tokens")),
-        f"{plain['seconds']:.0f}",
+        *(f"{plain[name]:,.0f}" for name in ("input_tokens", "cached_tokens", "output_tokens", "seconds")),
         ", ".join(f"{arm.causes[cause]} {cause}" for cause in CAUSES if arm.causes[cause]),
     ]

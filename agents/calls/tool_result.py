@@ -28,7 +28,9 @@ from callsheet.graphs.text.sanitizing import clean, visible
 
 _WORDS = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\b(?:true|false)\b")
 """Numbers and truth values in a text."""
-Kind = Literal["", "start", "sign_in", "timeout", "crash", "protocol", "refused", "rejected", "tool", "too_large"]
+Kind = Literal[
+    "", "start", "sign_in", "timeout", "crash", "protocol", "refused", "rejected", "tool", "too_large", "unheard"
+]
 Effect = Literal["none", "reported", "unknown"]
 
 
@@ -108,8 +110,8 @@ def outcome_of(
         return failed(agent_id, tool, "protocol", f"its structured result is {error}", "reported")
     text, media = text_of(content := result.get("content"), keep)
     blocks = content if isinstance(content, list) else ()
-    # A text block, be it empty: the text of an empty file is not its structured result.
-    spoken = any(isinstance(block, dict) and "text" in block for block in blocks)
+    # The text of an empty file is not its structured result.
+    spoken = bool(text) or any(isinstance(block, dict) and "text" in block for block in blocks)
     text = with_data(visible(text), structured, limits, spoken=spoken)
     if result.get("isError") is True:
         outcome = failed(agent_id, tool, "tool", text or "it failed without saying why", "reported")

@@ -154,20 +154,15 @@ def normalize(
 def _for_state(message: BaseMessage, tools: Mapping[str, BoundTool], secrets: RunSecrets | None) -> BaseMessage:
     if not isinstance(message, AIMessage):
         return message
-    forms = {name: tool.form for name, tool in tools.items()}
-    calls: list[Any] = [
-        {**call, "args": form.own(call["args"])} if (form := forms.get(call["name"])) else call
-        for call in message.tool_calls
-    ]
+    forms, calls = {name: tool.form for name, tool in tools.items()}, list[Any]()
+    for call in message.tool_calls:
+        form = forms.get(call["name"])  # None for the worker's own, as ``finish``, which have no schema of secrets
+        args = form.own(call["args"]) if form else call["args"]
+        if secrets is not None:
+            args = secrets.masked(form.plain, args) if form else secrets.hidden(args)
+        calls.append({**call, "args": args})
     if secrets is None:
         return message.model_copy(update={"tool_calls": calls})
-    # Other calls are the worker's own, as ``finish``, which have no schema of secrets.
-    calls = [
-        {**call, "args": secrets.masked(form.plain, call["args"])}
-        if (form := forms.get(call["name"]))
-        else {**call, "args": secrets.hidden(call["args"])}
-        for call in calls
-    ]
     broken = [
         {**call, "args": MASK} if (form := forms.get(call["name"] or "")) and has_secrets(form.plain) else call
         for call in message.invalid_tool_calls

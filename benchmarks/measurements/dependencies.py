@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+
+import numpy as np
 
 from benchmarks.bootstrap import Bootstrap, Interval, cell
 from benchmarks.rankings import evaluate, ours_at
@@ -18,55 +20,43 @@ SETS = ("toollinkos-shuffled", "toolsandbox", "restbench")
 RANKED = SETS[0]
 FIRST_ONLY = SETS[2]
 """The set whose written edges are, by construction, of the first required argument of each tool only."""
-EDGE_COLUMNS = ("edges of", "written", "proposed", "precision", "recall", "F1", "F1 with kind", "F1 with direct or not")
+EDGE_COLUMNS = ("edges of", "written", "proposed", "precision", "recall", "F1")
 RANK_COLUMNS = ("dependencies", "mAP@10", "R@10")
 _HALVES_SEED = 7
 _ABOUT_EDGES = (
     "Dependencies that people wrote, against those that callsheet infer proposes from the same catalog without any. "
-    "Its rules were chosen with ToolSandbox, RestBench TMDB, real MCP servers and ToolLinkOS in sight, so the figures "
-    "are in sample. Ordinary tools are those that are not core. RestBench's written edges concern the first required "
-    "argument of an operation only, so its second row leaves out what is proposed for other arguments"
+    "Its rules were chosen with these sets in sight, so the figures are in sample. Ordinary tools are those that are "
+    "not core. RestBench's edges concern first required arguments only: its second row leaves out the others"
 )
 _ABOUT_RANKS = (
     "ToolLinkOS, each tool's dependencies in shuffled order; ours with its defaults, but for proposed=0 where nothing "
-    "is inferred. The rule gives every tool that is not core the dependency on "
-    "get_wifi_status, whether it needs it or not"
+    "is inferred. The rule gives every tool that is not core the dependency on get_wifi_status, needed or not"
 )
 Pair = tuple[str, str]
-Kinds = Mapping[Pair, str]
 
 
-class Counts(NamedTuple):
-    """For one tool: edges that are proposed and written, proposed at all, written at all."""
-
-    right: int
-    proposed: int
-    written: int
+Counts = tuple[int, int, int]
+"""For one tool: edges that are proposed and written, proposed at all, written at all."""
 
 
 def measure_edges(worlds: Sequence[tuple[Benchmark, World]]) -> Mapping[str, object]:
     """A row a set of edges: precision, recall and F1 on pairs of tools, intervals drawn by the tool with the need."""
     rows = []
-    for bench, _ in worlds:
-        if bench.name not in SETS:
-            continue
-        proposals = infer_dependencies(bare(bench.catalog))
+    for bench in (bench for bench, _ in worlds if bench.name in SETS):
+        proposals, written = infer_dependencies(bare(bench.catalog)), written_in(bench.catalog)
         for name, tools, targets in parts(bench):
-            written = {pair: kind for pair, kind in written_in(bench.catalog).items() if pair[1] in targets}
-            proposed = {pair: kind for pair, kind in kinds_of(proposals).items() if pair[1] in targets}
-            rows.append(_edge_row(name, tools, written, proposed))
+            of = ({pair for pair in pairs if pair[1] in targets} for pairs in (written, pairs_of(proposals)))
+            rows.append(_edge_row(name, counts(tools, *of)))
         if bench.name == FIRST_ONLY:
-            proposed = kinds_of(edge for edge in proposals if edge.parameter == first_required(bench, edge.source))
-            rows.append(_edge_row(f"{name}, to first arguments", tools, written, proposed))
+            required = {tool.id: tool.input_schema.get("required") for tool in bench.catalog.tools.values()}
+            first = (edge for edge in proposals if edge.parameter in (required[edge.source] or ())[:1])
+            rows.append(_edge_row(f"{name}, to first arguments", counts(tools, written, pairs_of(first))))
     return {"about": _ABOUT_EDGES, "columns": list(EDGE_COLUMNS), "rows": rows}
 
 
-def measure_ranks(worlds: Sequence[tuple[Benchmark, World]]) -> Mapping[str, object]:
+def measure_ranks(bench: Benchmark, world: World) -> Mapping[str, object]:
     """A row a graph: what our default retriever finds with it."""
-    rows: list[list[str]] = []
-    for bench, world in worlds:
-        if bench.name == RANKED:
-            rows = [_rank_row(bench, world, name, *graph) for name, graph in graphs(bench.catalog).items()]
+    rows = [_rank_row(bench, world, name, *graph) for name, graph in graphs(bench.catalog).items()]
     return {"about": _ABOUT_RANKS, "columns": list(RANK_COLUMNS), "rows": rows}
 
 
@@ -75,22 +65,14 @@ def bare(catalog: Catalog, keep: Callable[[Tool], bool] = lambda tool: False) ->
     return with_dependencies(catalog, lambda tool: tool.depends_on if keep(tool) else ())
 
 
-def written_in(catalog: Catalog) -> dict[Pair, str]:
-    """Every pair that a catalog holds, with its kind; of two edges of one pair the last."""
-    return {(tool.id, edge.tool): edge.kind.value for tool in catalog.tools.values() for edge in tool.depends_on}
+def written_in(catalog: Catalog) -> set[Pair]:
+    """Every pair of a tool and one that it needs in a catalog."""
+    return {(tool.id, edge.tool) for tool in catalog.tools.values() for edge in tool.depends_on}
 
 
-def kinds_of(proposals: Iterable[Proposal]) -> dict[Pair, str]:
-    """Every pair that is proposed, with the kind of its surest edge."""
-    found: dict[Pair, str] = {}
-    for edge in proposals:
-        found.setdefault((edge.source, edge.target), edge.kind.value)
-    return found
-
-
-def first_required(bench: Benchmark, tool: str) -> str | None:
-    """The first argument that a tool requires."""
-    return next(iter(bench.catalog.tools[tool].input_schema.get("required", ())), None)
+def pairs_of(proposals: Iterable[Proposal]) -> set[Pair]:
+    """Every pair that is proposed."""
+    return {(edge.source, edge.target) for edge in proposals}
 
 
 def parts(bench: Benchmark) -> list[tuple[str, list[str], Collection[str]]]:
@@ -139,38 +121,27 @@ def beside(catalog: Catalog, edges: Iterable[Proposal]) -> Catalog:
     return Catalog(agents=agents)
 
 
-def counts(tools: Iterable[str], written: Kinds, proposed: Kinds, same: Callable[[str], str]) -> list[Counts]:
-    """For each tool how many of its edges are right; an edge is the same where pair and ``same`` of the kind are."""
-    mine = [{(pair, same(kind)) for pair, kind in kinds.items()} for kinds in (written, proposed)]
-    by_tool: dict[str, list[int]] = {tool: [0, 0, 0] for tool in tools}
-    for place, edges in enumerate((mine[0] & mine[1], mine[1], mine[0])):
-        for (source, _), _ in edges:
-            if source in by_tool:
-                by_tool[source][place] += 1
-    return [Counts(*found) for found in by_tool.values()]
+def counts(tools: Iterable[str], written: Set[Pair], proposed: Set[Pair]) -> list[Counts]:
+    """For each tool how many of its edges are right."""
+    of = [Counter(source for source, _ in pairs) for pairs in (written & proposed, proposed, written)]
+    return [(of[0][tool], of[1][tool], of[2][tool]) for tool in tools]
 
 
 def figures(found: Sequence[Counts]) -> tuple[Interval, Interval, Interval]:
     """Precision, recall and F1 over all tools, each with its interval by tool."""
     ratio = Bootstrap([str(row) for row in range(len(found))]).ratio
-    right = [one.right for one in found]
-    proposed, written = [one.proposed for one in found], [one.written for one in found]
-    both = [p + w for p, w in zip(proposed, written, strict=True)]
-    return ratio(right, proposed), ratio(right, written), ratio([2 * one for one in right], both)
+    right, proposed, written = np.array(found, float).T
+    return ratio(right, proposed), ratio(right, written), ratio(2 * right, proposed + written)
 
 
-def _edge_row(name: str, tools: Sequence[str], written: Kinds, proposed: Kinds) -> list[str]:
-    pairs = counts(tools, written, proposed, lambda kind: "")
-    precision, recall, f1 = figures(pairs)
-    by_kind = figures(counts(tools, written, proposed, lambda kind: kind))[2]
-    by_directness = figures(counts(tools, written, proposed, lambda kind: kind.rpartition("_")[2]))[2]
-    cells = map(cell, (precision, recall, f1, by_kind, by_directness))
-    return [name, str(sum(one.written for one in pairs)), str(sum(one.proposed for one in pairs)), *cells]
+def _edge_row(name: str, found: Sequence[Counts]) -> list[str]:
+    _, proposed, written = np.sum(found, axis=0)
+    return [name, str(written), str(proposed), *map(cell, figures(found))]
 
 
 def _rank_row(bench: Benchmark, world: World, name: str, catalog: Catalog, settings: Mapping[str, float]) -> list[str]:
-    rank = ours_at(World(catalog, world.vectors), "tool", 10, settings={"": settings})[""]
+    rank = ours_at(World(catalog, world.vectors), "tool", 10, **settings)
     cases = bench.cases("tool")
-    found = evaluate([rank(case.query) for case in cases], cases, "tool", (10,))
+    found = evaluate(map(rank, (case.query for case in cases)), cases, "tool", (10,))
     bootstrap = Bootstrap([case.group for case in cases])
     return [name, *(cell(bootstrap.mean(found[metric])) for metric in ("map@10", "recall@10"))]

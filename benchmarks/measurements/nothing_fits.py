@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.bootstrap import Bootstrap, cell
+from benchmarks.bootstrap import Bootstrap, Interval, cell
 from benchmarks.search import World
 from benchmarks.sets.cases import Benchmark, Case
 from callsheet.graphs import Catalog
@@ -16,29 +15,19 @@ from callsheet.retrievers import AgentGraphRetriever, SelectSettings
 
 SETS = ("livemcpbench-steps", "livemcpbench-direct", "sealtools", "metatool")
 MOST = 300
-FIGURES: Mapping[str, str] = {
-    "auroc": "AUROC",
-    "refused_there": "refused, though its agents are there",
-    "refused_away": "refused, its agents taken away",
-    "refused_away_at_5": "the same at 5 % wrongly refused",
-    "strength_there": "strength with",
-    "strength_away": "strength without",
-}
-COLUMNS = ("queries", "n", *FIGURES.values())
+COLUMNS = (
+    "queries", "n", "AUROC", "refused, though its agents are there", "refused, its agents taken away",
+    "the same at 5 % wrongly refused",
+)  # fmt: skip
 _ABOUT = (
-    "Each query against the whole catalog, and against the catalog without the agents that serve it. AUROC: how often "
-    "the best score of an agent is higher in the first case than in the second, over all pairs of queries, ties half. "
-    "Refused: the share of verdicts nothing_fits at the default threshold, {}; at 5 % wrongly refused: "
-    "at the threshold that would do that on these very queries. Agents that are left may serve a query too, though the "
-    "data do not say so"
+    "Each query against the whole catalog, and without the agents that serve it. AUROC: how often the best score of an "
+    "agent is higher in the first case than in the second, over all pairs of queries, ties half. Refused: the verdict "
+    "nothing_fits at the default threshold, {}, or at the one that wrongly refuses 5 % of these very queries"
 )
 
 
 class Asked(NamedTuple):
-    """A query: its group, the strength with the whole catalog and without what serves it, and whether it was refused.
-
-    Refused with the whole catalog is an error, refused without what serves it is right.
-    """
+    """A query: its group, the strength with the whole catalog and without what serves it, and whether it is refused."""
 
     group: str
     there: float
@@ -49,13 +38,12 @@ class Asked(NamedTuple):
 
 def measure(worlds: Sequence[tuple[Benchmark, World]]) -> Mapping[str, object]:
     """The body of the results file: a row a set of queries, at most 300 of each."""
-    found = {bench.name: figures(asked(bench, world)) for bench, world in worlds if bench.name in SETS}
-    return {
-        "about": _ABOUT.format(SelectSettings().threshold),
-        "columns": list(COLUMNS),
-        "rows": [[name, f"{one['n']:,}", *(cell(one[key]) for key in FIGURES)] for name, one in found.items()],
-        "sets": found,
-    }
+    rows = []
+    for bench, world in worlds:
+        if bench.name in SETS:
+            found = asked(bench, world)
+            rows.append([bench.name, f"{len(found):,}", *map(cell, figures(found))])
+    return {"about": _ABOUT.format(SelectSettings().threshold), "columns": list(COLUMNS), "rows": rows}
 
 
 def asked(bench: Benchmark, world: World) -> list[Asked]:
@@ -76,11 +64,9 @@ def gold_agents(case: Case, catalog: Catalog) -> tuple[str, ...]:
     return tuple(sorted(owners.union(*case.agents)))
 
 
-def figures(asked: Sequence[Asked]) -> dict[str, Any]:
-    """AUROC and shares with their intervals, as plain values."""
+def figures(asked: Sequence[Asked]) -> list[Interval]:
+    """AUROC and shares with their intervals."""
     groups, there, away, refused_there, refused_away = zip(*asked, strict=True)
     bootstrap, edge = Bootstrap(groups), float(np.percentile(there, 5))
-    means = (refused_there, refused_away, [strength < edge for strength in away], there, away)
-    values = (bootstrap.auroc(there, away), *map(bootstrap.mean, means))
-    plain = {name: asdict(value) for name, value in zip(FIGURES, values, strict=True)}
-    return {"n": len(asked), "groups": len(set(groups)), **plain}
+    shares = (refused_there, refused_away, [strength < edge for strength in away])
+    return [bootstrap.auroc(there, away), *map(bootstrap.mean, shares)]

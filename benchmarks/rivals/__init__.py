@@ -10,7 +10,7 @@ import json
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from benchmarks.baselines import owners
 from benchmarks.rankings import OURS, Outcome, evaluate, outcomes, summary
@@ -32,74 +32,8 @@ MOST, MOST_OF_LARGE, LARGE = 270, 30, 1_000
 _BESIDE = (OURS, "dense, tools", "dense (naive RAG)", "Agent-as-a-Graph 1.5:1", "BM25 + dense, RRF (hybrid RAG)")
 
 
-class RivalRun(NamedTuple):
-    """What a rival answered: ids for each query, best first, seconds for all, embedding apart, and its version."""
-
-    rankings: Sequence[Sequence[str]]
-    seconds: float
-    version: str
-
-
-def run_rival(
-    python: Path, rival: str, world: World, cases: Sequence[Case], level: Level, depth: int
-) -> RivalRun | str:
-    """One rival over all queries, or one line that says why it could not.
-
-    It runs in the environment of this interpreter, and is lent the vectors. For agents, each tool that it finds stands
-    for its owner.
-    """
-    request = {
-        "rival": rival,
-        "agents": [_listing(agent) for agent in world.catalog.agents],
-        "queries": [case.query for case in cases],
-        "depth": max(depth, _AGENT_DEPTH) if level == "agent" else depth,
-    }
-    command = [str(python), str(WORKER)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        answer = _talk(process, request, world)
-    if "rankings" not in answer:
-        return f"{RIVALS[rival]}: left out, {answer.get('error', 'its process ended')}"
-    rankings = [[tool for tool in ranking if tool in world.catalog.tools] for ranking in answer["rankings"]]
-    if level == "agent":
-        rankings = [owners(world, ranking) for ranking in rankings]
-    return RivalRun(rankings, answer["seconds"], answer["version"])
-
-
-def _talk(process: subprocess.Popen[str], request: Mapping[str, Any], world: World) -> Mapping[str, Any]:
-    """Sends the request and lends vectors until the answer comes."""
-    if process.stdin is None or process.stdout is None:
-        return {"error": "no pipes to its process"}
-
-    def send(message: Mapping[str, Any]) -> None:
-        process.stdin.write(json.dumps(message) + "\n")  # type: ignore[union-attr]
-        process.stdin.flush()  # type: ignore[union-attr]
-
-    send(request)
-    for line in process.stdout:
-        message: Mapping[str, Any] = json.loads(line)
-        if "embed" not in message:
-            return message
-        vectors = world.published.encode(message["embed"])
-        send({"vectors": base64.b64encode(vectors.astype("<f4").tobytes()).decode(), "columns": vectors.shape[1]})
-    return {"error": f"its process ended with {process.wait()}"}
-
-
-def _listing(agent: Agent) -> dict[str, Any]:
-    fields = {"name": "name", "description": "description", "input_schema": "inputSchema"}
-    tools = [{given: getattr(tool, own) for own, given in fields.items()} for tool in agent.tools]
-    for entry, tool in zip(tools, agent.tools, strict=True):
-        if tool.output_schema is not None:
-            entry["outputSchema"] = tool.output_schema
-    return {"id": agent.id, "name": agent.name, "description": agent.description, "tools": tools}
-
-
-def rivals_there(python: Path | None, say: Callable[[str], None]) -> Path | None:
-    """The interpreter, or a word that the rivals are left out and how to have them."""
-    if python is not None and python.is_file():
-        return python
-    missing = "no --rivals-python was given" if python is None else f"there is no {python}"
-    say(f"rivals: left out, {missing}; make bench-rivals sets them up and runs them")
-    return None
+class RivalError(RuntimeError):
+    """Why a rival gave no rankings."""
 
 
 def worth_comparing(bench: Benchmark) -> bool:
@@ -113,17 +47,70 @@ def beside_rivals(bench: Benchmark, world: World, python: Path, say: Callable[[s
     levels, versions = {}, {}
     for level in sample.levels:
         found = {name: outcome for name, outcome in outcomes(sample, level, world) if name in _BESIDE}
-        cases, cutoffs = sample.cases(level), sample.cutoffs_of(level)
+        cases, cutoffs = sample.cases(level), sample.levels[level]
         for rival, title in RIVALS.items():
-            run = run_rival(python, rival, world, cases, level, cutoffs[-1])
-            if isinstance(run, str):
-                say(run)
+            try:
+                rankings, seconds, version = run_rival(python, rival, world, cases, level, cutoffs[-1])
+            except RivalError as error:
+                say(f"{title}: left out, {error}")
                 continue
-            milliseconds = 1000 * run.seconds / len(cases)
-            say(f"{title} {run.version}, {level}s: {milliseconds:.0f} ms a query, embedding apart")
-            values = evaluate(run.rankings, cases, level, cutoffs)
-            found[title] = Outcome(values, source=f"{title} {run.version}", seconds=run.seconds)
-            versions[title] = run.version
+            say(f"{title} {version}, {level}s: {1000 * seconds / len(cases):.0f} ms a query, embedding apart")
+            found[title] = Outcome(evaluate(rankings, cases, level, cutoffs))
+            versions[title] = version
         levels[level] = summary(sample, level, found)
     about = f"{bench.about}; other programs on the same queries with the same vectors"
     return {"about": about, "levels": levels, "rivals": versions}
+
+
+def run_rival(
+    python: Path, rival: str, world: World, cases: Sequence[Case], level: Level, depth: int
+) -> tuple[list[list[str]], float, str]:
+    """What a rival answers: ids for each query, best first, seconds for all, embedding apart, and its version.
+
+    It runs in the environment of this interpreter, and is lent the vectors. For agents, each tool that it finds stands
+    for its owner.
+
+    Raises:
+        RivalError: It could not.
+    """
+    request = {
+        "rival": rival,
+        "agents": [_listing(agent) for agent in world.catalog.agents],
+        "queries": [case.query for case in cases],
+        "depth": max(depth, _AGENT_DEPTH) if level == "agent" else depth,
+    }
+    try:
+        with subprocess.Popen([python, WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            answer = _talk(process, request, world)
+    except BrokenPipeError as error:
+        raise RivalError("its process ended") from error
+    if "error" in answer:
+        raise RivalError(answer["error"])
+    rankings = [[tool for tool in ranking if tool in world.catalog.tools] for ranking in answer["rankings"]]
+    if level == "agent":
+        rankings = [owners(world, ranking) for ranking in rankings]
+    return rankings, answer["seconds"], answer["version"]
+
+
+def _talk(process: subprocess.Popen[str], request: Mapping[str, Any], world: World) -> Mapping[str, Any]:
+    """Sends the request and lends vectors until the answer comes."""
+    message: Mapping[str, Any] = request
+    while True:
+        print(json.dumps(message), file=process.stdin, flush=True)
+        if not (line := process.stdout.readline()):  # type: ignore[union-attr]
+            return {"error": f"its process ended with {process.wait()}"}
+        answer: Mapping[str, Any] = json.loads(line)
+        if "embed" not in answer:
+            return answer
+        vectors = world.published.encode(answer["embed"])
+        coded = base64.b64encode(vectors.astype("<f4").tobytes()).decode()
+        message = {"vectors": coded, "columns": vectors.shape[1]}
+
+
+def _listing(agent: Agent) -> dict[str, Any]:
+    tools: list[dict[str, Any]] = [
+        {"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}
+        | ({} if tool.output_schema is None else {"outputSchema": tool.output_schema})
+        for tool in agent.tools
+    ]
+    return {"id": agent.id, "name": agent.name, "description": agent.description, "tools": tools}

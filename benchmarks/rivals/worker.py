@@ -33,11 +33,10 @@ class Channel:
 
     def send(self, message: dict[str, Any]) -> None:
         """One message out."""
-        self._out.write(json.dumps(message) + "\n")
-        self._out.flush()
+        print(json.dumps(message), file=self._out, flush=True)
 
     def encode(self, texts: Sequence[str], *, kind: str = "document") -> Any:
-        """The texts' vectors, ``(n, d) float32``; ``kind`` is part of callbus's protocol and changes nothing."""
+        """The texts' vectors, ``(n, d) float32``; ``kind`` is of callbus's protocol."""
         import numpy as np
 
         start = time.perf_counter()
@@ -49,11 +48,7 @@ class Channel:
 
 
 def graph_tool_call(agents: list[dict[str, Any]], depth: int, channel: Channel, *, embedding: bool) -> Rank:
-    """graph-tool-call, as its README says: ingest each server's listing, then ``retrieve``.
-
-    Names that two servers share get the server's before them, as its "prefix" policy does. Dependencies are detected
-    once over all tools.
-    """
+    """graph-tool-call, as its README says; names that servers share get the server's before them, as by "prefix"."""
     from graph_tool_call import ToolGraph  # type: ignore[import-not-found]
 
     graph, ids = ToolGraph(), {}
@@ -91,20 +86,19 @@ def main() -> None:
     channel = Channel()
     request = channel.receive()
     package, _, form = request["rival"].partition("-")
+    given = request["agents"], request["depth"], channel
     try:
-        given = request["agents"], request["depth"], channel
         if package == "gtc":
             name, rank = "graph-tool-call", graph_tool_call(*given, embedding=form == "embedding")
         else:
             name, rank = "callbus", callbus(*given, scorer=form)
         rank(request["queries"][0])
-        start, waited = time.perf_counter(), channel.waited
+        start = time.perf_counter() - channel.waited
         rankings = [rank(query) for query in request["queries"]]
-        spent = time.perf_counter() - start - (channel.waited - waited)
+        spent = time.perf_counter() - channel.waited - start
+        channel.send({"rankings": rankings, "seconds": spent, "version": version(name)})
     except Exception as error:  # noqa: BLE001 - whatever a rival raises is reported, not ours to handle
         channel.send({"error": f"{type(error).__name__}: {error}"})
-        return
-    channel.send({"rankings": rankings, "seconds": spent, "version": version(name)})
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -16,8 +16,7 @@ Level = Literal["agent", "tool"]
 class Case:
     """One query with what is to be found for it: a set of alternatives for each wanted agent and tool.
 
-    ``group`` is what it shares with related queries (a task, a main tool, a family of scenarios): intervals are drawn
-    and folds are cut by group, never through one.
+    ``group`` is what it shares with related queries (a task, a main tool): intervals and folds never cut through one.
     """
 
     id: str
@@ -37,33 +36,28 @@ class Benchmark:
 
     Attributes:
         name: Also the name of its results file.
-        levels: What retrieval is measured for: agents, tools, both, or nothing.
-        cutoffs: The K of Recall@K and its like, for each level.
-        dependencies: Whether the catalog declares them, so that the methods that follow them have a part.
+        levels: What retrieval is measured for, agents, tools, both, or nothing, with the K of Recall@K and its like.
     """
 
     name: str
     about: str
     catalog: Catalog
     queries: tuple[Case, ...]
-    levels: tuple[Level, ...]
-    cutoffs: tuple[tuple[int, ...], ...]
-    dependencies: bool = False
+    levels: Mapping[Level, tuple[int, ...]]
 
     def __post_init__(self) -> None:
-        for level in ("agent", "tool"):
-            known = self.catalog.by_id if level == "agent" else self.catalog.tools
-            wanted = {item for case in self.queries for element in case.gold(level) for item in element}
-            if unknown := sorted(wanted - set(known)):
-                raise CatalogError(f"{self.name}: wanted {level}s that the catalog does not hold: {unknown[:3]}")
+        wanted = {item for case in self.queries for element in (*case.agents, *case.tools) for item in element}
+        if unknown := sorted(wanted - {*self.catalog.by_id, *self.catalog.tools}):
+            raise CatalogError(f"{self.name} wants what the catalog does not hold: {unknown[:3]}")
+
+    @property
+    def dependencies(self) -> bool:
+        """Whether the catalog declares some, so that the methods that follow them have a part."""
+        return any(tool.depends_on for tool in self.catalog.tools.values())
 
     def cases(self, level: Level) -> list[Case]:
         """The queries for which something is wanted at this level."""
         return [case for case in self.queries if case.gold(level)]
-
-    def cutoffs_of(self, level: Level) -> tuple[int, ...]:
-        """The K of this level."""
-        return self.cutoffs[self.levels.index(level)]
 
     def sample(self, most: int) -> Benchmark:
         """The same with at most so many queries, evenly spread."""

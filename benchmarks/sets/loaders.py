@@ -11,11 +11,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.sets.cases import Benchmark, Case, wanted, with_dependencies
+from benchmarks.sets.cases import Benchmark, Case, Level, wanted, with_dependencies
 from callsheet.graphs import Agent, Catalog, CatalogError, Dependency, DependencyKind, Tool, load
+from callsheet.retrievers import read_queries
 
 SHUFFLE_SEED = 0
 _AGENT_KS, _TOOL_KS, _LIST_KS = (1, 3, 5), (1, 3, 5, 10), (10, 20, 30)
+_BOTH: Mapping[Level, tuple[int, ...]] = {"agent": _AGENT_KS, "tool": _TOOL_KS}
 _LONGER = "Callsheet's lists are its selections of 10 tools, and at 20 and 30 go on with those of a selection of 30"
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _FAMILY = re.compile(
@@ -44,10 +46,10 @@ def livemcpbench(folder: Path) -> list[Benchmark]:
     benches = []
     for (name, asked), form in zip(parts.items(), ("each step a query", "whole questions"), strict=True):
         said = about.format(form)
-        every, one = (tuple(_case(*part, single=single) for part in asked) for single in (False, True))
+        every, one = (tuple(_case(*part, key) for part in asked) for key in ("gold_agent_alts", "gold_agents"))
         benches += [
-            Benchmark(f"livemcpbench-{name}", said, catalog, every, ("agent", "tool"), (_AGENT_KS, _TOOL_KS)),
-            Benchmark(f"livemcpbench-{name}-single", said + only, catalog, one, ("agent",), (_AGENT_KS,)),
+            Benchmark(f"livemcpbench-{name}", said, catalog, every, _BOTH),
+            Benchmark(f"livemcpbench-{name}-single", said + only, catalog, one, {"agent": _AGENT_KS}),
         ]
     return [*benches, *_chinese(benches[0])]
 
@@ -64,14 +66,9 @@ def _chinese(steps: Benchmark) -> list[Benchmark]:
     return [replace(steps, name=f"{steps.name}-chinese", about=about, queries=cases)] if cases else []
 
 
-def _case(name: str, task: Mapping[str, Any], text: str, steps: Sequence[Mapping[str, Any]], *, single: bool) -> Case:
-    agents = [
-        element
-        for step in steps
-        for element in ([[agent] for agent in step["gold_agents"]] if single else step["gold_agent_alts"])
-    ]
-    tools = [element for step in steps for element in step["gold_tools"]]
-    return Case(name, text, task["id"], wanted(agents), wanted(tools))
+def _case(name: str, task: Mapping[str, Any], text: str, steps: Sequence[Mapping[str, Any]], agents: str) -> Case:
+    found = [[one] if isinstance(one, str) else one for step in steps for one in step[agents]]
+    return Case(name, text, task["id"], wanted(found), wanted(tool for step in steps for tool in step["gold_tools"]))
 
 
 def toollinkos(folder: Path) -> list[Benchmark]:
@@ -95,7 +92,7 @@ def toollinkos(folder: Path) -> list[Benchmark]:
     )
     about = f"ToolLinkOS, dependencies in {{}} order: 573 tools; {_LONGER}"
     return [
-        Benchmark(f"toollinkos-{order}", about.format(order), tools, cases, ("tool",), (_LIST_KS,), dependencies=True)
+        Benchmark(f"toollinkos-{order}", about.format(order), tools, cases, {"tool": _LIST_KS})
         for order, tools in (("published", catalog), ("shuffled", shuffled(catalog, SHUFFLE_SEED)))
     ]
 
@@ -103,7 +100,6 @@ def toollinkos(folder: Path) -> list[Benchmark]:
 def shuffled(catalog: Catalog, seed: int) -> Catalog:
     """The same catalog with each tool's dependencies in another order."""
     chance = random.Random(seed)
-
     return with_dependencies(catalog, lambda tool: chance.sample(tool.depends_on, len(tool.depends_on)))
 
 
@@ -141,19 +137,7 @@ def toolsandbox(folder: Path) -> list[Benchmark]:
         for query in document["queries"]
     )
     about = f"ToolSandbox, base scenarios: {len(owner)} tools; {_LONGER}"
-    return [
-        Benchmark("toolsandbox", about, Catalog(agents=tuple(agents)), cases, ("tool",), (_LIST_KS,), dependencies=True)
-    ]
-
-
-def sealtools(folder: Path) -> list[Benchmark]:
-    """The dev split; the fields of its tools are the agents. Source: github.com/fairyshine/Seal-Tools (Apache-2.0)."""
-    return [_labelled(folder, "sealtools", "Seal-Tools, dev split", agents=True)]
-
-
-def metatool(folder: Path) -> list[Benchmark]:
-    """One tool an agent, so tools only. Source: github.com/HowieHwong/MetaTool (MIT)."""
-    return [_labelled(folder, "metatool", "MetaTool", agents=False)]
+    return [Benchmark("toolsandbox", about, Catalog(agents=tuple(agents)), cases, {"tool": _LIST_KS})]
 
 
 def restbench(folder: Path) -> list[Benchmark]:
@@ -179,65 +163,55 @@ def restbench(folder: Path) -> list[Benchmark]:
         source, target = (ids[operations[edge[end]]] for end in ("source", "target"))
         needs.setdefault(source, []).append(Dependency(tool=target, kind=DependencyKind.PARAMETER_INDIRECTLY))
     catalog = with_dependencies(Catalog(agents=agents), lambda tool: needs.get(tool.id, ()))
-    lines = map(json.loads, (folder / "tmdb.jsonl").read_text(encoding="utf-8").splitlines())
-    cases = tuple(
-        Case(str(number), line["query"], "+".join(line["chain"]), tools=wanted([ids[operations[one]]] for one in chain))
-        for number, line in enumerate(lines, 1)
-        for chain in [list(dict.fromkeys(line["chain"]))]
-    )
+    cases = []
+    for number, line in enumerate((folder / "tmdb.jsonl").read_text(encoding="utf-8").splitlines(), 1):
+        query, chain = (json.loads(line)[field] for field in ("query", "chain"))
+        cases.append(Case(str(number), query, "+".join(chain), tools=wanted([ids[operations[one]]] for one in chain)))
     about = f"RestBench, TMDB: {len(ids)} operations of one API"
-    return [Benchmark("restbench", about, catalog, cases, (), (), dependencies=True)]
+    return [Benchmark("restbench", about, catalog, tuple(cases), {})]
 
 
-def _labelled(folder: Path, name: str, title: str, *, agents: bool) -> Benchmark:
-    """A folder with ``catalog/`` and ``queries.jsonl``; queries that want the same tools are one group."""
-    catalog = load(folder / "catalog").catalog
-    lines = (folder / "queries.jsonl").read_text(encoding="utf-8").splitlines()
-    cases = tuple(_line(json.loads(line)) for line in lines if line.strip())
+def labelled(folder: Path) -> list[Benchmark]:
+    """A folder with ``catalog/`` and ``queries.jsonl``; queries that want the same tools are one group.
+
+    Source: Seal-Tools, its dev split, with the fields of its tools as agents, github.com/fairyshine/Seal-Tools
+    (Apache-2.0); MetaTool, whose agents have one tool each, so tools only, github.com/HowieHwong/MetaTool (MIT).
+    """
+    catalog, seal = load(folder / "catalog").catalog, folder.name == "sealtools"
+    cases = []
+    for query in read_queries(folder / "queries.jsonl", catalog):
+        group = "+".join(sorted("|".join(sorted(element)) for element in query.tools or query.agents))
+        cases.append(Case(query.id, query.query, group, wanted(query.agents), wanted(query.tools)))
+    title = "Seal-Tools, dev split" if seal else "MetaTool, one tool an agent and so five a selection"
     about = f"{title}: {len(catalog.agents)} agents, {len(catalog.tools)} tools"
-    levels, cutoffs = (("agent", "tool"), (_AGENT_KS, _TOOL_KS)) if agents else (("tool",), (_TOOL_KS,))
-    return Benchmark(name, about, catalog, cases, levels, cutoffs)  # type: ignore[arg-type]
-
-
-def _line(line: Mapping[str, Any]) -> Case:
-    tools, agents = (
-        [[item] if isinstance(item, str) else item for item in line.get(field) or ()] for field in ("tools", "agents")
-    )
-    group = "+".join(sorted("|".join(sorted(element)) for element in tools or agents))
-    return Case(str(line["id"]), line["query"], group, wanted(agents), wanted(tools))
+    return [Benchmark(folder.name, about, catalog, tuple(cases), _BOTH if seal else {"tool": _TOOL_KS})]
 
 
 def _read(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-LOADERS: Mapping[str, tuple[Callable[[Path], list[Benchmark]], str]] = {
-    "livemcpbench": (livemcpbench, "github.com/icip-cas/LiveMCPBench (and aligned.json, its steps aligned to tools)"),
-    "toollinkos": (toollinkos, "github.com/EliasLumer/Graph-RAG-Tool-Fusion-ToolLinkOS"),
-    "toolsandbox": (toolsandbox, "github.com/apple/ToolSandbox, its tools, edges and scenarios as toolsandbox.json"),
-    "restbench": (restbench, "github.com/Yifan-Song793/RestGPT, its TMDB half with the edges of its chains"),
-    "sealtools": (sealtools, "github.com/fairyshine/Seal-Tools, as catalog/ and queries.jsonl"),
-    "metatool": (metatool, "github.com/HowieHwong/MetaTool, as catalog/ and queries.jsonl"),
+LOADERS: Mapping[str, Callable[[Path], list[Benchmark]]] = {
+    **{loader.__name__: loader for loader in (livemcpbench, toollinkos, toolsandbox, restbench)},
+    **dict.fromkeys(("sealtools", "metatool"), labelled),
 }
+SOURCES = "docs/reference/benchmarks.md says where its data come from"
 
 
 def load_benchmarks(data: Path, only: Sequence[str] = ()) -> tuple[list[Benchmark], list[str]]:
     """Every benchmark whose data are there, and one line for each folder that is missing or unreadable.
 
-    Args:
-        data: The folder that holds one folder a data set.
-        only: Names, or beginnings of names, of the benchmarks that are wanted; all where none is given.
+    ``only`` has names, or beginnings of names, of the benchmarks that are wanted; all where none is given.
     """
-    found: list[Benchmark] = []
-    said: list[str] = []
-    for name, (loader, source) in LOADERS.items():
+    found, said = list[Benchmark](), list[str]()
+    for name, loader in LOADERS.items():
         if only and not any(word.startswith(name) or name.startswith(word) for word in only):
             continue
         if not (data / name).is_dir():
-            said.append(f"{name}: left out, there is no {data / name}; its data come from {source}")
+            said.append(f"{name}: left out, there is no {data / name}: {SOURCES}")
             continue
         try:
             found.extend(loader(data / name))
         except (CatalogError, OSError, KeyError, ValueError) as error:
-            said.append(f"{name}: left out, its data cannot be read: {type(error).__name__}: {error}; source: {source}")
+            said.append(f"{name}: left out, its data cannot be read: {type(error).__name__}: {error}; {SOURCES}")
     return [bench for bench in found if not only or any(bench.name.startswith(word) for word in only)], said

@@ -216,11 +216,7 @@ def metric_names(agents: int = AGENTS, tools: int = TOOLS) -> tuple[str, ...]:
     """The names of all metrics that ``evaluate`` computes for these numbers of agents and tools."""
     cuts = _cuts(agents, tools)
     names = {level: [f"{metric}@{k}" for metric in _LEVELS[level][1] for k in cuts[level]] for level in cuts}
-    return (*names["agent"], *(_full(level, name) for level, of in names.items() for name in of))
-
-
-def _full(level: str, name: str) -> str:
-    return f"{level}.{name}" if level else name
+    return (*names["agent"], *(f"{level}.{name}".lstrip(".") for level, of in names.items() for name in of))
 
 
 def _cuts(agents: int, tools: int) -> Mapping[str, Sequence[int]]:
@@ -246,12 +242,7 @@ def _ids(selection: Selection, nodes: str) -> list[str]:
 
 
 def bootstrap_interval(values: Sequence[float], *, seed: int = 0) -> tuple[float, float]:
-    """95 % percentile bootstrap interval of a mean (Efron and Tibshirani 1993, chapter 13).
-
-    Args:
-        values: One value per query; at least one.
-        seed: Seed of the resamples.
-    """
+    """95 % percentile bootstrap interval of the mean of at least one value (Efron and Tibshirani 1993, chapter 13)."""
     return _intervals({"": {"mean": values}}, seed)["mean"]
 
 
@@ -264,7 +255,8 @@ def _intervals(levels: Mapping[str, Mapping[str, Sequence[float]]], seed: int) -
             n = values.shape[1]
             means = np.array([values[:, draw.integers(0, n, n)].mean(axis=1) for _ in range(_RESAMPLES)])
             bounds = np.percentile(means, (2.5, 97.5), axis=0).T.tolist()
-            intervals |= {_full(level, name): (low, high) for name, (low, high) in zip(of, bounds, strict=True)}
+            names = [f"{level}.{name}".lstrip(".") for name in of]
+            intervals |= {name: (low, high) for name, (low, high) in zip(names, bounds, strict=True)}
     return intervals
 
 
@@ -279,7 +271,7 @@ def missed(labelled: LabelledQuery, selection: Selection, catalog: Catalog) -> M
         "skill": labelled.skills,
     }
     lacking = tuple(
-        _lacking(group, kind, selection, catalog)
+        Lacking(group, kind, _nearest(group, kind, selection)[1], _why(group, kind, selection, catalog))
         for kind, groups in wanted.items()
         for group in dict.fromkeys(groups)
         if not set(group) & set(_ids(selection, f"{kind}s"))
@@ -298,9 +290,9 @@ def _confused(runs: Sequence[Run]) -> tuple[Confused, ...]:
     for labelled, selection in runs:
         ranked, useful = _ids(selection, "tools"), {tool for group in labelled.tools for tool in group}
         for group in dict.fromkeys(labelled.tools):
-            first = next((place for place, tool in enumerate(ranked) if tool in group), len(ranked))
-            wanted = ranked[first] if first < len(ranked) else _nearest(group, "tool", selection)[0]
-            for place, instead in enumerate(ranked[:first], 1):
+            wanted = next((tool for tool in ranked if tool in group), None) or _nearest(group, "tool", selection)[0]
+            above = ranked[: ranked.index(wanted)] if wanted in ranked else ranked
+            for place, instead in enumerate(above, 1):
                 if instead not in useful:
                     counts[wanted, instead] += 1
                     height[wanted, instead] += 1 / place
@@ -314,11 +306,6 @@ def _nearest(group: Sequence[str], kind: Kind, selection: Selection) -> tuple[st
     ranks = {node: rank for rank, node in enumerate(nodes, 1)}
     nearest = min(group, key=lambda node: ranks.get(node, len(nodes) + 1))
     return nearest, ranks.get(nearest)
-
-
-def _lacking(group: tuple[str, ...], kind: Kind, selection: Selection, catalog: Catalog) -> Lacking:
-    rank = _nearest(group, kind, selection)[1]
-    return Lacking(group, kind, rank, _why(group, kind, selection, catalog))
 
 
 def _why(group: Sequence[str], kind: Kind, selection: Selection, catalog: Catalog) -> str:

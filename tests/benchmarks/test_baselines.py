@@ -104,7 +104,3 @@ def test_every_baseline_ranks_known_ids_without_repeating_one(world: World) -> N
             found = make(world)("ask about rain")
             assert set(found) <= set(known)
             assert len(found) == len(set(found))
-
-
-def test_every_baseline_names_a_source_or_says_what_it_does() -> None:
-    assert all(make.__doc__ for level in (AGENT_BASELINES, TOOL_BASELINES) for make in level.values())

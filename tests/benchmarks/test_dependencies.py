@@ -9,14 +9,11 @@ import pytest
 from benchmarks.bootstrap import Bootstrap
 from benchmarks.measurements.dependencies import (
     EDGE_COLUMNS,
-    RANK_COLUMNS,
-    Counts,
     bare,
     counts,
     figures,
-    kinds_of,
     measure_edges,
-    measure_ranks,
+    pairs_of,
     parts,
     written_in,
 )
@@ -28,19 +25,12 @@ from callsheet.retrievers.inference import infer_dependencies
 
 
 def test_counts_by_the_tool_that_has_the_need() -> None:
-    written = {("a", "b"): "tool_directly", ("a", "c"): "parameter_directly", ("d", "b"): "tool_indirectly"}
-    proposed = {("a", "b"): "parameter_directly", ("d", "b"): "tool_indirectly", ("d", "e"): "tool_directly"}
-    assert counts(["a", "d", "x"], written, proposed, lambda kind: "") == [
-        Counts(1, 1, 2),
-        Counts(1, 2, 1),
-        Counts(0, 0, 0),
-    ]
-    assert [one.right for one in counts(["a", "d"], written, proposed, lambda kind: kind)] == [0, 1]
-    assert [one.right for one in counts(["a"], written, proposed, lambda kind: kind.rpartition("_")[2])] == [1]
+    written, proposed = {("a", "b"), ("a", "c"), ("d", "b")}, {("a", "b"), ("d", "b"), ("d", "e")}
+    assert counts(["a", "d", "x"], written, proposed) == [(1, 1, 2), (1, 2, 1), (0, 0, 0)]
 
 
 def test_precision_recall_and_f1_are_ratios_of_sums() -> None:
-    precision, recall, f1 = figures([Counts(2, 4, 2), Counts(1, 1, 4), Counts(0, 0, 0)])
+    precision, recall, f1 = figures([(2, 4, 2), (1, 1, 4), (0, 0, 0)])
     assert precision.mean == 3 / 5
     assert recall.mean == 3 / 6
     assert f1.mean == pytest.approx(2 * 0.6 * 0.5 / 1.1)
@@ -52,7 +42,7 @@ def test_a_ratio_of_nothing_is_nothing() -> None:
 
 
 def test_a_bare_catalog_has_no_edges_but_those_that_are_kept(catalog: Catalog) -> None:
-    assert written_in(bare(catalog)) == {}
+    assert written_in(bare(catalog)) == set()
     kept = bare(catalog, keep=lambda tool: tool.name == "forecast")
     assert list(written_in(kept)) == [("weather/forecast", "maps/find_place")]
     assert list(kept.tools) == list(catalog.tools)
@@ -60,13 +50,11 @@ def test_a_bare_catalog_has_no_edges_but_those_that_are_kept(catalog: Catalog) -
 
 def test_tables_of_a_small_catalog(catalog: Catalog) -> None:
     cases = (Case("1", "plan a trip", "t", tools=wanted([["travel/plan_trip"]])),)
-    small = Benchmark("toolsandbox", "Six", catalog, cases, ("tool",), ((10,),), dependencies=True)
+    small = Benchmark("toolsandbox", "Six", catalog, cases, {"tool": (10,)})
     edges = measure_edges([(small, World(catalog, vectors_of_this_run()))])
     (row,) = edges["rows"]  # type: ignore[misc]
     assert len(row) == len(EDGE_COLUMNS)  # type: ignore[has-type]
     assert row[:2] == ["toolsandbox", "3"]  # type: ignore[has-type]
-    assert measure_ranks([(small, World(catalog, vectors_of_this_run()))])["rows"] == []
-    assert len(RANK_COLUMNS) == 3
 
 
 def test_proposals_for_other_arguments_than_the_first_have_a_row_without_them() -> None:
@@ -79,7 +67,7 @@ def test_proposals_for_other_arguments_than_the_first_have_a_row_without_them() 
     show = tool("get_series", "series_id", gives="season_code")
     episodes = tool("list_episodes", "series_id", "season_code")
     catalog = Catalog(agents=(Agent(id="tv", tools=(search, show, episodes)),))
-    bench = Benchmark("restbench", "Three", catalog, (), (), (), dependencies=True)
+    bench = Benchmark("restbench", "Three", catalog, (), {})
     rows = measure_edges([(bench, World(catalog, vectors_of_this_run()))])["rows"]
     assert [(row[0], row[2]) for row in rows] == [  # type: ignore[attr-defined]
         ("restbench", "3"),
@@ -91,11 +79,11 @@ def test_proposals_for_other_arguments_than_the_first_have_a_row_without_them() 
 def test_toollinkos_from_schemas_alone(shared: Path) -> None:
     """The promise of the documentation, on the half of the tools that no rule was chosen with."""
     bench = toollinkos(shared / "benchmarks" / "toollinkos")[1]
-    proposed = kinds_of(infer_dependencies(bare(bench.catalog)))
+    proposed = pairs_of(infer_dependencies(bare(bench.catalog)))
     halves = parts(bench)
     assert [len(tools) for _, tools, _ in halves[:3]] == [573, 286, 287]
     assert set(halves[1][1]) | set(halves[2][1]) == set(halves[0][1])
     for _, tools, _ in halves[:3]:
-        precision, _, f1 = figures(counts(tools, written_in(bench.catalog), proposed, lambda kind: ""))
+        precision, _, f1 = figures(counts(tools, written_in(bench.catalog), proposed))
         assert precision.mean >= 0.75
         assert f1.mean >= 0.50

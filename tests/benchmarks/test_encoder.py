@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks.encoder import BATCH, Pairs
-from benchmarks.sets.publications import Source, function_calls, nestful, stabletoolbench
+from benchmarks.sets.publications import TRAINING, Source, nestful, stabletoolbench
 
 
 def written(folder: Path, name: str, content: Any, *, lines: bool = False) -> None:
@@ -30,7 +30,7 @@ def test_apis_that_were_offered_and_not_wanted_are_the_others(tmp_path: Path) ->
     row = {"query": "Will it rain in Oslo?", "api_list": [api("Weather", "forecast"), api("Weather", "history")]}
     place = "StableToolBench/solvable_queries/test_instruction/G1.json"
     written(tmp_path, place, [{**row, "relevant APIs": [["Weather", "forecast"]]}])
-    (example,) = stabletoolbench(tmp_path).examples
+    (example,) = Source("stabletoolbench").read(stabletoolbench, tmp_path).examples
     assert example.wanted == ("stabletoolbench Weather/forecast",)
     assert example.others == ("stabletoolbench Weather/history",)
 
@@ -43,7 +43,7 @@ def test_a_function_of_a_class_belongs_to_its_class(tmp_path: Path) -> None:
         written(tmp_path, f"{folder}/BFCL_v4_{kind}.json", [asked], lines=True)
         answer = {"id": kind, "ground_truth": [{"geometry.area": {"radius": [1]}}]}
         written(tmp_path, f"{folder}/possible_answer/BFCL_v4_{kind}.json", [answer], lines=True)
-    source = function_calls(tmp_path)
+    source = Source("bfcl").read(TRAINING["bfcl"][0], tmp_path)
     (tool,) = source.catalog()["bfcl geometry"].tools
     assert [parameter.name for parameter in tool.parameters] == ["radius"]
     assert [example.wanted for example in source.examples] == [("bfcl geometry/area",)] * 4
@@ -55,7 +55,7 @@ def test_all_calls_of_a_nested_answer_are_wanted(tmp_path: Path) -> None:
         written(tmp_path, f"NESTFUL/data/{part}-spec.json", tools)
         calls = [{"name": "one"}, {"name": "two"}, {"name": "var_result"}]
         written(tmp_path, f"NESTFUL/data/{part}-data.json", [{"input": "first one, then two", "output": calls}])
-    assert nestful(tmp_path).examples[0].wanted == ("nestful one/one", "nestful two/two")
+    assert Source("nestful").read(nestful, tmp_path).examples[0].wanted == ("nestful one/one", "nestful two/two")
 
 
 @pytest.fixture
@@ -63,8 +63,7 @@ def sources() -> list[tuple[Source, float]]:
     asked, documented = Source("asked"), Source("documented")
     for number in range(8):
         asked.asked(f"question number {number}", [asked.tool(f"agent {number}", "run", "Runs it.", ["speed"])])
-        tool = documented.tool("service", f"do_{number}", f"Does the thing {number}.", ["id"])
-        documented.documented(f"Does the thing {number}.", tool)
+        documented.documented("service", f"do_{number}", f"Does the thing {number}.", ["id"])
     return [(asked, 3), (documented, 1)]
 
 

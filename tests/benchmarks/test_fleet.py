@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks import fleet as fleet_tasks, models, report
-from benchmarks.fleet import (
-    FleetTask,
-    Found,
-    GoldCall,
-    Played,
-    Ranks,
-    Task,
-    filled,
-    measure,
-    moved,
-    read_tasks,
-    rows_of,
-    total_row,
-)
+from benchmarks import models, report
+from benchmarks.fleet import COLUMNS, Task, measure, moved, read_tasks, steps_of, total_row
 from callsheet.graphs import CatalogError
 from choosing_model import ChoosingModel
 from servers import FIXTURES
@@ -46,7 +32,6 @@ TASKS: list[dict[str, Any]] = [
         "task": "Delete the note",
         "gold": [{"server": "notes", "tool": "delete_note", "args": {"text": "x"}}],
         "check": {"kind": "file_regex", "path": "{FLEET}/sandbox/notes.log", "regex": "delete_note"},
-        "approval": ["it deletes"],
     },
 ]
 
@@ -56,21 +41,21 @@ def tool(name: str, description: str, parameter: str) -> dict[str, Any]:
     return {"name": name, "description": description, "inputSchema": schema}
 
 
+LISTINGS = {
+    "clock": [tool("tell_time", "Tells the time in a city.", "city")],
+    "notes": [tool("write_note", "Writes a note.", "text"), tool("delete_note", "Deletes a note.", "text")],
+}
+
+
 @pytest.fixture
 def fleet(tmp_path: Path) -> Path:
     """The ``mcp.json`` of two servers that write down what they are sent."""
     folder = tmp_path / "fleet"
     sandbox = folder / "sandbox"
     sandbox.mkdir(parents=True)
-    said = {
-        "clock": {"says": "09:30 in Oslo", "tools": [tool("tell_time", "Tells the time in a city.", "city")]},
-        "notes": {
-            "tools": [tool("write_note", "Writes a note.", "text"), tool("delete_note", "Deletes a note.", "text")]
-        },
-    }
     servers = {}
-    for name, script in said.items():
-        (sandbox / f"{name}.json").write_text(json.dumps(script))
+    for name, tools in LISTINGS.items():
+        (sandbox / f"{name}.json").write_text(json.dumps({"says": "09:30 in Oslo", "tools": tools}))
         words = [str(FIXTURES / "changing_server.py"), str(sandbox / f"{name}.json"), str(sandbox / f"{name}.log")]
         servers[name] = {"command": sys.executable, "args": words}
     config = folder / "mcp.json"
@@ -80,25 +65,24 @@ def fleet(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def tasks(tmp_path: Path) -> Path:
-    path = tmp_path / "tasks.json"
+    path = tmp_path / "fleet" / "tasks.json"
+    for folder in (path.parent, tmp_path / "data"):
+        folder.mkdir(exist_ok=True)
     path.write_text(json.dumps({"tasks": TASKS}))
     return path
 
 
-def test_a_small_fleet_is_measured_and_left_as_it_was(
-    fleet: Path, tasks: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fleet_tasks, "TAKEN", {"note": (("18:00", r"\d\d:\d\d", ""),)})
-    body: Any = measure(fleet, tasks, lambda line: None)
-    assert [list(row) for row in body["rows"]] == [
-        ["note, 1", "clock/tell_time", "1", "1", "1", "1", "selection", ""],
-        ["note, 2", "notes/write_note", "2", "1", "2", "1", "selection", "holds"],
-        ["gone, 1", "notes/delete_note", "1", "1", "1", "1", "selection", "holds"],
-        ["all", "3 calls, 2 tasks", *["3 calls, 2 tasks"] * 4, "selection: 3 of 3", "2 of 2 hold"],
+def test_a_row_a_call_and_one_for_all(tasks: Path) -> None:
+    for name, tools in LISTINGS.items():
+        file = tasks.parent / "manifests" / f"{name}.json"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(json.dumps({"name": name, "tools": tools}))
+    assert measure(tasks.parents[1] / "data")["rows"] == [
+        ["note, 1", "clock/tell_time", "1", "1", "1", "1"],
+        ["note, 2", "notes/write_note", "2", "1", "2", "1"],
+        ["gone, 1", "notes/delete_note", "1", "1", "1", "1"],
+        ["all", "3 calls, 2 tasks", *["3 calls, 2 tasks"] * 4],
     ]
-    assert body["approved"] == {"note": 2, "gone": 1}
-    assert body["refused_first"] == ["gone"]
-    assert not (fleet.parent / "sandbox" / "notes.log").exists()
 
 
 def test_arms_of_a_model_are_graded_by_the_end_state(
@@ -107,53 +91,27 @@ def test_arms_of_a_model_are_graded_by_the_end_state(
     model = ChoosingModel(choices={"Delete": ("delete_note", {"text": "x"}), "Tell": ("tell_time", {"city": "Oslo"})})
     monkeypatch.setattr(models, "chat_model", lambda name, **_: model)
     monkeypatch.setattr(models, "ATTEMPTS", tmp_path / "attempts")
-    body: Any = models.measure_fleet(fleet, tasks, "scripted:model")
+    body: Any = models.measure_fleet(tmp_path / "data", fleet, "scripted:model")
     assert [(row[1], row[2], row[3][:4]) for row in body["rows"]] == [("k10", "2", "0.50"), ("adaptive", "2", "0.50")]
     assert not (fleet.parent / "sandbox" / "notes.log").exists()
 
 
-def test_what_no_step_gave_is_not_made_up(fleet: Path, tasks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fleet_tasks, "TAKEN", {"note": (("18:00", "a word that no server says", ""),)})
-    body: Any = measure(fleet, tasks, lambda line: None)
-    assert body["rows"][1][-2:] == ("nothing", "does not hold")
-    assert body["rows"][-1][-2:] == ("selection: 2 of 3", "1 of 2 hold")
-
-
-def test_a_tool_that_was_not_selected_cannot_be_called(
-    fleet: Path, tasks: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    entries = [{**TASKS[1], "task": "Tell me the time in Oslo", "approval": []}]
-    tasks.write_text(json.dumps({"tasks": entries}))
-    monkeypatch.setattr(fleet_tasks, "SETTINGS", fleet_tasks.SETTINGS.model_copy(update={"agents": 1}))
-    body: Any = measure(fleet, tasks, lambda line: None)
-    assert body["rows"][0][-2:] == ("asked for in the tool's words", "holds")
-
-
-def test_a_task_is_done_by_its_own_calls_alone() -> None:
-    gold = (GoldCall(server="a", tool="x"), GoldCall(server="b", tool="y"))
-    done = Played(("a/x", "b/y"), (0, 0), 2, held_before=False, held=True)
-    assert done.right(gold)
-    for other in (("a/x",), ("b/y", "a/x"), ("a/x", "b/y", "b/y"), ("a/x", "c/y")):
-        assert not Played(other, (0, 0), 2, held_before=False, held=True).right(gold)
-    assert not Played(done.done, (0, 0), 2, held_before=True, held=True).right(gold)
-    assert not Played(done.done, (0, 0), 2, held_before=False, held=False).right(gold)
-
-
-def test_rows_say_what_is_missing(tasks: Path) -> None:
-    task = read_tasks(tasks, tasks.parent, FleetTask)[0]
-    played = Played(("clock/tell_time",), (0, None), 1, held_before=False, held=False)
-    found = Found(task, (Ranks(1, 2), Ranks(2, None, 30)), (Ranks(1, 1), Ranks(None, None)), played)
-    assert [row[2:] for row in rows_of(found)] == [
-        ("1", "1", "2", "1", "selection", ""),
-        ("2", "-", "(30)", "-", "nothing", "does not hold"),
+def test_the_last_row_counts_the_calls_and_the_tasks_with_all_of_theirs() -> None:
+    rows = [
+        ("a, 1", "clock/tell_time", "1", "1", "2", "1"),
+        ("a, 2", "notes/write_note", "2", "-", "(30)", "-"),
+        ("b, 1", "notes/write_note", "1", "1", "-", "3"),
     ]
-    assert total_row([found])[2:6] == ("2 calls, 1 tasks", "1 calls, 0 tasks", "1 calls, 0 tasks", "1 calls, 0 tasks")
+    placed = ["3 calls, 2 tasks", "2 calls, 1 tasks", "1 calls, 0 tasks", "2 calls, 1 tasks"]
+    total = total_row(rows)
+    assert total == ["all", "3 calls, 2 tasks", *placed]
+    assert len(total) == len(COLUMNS)
 
 
 def test_a_plan_of_other_steps_is_refused(tasks: Path) -> None:
-    task = read_tasks(tasks, tasks.parent, FleetTask)[0].model_copy(update={"task": "Delete the note"})
+    task = read_tasks(tasks, tasks.parent)[0].model_copy(update={"task": "Delete the note"})
     with pytest.raises(RuntimeError, match="note: the plan has 1 steps, the gold path 2 calls"):
-        fleet_tasks.planned(task)
+        steps_of(task)
 
 
 def test_a_fleet_without_its_data_is_refused(fleet: Path, tmp_path: Path) -> None:
@@ -167,25 +125,11 @@ def test_the_documented_figures_are_those_that_were_measured() -> None:
     kept = report.read_all()["fleet-tasks"]
     *calls, total = kept["rows"]
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "servers.md").read_text(encoding="utf-8")
-    tasks = len(kept["approved"])
+    tasks = total[1].split()[2]
     for label, cells in (("right agents among 5", total[2:4]), ("right tools among 10", total[4:6])):
         said = " | ".join(cell.replace(" calls", f" of {len(calls)} calls").replace(" tasks", f" of {tasks} tasks")
                           for cell in cells)  # fmt: skip
         assert f"| {label} | {said} |" in page
-    assert f"{total[-1].removesuffix(' hold')} tasks" in page
-
-
-def test_the_real_fleet(shared: Path) -> None:
-    """With the fleet installed: ``CALLSHEET_FLEET=.../mcp.json pytest tests/benchmarks/test_fleet.py``."""
-    config = os.environ.get("CALLSHEET_FLEET")
-    if not config:
-        pytest.skip("CALLSHEET_FLEET names no mcp.json of installed servers")
-    body: Any = measure(Path(config), shared / "fleet" / "tasks.json", lambda line: None)
-    *calls, total = body["rows"]
-    assert len(calls) == 15
-    assert total[2:4] == ("15 calls, 6 tasks", "15 calls, 6 tasks")
-    assert min(int(cell.split()[0]) for cell in total[4:6]) >= 12
-    assert total[-1] == "6 of 6 hold"
 
 
 def holds(answer: str = "", **check: Any) -> bool:
@@ -229,10 +173,8 @@ def test_of_several_checks_all_must_hold() -> None:
 def test_the_place_of_the_fleet_is_filled_in_whatever_it_is_called(tmp_path: Path) -> None:
     path = tmp_path / "tasks.json"
     check = {"kind": "file_regex", "path": "{FLEET}/sandbox/a", "regex": "x"}
-    gold = [{"server": "a", "tool": "x", "args": {"uri": "file://{FLEET}/b"}}]
-    path.write_text(json.dumps({"tasks": [{"id": "t", "task": "Do", "gold": gold, "check": check, "note": "n"}]}))
-    (found,) = read_tasks(path, Path('/a "b"\\c'), FleetTask)
-    assert found.gold[0].args == {"uri": 'file:///a "b"\\c/b'}
+    path.write_text(json.dumps({"tasks": [{"id": "t", "task": "Do", "check": check, "note": "n"}]}))
+    (found,) = read_tasks(path, Path('/a "b"\\c'))
     assert found.check[0].path == Path('/a "b"\\c/sandbox/a')
 
 
@@ -242,7 +184,7 @@ def test_the_place_of_the_fleet_is_filled_in_whatever_it_is_called(tmp_path: Pat
         ("{", "holds no tasks"),
         ("[]", "holds no tasks"),
         ("{}", "holds no tasks"),
-        ('{"tasks": [{"id": "t", "task": "Do", "gold": [], "check": {"kind": "file_regex"}}]}', "gold"),
+        ('{"tasks": [{"id": "t", "task": "Do", "check": {"kind": "file_regex"}}]}', "needs a pattern"),
         (
             '{"tasks": [{"id": "t", "task": "Do", "gold": [{}], "check": {"kind": "by_heart"}}]}',
             "kind: Input should be",
@@ -253,9 +195,9 @@ def test_what_is_no_list_of_tasks_is_refused(tmp_path: Path, text: str, said: st
     path = tmp_path / "tasks.json"
     path.write_text(text)
     with pytest.raises(CatalogError, match=said):
-        read_tasks(path, tmp_path, FleetTask)
+        read_tasks(path, tmp_path)
     with pytest.raises(CatalogError, match="holds no tasks"):
-        read_tasks(tmp_path / "missing.json", tmp_path, FleetTask)
+        read_tasks(tmp_path / "missing.json", tmp_path)
 
 
 def test_servers_get_a_copy_of_their_data(tmp_path: Path) -> None:
@@ -268,13 +210,3 @@ def test_servers_get_a_copy_of_their_data(tmp_path: Path) -> None:
     copied = json.loads(moved(config, there).read_text())["mcpServers"]["a"]
     assert copied == {"command": str(here / "bin"), "args": [str(there / "sandbox" / "a.txt")]}
     assert (there / "sandbox" / "a.txt").read_text() == "a"
-
-
-def test_gold_arguments_take_what_earlier_steps_gave() -> None:
-    taken = (("42.164813", r"42\.\d+", ""), ("26.08", r"mean: (\d+\.\d+)", ".2f"), ("absent", "x", ""))
-    args = {"numbers": [42.164813, 10], "said": ["average 26.08 km"]}
-    results = ["42.1648128 kilometer", "mean: 1.0", "mean: 26.0824"]
-    assert filled(args, taken, results) == {"numbers": [42.1648128, 10], "said": ["average 26.08 km"]}
-    assert filled({"x": "# Hello\n"}, [("# Hello", "# .+", "")], ['# Say "hi"']) == {"x": '# Say "hi"\n'}
-    with pytest.raises(ValueError, match=r"no earlier result holds .* for '42\.164813'"):
-        filled(args, taken, ["nothing of use"])

@@ -10,11 +10,10 @@ import pytest
 
 from benchmarks.sets.cases import Benchmark, Case, wanted
 from benchmarks.sets.loaders import (
+    LOADERS,
     livemcpbench,
     load_benchmarks,
-    metatool,
     restbench,
-    sealtools,
     shuffled,
     toollinkos,
     toolsandbox,
@@ -152,26 +151,26 @@ def test_toolsandbox_groups_wordings_of_one_scenario(tmp_path: Path) -> None:
     assert (need.tool, need.kind.value) == ("phone/signal_on", "tool_directly")
 
 
-@pytest.mark.parametrize(("loader", "levels"), [(sealtools, ("agent", "tool")), (metatool, ("tool",))])
-def test_labelled_folders(tmp_path: Path, loader: Any, levels: tuple[str, ...]) -> None:
-    write(tmp_path / "catalog" / "a.json", {"name": "a", "tools": [{"name": "x", "description": "X"}]})
+@pytest.mark.parametrize(("name", "levels"), [("sealtools", ("agent", "tool")), ("metatool", ("tool",))])
+def test_labelled_folders(tmp_path: Path, name: str, levels: tuple[str, ...]) -> None:
+    write(tmp_path / name / "catalog" / "a.json", {"name": "a", "tools": [{"name": "x", "description": "X"}]})
     lines = [
         {"id": "0", "query": "x?", "tools": ["a/x"], "agents": ["a"]},
         {"id": "1", "query": "y?", "tools": ["a/x"]},
     ]
-    (tmp_path / "queries.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    (bench,) = loader(tmp_path)
-    assert bench.levels == levels
+    (tmp_path / name / "queries.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    (bench,) = LOADERS[name](tmp_path / name)
+    assert tuple(bench.levels) == levels
     assert [case.group for case in bench.queries] == ["a/x", "a/x"]
 
 
-def test_a_missing_folder_is_named_with_its_source_and_the_others_go_on(linked: Path) -> None:
+def test_a_missing_folder_is_named_with_where_its_source_is_told_and_the_others_go_on(linked: Path) -> None:
     (linked / "toollinkos").mkdir()
     for name in ("core_tools.json", "regular_tools.json", "instances.json"):
         (linked / name).rename(linked / "toollinkos" / name)
     benches, said = load_benchmarks(linked)
     assert [bench.name for bench in benches] == ["toollinkos-published", "toollinkos-shuffled"]
-    assert any("metatool" in line and "github.com/HowieHwong/MetaTool" in line for line in said)
+    assert any("metatool" in line and "docs/reference/benchmarks.md" in line for line in said)
 
 
 def test_one_benchmark_can_be_asked_for(linked: Path) -> None:
@@ -183,4 +182,4 @@ def test_gold_that_the_catalog_does_not_hold_is_refused() -> None:
     catalog = Catalog(agents=(Agent(id="a", tools=(Tool(agent="a", name="x"),)),))
     case = Case("1", "q", "g", tools=wanted([["a/y"]]))
     with pytest.raises(CatalogError, match="a/y"):
-        Benchmark("b", "", catalog, (case,), ("tool",), ((1,),))
+        Benchmark("b", "", catalog, (case,), {"tool": (1,)})

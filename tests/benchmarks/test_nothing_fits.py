@@ -18,7 +18,7 @@ def bench(catalog: Catalog) -> Benchmark:
         Case("2", "book a hotel room in Rome", "t", wanted([["travel"]]), wanted([["travel/book_hotel"]])),
         Case("3", "nobody knows", "n"),
     )
-    return Benchmark("metatool", "Three", catalog, cases, ("tool",), ((5, 10),))
+    return Benchmark("metatool", "Three", catalog, cases, {"tool": (5, 10)})
 
 
 def test_the_agents_that_serve_are_those_named_and_the_owners_of_tools(bench: Benchmark) -> None:
@@ -35,14 +35,11 @@ def test_a_query_is_weaker_without_what_serves_it(bench: Benchmark) -> None:
 
 def test_figures_from_pairs() -> None:
     found = figures([Asked("a", 1.0, 0.2, False, True), Asked("b", 0.6, 0.8, False, False)])
-    assert found["n"] == found["groups"] == 2
-    assert found["auroc"]["mean"] == 3 / 4  # type: ignore[index]
-    assert found["refused_there"]["mean"] == 0.0  # type: ignore[index]
-    assert found["refused_away"]["mean"] == 0.5  # type: ignore[index]
+    assert [figure.mean for figure in found[:3]] == [3 / 4, 0.0, 0.5]
 
 
 def test_a_row_a_set(bench: Benchmark) -> None:
     body = measure([(bench, World(bench.catalog, vectors_of_this_run()))])
     (row,) = body["rows"]  # type: ignore[misc]
     assert row[:2] == ["metatool", "2"]  # type: ignore[has-type]
-    assert len(list(grid(COLUMNS, [row]))) == 3  # type: ignore[has-type]
+    assert len(grid(COLUMNS, [row]).splitlines()) == 3  # type: ignore[has-type]

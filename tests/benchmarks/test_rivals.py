@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import rivals
 from benchmarks.search import World, vectors_of_this_run
-from benchmarks.sets.cases import Case
+from benchmarks.sets.cases import Benchmark, Case, wanted
 from callsheet.graphs import Catalog
 
 ECHO = """
@@ -23,7 +23,7 @@ print(json.dumps({"rankings": [ranking], "seconds": columns / 1000, "version": "
 """
 
 
-def run(catalog: Catalog, script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> rivals.RivalRun | str:
+def run(catalog: Catalog, script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
     worker = tmp_path / "worker.py"
     worker.write_text(script, encoding="utf-8")
     monkeypatch.setattr(rivals, "WORKER", worker)
@@ -34,17 +34,22 @@ def run(catalog: Catalog, script: str, tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_rival_gets_the_catalog_and_vectors_and_gives_rankings(
     catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert run(catalog, ECHO, tmp_path, monkeypatch) == rivals.RivalRun([["weather"]], 0.384, "1")
+    assert run(catalog, ECHO, tmp_path, monkeypatch) == ([["weather"]], 0.384, "1")
 
 
-def test_a_rival_that_dies_is_named_and_left_out(
+def test_a_rival_that_dies_is_an_error(catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(rivals.RivalError, match="its process ended with 3"):
+        run(catalog, "import sys; sys.stdin.readline(); sys.exit(3)", tmp_path, monkeypatch)
+
+
+def test_a_rival_that_fails_is_named_and_left_out(
     catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answer = run(catalog, "raise SystemExit(3)", tmp_path, monkeypatch)
-    assert answer == "graph-tool-call, keywords and graph: left out, its process ended with 3"
-
-
-def test_no_python_is_a_word_not_an_error() -> None:
-    said: list[str] = []
-    assert rivals.rivals_there(None, said.append) is None
-    assert "make bench-rivals" in said[0]
+    worker = tmp_path / "worker.py"
+    worker.write_text("""print('{"error": "ImportError: none"}') if input() else None""", encoding="utf-8")
+    monkeypatch.setattr(rivals, "WORKER", worker)
+    case, said = Case("1", "convert miles", "g", tools=wanted([["units/convert_length"]])), list[str]()
+    bench = Benchmark("metatool", "One", catalog, (case,), {"tool": (5, 10)})
+    body = rivals.beside_rivals(bench, World(catalog, vectors_of_this_run()), Path(sys.executable), said.append)
+    assert body["rivals"] == {}
+    assert said[0] == "graph-tool-call, keywords and graph: left out, ImportError: none"

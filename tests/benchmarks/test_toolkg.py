@@ -34,16 +34,16 @@ def tool(gold: str, found: str, agent: str = "a", half: str = "held out") -> Lab
 
 def test_micro_averages_are_sums_over_all_tools() -> None:
     tools = [tool("fly", "fly swim"), tool("fly swim", "swim", "b"), tool("run", "", "c")]
-    found = figures(tools, taxonomy_of("fly", "swim", "run"), None)
-    assert found["precision"].mean == 2 / 3
-    assert found["recall"].mean == 2 / 4
-    assert found["f1"].mean == pytest.approx(2 * 2 / (4 + 3))
+    f1, precision, recall = figures(tools, taxonomy_of("fly", "swim", "run"), None)
+    assert precision.mean == 2 / 3
+    assert recall.mean == 2 / 4
+    assert f1.mean == pytest.approx(2 * 2 / (4 + 3))
 
 
 def test_at_a_wider_level_what_is_under_one_capability_counts_as_one() -> None:
     tools = [tool("web-search", "content-search"), tool("delete listing", "delete file-reading")]
-    assert figures(tools, default_taxonomy(), None)["f1"].mean == 1 / 3
-    assert figures(tools, default_taxonomy(), 1)["f1"].mean == 1.0
+    assert figures(tools, default_taxonomy(), None)[0].mean == 1 / 3
+    assert figures(tools, default_taxonomy(), 1)[0].mean == 1.0
 
 
 def test_agents_that_are_not_there_are_named() -> None:
@@ -101,7 +101,7 @@ def test_a_row_a_budget_and_method(catalog: Catalog, monkeypatch: pytest.MonkeyP
         Case("2", "book a hotel room in Rome", "t", tools=wanted([["travel/book_hotel"]])),
     )
     monkeypatch.setattr(toolkg, "GRID", {"capability_weight": (0.1,), "capability_sure": (0.9,), "cut": (0.1, 0.2)})
-    bench = Benchmark("livemcpbench-steps", "Two", catalog, cases, ("tool",), ((5,),))
+    bench = Benchmark("livemcpbench-steps", "Two", catalog, cases, {"tool": (5,)})
     body = measure_discovery(bench, World(catalog, vectors_of_this_run()))
     rows: list[list[str]] = body["rows"]  # type: ignore[assignment]
     assert len(rows) == len(BUDGETS) * (len(METHODS) + 1)

@@ -302,6 +302,12 @@ def test_data_that_the_text_does_not_contain_follow_it(
     assert failed or outcome.structured == data
 
 
+def test_data_that_an_embedded_resource_contains_do_not_follow_it() -> None:
+    resource = {"type": "resource", "resource": {"uri": "x:1", "text": json.dumps(DATA)}}
+    outcome = outcome_of("a", "t", {"content": [resource], "structuredContent": DATA}, Limits())
+    assert outcome.text == f"[resource x:1]\n{json.dumps(DATA)}"
+
+
 def test_data_beside_a_text_keep_the_limit(tmp_path: Path) -> None:
     keep = KeptResults(tmp_path).of("run", "a", "t")
     content = [{"type": "text", "text": "x" * 90}]

@@ -121,7 +121,7 @@ def demo(home: Path) -> Iterator[Demo]:
         loaded = _loaded(home)
         registry = _registry(loaded)
         try:
-            yield Demo(_supervisor(loaded, registry), _threads(loaded), workspace)
+            yield Demo(_supervisor(loaded, registry), _threads(), workspace)
         finally:
             registry.close(ALL_RUNS)
 
@@ -153,10 +153,11 @@ def _supervisor(loaded: Loaded, registry: ToolRegistry) -> Any:
     return create_supervisor(loaded, retriever=retriever, registry=registry, settings=Settings(approval="never"))
 
 
-def _threads(loaded: Loaded) -> Threads:
+def _threads() -> Threads:
     """Threads of which nothing is written: nobody takes a run up again, and writing is a fifth of its time."""
     from langgraph.checkpoint.memory import InMemorySaver
 
+    from callsheet.graphs.storage import state_folder
     from callsheet.orchestrator.run.threads import Threads
 
     kept: defaultdict[str, InMemorySaver] = defaultdict(InMemorySaver)
@@ -170,7 +171,7 @@ def _threads(loaded: Loaded) -> Threads:
             super().settle(thread, ended=ended)
             kept.pop(thread, None)
 
-    return Unwritten.of(loaded)
+    return Unwritten(state_folder() / "threads")
 
 
 def _registry(loaded: Loaded) -> ToolRegistry:
