@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
 from itertools import accumulate, islice
 from pathlib import Path
@@ -149,7 +149,7 @@ class _Opening:
     yes: bool = False
     pins: str | Path | None = None
     policy: Policy | None = None
-    anew: bool = False
+    asking: Mapping[str, Any] = field(default_factory=dict)
 
 
 def load(
@@ -158,6 +158,8 @@ def load(
     pins: str | Path | None = None,
     policy: Policy | str | Path | None = None,
     anew: bool = False,
+    known: bool = False,
+    heard: Callable[[], object] | None = None,
 ) -> Loaded:
     """Loads catalogs of any kind and joins them.
 
@@ -175,6 +177,8 @@ def load(
             in the user's data folder.
         policy: Who may see and call which tools: a policy or its file; ``CALLSHEET_POLICY`` by default.
         anew: Lists every server, also one that answered recently (``CALLSHEET_LIMIT_FRESH``).
+        known: Lists none: what is known of the servers is used, whatever its age.
+        heard: Called when the answer of one more server is stored; servers have as long as their limits say.
 
     Returns:
         The joined catalog. Servers that do not answer, malformed entries and tools that differ from the accepted
@@ -190,7 +194,8 @@ def load(
         raise CatalogError("no catalog was named: give an mcp.json, a folder of manifests or module:object")
     inherited = next((source.policy for source in sources if isinstance(source, Loaded) and source.policy), None)
     rules = policy_of(policy or inherited)
-    parts = [_part(source, _Opening(yes, pins, rules, anew)) for source in sources]
+    asking = {"anew": anew, "known": known, "heard": heard}
+    parts = [_part(source, _Opening(yes, pins, rules, asking)) for source in sources]
     _check_unique(
         [(label_of(source) or "a catalog in memory", part) for source, part in zip(sources, parts, strict=True)]
     )
@@ -283,7 +288,7 @@ def _read(name: str, opening: _Opening) -> SourceCatalog:
     if server := _specification(name):
         consented = check_agreed({"": server}, name, yes=opening.yes)
         pins = PinBook.of(Path(name), opening.pins)
-        return _plugin("mcp")({"": server}, pins=pins, agreed=consented, anew=opening.anew)
+        return _plugin("mcp")({"": server}, pins=pins, agreed=consented, **opening.asking)
     path = _path(name)
     if path.is_dir():
         return _folder(path, opening)
@@ -396,7 +401,7 @@ def _configured(document: Mapping[str, Any], path: Path, opening: _Opening) -> S
                 parts.append(SourceCatalog(problems=(Problem(name, "malformed", f"{error} (in {path})"),)))
     if servers:
         pins = PinBook.of(path, opening.pins)
-        parts.insert(1, _plugin("mcp")(servers, pins=pins, agreed=consented, anew=opening.anew))
+        parts.insert(1, _plugin("mcp")(servers, pins=pins, agreed=consented, **opening.asking))
     return joined(parts)
 
 
