@@ -12,11 +12,12 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache, partial
+from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urljoin, urlsplit
@@ -26,7 +27,7 @@ from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import named_in, of_server, origin
 from callsheet.agents.servers.api_requests import ApiRequest, request_of
-from callsheet.agents.servers.catalogs.listings import LastListings, Listing
+from callsheet.agents.servers.catalogs.listings import PATIENCE, UNHEARD, LastListings, Listing
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.agents.servers.session import Session
 from callsheet.graphs.catalog.errors import CatalogError
@@ -66,8 +67,10 @@ def api(server: ServerConfig) -> Api:
     return _parsed(file, server.openapi, state.st_mtime_ns, state.st_size, tuple(sorted(given)))
 
 
-def _copied(server: ServerConfig, limits: Limits, *, anew: bool) -> tuple[str, str]:
-    """Fetches a specification at an address, unless that was done within ``limits.fresh`` seconds.
+async def _copied(
+    name: str, server: ServerConfig, limits: Limits, *, anew: bool, known: bool, patient: bool
+) -> tuple[str, str]:
+    """Fetches a specification at an address, unless that was done within ``limits.fresh`` seconds, or failed lately.
 
     Returns:
         The time of the copy, in UTC, ISO 8601, if it was not fetched now; and why it could not be.
@@ -81,19 +84,28 @@ def _copied(server: ServerConfig, limits: Limits, *, anew: bool) -> tuple[str, s
     with suppress(OSError):
         fetched = file.stat().st_mtime
         when = datetime.fromtimestamp(fetched, UTC).isoformat(timespec="seconds")
-        if not anew and 0 <= time.time() - fetched <= limits.fresh and limits.fresh:
+        if known or (not anew and 0 <= time.time() - fetched <= limits.fresh and limits.fresh):
             return when, ""
-    full = server.expanded(os.environ)
-    try:
-        content = LOOP.blocking(_fetched(full, limits))
-        private_folder(file.parent)
-        replace_bytes(file, content)
-    except (UnreachableError, OSError) as error:
-        why = of_server(full, named_in(server, os.environ), everything=True).text(str(error))
-        if when:
-            return when, why
-        raise UnreachableError(why) from None
-    return "", ""
+    full, store, began = server.expanded(os.environ), LastListings(), time.monotonic()
+    failed = None if anew else store.failure(name, server)
+    if known or (failed and failed[1]):
+        why = failed[0].error if failed else UNHEARD.error
+    else:
+        if not patient and (when or failed):
+            limits = limits.model_copy(update={"start": min(limits.start, PATIENCE)})
+        try:
+            content = await _fetched(full, limits)
+            private_folder(file.parent)
+            replace_bytes(file, content)
+        except (UnreachableError, OSError) as error:
+            why = of_server(full, named_in(server, os.environ), everything=True).text(str(error))
+            store.fail(name, server, Listing(error=why, kind="start", seconds=time.monotonic() - began))
+        else:
+            store.recovered(name, server)
+            return "", ""
+    if when:
+        return when, why
+    raise UnreachableError(why)
 
 
 def address_of(server: ServerConfig, found: Api) -> tuple[str, str]:
@@ -181,6 +193,8 @@ def load_apis(
     pins: PinBook | None = None,
     agreed: Collection[str] = (),
     anew: bool = False,
+    known: bool = False,
+    heard: Callable[[], object] | None = None,
 ) -> SourceCatalog:
     """Reads specifications, and fetches those at addresses that were not fetched lately; arguments as ``load_servers``.
 
@@ -191,20 +205,32 @@ def load_apis(
     Raises:
         CatalogError: A specification without an entry cannot be read, or one has more operations than its limit.
     """
-    listings = LastListings() if anew else None
-    parts: list[SourceCatalog] = []
-    for name, server in config.items():
-        own = (limits or Limits()).own(server.callsheet.limits)
+    listings, bounds = LastListings() if anew else None, limits or Limits()
+    parts, owns = list[SourceCatalog](), {name: bounds.own(one.callsheet.limits) for name, one in config.items()}
+
+    async def copied(name: str, server: ServerConfig) -> tuple[str, str]:
+        patient = anew or heard is not None
+        copy = await _copied(name, server, owns[name], anew=anew, known=known, patient=patient)
+        if heard and is_address(server.openapi) and not copy[0]:
+            heard()
+        return copy
+
+    async def all_copied() -> list[tuple[str, str] | BaseException]:
+        return await asyncio.gather(*starmap(copied, config.items()), return_exceptions=True)
+
+    for (name, server), copy in zip(config.items(), LOOP.blocking(all_copied()), strict=True):
+        own = owns[name]
         for limit in server.callsheet.tools.values():
             own.own(limit)
         try:
-            when, error = _copied(server, own, anew=anew)
-            found = api(server)
+            if isinstance(copy, BaseException):
+                raise copy
+            (when, error), found = copy, api(server)
         except CatalogError as wrong:
             is_down = isinstance(wrong, UnreachableError)
             if not name and not is_down:
                 raise
-            kind = "start" if is_down else "malformed"
+            kind = "malformed" if not is_down else UNHEARD.kind if str(wrong) == UNHEARD.error else "start"
             parts.append(SourceCatalog(problems=(Problem(name or server.openapi, kind, str(wrong)),)))
             continue
         if found.size > own.tools:

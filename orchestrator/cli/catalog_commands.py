@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from callsheet.graphs.catalog.formats.mcp_format import SERVER_TROUBLE
 from callsheet.graphs.text.sanitizing import counted, shown
 from callsheet.orchestrator.cli import output
 from callsheet.orchestrator.cli.shared_options import (
-    SERVER_TROUBLE,
     CatalogOptions,
     catalog_options,
     common,
@@ -286,7 +286,7 @@ def graph(options: CatalogOptions, node: str, end: str | None) -> int:
     from callsheet.retrievers.inference import with_inferred
 
     loaded = options.open()
-    whole = detailed_graph(with_inferred(visible(loaded), rejected=loaded.rejected))
+    whole = detailed_graph(with_inferred(visible(loaded), rejected=loaded.rejected, trusted=loaded.trusted))
     start = named(whole, node)
     edges = list(map(_edge, shortest_path(whole, start, named(whole, end)) if end else edges_at(whole, start)))
     content = {"node": node, **({"to": end} if end else {}), "edges": edges}
@@ -314,3 +314,6 @@ def _edge_line(edge: dict[str, Any]) -> str:
     line = f"{edge['source']} -[{edge['kind']}]-> {edge['target']}{f': {about}' if about else ''}"
     declared = edge.get("provenance", "declared") == "declared"
     return line if declared else f"{line} ({edge['provenance']}, {edge['confidence']:.0%} sure)"
+
+
+COMMANDS = (capabilities, discover, forget, graph, index, infer, retrieve, sync)

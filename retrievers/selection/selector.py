@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -28,6 +29,7 @@ from callsheet.retrievers.index.lexical_index import LexicalIndex
 from callsheet.retrievers.index.node_texts import Node, VectorIndex, nodes_of
 from callsheet.retrievers.index.vector_indexes import PartOfIndex
 from callsheet.retrievers.papers.tool_fusion import graph_rag_tool_fusion
+from callsheet.retrievers.selection.copies import Copies
 from callsheet.retrievers.selection.ranking import Ranker
 from callsheet.retrievers.selection.reranking import Reranker, in_places, rerank_tools
 from callsheet.retrievers.selection.result import (
@@ -69,14 +71,24 @@ class SchemaTokens:
         namesakes = (self._catalog.tool(other) for other in others if other != tool and other.endswith(f"/{own.name}"))
         return next((one.id for one in namesakes if openai_form(one) == openai_form(own)), "")
 
+    def copied(self, tool: str, others: Iterable[str]) -> str:
+        """The first of the other tools that is of the same agent and differs by its name only; empty if none is."""
+        own = self._catalog.tool(tool)
+        siblings = (self._catalog.tool(other) for other in others if other != tool and own.description)
+        return next((one.id for one in siblings if one.agent == own.agent and _definition(one) == _definition(own)), "")
+
 
 @dataclass(slots=True)
 class Budget:
-    """The tools selected so far, each with the agent that it is selected for, and those that did not fit, by id."""
+    """The tools selected so far, each with the agent that it is selected for, and those that did not fit, by id.
+
+    Of the ``bounded`` tools (as in ``Copies``), those of one agent get a fifth of the places.
+    """
 
     tools: int
     schema_tokens: int | None
     count: SchemaTokens
+    bounded: Mapping[str, str] = field(default_factory=dict)
     taken: dict[str, tuple[str, PickedTool]] = field(default_factory=dict)
     cut: dict[str, Cut] = field(default_factory=dict)
 
@@ -111,6 +123,11 @@ class Budget:
         if len(new) > room:
             few = room and len(new) > 1
             return f"only {room} left, with its requirements {len(new)}" if few else "the budget is spent"
+        repeated = Counter(
+            self.bounded[tool] for tool in (*self.taken, *(one.id for one in new)) if tool in self.bounded
+        )
+        if any(count > max(1, self.tools // 5) for count in repeated.values()):
+            return "its agent has tools like those of many others, and gets a fifth of the places"
         if self.schema_tokens is None:
             return ""
         cost = self.count.count([*self.taken, *(tool.id for tool in new)])
@@ -122,6 +139,12 @@ def openai_form(tool: Tool) -> str:
     schema = shown_schema(tool.input_schema)
     function = {"name": tool.name, "description": shown(tool.description), "parameters": schema}
     return json.dumps({"type": "function", "function": function}, ensure_ascii=False, separators=(",", ":"))
+
+
+def _definition(tool: Tool) -> tuple[object, ...]:
+    """All that a server says of a tool but its names and titles, which are often made of names."""
+    parts = (tool.input_schema, tool.output_schema or {}, tool.annotations)
+    return tool.description, *({key: item for key, item in part.items() if key != "title"} for part in parts)
 
 
 _MAX_CUT = 10
@@ -139,6 +162,7 @@ class Selector:
         reranker: Reranks the first tools; None: no reranking.
         capabilities: The capabilities of the tools; required if ``capability_weight`` is not 0.
         outcomes: Returns the outcomes of earlier calls by tool; none are known by default.
+        copies: The tools that repeat others; none by default.
     """
 
     def __init__(
@@ -152,14 +176,15 @@ class Selector:
         reranker: Reranker | None = None,
         capabilities: CapabilityIndex | None = None,
         outcomes: Callable[[], Mapping[str, Outcomes]] = dict,
+        copies: Copies | None = None,
     ) -> None:
         self.catalog, self.graph = catalog, knowledge_graph(catalog)
         self._required = cache(partial(required_paths, self.graph))
         self.settings = settings or SelectSettings()
         self._vectors, self._lexical, self._capabilities = vectors, lexical, capabilities
         nodes = nodes_of(catalog) if nodes is None else nodes
-        self._ranker = Ranker(self.graph, nodes, vectors, lexical, capabilities, outcomes)
-        self._outcomes = outcomes
+        self._outcomes, self._copies = outcomes, copies or Copies()
+        self._ranker = Ranker(self.graph, nodes, vectors, lexical, capabilities, outcomes, self._copies)
         self.tokens = SchemaTokens(catalog)
         self._reranker = reranker
         self._policy_summary = ""
@@ -186,6 +211,7 @@ class Selector:
                 reranker=self._reranker,
                 capabilities=self._capabilities and self._capabilities.part(rows),
                 outcomes=self._outcomes,
+                copies=self._copies,
             )
             part._policy_summary = view.summary(len(self.catalog.tools))
             self._parts[view] = part
@@ -213,7 +239,8 @@ class Selector:
         ranked = self._ranker.rank(query, settings)
         candidates, ordered = self._ordered(ranked, settings)
         candidates, ordered, summary = self._reranked(query, candidates, ordered, settings)
-        budget = Budget(settings.tools, settings.schema_tokens, self.tokens)
+        repeated = {tool: agent for tool, agent in self._copies.bounded.items() if not {tool, agent} & ranked.named}
+        budget = Budget(settings.tools, settings.schema_tokens, self.tokens, repeated)
         skills = self._skills(budget, ranked, settings)
         agents = ordered.agents[: settings.agents]
         named = dict.fromkeys(self._ranker.row[owner] for owner, _ in budget.taken.values())
@@ -309,7 +336,8 @@ class Selector:
             if (budget.full or candidate.use < least) and len(budget.cut) >= _MAX_CUT:
                 return
             why = self._too_weak(candidate, ranked, least) if budget.taken else ""
-            if settings.shortlist and (same := self.tokens.same(candidate.id, budget.taken)):
+            same = self.tokens.copied(candidate.id, budget.taken)
+            if same := same or (settings.shortlist and self.tokens.same(candidate.id, budget.taken)) or "":
                 why = f"it is the same tool as {same}"
             if why:
                 budget.leave_out(candidate, why)

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -82,9 +83,10 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
 
     @property
     def last_words(self) -> str:
-        """The last lines of standard error, at most five."""
-        lines = self._said.decode("utf-8", "replace").split("\n")
-        return "\n".join([line.rstrip()[-500:] for line in lines if line.strip()][-5:])
+        """The last lines of standard error, at most eight; of indented ones in a row, such as a stack, the last two."""
+        lines = [line.rstrip() for line in self._said.decode("utf-8", "replace").split("\n") if line.strip()]
+        runs = (list(run) for _, run in groupby(lines, key=lambda line: line[0].isspace()))
+        return "\n".join([line[-500:] for run in runs for line in (run[-2:] if run[0][0].isspace() else run)][-8:])
 
     @property
     def printed(self) -> str:
@@ -212,7 +214,8 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
     async def _stop(self) -> None:
         """Ends the process and its family: closes its input, then SIGTERM, then SIGKILL."""
         self._stopping = True
-        ours = partial(family, self.transport.get_pid(), f"{_MARK}={self._mark}")
+        leader = self.transport.get_pid()
+        ours = partial(family, leader, f"{_MARK}={self._mark}")
         # Processes that left the group and cleared their environment are found by their parents, while these live.
         members = ours({})
         if self.stdin is not None:
@@ -222,7 +225,11 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
         for number in (signal.SIGTERM, 9):
             if not (members := ours(members)):
                 break
-            signal_family(self.transport.get_pid(), members, number)
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(leader, number)
+            for pid in (pid for pid, process in members.items() if process.group != leader):
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, number)
             with anyio.move_on_after(_KILL_AFTER):
                 while ours(members):  # noqa: ASYNC110 (there is no event for their end)
                     await anyio.sleep(_POLL)
@@ -260,16 +267,6 @@ def family(leader: int, mark: str, known: Mapping[int, Process]) -> dict[int, Pr
     while more := {pid for pid, process in running.items() if process.parent in members} - members:
         members |= more
     return {pid: running[pid] for pid in members}
-
-
-def signal_family(leader: int, members: Mapping[int, Process], number: int) -> None:
-    """Signals the group of a server at once, and the members that left it."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(leader, number)
-    for pid, process in members.items():
-        if process.group != leader:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, number)
 
 
 def _running(mark: str) -> dict[int, Process]:

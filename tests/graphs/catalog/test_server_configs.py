@@ -76,7 +76,7 @@ OFF = {
 
 def test_what_is_switched_off_stays_off() -> None:
     found = read({"mcpServers": {**OFF, "on": {"command": "y", "disabled": False, "enabled": True}}})
-    assert (list(found.servers), found.folders, found.problems) == (["on"], {}, ())
+    assert (list(found.servers), found.problems) == (["on"], ())
     switches = {"allowed": ["a", "b"], "excluded": ["b"]}  # of Gemini CLI
     entries = {name: {"command": "x"} for name in "abc"}
     assert list(read({"mcp": switches, "mcpServers": entries}).servers) == ["a"]
@@ -244,6 +244,9 @@ def test_comments_and_trailing_commas(tmp_path: Path) -> None:
         ({"command": "x", "type": "http"}, "says 'http' but has a command"),
         ({"url": "http://h", "type": "stdio"}, "says 'stdio' but has a url"),
         ({"command": ["x"]}, "command: must be a string"),
+        *(({key: "~nobody-of-this-name/x"}, "home directory") for key in ("documents", "openapi")),
+        ({"command": "x", "envFile": "~nobody-of-this-name/x"}, "home directory"),
+        ({"documents": "a\0b"}, "null byte"),
         ({"command": "x", "more": json.loads("[" * 300 + "]" * 300)}, "nested more than 100 levels deep"),
         ({"command": "x", "args": "y"}, "args: must be a list"),
         ({"command": "x", "env": {"PORT": 80}}, "env.PORT: must be a string"),

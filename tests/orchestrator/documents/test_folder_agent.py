@@ -150,9 +150,9 @@ def test_a_disabled_folder_is_left_out(config: Callable[..., Path], tmp_path: Pa
     [
         ({"documents": "nowhere"}, "no documents at .*nowhere: there is no such folder"),
         ({"documents": "mcp.json"}, "it is a file"),
-        ({"documents": 5}, "it is a folder of documents, but: .*documents"),
-        ({"documents": "docs", "command": "rm"}, "it is a folder of documents, but: .*command"),
-        ({"documents": None}, "it is a folder of documents, but"),
+        ({"documents": 5}, "it is a folder of documents: 'documents' must be its path"),
+        ({"documents": "docs", "command": "rm"}, "it is a folder of documents: leave out 'command'"),
+        ({"documents": None}, "it is a folder of documents: 'documents' must be its path"),
     ],
 )
 def test_a_wrong_entry_is_left_out_and_named(
