@@ -31,6 +31,7 @@ from callsheet.retrievers.selection.scoring import (
     best_rows,
     expected_use,
     fitting_skills,
+    general_weight,
     node_scores,
     outcome_shift,
     share,
@@ -90,7 +91,8 @@ class Ranker:
         scored = [np.where(left_out, np.float32(-1), s) for s in scored] if settings.without else scored
         by_agent = self._by_agent(scored)
         strength = max(float(scores.max()) if len(scores) else 0.0 for scores in by_agent[:own_units])
-        demand = self._demand(query, units, settings)
+        asked = self._asked(query, units, settings)
+        demand = asked if settings.capability_weight else None
         if demand is not None:
             scored = self._raised(scored, demand, settings)
             by_agent = self._by_agent(scored)
@@ -102,16 +104,17 @@ class Ranker:
             (s[self._tool_rows] + settings.context * a[own]).astype(np.float32, copy=False)
             for s, a in zip(scored, by_agent, strict=True)
         ]
-        weights = [unit.weight for unit in units]
         whole = with_context(scored[0], by_tool[0], self._tool_rows)
         wanted = (self.row.get(tool) for tool in settings.wanted)
+        weight, general = self._general(asked, by_tool[:own_units], whole, settings)
         named = sorted(
             {*self._named_in(query, whole, left_out), *(r for r in wanted if r is not None and not left_out[r])}
         )
-        use, source = uses = self._tool_use(by_tool, weights, settings, named)
+        weights = [*(unit.weight for unit in units), weight]
+        use, source = uses = self._tool_use(by_tool, general, weights, settings, named)
         first: Collection[int] = use
         if settings.shortlist and use:
-            reviewed = self._tool_use(by_tool, weights, replace(settings, proposed=0.0), named)
+            reviewed = self._tool_use(by_tool, general, weights, replace(settings, proposed=0.0), named)
             use, source, first = shortlisted(uses, reviewed, self._owners, settings.floor)
         order = sorted(use, key=lambda row: (row not in named, row not in first, -round(use[row], 9)))
         rest = [row for row in self._tool_rows[best_rows(by_tool[0], settings.pool)].tolist() if row not in use]
@@ -123,12 +126,13 @@ class Ranker:
             coverage=matches[0][2],
             scores=whole,
             strength=max([strength, *(score for _, score in skills)]),
-            agents=self._agents(scored[0], by_agent, weights, settings, named, left_out[self._agent_rows]),
+            agents=self._agents(scored[0], by_agent, general, weights, settings, named, left_out[self._agent_rows]),
             tools=tuple(row for row in (*order, *rest) if source.get(row, row) != row or not left_out[row]),
             use=use,
             source=source,
             skills=skills,
             outcomes=outcomes,
+            general={row: weight * float(general[row]) for row in np.flatnonzero(general).tolist()},
             likely=None if demand is None else self.capabilities.likely(demand.max(axis=0), use),
         )
 
@@ -185,11 +189,22 @@ class Ranker:
         best = [float(scores.max(initial=-np.inf)) for scores in tools]
         return fitting_skills(scored, best, self._skill_rows, settings, named)[: settings.skills]
 
-    def _demand(self, query: str, units: Sequence[Unit], settings: SelectSettings) -> Scores | None:
-        """The confidence that each unit, except implied steps, asks for each capability."""
-        if not settings.capability_weight:
-            return None
-        return self.capabilities.asked(query, spans_of(units))
+    def _asked(self, query: str, units: Sequence[Unit], settings: SelectSettings) -> Scores | None:
+        """The confidence that each unit, except implied steps, asks for each capability; None if no setting uses it."""
+        if settings.capability_weight:
+            return self.capabilities.asked(query, spans_of(units))
+        if settings.general and self._capabilities is not None:
+            return self._capabilities.asked(query, spans_of(units))
+        return None
+
+    def _general(
+        self, asked: Scores | None, by_tool: Sequence[Scores], whole: Scores, settings: SelectSettings
+    ) -> tuple[float, Scores]:
+        """The weight of general tools, and the share of each node in it, ``(n,)``."""
+        if asked is None or not settings.general or not len(self._tool_rows):
+            return 0.0, np.zeros(len(self.nodes), np.float32)
+        best = max(float(scores.max()) for scores in by_tool)
+        return general_weight(best, even=settings.general), self.capabilities.general(asked[0], whole)
 
     def _raised(self, scored: list[Scores], demand: Scores, settings: SelectSettings) -> list[Scores]:
         """The scores plus the evidence of capabilities; the verdict does not use it."""
@@ -210,12 +225,19 @@ class Ranker:
         return [scores + shift for scores in scored]
 
     def _tool_use(
-        self, by_tool: Sequence[Scores], weights: Sequence[float], settings: SelectSettings, named: Collection[int]
+        self,
+        by_tool: Sequence[Scores],
+        general: Scores,
+        weights: Sequence[float],
+        settings: SelectSettings,
+        named: Collection[int],
     ) -> tuple[dict[int, float], dict[int, int]]:
         shares = []
         for scores in by_tool:
             rows, parts = share(scores, temperature=settings.temperature, most=settings.candidates)
             shares.append((self._tool_rows[rows], parts))
+        rows = np.flatnonzero(general)
+        shares.append((rows, general[rows]))
         if tools := [row for row in named if self._owners[row] >= 0 and not self._is_agent[row]]:
             shares.append((np.array(tools, np.intp), np.ones(len(tools), np.float32)))
             weights = [*weights, 1.0]
@@ -230,6 +252,7 @@ class Ranker:
         self,
         scores: Scores,
         by_agent: Sequence[Scores],
+        general: Scores,
         weights: Sequence[float],
         settings: SelectSettings,
         named: Collection[int],
@@ -238,6 +261,9 @@ class Ranker:
         if settings.ranking == "agent_as_a_graph":
             return self._as_published(scores, settings)
         shares = [share(s, temperature=settings.temperature, most=settings.candidates) for s in by_agent]
+        rows = np.flatnonzero(general)
+        by_owner = np.bincount(self._owners[rows], general[rows], len(self._agent_rows)).astype(np.float32)
+        shares.append((np.flatnonzero(by_owner), by_owner[by_owner > 0]))
         use, _ = expected_use(shares, weights)
         called = {int(self._owners[row]) for row in named if self._owners[row] >= 0}
         use |= {i: use.get(i, 0.0) for i in sorted(called)}
