@@ -185,7 +185,7 @@ def to_mermaid(catalog: Catalog, *, around: str | None = None) -> str:
     owners = [agent for agent in catalog.agents if agent.id == around or any(tool.id in names for tool in agent.tools)]
     lines = [
         *(line for number, agent in enumerate(owners) for line in _frame(agent, number, names, around)),
-        *(_arrow(names[tool], edge, names[edge.tool]) for tool, edge in edges),
+        *(f"{names[tool]} {_ARROWS[edge.kind]}{_about(edge)} {names[edge.tool]}" for tool, edge in edges),
         *([f'more["and {counted(len(tools) - len(drawn), "more tool")}"]:::key'] if len(tools) > len(drawn) else []),
         *_legend({edge.kind for _, edge in edges}),
         *_STYLES,
@@ -214,9 +214,8 @@ def _frame(agent: Agent, number: int, names: Mapping[str, str], around: str | No
     yield f"class a{number} {'start' if agent.id == around else 'owner'}"
 
 
-def _arrow(source: str, edge: Dependency, target: str) -> str:
-    about = f"|{_label(edge.parameter)}|" if edge.parameter and edge.parameter.strip() else ""
-    return f"{source} {_ARROWS[edge.kind]}{about} {target}"
+def _about(edge: Dependency) -> str:
+    return f"|{_label(edge.parameter)}|" if edge.parameter and edge.parameter.strip() else ""
 
 
 def _legend(drawn: Collection[DependencyKind]) -> Iterator[str]:

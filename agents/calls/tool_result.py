@@ -28,7 +28,9 @@ from callsheet.graphs.text.sanitizing import clean, visible
 
 _WORDS = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\b(?:true|false)\b")
 """Numbers and truth values in a text."""
-Kind = Literal["", "start", "sign_in", "timeout", "crash", "protocol", "refused", "rejected", "tool", "too_large"]
+Kind = Literal[
+    "", "start", "sign_in", "timeout", "crash", "protocol", "refused", "rejected", "tool", "too_large", "unheard"
+]
 Effect = Literal["none", "reported", "unknown"]
 
 

@@ -292,10 +292,11 @@ class ToolRegistry:
             case ServerConfig():
                 fit = fit_to(tool.input_schema)
                 why = fit.misfit or (_UNASKED.format(fit.unchecked) if fit.unchecked and not agreed else "")
-                roots = connection.callsheet.roots
-                why = why or outside(roots, tool.input_schema, arguments, folder=connection.cwd)
+                roots, folder = connection.callsheet.roots, connection.cwd
+                why = why or outside(roots, tool.input_schema, arguments, folder=folder)
                 if self._reads and not why:
-                    why = hidden_resource(tool, arguments, loaded, user)
+                    address = {"uri": read_request(tool.name, arguments)[1].get("uri", "")}
+                    why = outside(roots, {}, address, folder=folder) or hidden_resource(tool, arguments, loaded, user)
             case InProcess():
                 # LangChain validates and converts the arguments of its own tools.
                 why = "" if tool.name in connection.tools else "the agent's connection does not hold this tool"

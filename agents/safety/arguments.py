@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import regex
 from jsonschema import Draft202012Validator, validators
@@ -33,6 +33,7 @@ _KNOWN = 1_024
 _UNTIL: ContextVar[float] = ContextVar("callsheet_schema_until", default=float("inf"))
 _library: Any = validators
 Keyword = Callable[[Any, Any, Any, Any], Iterator[ValidationError] | None]
+_QUERY = re.compile(r"[?#]")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PATHS = re.compile(
     r"(?i)(^|[_\W])(paths?|files?|filenames?|dirs?|director(y|ies)|folders?|cwd|repo(sitory)?)($|[_\W])|path$"
@@ -204,25 +205,30 @@ def outside(
     formats = {n for n, spec in specs if isinstance(spec, dict) and _PATHS.search(str(spec.get("format", "")))}
     for name, value in _texts("", arguments):
         top = name.split(".", 1)[0]
-        if (path := _path(name, value, folder, named=top in formats)) is None:
-            continue
-        place = _real(path, folder)
-        if not any(place.is_relative_to(root) for root in allowed):
+        places = [_real(path, folder) for path in _paths(name, value, folder, named=top in formats)]
+        if not all(place and any(place.is_relative_to(root) for root in allowed if root) for place in places):
             where = f"outside of the folders that this server may use ({', '.join(map(str, allowed))})"
             return f"{name or 'a name'}: {value!r} is {where}. Nothing was sent: give a place in them"
     return ""
 
 
-def _path(name: str, value: str, folder: str | None, *, named: bool) -> str | None:
-    """The text as a path, if its argument's name or an existing place suggests one."""
-    if value.lower().startswith("file:"):
-        return unquote(urlsplit(value).path)
-    if "\0" in value or "://" in value:
-        return None
+def _paths(name: str, value: str, folder: str | None, *, named: bool) -> list[str]:
+    """The text as a path, if its argument's name or an existing place suggests one; of an address, all that it may be.
+
+    Programs disagree about where the path of a ``file:`` address begins and ends, and how often it is decoded.
+    """
+    if (address := value.strip()).lower().startswith("file:"):
+        rest = address[len("file:") :]
+        host = rest[2:].partition("/")[0] if rest.startswith("//") else ""
+        path = rest.removeprefix("//")[len(host) :]
+        readings = [path, _QUERY.split(path)[0], *([f"{host}{path}"] if host.lower() not in ("", "localhost") else [])]
+        return [plain for reading in readings for plain in (unquote(reading), unquote(unquote(reading)))]
+    if "://" in value:
+        return []
     if named or _PATHS.search(_CAMEL.sub("_", name.rsplit(".", 1)[-1])):
-        return value
+        return [value]
     looks = value.startswith(("/", "~", "..")) or "/../" in value or Path(value).is_absolute()
-    return value if looks and "\n" not in value and _is_place(value, folder) else None
+    return [value] if looks and "\n" not in value and _is_place(value, folder) else []
 
 
 def _is_place(value: str, folder: str | None) -> bool:
@@ -236,12 +242,16 @@ def _is_place(value: str, folder: str | None) -> bool:
         return False
 
 
-def _real(path: str, folder: str | None) -> Path:
+def _real(path: str, folder: str | None) -> Path | None:
+    """Where a path leads; None for what no path can be."""
     try:
         expanded = Path(path).expanduser()
     except RuntimeError:  # the home of an unknown user
         expanded = Path(path)
-    return Path(os.path.realpath(Path(folder or Path.cwd()) / expanded))
+    try:
+        return Path(os.path.realpath(Path(folder or Path.cwd()) / expanded))
+    except ValueError:  # a NUL, at which some programs end it
+        return None
 
 
 def _texts(name: str, value: Any) -> Iterator[tuple[str, str]]:

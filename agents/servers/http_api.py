@@ -11,37 +11,29 @@ import base64
 import hashlib
 import json
 import os
-import re
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache, partial
+from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, quote, urljoin, urlsplit
+from urllib.parse import parse_qsl, urljoin, urlsplit
 
 from callsheet.agents.calls.call_context import LOOP, Progress
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import named_in, of_server, origin
-from callsheet.agents.servers.catalogs.listings import LastListings, Listing
+from callsheet.agents.servers.api_requests import ApiRequest, request_of
+from callsheet.agents.servers.catalogs.listings import PATIENCE, UNHEARD, LastListings, Listing
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.agents.servers.session import Session
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.mcp_format import NOT_CALLABLE, Problem
 from callsheet.graphs.catalog.formats.openapi_documents import LARGEST, parsed
-from callsheet.graphs.catalog.formats.openapi_operations import (
-    META,
-    Api,
-    HttpCall,
-    Place,
-    api_of,
-    id_of,
-    is_form,
-    is_json,
-)
+from callsheet.graphs.catalog.formats.openapi_operations import META, Api, HttpCall, api_of, id_of, is_json
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address
 from callsheet.graphs.catalog.loaded import SourceCatalog, joined
 from callsheet.graphs.storage import cache_folder, private_folder, replace_bytes
@@ -50,8 +42,6 @@ from callsheet.graphs.trust.pins import Listed, PinBook
 if TYPE_CHECKING:
     import httpx2
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_SEPARATORS = {"spaceDelimited": " ", "pipeDelimited": "|"}
 _MOST_REDIRECTS, _NAMELESS = 5, "api"
 _UNKNOWN = frozenset((502, 504))
 """Statuses of a gateway that does not know what became of a request."""
@@ -77,8 +67,10 @@ def api(server: ServerConfig) -> Api:
     return _parsed(file, server.openapi, state.st_mtime_ns, state.st_size, tuple(sorted(given)))
 
 
-def _copied(server: ServerConfig, limits: Limits, *, anew: bool) -> tuple[str, str]:
-    """Fetches a specification at an address, unless that was done within ``limits.fresh`` seconds.
+async def _copied(
+    name: str, server: ServerConfig, limits: Limits, *, anew: bool, known: bool, patient: bool
+) -> tuple[str, str]:
+    """Fetches a specification at an address, unless that was done within ``limits.fresh`` seconds, or failed lately.
 
     Returns:
         The time of the copy, in UTC, ISO 8601, if it was not fetched now; and why it could not be.
@@ -92,19 +84,28 @@ def _copied(server: ServerConfig, limits: Limits, *, anew: bool) -> tuple[str, s
     with suppress(OSError):
         fetched = file.stat().st_mtime
         when = datetime.fromtimestamp(fetched, UTC).isoformat(timespec="seconds")
-        if not anew and 0 <= time.time() - fetched <= limits.fresh and limits.fresh:
+        if known or (not anew and 0 <= time.time() - fetched <= limits.fresh and limits.fresh):
             return when, ""
-    full = server.expanded(os.environ)
-    try:
-        content = LOOP.blocking(_fetched(full, limits))
-        private_folder(file.parent)
-        replace_bytes(file, content)
-    except (UnreachableError, OSError) as error:
-        why = of_server(full, named_in(server, os.environ), everything=True).text(str(error))
-        if when:
-            return when, why
-        raise UnreachableError(why) from None
-    return "", ""
+    full, store, began = server.expanded(os.environ), LastListings(), time.monotonic()
+    failed = None if anew else store.failure(name, server)
+    if known or (failed and failed[1]):
+        why = failed[0].error if failed else UNHEARD.error
+    else:
+        if not patient and (when or failed):
+            limits = limits.model_copy(update={"start": min(limits.start, PATIENCE)})
+        try:
+            content = await _fetched(full, limits)
+            private_folder(file.parent)
+            replace_bytes(file, content)
+        except (UnreachableError, OSError) as error:
+            why = of_server(full, named_in(server, os.environ), everything=True).text(str(error))
+            store.fail(name, server, Listing(error=why, kind="start", seconds=time.monotonic() - began))
+        else:
+            store.recovered(name, server)
+            return "", ""
+    if when:
+        return when, why
+    raise UnreachableError(why)
 
 
 def address_of(server: ServerConfig, found: Api) -> tuple[str, str]:
@@ -192,6 +193,8 @@ def load_apis(
     pins: PinBook | None = None,
     agreed: Collection[str] = (),
     anew: bool = False,
+    known: bool = False,
+    heard: Callable[[], object] | None = None,
 ) -> SourceCatalog:
     """Reads specifications, and fetches those at addresses that were not fetched lately; arguments as ``load_servers``.
 
@@ -201,18 +204,30 @@ def load_apis(
     Raises:
         CatalogError: A specification cannot be read.
     """
-    listings = LastListings() if anew else None
-    parts: list[SourceCatalog] = []
-    for name, server in config.items():
-        own = (limits or Limits()).own(server.callsheet.limits)
+    listings, bounds = LastListings() if anew else None, limits or Limits()
+    parts, owns = list[SourceCatalog](), {name: bounds.own(one.callsheet.limits) for name, one in config.items()}
+
+    async def copied(name: str, server: ServerConfig) -> tuple[str, str]:
+        patient = anew or heard is not None
+        copy = await _copied(name, server, owns[name], anew=anew, known=known, patient=patient)
+        if heard and is_address(server.openapi) and not copy[0]:
+            heard()
+        return copy
+
+    async def all_copied() -> list[tuple[str, str] | BaseException]:
+        return await asyncio.gather(*starmap(copied, config.items()), return_exceptions=True)
+
+    for (name, server), copy in zip(config.items(), LOOP.blocking(all_copied()), strict=True):
+        own = owns[name]
         for limit in server.callsheet.tools.values():
             own.own(limit)
-        try:
-            when, error = _copied(server, own, anew=anew)
-            found = api(server)
-        except UnreachableError as unreachable:
-            parts.append(SourceCatalog(problems=(Problem(name or server.openapi, "start", str(unreachable)),)))
+        if isinstance(copy, UnreachableError):
+            kind = UNHEARD.kind if str(copy) == UNHEARD.error else "start"
+            parts.append(SourceCatalog(problems=(Problem(name or server.openapi, kind, str(copy)),)))
             continue
+        if isinstance(copy, BaseException):
+            raise copy
+        (when, error), found = copy, api(server)
         if found.size > own.tools:
             many = f"it has {found.size:,} operations, and no more than {own.tools:,} are taken"
             raise CatalogError(f"{server.openapi}: {many}: raise its limit 'tools' if it may")
@@ -254,126 +269,6 @@ def _pin_new_tags(name: str, config: Mapping[str, ServerConfig], pins: PinBook) 
     if any(agent == name or agent.startswith(f"{name}-") for agent in known if known[agent].command.get("openapi")):
         about = {"name": "", "description": "", "instructions": ""}
         pins.admit({agent: Listed(server, about, ()) for agent, server in config.items() if agent not in known})
-
-
-@dataclass(slots=True)
-class ApiRequest:
-    """A request, without the headers of the catalog."""
-
-    method: str
-    url: str
-    headers: dict[bytes, bytes]
-    content: bytes | None = None
-    parts: Mapping[str, tuple[None, str]] | None = None
-
-
-def request_of(call: HttpCall, base: str, arguments: Mapping[str, Any]) -> ApiRequest:
-    """The request of a call, or ``Fault``."""
-    rest = dict(arguments)
-    address, _, fixed = base.partition("?")
-    path, query, headers, cookies = call.path, list[str](), dict[bytes, bytes](), list[str]()
-    for place in call.places:
-        if (value := rest.pop(place.argument, None)) is None:
-            continue
-        match place.where:
-            case "path":
-                path = path.replace(f"{{{place.name}}}", _in_path(place, value))
-            case "query":
-                query += _encoded(_pairs(place, value), safe="[]")
-            case "header":
-                headers[place.name.encode()] = _in_header(place, value)
-            case "cookie":
-                cookies += _encoded(_pairs(place, value))
-    if cookies:
-        headers[b"cookie"] = "; ".join(cookies).encode()
-    path, _, own = path.partition("#")[0].partition("?")
-    url = address.rstrip("/") + quote(path, safe="/%:@!$&'()*+,;=~")
-    if query := [*filter(None, (own, fixed)), *query]:
-        url = f"{url}?{'&'.join(query)}"
-    request = ApiRequest(call.method, url, headers)
-    if call.media and rest:
-        _add_body(request, call, rest.get(call.body) if call.body else rest)
-    return request
-
-
-def _add_body(request: ApiRequest, call: HttpCall, value: Any) -> None:
-    media = call.media if "*" not in call.media else "application/json"
-    fields = value if is_form(media) and isinstance(value, dict) else None
-    if fields is not None and media.lower().startswith("multipart/"):
-        request.parts = {str(key): (None, _text(item)) for key, item in fields.items()}
-        return
-    request.headers[b"content-type"] = media.encode("ascii", "replace")
-    if is_json(media):
-        text = json.dumps(value, ensure_ascii=False)
-    elif fields is not None:
-        forms = (
-            (Place(argument="", name=key, where="query", style="form", explode=True), fields[key]) for key in fields
-        )
-        text = "&".join(field for form, item in forms for field in _encoded(_pairs(form, item)))
-    else:
-        text = _text(value)
-    request.content = text.encode("utf-8", "replace")
-
-
-def _in_path(place: Place, value: Any) -> str:
-    """A value in a path, with everything but its own separators percent-encoded."""
-    whole = _joined(place, value)
-    if not whole or any(part in (".", "..") for part in re.split(r"[/\\,]", whole)):
-        what = "has '.' or '..' as a part of a path" if whole else "is empty"
-        told = f"the argument {place.argument!r} {what}, which would lead to another path"
-        raise Fault("refused", told, effect="none")
-    text = _joined(place, value, partial(quote, safe=""))
-    return {"label": f".{text}", "matrix": f";{place.name}={text}"}.get(place.style, text)
-
-
-def _in_header(place: Place, value: Any) -> bytes:
-    text = _joined(place, value)
-    if _CONTROL.search(text):
-        told = f"the argument {place.argument!r} has a control character, which no header may have"
-        raise Fault("refused", told, effect="none")
-    return text.encode("utf-8", "replace")
-
-
-def _joined(place: Place, value: Any, encode: Callable[[str], str] = str) -> str:
-    match value:
-        case _ if place.style == "json":
-            return encode(json.dumps(value))
-        case list():
-            return ",".join(encode(_text(item)) for item in value)
-        case dict():
-            join = "=" if place.explode else ","
-            return ",".join(f"{encode(key)}{join}{encode(_text(item))}" for key, item in value.items())
-        case _:
-            return encode(_text(value))
-
-
-def _pairs(place: Place, value: Any) -> list[tuple[str, str]]:
-    """Names and values of a parameter in a query, a cookie or a form."""
-    name, separator = place.name, _SEPARATORS.get(place.style, ",")
-    match value:
-        case _ if place.style == "json":
-            return [(name, json.dumps(value, ensure_ascii=False))]
-        case list() if place.explode and separator == ",":
-            return [(name, _text(item)) for item in value]
-        case list():
-            return [(name, separator.join(map(_text, value)))]
-        case dict() if place.style == "deepObject":
-            return [(f"{name}[{key}]", _text(item)) for key, item in value.items()]
-        case dict() if place.explode:
-            return [(str(key), _text(item)) for key, item in value.items()]
-        case dict():
-            return [(name, separator.join(f"{key}{separator}{_text(item)}" for key, item in value.items()))]
-        case _:
-            return [(name, _text(value))]
-
-
-def _encoded(pairs: list[tuple[str, str]], *, safe: str = "") -> list[str]:
-    return [f"{quote(name, safe=safe)}={quote(text, safe='')}" for name, text in pairs]
-
-
-def _text(value: Any) -> str:
-    """A value as JSON writes it, but strings as they are."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 class ApiSession(Session):

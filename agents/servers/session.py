@@ -17,10 +17,10 @@ from callsheet.agents.calls.call_context import Ask, Progress
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.tool_result import Effect, Fault
 from callsheet.agents.safety.secrets import Redaction, hide_in_logs, named_in, of_server
-from callsheet.agents.servers.catalogs.listings import Listing, listed_resources, listed_tools
+from callsheet.agents.servers.catalogs.listings import Listing, cleaned, listed_resources, listed_tools
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.text.json_schema import shown_form
-from callsheet.graphs.text.sanitizing import clean, shown
+from callsheet.graphs.text.sanitizing import shown
 
 if TYPE_CHECKING:
     from mcp.client.context import ClientRequestContext
@@ -322,15 +322,15 @@ class Session:
     async def listing(self) -> Listing:
         """The server's description of itself, all its tools as sent, and its resources and prompts, or ``Fault``."""
         client = await asyncio.shield(self._client)
-        about, tools = client.server_info, await listed_tools(self.ask, self.limits)
+        about, offered = client.server_info, client.session.server_capabilities
+        tools, odd = await listed_tools(self.ask, offered, self.limits)
         async with self._used():
-            ask = partial(self._ask_once, client)
-            resources, missing = await listed_resources(ask, client.session.server_capabilities, self.limits)
+            resources, missing = await listed_resources(partial(self._ask_once, client), offered, self.limits)
         said = self._redaction.text
         return Listing(
-            tools=tuple(await asyncio.to_thread(clean, tools)),
-            resources=tuple(await asyncio.to_thread(clean, resources)),
-            missing=said(missing),
+            tools=tuple(await asyncio.to_thread(cleaned, tools)),
+            resources=tuple(await asyncio.to_thread(cleaned, resources)),
+            missing=said("; ".join(filter(None, (odd, missing)))),
             name=said((about.title or about.name) if about else ""),
             description=said(getattr(about, "description", None) or ""),
             instructions=said(client.session.instructions or ""),

@@ -130,9 +130,19 @@ class SessionPool:
         """Starts a server, lists its tools and stops it; an error is in the listing. An A2A agent's card is read."""
         return await LOOP.awaited(self._list(server))
 
-    def list_all(self, servers: Mapping[str, ServerConfig]) -> dict[str, Listing]:
-        """Lists several servers in parallel, and blocks until all have answered or failed."""
-        return LOOP.blocking(self._list_all(servers))
+    def list_all(
+        self,
+        servers: Mapping[str, ServerConfig],
+        *,
+        patience: Mapping[str, float] | None = None,
+        heard: Callable[[str, Listing], object] = lambda name, listing: None,
+    ) -> dict[str, Listing]:
+        """Lists several servers in parallel, and blocks until all have answered or failed.
+
+        ``patience`` is how many seconds some of them have in all; ``heard`` is called with each answer as it comes, in
+        a thread.
+        """
+        return LOOP.blocking(self._list_all(servers, patience or {}, heard))
 
     async def call(
         self,
@@ -308,14 +318,27 @@ class SessionPool:
         await asyncio.gather(*(session.ended() for session in ending))
         self._ending.difference_update(ending)
 
-    async def _list_all(self, servers: Mapping[str, ServerConfig]) -> dict[str, Listing]:
+    async def _list_all(
+        self,
+        servers: Mapping[str, ServerConfig],
+        patience: Mapping[str, float],
+        heard: Callable[[str, Listing], object],
+    ) -> dict[str, Listing]:
         gate = asyncio.Semaphore(self.limits.starts)
 
-        async def one(server: ServerConfig) -> Listing:
+        async def one(name: str, server: ServerConfig) -> Listing:
             async with gate:
-                return await self._list(server)
+                began = time.monotonic()
+                try:
+                    async with asyncio.timeout(patience.get(name)):
+                        listing = await self._list(server)
+                except TimeoutError:
+                    listing = Listing(error=f"no answer within {patience[name]:g} s", kind="timeout")
+                listing = replace(listing, seconds=time.monotonic() - began)
+            await asyncio.to_thread(heard, name, listing)
+            return listing
 
-        tasks = {name: asyncio.create_task(one(server)) for name, server in servers.items()}
+        tasks = {name: asyncio.create_task(one(name, server)) for name, server in servers.items()}
         timer = asyncio.get_running_loop().call_later(LATE, _name_late, tasks)
         try:
             listings = await asyncio.gather(*tasks.values())
@@ -413,7 +436,7 @@ async def end_all() -> None:
 
 
 @atexit.register
-def _close_all() -> None:
+def close_all() -> None:
     """Ends all servers with this process; those that do not end are killed by their sessions."""
     if LOOP.started and _LIVE:
         with suppress(TimeoutError, CancelledError):

@@ -229,12 +229,13 @@ def deferred(
     the request as it is. Its tools include all added ones, and ``held`` all by the name that the model sees.
     """
     names = {tool.id: name for name, tool in held.items()}
-    added_by = _ADDITIONS.get(request.model._llm_type)
-    if added_by and (request.model.profile or {}).get("mid_conversation_tools"):
-        found_in = [_found(message, names, placed or {}) for message in request.messages]
-        return _inserted(request, held, found_in, added_by)
-    found = {id(message): _found(message, names, {}) for message in request.messages}
-    added = {name for names in found.values() for name in names}
+    form = _ADDITIONS.get(request.model._llm_type)
+    between = bool(form and (request.model.profile or {}).get("mid_conversation_tools"))
+    found = [_found(message, names, (placed or {}) if between else {}) for message in request.messages]
+    added = {name for few in found for name in few}
+    if form and between:
+        tools = [tool for tool in request.tools if not (isinstance(tool, BoundTool) and tool.name in added)]
+        return request.override(tools=tools, messages=list(_with_additions(request.messages, held, found, form)))
     if not added or not _searches(request.model):
         return request
     tools = [
@@ -243,10 +244,13 @@ def deferred(
         else tool
         for tool in request.tools
     ]
-    messages = [_referring(message, found[id(message)]) for message in request.messages]
-    betas = [*request.model_settings.get("betas", ()), _BETA]
-    settings = {**request.model_settings, "betas": list(dict.fromkeys(betas))}
-    return request.override(tools=tools, messages=messages, model_settings=settings)
+    references = [[{"type": "tool_reference", "tool_name": name} for name in few] for few in found]
+    messages = [
+        message.model_copy(update={"content": content}) if content else message
+        for message, content in zip(request.messages, references, strict=True)
+    ]
+    betas = list(dict.fromkeys([*request.model_settings.get("betas", ()), _BETA]))
+    return request.override(tools=tools, messages=messages, model_settings={**request.model_settings, "betas": betas})
 
 
 def _searches(model: BaseChatModel) -> bool:
@@ -265,29 +269,19 @@ def _found(message: AnyMessage, names: Mapping[str, str], placed: Mapping[str, S
     return [names[tool_id] for tool_id in ids if tool_id in names]
 
 
-def _inserted(
-    request: ModelRequest[Any],
-    held: Mapping[str, BoundTool],
-    found: Sequence[Sequence[str]],
-    added_by: Additions,
-) -> ModelRequest[Any]:
-    """The request with definitions between its messages: each tool once, before the model's next words or last."""
-
-    def messages() -> Iterator[AnyMessage]:
-        waiting: dict[str, None] = {}
-        given: set[str] = set()
-        for place, message in enumerate(request.messages):
-            yield message
-            waiting |= dict.fromkeys(name for name in found[place] if name not in given)
-            if waiting and isinstance(next(iter(request.messages[place + 1 :]), _NEXT), AIMessage):
-                definitions = (convert_to_openai_tool(held[name])["function"] for name in waiting)
-                yield SystemMessage(added_by(list(definitions)))
-                given |= waiting.keys()
-                waiting = {}
-
-    added = {name for names in found for name in names}
-    tools = [tool for tool in request.tools if not (isinstance(tool, BoundTool) and tool.name in added)]
-    return request.override(tools=tools, messages=list(messages()))
+def _with_additions(
+    messages: Sequence[AnyMessage], held: Mapping[str, BoundTool], found: Sequence[Sequence[str]], form: Additions
+) -> Iterator[AnyMessage]:
+    """The messages with definitions between them: each tool once, before the model's next words or last."""
+    waiting: dict[str, None] = {}
+    given: set[str] = set()
+    for message, few, following in zip(messages, found, [*messages[1:], AIMessage("")], strict=True):
+        yield message
+        waiting |= dict.fromkeys(name for name in few if name not in given)
+        if waiting and isinstance(following, AIMessage):
+            yield SystemMessage(form([convert_to_openai_tool(held[name])["function"] for name in waiting]))
+            given |= waiting.keys()
+            waiting = {}
 
 
 def _additional_tools(functions: Sequence[Function]) -> list[str | Function]:
@@ -307,11 +301,3 @@ def _tool_additions(functions: Sequence[Function]) -> list[str | Function]:
 
 _ADDITIONS: Mapping[str, Additions] = {"openai-chat": _additional_tools, "anthropic-chat": _tool_additions}
 """The form of added tools, for models that take them between the messages by LangChain's profile of them."""
-_NEXT = AIMessage("")
-
-
-def _referring(message: AnyMessage, found: list[str]) -> AnyMessage:
-    if not found:
-        return message
-    references = [{"type": "tool_reference", "tool_name": name} for name in found]
-    return message.model_copy(update={"content": references})

@@ -39,7 +39,6 @@ from callsheet.agents.models.chat_models import (
     answered,
     normalize,
     unstreamed,
-    with_ids,
     with_written_calls,
 )
 from callsheet.agents.models.prompts import AGAIN, LAST_TURN
@@ -146,11 +145,12 @@ class WeakModelHelp(AgentMiddleware[AgentState[Any], Any]):
 
 
 async def _said(request: ModelRequest[Any], handler: Handler) -> AIMessage:
-    """The model's message, with ids, and with the calls that it wrote as text."""
-    (message,) = (await answered(handler(request))).result
-    names = [tool.name for tool in request.tools if not isinstance(tool, dict)]
-    names += [tool["function"]["name"] for tool in request.tools if isinstance(tool, dict) and "function" in tool]
-    told = with_written_calls(with_ids(message), names, request.messages)
+    """The model's message as in the conversation, with the calls that it wrote as text."""
+    response = await answered(handler(request))
+    bound = {tool.name: tool for tool in request.tools if isinstance(tool, BoundTool)}
+    names = [*bound, *(tool["function"]["name"] for tool in request.tools if isinstance(tool, dict))]
+    written = [with_written_calls(message, names, request.messages) for message in response.result]
+    (told,) = normalize(replace(response, result=written), bound).result
     return told if isinstance(told, AIMessage) else AIMessage(told.text)
 
 

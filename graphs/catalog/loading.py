@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
 from itertools import accumulate, islice
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 
 from callsheet.graphs.catalog.errors import CatalogError, near_names
 from callsheet.graphs.catalog.formats.catalog_files import agent_of_toollinkos, agents_of_livemcpbench, from_native
-from callsheet.graphs.catalog.formats.documents import no_catalog, read_json
+from callsheet.graphs.catalog.formats.documents import read_json
 from callsheet.graphs.catalog.formats.mcp_format import Problem, agent_from_listing, text_of
 from callsheet.graphs.catalog.formats.openapi_documents import is_specification
 from callsheet.graphs.catalog.formats.server_config import (
@@ -149,7 +149,7 @@ class _Opening:
     yes: bool = False
     pins: str | Path | None = None
     policy: Policy | None = None
-    anew: bool = False
+    asking: Mapping[str, Any] = field(default_factory=dict)
 
 
 def load(
@@ -158,6 +158,8 @@ def load(
     pins: str | Path | None = None,
     policy: Policy | str | Path | None = None,
     anew: bool = False,
+    known: bool = False,
+    heard: Callable[[], object] | None = None,
 ) -> Loaded:
     """Loads catalogs of any kind and joins them.
 
@@ -175,6 +177,8 @@ def load(
             in the user's data folder.
         policy: Who may see and call which tools: a policy or its file; ``CALLSHEET_POLICY`` by default.
         anew: Lists every server, also one that answered recently (``CALLSHEET_LIMIT_FRESH``).
+        known: Lists none: what is known of the servers is used, whatever its age.
+        heard: Called when the answer of one more server is stored; servers have as long as their limits say.
 
     Returns:
         The joined catalog. Servers that do not answer, malformed entries and tools that differ from the accepted
@@ -190,7 +194,8 @@ def load(
         raise CatalogError("no catalog was named: give an mcp.json, a folder of manifests or module:object")
     inherited = next((source.policy for source in sources if isinstance(source, Loaded) and source.policy), None)
     rules = policy_of(policy or inherited)
-    parts = [_part(source, _Opening(yes, pins, rules, anew)) for source in sources]
+    asking = {"anew": anew, "known": known, "heard": heard}
+    parts = [_part(source, _Opening(yes, pins, rules, asking)) for source in sources]
     _check_unique(
         [(label_of(source) or "a catalog in memory", part) for source, part in zip(sources, parts, strict=True)]
     )
@@ -211,14 +216,15 @@ def servers_in(source: str) -> Mapping[str, ServerConfig]:
     """The MCP servers and APIs that loading this source would reach; empty for other kinds of sources."""
     if server := _specification(source):
         return {source: server}
-    return {name: server for one in _configurations(source) for name, server in one.servers.items()}
+    servers = (item for one in _configurations(source) for item in one.servers.items())
+    return {name: server for name, server in servers if not server.documents}
 
 
 def starts_in(source: str) -> tuple[Start, ...]:
     """What needs consent before this source is loaded: processes, addresses, folders of documents, toolkits."""
     if server := _specification(source):
         return starts_of({"": server})
-    return tuple(start for one in _configurations(source) for start in starts_of(one.servers, one.folders))
+    return tuple(start for one in _configurations(source) for start in starts_of(one.servers))
 
 
 def _configurations(source: str) -> Iterator[Configuration]:
@@ -282,7 +288,7 @@ def _read(name: str, opening: _Opening) -> SourceCatalog:
     if server := _specification(name):
         consented = check_agreed({"": server}, name, yes=opening.yes)
         pins = PinBook.of(Path(name), opening.pins)
-        return _plugin("mcp")({"": server}, pins=pins, agreed=consented, anew=opening.anew)
+        return _plugin("mcp")({"": server}, pins=pins, agreed=consented, **opening.asking)
     path = _path(name)
     if path.is_dir():
         return _folder(path, opening)
@@ -352,11 +358,6 @@ def _check_unique(parts: Sequence[tuple[str, SourceCatalog]]) -> None:
 
 
 def _toollinkos(folder: Path) -> SourceCatalog:
-    for name in _TOOLLINKOS:
-        if not (folder / name).is_file():
-            raise CatalogError(
-                f"{folder / name} is missing: ToolLinkOS is read from {' and '.join(_TOOLLINKOS)} together"
-            )
     core, regular = (read_json(folder / name) for name in _TOOLLINKOS)
     agent, problems = agent_of_toollinkos(core, regular, str(folder))
     return SourceCatalog((agent,), problems=problems)
@@ -388,18 +389,19 @@ def _document(document: Any, path: Path, opening: _Opening) -> SourceCatalog:
 def _configured(document: Mapping[str, Any], path: Path, opening: _Opening) -> SourceCatalog:
     """The servers of an ``mcp.json``, its toolkits, and its folders of documents."""
     configuration = read_configuration(document, path)
-    servers, folders = configuration.servers, configuration.folders
     commands = opening.policy.commands if opening.policy else None
-    consented = check_agreed(servers, str(path), yes=opening.yes, commands=commands, folders=folders)
-    parts = [SourceCatalog(problems=configuration.problems)]
+    consented = check_agreed(configuration.servers, str(path), yes=opening.yes, commands=commands)
+    parts, servers = [SourceCatalog(problems=configuration.problems)], dict(configuration.servers)
+    for name, folder in configuration.servers.items():
+        if folder.documents:
+            del servers[name]
+            try:
+                parts.append(_plugin("documents")({name: folder}))
+            except CatalogError as error:
+                parts.append(SourceCatalog(problems=(Problem(name, "malformed", f"{error} (in {path})"),)))
     if servers:
         pins = PinBook.of(path, opening.pins)
-        parts.append(_plugin("mcp")(servers, pins=pins, agreed=consented, anew=opening.anew))
-    for name, folder in folders.items():
-        try:
-            parts.append(_plugin("documents")({name: folder}))
-        except CatalogError as error:
-            parts.append(SourceCatalog(problems=(Problem(name, "malformed", f"{error} (in {path})"),)))
+        parts.insert(1, _plugin("mcp")(servers, pins=pins, agreed=consented, **opening.asking))
     return joined(parts)
 
 
@@ -414,7 +416,8 @@ def _manifest(document: Any, path: Path) -> SourceCatalog:
             description = info.get("description") if isinstance(info, dict) else ""
             instructions = initialize.get("instructions")
         case _:
-            raise CatalogError(no_catalog(path))
+            forms = "'callsheet' with 'agents', or a manifest with 'name' (or 'server') and 'tools'"
+            raise CatalogError(f"{path}: not a catalog: expected 'mcpServers' (or 'servers'), {forms}")
     if not name.strip():
         raise CatalogError(f"{path}: the agent's name is empty: give it one")
     agent, problems = agent_from_listing(

@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import chain, islice
 
 from callsheet.graphs.catalog.errors import Severity
-from callsheet.graphs.catalog.model import SKILLS, Agent
+from callsheet.graphs.catalog.model import SKILLS
 from callsheet.graphs.lint.injection_phrases import orders_in
 from callsheet.graphs.lint.lint_rule import Remark, Subject, quoted, rule
 from callsheet.graphs.text.sanitizing import LONGEST_TEXT, Hidden, hidden_in, shown, strings_in
@@ -113,7 +113,8 @@ def shadowing(subject: Subject) -> Iterator[Remark]:
         owners[tool.id].add(tool.agent)
     ordered = lru_cache(maxsize=_REMEMBERED)(lambda text: tuple(_ordered_names(text, owners)))
     for agent, places in zip(subject.catalog.agents, _places_by_agent(subject), strict=True):
-        own = _own_names(agent)
+        parameters = {parameter.name for tool in agent.tools for parameter in (*tool.parameters, *tool.outputs)}
+        own = {agent.id, agent.name, *parameters}
         for place in places:
             for text in place.texts:
                 foreign = (at for at in ordered(text) if agent.id not in owners[at[0]] and at[0] not in own)
@@ -135,11 +136,6 @@ def _ordered_names(text: str, known: Mapping[str, object]) -> Iterator[tuple[str
             context = text[max(0, match.start() - _NEAR) : match.end() + _NEAR]
             if _ORDERING.search(context.casefold()):
                 yield name, context
-
-
-def _own_names(agent: Agent) -> set[str]:
-    parameters = {parameter.name for tool in agent.tools for parameter in (*tool.parameters, *tool.outputs)}
-    return {agent.id, agent.name, *parameters}
 
 
 def _hidden(subject: Subject, sorts: tuple[Hidden, ...]) -> Iterator[Remark]:

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from callsheet.graphs.catalog.errors import TrustError
-from callsheet.graphs.catalog.formats.server_config import FolderConfig, ServerConfig, is_address
+from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address
 from callsheet.graphs.storage import StoreError, file_named, state_file, yes_from_environment
 from callsheet.graphs.text.sanitizing import one_line
 
@@ -62,19 +62,16 @@ class Start:
         return one_line(f"{self.agent}: {self.line}{folder}{names}{grants}")
 
 
-def starts_of(
-    servers: Mapping[str, ServerConfig], folders: Mapping[str, FolderConfig] | None = None
-) -> tuple[Start, ...]:
-    """What needs consent before these servers are started and these folders are read.
+def starts_of(servers: Mapping[str, ServerConfig]) -> tuple[Start, ...]:
+    """What needs consent before these servers are started and these folders of documents are read.
 
     These are: every process, addresses that specifications are fetched from or that receive environment variables,
     servers with additional permissions, and every folder.
     """
-    risky = (item for item in servers.items() if item[1].command or is_address(item[1].openapi) or _is_risky(item[1]))
-    reads = {name: f"reads the documents in {folder.documents}" for name, folder in (folders or {}).items()}
-    return (
-        *(_start(*item) for item in risky),
-        *(Start(name, line, "", (), (), _FOLDERS) for name, line in reads.items()),
+    return tuple(
+        _start(name, server)
+        for name, server in servers.items()
+        if server.command or server.documents or is_address(server.openapi) or _is_risky(server)
     )
 
 
@@ -84,7 +81,6 @@ def check_agreed(
     *,
     yes: bool = False,
     commands: Sequence[str] | None = None,
-    folders: Mapping[str, FolderConfig] | None = None,
 ) -> frozenset[str]:
     """Checks that all commands of these servers may run, and all folders of documents may be read.
 
@@ -97,7 +93,7 @@ def check_agreed(
     Raises:
         TrustError: A command has no consent, or the policy forbids it; the message shows each.
     """
-    starts = starts_of(servers, folders)
+    starts = starts_of(servers)
     allowed = ("*",) if commands is None else commands
     runs = (start for start in starts if start.folder)
     if forbidden := [start for start in runs if not any(fnmatchcase(start.line, each) for each in allowed)]:
@@ -147,6 +143,8 @@ class Agreements:
 
 
 def _start(name: str, server: ServerConfig) -> Start:
+    if server.documents:
+        return Start(name, f"reads the documents in {server.documents}", "", (), (), _FOLDERS)
     folder, values = "", server.headers
     line = " for ".join(filter(None, (server.openapi, server.url)))
     if server.command and not server.openapi:

@@ -12,7 +12,7 @@ from callsheet.agents.calls.token_usage import usage_of
 from callsheet.agents.servers.catalogs.python_objects import part_of_tools
 from callsheet.agents.servers.in_process import APP, TOOL_MODEL
 from callsheet.graphs import SourceCatalog
-from callsheet.graphs.catalog.formats.server_config import FolderConfig
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.loaded import joined
 from callsheet.graphs.trust.policy import READ_ONLY
 from callsheet.retrievers.documents.document_index import Library
@@ -23,7 +23,7 @@ _RECURSION = 1_000
 Question = Annotated[str, Field(description="The whole question, in plain words.")]
 
 
-def load_folders(config: Mapping[str, FolderConfig]) -> SourceCatalog:
+def load_folders(config: Mapping[str, ServerConfig]) -> SourceCatalog:
     """An agent for each folder, with one tool that answers questions from its documents, with citations.
 
     The graph ``arag`` finds the answer: with the model of the run, else of ``CALLSHEET_MODEL``. It first indexes what
@@ -41,7 +41,7 @@ def load_folders(config: Mapping[str, FolderConfig]) -> SourceCatalog:
         seen = overview_of(library.folder())
         about = Overview(folder.description.rstrip(".") or seen.topics, seen.terms)
         tool = document_tool(name, about, library, environment.model)
-        parts.append(part_of_tools(name, [tool], str(folder.documents), f"Documents: {about.topics}."))
+        parts.append(part_of_tools(name, [tool], folder.documents, f"Documents: {about.topics}."))
     return joined(parts)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.graphs.text.sanitizing import counted
+from callsheet.orchestrator.cli import output
 from callsheet.orchestrator.cli.approval_prompt import approve_all, ask_person, described, has_terminal, leave_inputs
 from callsheet.orchestrator.cli.shared_options import (
     CatalogOptions,
@@ -29,7 +30,7 @@ from callsheet.orchestrator.run.threads import Threads, sweep_threads
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
 
-    from callsheet.orchestrator.cli.output.run_output import Show
+    from callsheet.orchestrator.cli.output import Show
 
 _STEP_FIELDS = ("id", "text", "depends_on", "agents", "tools", "status", "calls", "result", "data", "error")
 _WAITS = {"tool_approval": "needs_approval", "unknown_outcome": "outcome_unknown", "needs_input": "needs_input"}
@@ -97,7 +98,6 @@ def ask(
     retriever = options.retriever(loaded)
 
     from callsheet.graphs.dependencies import ObservationLog
-    from callsheet.orchestrator.cli.output.run_output import Show
     from callsheet.orchestrator.supervisor import create_supervisor
 
     allowed = tuple(loaded.catalog.tool(tool_id).id for tool_id in allow)
@@ -106,7 +106,7 @@ def ask(
     workflow = create_supervisor(
         loaded, retriever=retriever, registry=registry, settings=settings, observed=ObservationLog()
     )
-    show = None if options.as_json else Show()
+    show = None if options.as_json else output.Show()
     kept = kept_options("thread", "resume", "as_json")
     again = shlex.join(["callsheet", "ask", "--resume", "--thread", thread, *kept])
     given = None if resume else {"messages": [{"role": "user", "content": query}]}

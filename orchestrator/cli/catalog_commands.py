@@ -1,7 +1,4 @@
-"""The index of a catalog, what is found in it, and what is inferred.
-
-The commands ``index``, ``sync``, ``retrieve``, ``discover``, ``infer``, ``capabilities`` and ``forget``.
-"""
+"""The commands that read a catalog: ``index``, ``sync``, ``retrieve``, ``discover``, ``infer``, ``capabilities`` ..."""
 
 from __future__ import annotations
 
@@ -14,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from callsheet.graphs.catalog.formats.mcp_format import SERVER_TROUBLE
 from callsheet.graphs.text.sanitizing import counted, shown
+from callsheet.orchestrator.cli import output
 from callsheet.orchestrator.cli.shared_options import (
-    SERVER_TROUBLE,
     CatalogOptions,
     catalog_options,
     common,
@@ -32,6 +30,7 @@ from callsheet.orchestrator.cli.shared_options import (
 if TYPE_CHECKING:
     from callsheet.graphs import Loaded, Taxonomy
     from callsheet.graphs.dependencies import Proposal
+    from callsheet.graphs.knowledge_graph import Edge
     from callsheet.retrievers import Selection
     from callsheet.retrievers.capabilities import Discovery
 
@@ -86,9 +85,9 @@ def _index(options: CatalogOptions, *, anew: bool) -> int:
     }
     needs = f"{counted(content['dependencies'], 'dependency', 'dependencies')}, {content['inferred']:,} inferred"
     said = f"{sum(one['status'] == 'down' for one in content['servers'])} down" if anew else needs
-    done = "{added} added, {updated} updated, {removed} removed in {seconds} s\n{path}".format(**content)
-    text = "\n".join([*_lines(content), f"{loaded.catalog.sizes}, {said}: {done}"])
-    report(content, text, as_json=options.as_json)
+    done = "{added} added, {updated} updated, {removed} removed in {seconds} s".format(**content)
+    lines = [*_lines(content), f"{loaded.catalog.sizes}, {said}: {done}", *([] if anew else [content["path"]])]
+    report(content, "\n".join(lines), as_json=options.as_json)
     return 0 if loaded.catalog.agents or loaded.catalog.skills else 1
 
 
@@ -156,12 +155,7 @@ def retrieve(options: CatalogOptions, query: str, rerank: str | None, *, explain
     given = {name: value for name, value in settings.items() if value is not None}
     found = options.selector(options.open(), **more)[0].select(query, **given)
 
-    def show() -> None:
-        from callsheet.orchestrator.cli.output.run_output import show_selection
-
-        show_selection(found, explain=explain)
-
-    return _report(options, found, show, trace=explain)
+    return _report(options, found, lambda: output.show_selection(found, explain=explain), trace=explain)
 
 
 @click.command(short_help="Find a few tools for a request by capabilities.")
@@ -176,10 +170,8 @@ def discover(options: CatalogOptions, query: str, budget: int, taxonomy: Taxonom
     Example:
       callsheet discover "what is 3 miles in km" --budget 3 --catalog manifests/
     """
-    from callsheet.orchestrator.cli.output.catalog_output import show_discovery
-
     found = options.retriever(options.open(), taxonomy=taxonomy).discover(query, budget=budget)
-    return _report(options, found, lambda: show_discovery(found))
+    return _report(options, found, lambda: output.show_discovery(found))
 
 
 @click.command(short_help="Propose dependencies between tools.")
@@ -204,7 +196,6 @@ def infer(options: CatalogOptions, file: Path | None, least: float, server: str 
         write_dependencies,
     )
     from callsheet.graphs.storage import locked
-    from callsheet.orchestrator.cli.output.catalog_output import show_proposals
     from callsheet.retrievers.inference import infer_dependencies
 
     if file and not file.parent.is_dir():
@@ -224,7 +215,7 @@ def infer(options: CatalogOptions, file: Path | None, least: float, server: str 
     else:
         merged = merge_proposals(merged, found)
     content = {"edges": [edge.model_dump(mode="json") for edge in merged], "path": str(file or "")}
-    report(content, lambda: show_proposals(merged, file), as_json=options.as_json)
+    report(content, lambda: output.show_proposals(merged, file), as_json=options.as_json)
     return 0 if merged else 1
 
 
@@ -241,7 +232,6 @@ def capabilities(options: CatalogOptions, file: Path | None, taxonomy: Taxonomy 
       callsheet capabilities --catalog manifests/ --taxonomy ours.json -o catalog.json
     """
     from callsheet.graphs import dump
-    from callsheet.orchestrator.cli.output.catalog_output import show_assignments
     from callsheet.retrievers.capabilities import with_capabilities
 
     loaded = options.open()
@@ -249,7 +239,9 @@ def capabilities(options: CatalogOptions, file: Path | None, taxonomy: Taxonomy 
     if file:
         save(file, dump(with_capabilities(visible(loaded), found)) + "\n")
         click.echo(f"the catalog with its capabilities is in {file}", err=True)
-    report({**found.to_dict(), "path": str(file or "")}, lambda: show_assignments(found), as_json=options.as_json)
+    report(
+        {**found.to_dict(), "path": str(file or "")}, lambda: output.show_assignments(found), as_json=options.as_json
+    )
     return 0 if any(found.of.values()) else 1
 
 
@@ -274,3 +266,54 @@ def forget(patterns: tuple[str, ...], *, as_json: bool) -> int:
     learned = counted(edges, "observed dependency", "observed dependencies")
     report({"tools": tools, "dependencies": edges}, f"forgot {counted(tools, 'tool')} and {learned}", as_json=as_json)
     return 0 if tools or edges or not patterns else 1
+
+
+@click.command(short_help="Show what an agent or a tool is linked to.")
+@click.argument("node")
+@click.option("--to", "end", metavar="NODE", help="Show the shortest path from NODE to this node instead.")
+@catalog_options
+def graph(options: CatalogOptions, node: str, end: str | None) -> int:
+    """Show the edges of NODE: its owner, dependencies, parameters, capabilities and skills, also inferred ones.
+
+    NODE is the id of an agent, a tool, a skill or a capability. The exit status is 1 if there is no path.
+
+    \b
+    Examples:
+      callsheet graph weather/forecast --catalog manifests/
+      callsheet graph travel/plan_trip --to maps --catalog manifests/ --json
+    """
+    from callsheet.graphs.knowledge_graph import detailed_graph, edges_at, named, shortest_path
+    from callsheet.retrievers.inference import with_inferred
+
+    loaded = options.open()
+    whole = detailed_graph(with_inferred(visible(loaded), rejected=loaded.rejected))
+    start = named(whole, node)
+    edges = list(map(_edge, shortest_path(whole, start, named(whole, end)) if end else edges_at(whole, start)))
+    content = {"node": node, **({"to": end} if end else {}), "edges": edges}
+    lines = [_edge_line(edge) for edge in edges] or [
+        f"there is no path from {node} to {end}" if end else f"{node}: no edge"
+    ]
+    report(content, shown("\n".join(lines), most=None), as_json=options.as_json)
+    return 1 if end and not edges and end != node else 0
+
+
+def _edge(edge: Edge) -> dict[str, Any]:
+    source, target, data = edge
+    dependency = data.get("dependency")
+    details = dependency.model_dump(mode="json", exclude={"tool", "kind"}) if dependency else {}
+    return {"source": _node_name(source), "target": _node_name(target), "kind": str(data["kind"]), **details}
+
+
+def _node_name(node: Any) -> str:
+    """The id of a node, or the name of a parameter or an output."""
+    return node if isinstance(node, str) else node[1] if node[0] == "capability" else node[2]
+
+
+def _edge_line(edge: dict[str, Any]) -> str:
+    about = ", ".join(filter(None, (edge.get("parameter"), edge.get("reason"))))
+    line = f"{edge['source']} -[{edge['kind']}]-> {edge['target']}{f': {about}' if about else ''}"
+    declared = edge.get("provenance", "declared") == "declared"
+    return line if declared else f"{line} ({edge['provenance']}, {edge['confidence']:.0%} sure)"
+
+
+COMMANDS = (capabilities, discover, forget, graph, index, infer, retrieve, sync)

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from callsheet.graphs import SettingsError
+from callsheet.orchestrator.cli import output
 from callsheet.orchestrator.cli.shared_options import (
     FILE,
     CatalogOptions,
@@ -92,12 +93,11 @@ def _of_retrieval(
     plain = evaluation.to_dict()
     plain |= {"missed": plain["missed"][:misses], "gates": results}
 
-    def show() -> None:
-        from callsheet.orchestrator.cli.output.eval_output import show_evaluation
-
-        show_evaluation(evaluation, catalog=loaded.catalog, misses=misses)
-
-    report(rounded(plain), show, as_json=options.as_json)
+    report(
+        rounded(plain),
+        lambda: output.show_evaluation(evaluation, catalog=loaded.catalog, misses=misses),
+        as_json=options.as_json,
+    )
     return _status(results)
 
 
@@ -155,12 +155,8 @@ def _of_model(
             )
         )
 
-    def show() -> None:
-        from callsheet.orchestrator.cli.output.eval_output import show_model_evaluation
-
-        show_model_evaluation(evaluation, misses=misses)
-
-    report(evaluation.to_dict(), show, as_json=options.as_json)
+    as_json = options.as_json
+    report(evaluation.to_dict(), lambda: output.show_model_evaluation(evaluation, misses=misses), as_json=as_json)
     if evaluation.stopped:
         click.echo(f"not all requests were attempted: {evaluation.stopped}", err=True)
     reached = {f"{arm.arm}.success": arm.success for arm in evaluation.arms}

@@ -52,7 +52,7 @@ def explore(
 
     from callsheet.agents import ToolRegistry
     from callsheet.graphs.dependencies import ObservationLog
-    from callsheet.orchestrator.run.process.process_state import Served
+    from callsheet.orchestrator.run.process.process_state import Served, ServerUpdates
     from callsheet.orchestrator.run.threads import Threads, sweep_threads
     from callsheet.orchestrator.server import Site, create_explorer
     from callsheet.orchestrator.server.listener import LOOPBACK, listening, serve
@@ -68,6 +68,7 @@ def explore(
         served = Served(loaded, whole, registry, options.reader())
         parts: dict[str, Any] = {"retriever": whole, "registry": registry, "observed": ObservationLog()}
         workflow = create_supervisor(loaded, settings=Settings(**of_run), **parts)
+        ServerUpdates(registry, options.reader())
         threads, key = Threads.of(loaded), secrets.token_urlsafe(24)
         sweep_threads()
         app = create_explorer(

@@ -11,13 +11,12 @@ from callsheet.graphs.catalog.errors import CallsheetError
 from callsheet.graphs.storage import cure_of, is_full
 from callsheet.graphs.text.sanitizing import shown
 from callsheet.orchestrator.cli.ask import ask
-from callsheet.orchestrator.cli.catalog_commands import capabilities, discover, forget, index, infer, retrieve, sync
+from callsheet.orchestrator.cli.catalog_commands import COMMANDS as OF_CATALOGS
 from callsheet.orchestrator.cli.documents import documents
 from callsheet.orchestrator.cli.eval import evaluate_command
 from callsheet.orchestrator.cli.explore import explore
-from callsheet.orchestrator.cli.graph import graph
 from callsheet.orchestrator.cli.mcp import mcp
-from callsheet.orchestrator.cli.review_commands import approve, check, export
+from callsheet.orchestrator.cli.review_commands import COMMANDS as REVIEWS
 from callsheet.orchestrator.cli.shared_options import INTERRUPTED
 from callsheet.orchestrator.cli.sign_in import sign_in, sign_out
 
@@ -35,26 +34,7 @@ def callsheet() -> None:
     """
 
 
-for command in (
-    approve,
-    ask,
-    capabilities,
-    check,
-    discover,
-    documents,
-    evaluate_command,
-    explore,
-    export,
-    forget,
-    graph,
-    index,
-    infer,
-    mcp,
-    retrieve,
-    sign_in,
-    sign_out,
-    sync,
-):
+for command in (ask, documents, evaluate_command, explore, mcp, sign_in, sign_out, *OF_CATALOGS, *REVIEWS):
     callsheet.add_command(command)
 
 

@@ -17,7 +17,7 @@ import click
 from click.core import ParameterSource
 from platformdirs import user_config_path
 
-from callsheet.graphs.catalog.errors import SettingsError
+from callsheet.graphs.catalog.errors import CatalogError, SettingsError
 from callsheet.graphs.text.sanitizing import counted, shown
 from callsheet.orchestrator.cli.approval_prompt import has_terminal
 from callsheet.orchestrator.cli.shared_options import (
@@ -39,7 +39,8 @@ from callsheet.orchestrator.run.process.environment import Environment
 if TYPE_CHECKING:
     from mcp.server.auth.provider import TokenVerifier
 
-    from callsheet.agents import ApprovalPolicy, ToolRegistry
+    from callsheet.agents import ApprovalPolicy
+    from callsheet.graphs import Loaded
     from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
 
 
@@ -93,12 +94,12 @@ def mcp(
     check_model(model if ask else None)
     verifier = _verifier(tokens, issuer, url) if http else None
     with redirect_stdout(sys.stderr):  # a module of the catalog may print; standard output is the protocol's
-        loaded = options.open()
+        loaded = _opened(options)
     retriever = options.retriever(loaded)
 
     from callsheet.agents import ToolRegistry
     from callsheet.graphs.storage import shared_store
-    from callsheet.orchestrator.run.process.process_state import follow_store
+    from callsheet.orchestrator.run.process.process_state import ServerUpdates, follow_store
     from callsheet.orchestrator.server.gateway import serving
     from callsheet.orchestrator.server.gateway.catalog_gateway import Gateway
     from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
@@ -106,11 +107,13 @@ def mcp(
     registry = ToolRegistry.from_catalog(loaded)
     gateway = Gateway(retriever, registry, approval=approval)
     if (store := shared_store()) is not None:
-        read = options.reader()
-        follow_store(store, registry, lambda: read(False))
+        follow_store(store, registry, options.reader())
     asked = serving.supervisor_tool(loaded, retriever, registry, model, approval) if ask else None
     identify = serving.http_client if http else serving.one_client()
     served = GatewayServer(gateway, identify, ask=asked)
+    if not options.as_json:
+        # Servers that should be asked are asked now that all follow the registry; no client waits for that.
+        gateway.updates = ServerUpdates(registry, options.reader(), due=True)
     try:
         if options.as_json:
             plain = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in served.tools]
@@ -121,21 +124,32 @@ def mcp(
         else:
             many = counted(len(retriever.catalog.tools), "tool")
             click.echo(f"serving {many} over standard input and output", err=True)
-            _serve_stdio(served, registry)
+            _serve_stdio(served)
     finally:
         registry.close()
     return 0
 
 
-def _serve_stdio(served: GatewayServer, registry: ToolRegistry) -> None:
+def _opened(options: CatalogOptions) -> Loaded:
+    """The catalog as far as it is known; where that is not consistent without the servers, they are asked."""
+    if options.as_json:
+        return options.open()
+    try:
+        return options.open(known=True)
+    except CatalogError:
+        return options.open()
+
+
+def _serve_stdio(served: GatewayServer) -> None:
     """Serves one client until it disconnects, or the process is interrupted."""
     from mcp.server.stdio import stdio_server
 
     from callsheet.agents.calls.call_context import LOOP
+    from callsheet.agents.servers.session_pool import close_all
 
     def interrupted(*_: object) -> None:
         # The library reads standard input in a thread that nothing ends but its end.
-        registry.close()
+        close_all()
         click.echo("interrupted", err=True)
         os._exit(INTERRUPTED)
 

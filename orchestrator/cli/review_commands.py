@@ -15,6 +15,7 @@ from callsheet.graphs.catalog.errors import Finding, Severity, UnknownNameError,
 from callsheet.graphs.text.sanitizing import counted, shown
 from callsheet.graphs.trust.changes import diff_of, findings_of, told
 from callsheet.graphs.trust.pins import Change, PinBook
+from callsheet.orchestrator.cli import output
 from callsheet.orchestrator.cli.approval_prompt import has_terminal
 from callsheet.orchestrator.cli.shared_options import (
     CatalogOptions,
@@ -63,7 +64,6 @@ def check(
       callsheet check --catalog manifests/ --fail-on warning --ignore near-identical-tools
     """
     from callsheet.graphs.lint import RULES, lint
-    from callsheet.orchestrator.cli.output.catalog_output import show_findings
 
     if unknown := sorted(set(ignored) - {rule.name for rule in RULES}):
         names = ", ".join(rule.name for rule in RULES)
@@ -81,7 +81,9 @@ def check(
     failed = any(_ORDER.index(finding.severity) <= _ORDER.index(Severity(fail_on)) for finding in findings)
     counts = {str(severity): sum(finding.severity == severity for finding in findings) for severity in Severity}
     content = {"findings": [finding.to_dict() for finding in findings], "counts": counts, "passed": not failed}
-    report(content, lambda: show_findings(findings, loaded.catalog, everything=everything), as_json=options.as_json)
+    report(
+        content, lambda: output.show_findings(findings, loaded.catalog, everything=everything), as_json=options.as_json
+    )
     return 1 if failed else 0
 
 
@@ -223,3 +225,6 @@ def _document(form: str, catalog: Catalog, taxonomy: Sequence[Capability] | None
     from callsheet.graphs.rdf import RdfFormat, to_rdf
 
     return to_rdf(catalog, taxonomy, form=RdfFormat(form))
+
+
+COMMANDS = (approve, check, export)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from functools import reduce, wraps
+from functools import partial, reduce, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +16,7 @@ import click
 from click.core import ParameterSource
 
 from callsheet.graphs.catalog.errors import SettingsError
+from callsheet.graphs.catalog.formats.mcp_format import SERVER_TROUBLE
 from callsheet.graphs.text.secret_patterns import masked
 from callsheet.orchestrator.run.process.environment import Environment
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from callsheet.retrievers import AgentGraphRetriever, Changes, Selector
 
 INTERRUPTED = 130  # exit status
-SERVER_TROUBLE = ("start", "sign_in", "timeout", "crash", "protocol", "too_large")
-"""Kinds of problems with a server as a whole."""
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -46,12 +45,12 @@ class CatalogOptions:
     place: str | None = None
     embeddings: str = ""
 
-    def open(self, *, tell: bool = True, anew: bool = False) -> Loaded:
+    def open(self, *, tell: bool = True, **asking: Any) -> Loaded:
         """Loads the catalogs, after consent to their commands.
 
         Args:
             tell: Report on standard error what was left out, and what is older than an hour.
-            anew: As in ``load``.
+            asking: As in ``load``: ``anew`` or ``known``.
 
         Raises:
             SettingsError: There is no catalog, or the policy cannot be read.
@@ -63,7 +62,7 @@ class CatalogOptions:
         named, read = catalogs_of(self.catalogs), self.reader()
         ask_consent(named, yes=self.yes)
         with status("Reading the catalog"):
-            loaded = read(anew)
+            loaded = read(**asking)
         if not tell:
             return loaded
         if not (loaded.catalog.agents or loaded.catalog.skills or loaded.problems):
@@ -74,12 +73,12 @@ class CatalogOptions:
         say_age(loaded, since=3600)
         return loaded
 
-    def reader(self) -> Callable[[bool], Loaded]:
-        """Loads the catalogs, anew or not, without asking for consent; for any thread."""
+    def reader(self) -> Callable[..., Loaded]:
+        """Loads the catalogs without asking for consent, with ``anew`` and the like of ``load``; for any thread."""
         from callsheet.graphs import load, policy_of
 
         named, policy = catalogs_of(self.catalogs), policy_of(self.policy)
-        return lambda anew: load(*named, yes=self.yes, pins=self.pins, policy=policy, anew=anew)
+        return partial(load, *named, yes=self.yes, pins=self.pins, policy=policy)
 
     def retriever(self, loaded: Loaded, **more: Any) -> AgentGraphRetriever:
         """A retriever over the catalog; shows a progress bar while texts are embedded."""

@@ -128,7 +128,7 @@ class ReviewRoutes:
     def _renewed(self, visible: VisibleCatalog, *, anew: bool = False) -> str:
         """Loads the catalog again and uses it; why that failed, otherwise empty."""
         try:
-            self._site.follow(visible.read(anew) if visible.read else visible.loaded)
+            self._site.follow(visible.read(anew=anew) if visible.read else visible.loaded)
         except Exception as error:  # noqa: BLE001 an embedder may raise anything; the decision is stored
             _LOG.warning("the catalog was not reloaded after a decision: %s", error)
             why = _why(error, visible)

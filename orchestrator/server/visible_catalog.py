@@ -106,7 +106,7 @@ class VisibleCatalog:
     knowledge: Knowledge
     loaded: Loaded
     registry: ToolRegistry
-    read: Callable[[bool], Loaded] | None = None
+    read: Callable[..., Loaded] | None = None
 
     @property
     def policy(self) -> Policy | None:

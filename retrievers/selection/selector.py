@@ -69,6 +69,12 @@ class SchemaTokens:
         namesakes = (self._catalog.tool(other) for other in others if other != tool and other.endswith(f"/{own.name}"))
         return next((one.id for one in namesakes if openai_form(one) == openai_form(own)), "")
 
+    def copied(self, tool: str, others: Iterable[str]) -> str:
+        """The first of the other tools that is of the same agent and differs by its name only; empty if none is."""
+        own = self._catalog.tool(tool)
+        siblings = (self._catalog.tool(other) for other in others if other != tool and own.description)
+        return next((one.id for one in siblings if one.agent == own.agent and _definition(one) == _definition(own)), "")
+
 
 @dataclass(slots=True)
 class Budget:
@@ -122,6 +128,12 @@ def openai_form(tool: Tool) -> str:
     schema = shown_schema(tool.input_schema)
     function = {"name": tool.name, "description": shown(tool.description), "parameters": schema}
     return json.dumps({"type": "function", "function": function}, ensure_ascii=False, separators=(",", ":"))
+
+
+def _definition(tool: Tool) -> tuple[object, ...]:
+    """All that a server says of a tool but its names and titles, which are often made of names."""
+    parts = (tool.input_schema, tool.output_schema or {}, tool.annotations)
+    return tool.description, *({key: item for key, item in part.items() if key != "title"} for part in parts)
 
 
 _MAX_CUT = 10
@@ -309,7 +321,8 @@ class Selector:
             if (budget.full or candidate.use < least) and len(budget.cut) >= _MAX_CUT:
                 return
             why = self._too_weak(candidate, ranked, least) if budget.taken else ""
-            if settings.shortlist and (same := self.tokens.same(candidate.id, budget.taken)):
+            same = self.tokens.copied(candidate.id, budget.taken)
+            if same := same or (settings.shortlist and self.tokens.same(candidate.id, budget.taken)) or "":
                 why = f"it is the same tool as {same}"
             if why:
                 budget.leave_out(candidate, why)

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from callsheet.agents.calls.limits import Limits
-from callsheet.agents.servers.catalogs.listings import LastListings, Listing
+from callsheet.agents.servers.catalogs.listings import PATIENCE, UNHEARD, LastListings, Listing
 from callsheet.agents.servers.catalogs.python_objects import called, doc_of, entry_of, read_objects, usable_tools
 from callsheet.agents.servers.catalogs.server_catalog import listed_by, read_listings
-from callsheet.agents.servers.in_process import InProcess
+from callsheet.agents.servers.in_process import InProcess, in_thread
 from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.graphs.catalog.errors import CallsheetError, CatalogError, near_names
 from callsheet.graphs.catalog.formats.mcp_format import Problem
@@ -41,11 +41,14 @@ def load_servers(
     pins: PinBook | None = None,
     agreed: Collection[str] = (),
     anew: bool = False,
+    known: bool = False,
+    heard: Callable[[], object] | None = None,
 ) -> SourceCatalog:
     """Reads API specifications, imports toolkits, and starts and lists MCP servers in parallel.
 
     Servers that answered recently (``Limits.fresh``) are not started. A server is asked anyway if it has no pin, if its
-    entry has changed, or if a part of its last answer is quarantined; with ``anew``, all are.
+    entry has changed, or if a part of its last answer is quarantined; with ``anew``, all are. One that failed is not
+    asked again for a while. One that has failed, or has answered before, has eight seconds.
 
     Args:
         config: The servers by agent id.
@@ -53,6 +56,8 @@ def load_servers(
         pins: Accepted definitions of these servers; anything else is left out. If None, everything is accepted.
         agreed: Servers whose current command has consent.
         anew: Asks all servers.
+        known: Asks none: what is known of them is used, whatever its age.
+        heard: Called when one more answer is stored, for a caller who can wait: all have as long as their limits say.
 
     Returns:
         An agent for each server that answered. A server that is missing, hangs or crashes becomes a problem with its
@@ -62,13 +67,15 @@ def load_servers(
         TrustError: The pins are not reliable.
         SettingsError: A limit of a server is invalid.
     """
-    loaders: Mapping[str, Callable[..., SourceCatalog]]
-    loaders = {"openapi": _load_apis, "mcp": _list_servers, "toolkit": load_toolkits}
-    kinds: dict[str, dict[str, ServerConfig]] = {kind: {} for kind in loaders}
+    apis, toolkits, servers = dict[str, ServerConfig](), dict[str, ServerConfig](), dict[str, ServerConfig]()
     for name, server in config.items():
-        kinds[server.transport if server.transport in loaders else "mcp"][name] = server
-    how: Any = {"limits": limits, "pins": pins, "agreed": agreed, "anew": anew}
-    return joined([loaders[kind](those, **how) for kind, those in kinds.items() if those])
+        {"openapi": apis, "toolkit": toolkits}.get(server.transport, servers)[name] = server
+    how: Any = {"limits": limits, "pins": pins, "agreed": agreed, "anew": anew, "known": known, "heard": heard}
+    # Beside the servers: a specification may take its time too.
+    specified = in_thread(lambda: _load_apis(apis, **how)) if apis else None
+    parts = [_list_servers(servers, **how)] if servers else []
+    parts += [load_toolkits(toolkits, **how)] if toolkits else []
+    return joined([*([specified.result()] if specified else []), *parts])
 
 
 def _list_servers(
@@ -78,23 +85,49 @@ def _list_servers(
     pins: PinBook | None,
     agreed: Collection[str],
     anew: bool,
+    known: bool,
+    heard: Callable[[], object] | None,
 ) -> SourceCatalog:
-    pool, known = SessionPool(limits=limits), dict[str, Listing]()
+    pool, store, answers = SessionPool(limits=limits), LastListings(), dict[str, Listing]()
+    fresh = {name: _fresh(server, pool.limits) for name, server in config.items()}
+    failed = {} if anew else {name: one for name, server in config.items() if (one := store.failure(name, server))}
     for name, server in config.items():
-        for own in server.callsheet.tools.values():
-            pool.limits.own(own)
-        seconds = pool.limits.own(server.callsheet.limits).fresh
-        if not anew and (answer := LastListings().last(name, server, within=seconds)):
-            known[name] = answer
-    if pins:
-        pinned = pins.servers()
-        listed = {name: listed_by(config[name], answer) for name, answer in known.items() if name in pinned}
-        admitted = pins.admit(listed, agreed=agreed)
-        # A quarantined change may be over.
-        known = {name: known[name] for name, one in admitted.items() if not any(c.quarantines for c in one.changes)}
-    asked = pool.list_all({name: server for name, server in config.items() if name not in known})
-    answers = {name: known.get(name) or asked[name] for name in config}
-    return read_listings(config, answers, pins=pins, agreed=agreed)
+        if name in failed and (known or failed[name][1]):
+            answers[name] = failed[name][0]
+        elif not anew and (last := store.last(name, server, within=None if known else fresh[name])):
+            answers[name] = last
+        elif known:
+            answers[name] = UNHEARD
+    if pins and not known:
+        answers = _undoubted(config, answers, pins, agreed)
+    asked = {name: server for name, server in config.items() if name not in answers}
+    hurried = () if anew or heard else [n for n, server in asked.items() if n in failed or store.last(n, server)]
+
+    def arrived(name: str, answer: Listing) -> None:
+        if heard and not answer.error:
+            store.keep(name, config[name], answer)
+            heard()
+
+    now = pool.list_all(asked, patience=dict.fromkeys(hurried, PATIENCE), heard=arrived)
+    return read_listings(config, {n: answers.get(n) or now[n] for n in config}, pins=pins, agreed=agreed)
+
+
+def _fresh(server: ServerConfig, limits: Limits) -> float:
+    """For how many seconds an answer of a server is used, after its limits were checked."""
+    for own in server.callsheet.tools.values():
+        limits.own(own)
+    return limits.own(server.callsheet.limits).fresh
+
+
+def _undoubted(
+    config: Mapping[str, ServerConfig], answers: Mapping[str, Listing], pins: PinBook, agreed: Collection[str]
+) -> dict[str, Listing]:
+    """The stored answers, without those of servers that have no pins, or of which a part is quarantined."""
+    pinned = pins.servers()
+    listed = {name: listed_by(config[name], one) for name, one in answers.items() if not one.error}
+    admitted = pins.admit({name: one for name, one in listed.items() if name in pinned}, agreed=agreed)
+    sure = {name for name, one in admitted.items() if not any(change.quarantines for change in one.changes)}
+    return {name: one for name, one in answers.items() if one.error or name in sure}
 
 
 def _load_apis(config: Mapping[str, ServerConfig], **options: Any) -> SourceCatalog:

@@ -40,6 +40,7 @@ _LISTS = {
     "prompts/list": ("prompts", PROMPT, "name"),
 }
 _READS = {"readOnlyHint": True, "idempotentHint": True}
+_OFFERS = ("tools", "resources", "prompts")
 _MOST_NAMED, _LONGEST_MEDIA, _LONGEST = 3, 200, 300
 _MOST_PAGES, _SECONDS, _UNKNOWN_METHOD = 200, 5.0, -32601
 
@@ -51,11 +52,12 @@ class Listing:
     Attributes:
         tools: Entries of ``tools/list`` as sent by the server.
         resources: Resources, templates and prompts in the form of tools.
-        missing: Why some of these are missing; empty if all are there.
+        missing: Why some of all these are missing; empty if all are there.
         instructions: Instructions for a model.
         error: Why it could not be listed, with the last lines of standard error; empty if it was.
         kind: The kind of error.
-        when: Time of a stored answer in UTC, ISO 8601 to the second; empty for a new one.
+        when: Time of a stored answer or failure in UTC, ISO 8601 to the second; empty for a new one.
+        seconds: How long it took.
     """
 
     tools: tuple[Any, ...] = ()
@@ -67,23 +69,74 @@ class Listing:
     error: str = field(default="", compare=False)
     kind: Kind = field(default="", compare=False)
     when: str = field(default="", compare=False)
+    seconds: float = field(default=0.0, compare=False)
 
 
+PATIENCE = 8.0
+"""Seconds for which a command waits for a server of which something is known."""
+UNHEARD = Listing(error="it has not answered yet", kind="unheard", when="never")
+"""In the place of the answer of a server that was never asked."""
+_FAILURE: Mapping[str, Callable[[Any], Any]] = {
+    "reached": str,
+    "number": int,
+    "until": float,
+    "error": str,
+    "kind": str,
+}
+_PAUSES, _LEAST_PAUSE, _LONGEST_PAUSE, _MINUTES = 10.0, 60.0, 86_400.0, 90.0
 _STORED = ("tools", "resources", "missing", "name", "description", "instructions")
 
 
 class LastListings:
-    """The last answer of every server, in one file each: in ``listings`` of the shared store or of the user's cache."""
+    """The last answer of every server, in one file each: in ``listings`` of the shared store or of the user's cache.
+
+    Failures after it are in ``failures``. A server that fails is not asked again for ten times as long as it took, and
+    at least a minute if it did not answer; the pause doubles with each failure in a row, up to a day.
+    """
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
 
     def keep(self, agent_id: str, server: ServerConfig, listing: Listing) -> None:
-        """Stores an answer atomically; errors of the storage are ignored."""
+        """Stores an answer atomically, and forgets failures; errors of the storage are ignored."""
         content = {name: getattr(listing, name) for name in _STORED}
         with suppress(OSError):
             text = json.dumps({"agent": agent_id, "reached": _entry_digest(server), **content})
             self._file(agent_id, server).replace(text.encode())
+            self.recovered(agent_id, server)
+
+    def recovered(self, agent_id: str, server: ServerConfig) -> None:
+        """Forgets the failures of a server."""
+        with suppress(OSError):
+            if (file := self._file(agent_id, server, "failures")).version():
+                file.remove()
+
+    def fail(self, agent_id: str, server: ServerConfig, failed: Listing) -> None:
+        """Stores one more failure in a row; errors of the storage are ignored."""
+        number = self._failures(agent_id, server).get("number", 0) + 1
+        least = max(_PAUSES * failed.seconds, _LEAST_PAUSE if failed.kind == "timeout" else 0.0)
+        pause = min(_LONGEST_PAUSE, least * 2 ** min(number - 1, 30))
+        content = {"reached": _entry_digest(server), "number": number, "until": time.time() + pause}
+        with suppress(OSError):
+            text = json.dumps({**content, "error": failed.error, "kind": failed.kind})
+            self._file(agent_id, server, "failures").replace(text.encode())
+
+    def failure(self, agent_id: str, server: ServerConfig) -> tuple[Listing, float] | None:
+        """The last failure since the last answer, and for how many seconds the server is not to be asked, if any."""
+        if not (known := self._failures(agent_id, server)):
+            return None
+        left = max(0.0, known["until"] - time.time())
+        later = f"in {left / 60:.0f} min" if left > _MINUTES else f"in {left:.0f} s"
+        why = f"{known['error']}\nIt is asked again {later}; `callsheet sync` asks it now" if left else known["error"]
+        return Listing(error=why, kind=known["kind"], when="failed"), left
+
+    def _failures(self, agent_id: str, server: ServerConfig) -> dict[str, Any]:
+        try:
+            found = json.loads(self._file(agent_id, server, "failures").text())
+            known = {name: form(found[name]) for name, form in _FAILURE.items()}
+        except (OSError, ValueError, KeyError, TypeError):
+            return {}
+        return known if known["reached"] == _entry_digest(server) else {}
 
     def last(self, agent_id: str, server: ServerConfig, *, within: float | None = None) -> Listing | None:
         """The last answer of a server, if it is stored and readable.
@@ -98,18 +151,19 @@ class LastListings:
             stored = json.loads(file.text())
             if within is not None and stored["reached"] != _entry_digest(server):
                 return None
-            content = clean({name: stored[name] for name in _STORED})
+            lists: Any = {name: tuple(cleaned(stored[name])) for name in ("tools", "resources")}
+            texts: Any = clean({name: stored[name] for name in _STORED[2:]})
             when = datetime.fromtimestamp(modified, UTC).isoformat(timespec="seconds")
-            lists = {name: tuple(content[name]) for name in ("tools", "resources")}
-            return Listing(**{**content, **lists}, when=when)
+            return Listing(**lists, **texts, when=when)
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
-    def _file(self, agent_id: str, server: ServerConfig) -> StoredFile:
+    def _file(self, agent_id: str, server: ServerConfig, folder: str = "listings") -> StoredFile:
         """One file per server entry, so that a new command does not inherit the answer of another one."""
         reached = [agent_id, server.transport, server.command, *server.args, server.cwd, server.url, server.openapi]
         name = f"{hashlib.sha256(json.dumps(reached).encode()).hexdigest()[:32]}.json"
-        return cache_file(f"listings/{name}") if self._folder is None else file_named(self._folder / name)
+        own = self._folder and self._folder / folder.removeprefix("listings")
+        return cache_file(f"{folder}/{name}") if own is None else file_named(own / name)
 
 
 def _entry_digest(server: ServerConfig) -> str:
@@ -117,13 +171,36 @@ def _entry_digest(server: ServerConfig) -> str:
     return hashlib.sha256(json.dumps(entry, sort_keys=True).encode()).hexdigest()
 
 
-async def listed_tools(ask: Ask, limits: Limits) -> list[Any]:
-    """All pages of a server's tools, as sent; ``Fault``: there was no answer, it was an error, or it is too large."""
-    tools, too_much = await _pages(ask, "tools/list", "tools", limits, most=limits.tools, seconds=limits.list)
-    if too_much:
-        why = f"it lists {too_much}: raise its limit 'tools' or 'message' if necessary"
+def cleaned(entries: Sequence[Any]) -> list[Any]:
+    """Entries with encodable strings; one that is nested too deeply stays as it is, so that it alone is left out."""
+    return [_cleaned(entry) for entry in entries]
+
+
+def _cleaned(entry: Any) -> Any:
+    try:
+        return clean(entry)
+    except CatalogError:
+        return entry
+
+
+async def listed_tools(ask: Ask, capabilities: Any, limits: Limits) -> tuple[list[Any], str]:
+    """All pages of a server's tools, as sent, and why some may be missing; none if it offers other things only.
+
+    ``Fault``: there was no answer, it was an error, or it is too large.
+    """
+    offered = [name for name in _OFFERS if getattr(capabilities, name, None) is not None]
+    if offered and "tools" not in offered:
+        return [], ""
+    try:
+        tools, excess, odd = await _pages(ask, "tools/list", "tools", limits, most=limits.tools, seconds=limits.list)
+    except Fault as fault:
+        if getattr(fault.__cause__, "code", None) == _UNKNOWN_METHOD and len(offered) > 1:
+            return [], f"it has no tools: {fault}"
+        raise
+    if excess:
+        why = f"it lists {excess}: raise its limit 'tools' or 'message' if necessary"
         raise Fault("too_large", why, effect="none")
-    return tools
+    return tools, odd
 
 
 async def listed_resources(ask: Ask, capabilities: Any, limits: Limits) -> tuple[list[dict[str, Any]], str]:
@@ -141,42 +218,53 @@ async def listed_resources(ask: Ask, capabilities: Any, limits: Limits) -> tuple
     entries, missing = list[dict[str, Any]](), list[str]()
     for method, answer in zip(offered, answers, strict=True):
         if not isinstance(answer, BaseException):
-            found, too_much = answer
+            found, excess, odd = answer
             entries += await asyncio.to_thread(entries_of, method, found[:MOST_RESOURCES])
-            missing += [f"{method}: {too_much}, of which the first are used"] if too_much else []
+            missing += [f"{method}: {excess}, of which the first are used"] if excess else [odd] if odd else []
         elif getattr(answer, "code", None) != _UNKNOWN_METHOD:
             missing.append(one_line(f"no answer to {method}: {type(answer).__name__}: {answer}")[:_LONGEST])
     return entries, "; ".join(missing)
 
 
-async def _in_time(ask: Ask, method: str, field: str, limits: Limits, seconds: float) -> tuple[list[Any], str]:
+async def _in_time(ask: Ask, method: str, field: str, limits: Limits, seconds: float) -> tuple[list[Any], str, str]:
     async with asyncio.timeout(seconds):
         return await _pages(ask, method, field, limits, most=MOST_RESOURCES, seconds=seconds)
 
 
 async def _pages(
     ask: Ask, method: str, field: str, limits: Limits, *, most: int, seconds: float
-) -> tuple[list[Any], str]:
-    """The entries of all pages, or of those up to the first that is too much, and what is too much."""
-    listed, size, params, seen = list[Any](), 0, dict[str, str](), set[str]()
+) -> tuple[list[Any], str, str]:
+    """The entries of all pages up to the first that is too much, or repeats; what is too much; and what is odd.
+
+    A cursor that is empty, or is none, ends the list.
+    """
+    listed, size, params = list[Any](), 0, dict[str, str]()
+    cursors, pages = set[str](), set[str]()
     deadline = time.monotonic() + seconds
     while True:
         page = await ask(method, params, max(0.01, deadline - time.monotonic()))
         if not isinstance(found := page.get(field), list):
             raise Fault("protocol", f"its answer to {method} has no list of {field}")
+        cursor = page.get("nextCursor")
+        if cursors or cursor:  # a single page is limited by the message size
+            text = await asyncio.to_thread(json.dumps, found, sort_keys=True)
+            size += len(text)
+            if found and text in pages:
+                return listed, "", f"{method}: page {len(cursors) + 1} repeats an earlier one, so the list ends there"
+            pages.add(text)
         listed.extend(found)
         if len(listed) > most:
-            return listed, f"more than {most:,} {field}"
-        cursor = page.get("nextCursor")
-        if seen or isinstance(cursor, str):  # a single page is limited by the message size
-            size += await asyncio.to_thread(lambda page: len(json.dumps(page)), found)
+            return listed, f"more than {most:,} {field}", ""
         if size > limits.message:
-            return listed, f"{field}, in several pages, of more than {limits.message:,} bytes"
-        if not isinstance(cursor, str) or cursor in seen:
-            return listed, ""
-        if len(seen) >= _MOST_PAGES:
-            return listed, f"more than {_MOST_PAGES:,} pages of {field}"
-        seen.add(cursor)
+            return listed, f"{field}, in several pages, of more than {limits.message:,} bytes", ""
+        if not cursor:
+            return listed, "", ""
+        if not isinstance(cursor, str) or cursor in cursors:
+            what = "does not advance" if isinstance(cursor, str) else "is not a text"
+            return listed, "", f"{method}: its cursor {what}, so the list may go on" if listed else ""
+        if len(cursors) >= _MOST_PAGES:
+            return listed, f"more than {_MOST_PAGES:,} pages of {field}", ""
+        cursors.add(cursor)
         params = {"cursor": cursor}
 
 

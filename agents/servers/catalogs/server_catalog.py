@@ -62,10 +62,12 @@ def read_listings(
     """
     used, differences, problems = dict[str, Listing](), dict[str, Difference](), list[Problem]()
     for name, answer in answers.items():
-        last = listings.last(name, config[name]) if listings and not answer.when else None
+        last = listings.last(name, config[name]) if listings and (answer.error or not answer.when) else None
         if answer.error:
             kept = f"\nIts last known tools are kept, as of {last.when}" if last else ""
             problems.append(Problem(name, answer.kind, f"{answer.error}{kept}"))
+            if listings and not answer.when:
+                listings.fail(name, config[name], answer)
         elif listings and not answer.when:
             differences[name] = Difference.of(last.tools if last else (), answer.tools)
             listings.keep(name, config[name], answer)
@@ -125,7 +127,7 @@ def _of_server(agent_id: str, server: ServerConfig, said: Admitted, listing: Lis
     # They are not pinned, as they come and go; but nothing is read from a server whose command is not accepted.
     accepted = not any(change.quarantines and not change.tool for change in said.changes)
     resources, left_out = resources_of(agent_id, listing.resources if accepted else ())
-    missing = (Problem(agent_id, "resources", listing.missing),) if listing.missing else ()
+    missing = (Problem(agent_id, "listing", listing.missing),) if listing.missing else ()
     sent = {**digests(listing.resources), **said.digests}
     return SourceCatalog(
         agents=(agent,),

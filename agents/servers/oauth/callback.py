@@ -19,7 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
-from callsheet.agents.servers.oauth.encryption import SignInError, decrypted, encrypted
+from callsheet.agents.servers.oauth.stored_tokens import SignInError, decrypted, encrypted
 from callsheet.graphs.catalog.errors import CallsheetError
 from callsheet.graphs.storage import state_file
 

@@ -44,8 +44,7 @@ from callsheet.agents.servers.oauth.callback import (
     end_sign_in,
     pending_sign_in,
 )
-from callsheet.agents.servers.oauth.encryption import SignInError, encrypted
-from callsheet.agents.servers.oauth.stored_tokens import StoredTokens, Tokens, check_scope
+from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens, Tokens, check_scope, encrypted
 from callsheet.agents.servers.transport.http import BoundedHttpClient
 from callsheet.graphs.catalog.errors import CallsheetError, SettingsError
 from callsheet.graphs.text.sanitizing import shown
@@ -204,9 +203,11 @@ class SignIn:
         raise ValueError(f"its authorization server leads elsewhere, to {request.url.copy_with(query=None)}")
 
     def _metadata(self) -> OAuthMetadata:
-        """Metadata of the authorization server, without which the SDK guesses its addresses."""
+        """Metadata of the authorization server, without which the SDK guesses addresses and assumes PKCE."""
         if (metadata := self._auth.context.oauth_metadata) is None:
             raise ValueError("it names no authorization server, or this one publishes no metadata")
+        if "S256" not in (metadata.code_challenge_methods_supported or ()):
+            raise ValueError("its authorization server does not announce PKCE (code_challenge_methods_supported, S256)")
         return metadata
 
     async def get_tokens(self) -> OAuthToken | None:

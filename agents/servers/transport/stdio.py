@@ -12,6 +12,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -82,9 +83,10 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
 
     @property
     def last_words(self) -> str:
-        """The last lines of standard error, at most five."""
-        lines = self._said.decode("utf-8", "replace").split("\n")
-        return "\n".join([line.rstrip()[-500:] for line in lines if line.strip()][-5:])
+        """The last lines of standard error, at most eight; of indented ones in a row, such as a stack, the last two."""
+        lines = [line.rstrip() for line in self._said.decode("utf-8", "replace").split("\n") if line.strip()]
+        runs = (list(run) for _, run in groupby(lines, key=lambda line: line[0].isspace()))
+        return "\n".join([line[-500:] for run in runs for line in (run[-2:] if run[0][0].isspace() else run)][-8:])
 
     @property
     def printed(self) -> str:

@@ -13,7 +13,6 @@ from typing import Any
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.text.regex import linear
 
-_FORMS = "'mcpServers' (or 'servers'), 'callsheet' with 'agents', or a manifest with 'name' (or 'server') and 'tools'"
 _JSON_TYPES = {"tuple": "a list", "dictionary": "an object", "string": "a string", "boolean": "true or false"}
 _LARGEST_ENV = 1_000_000
 _NOT_BREAK = re.compile(r"[^\n]")
@@ -40,7 +39,11 @@ def read_json(path: Path) -> Any:
     except UnicodeDecodeError as error:
         raise CatalogError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from error
     except json.JSONDecodeError as error:
-        raise CatalogError(_invalid_json(path, text, error)) from error
+        if path.suffix.lower() in (".yaml", ".yml", ".toml"):
+            why = f"catalogs are JSON, not {path.suffix[1:].upper()}: write it as JSON"
+        else:
+            why = f"not valid JSON: {error.msg}, line {error.lineno} column {error.colno}"
+        raise CatalogError(f"{path}: {why if text.strip() else 'the file is empty'}") from error
     except ValueError as error:
         raise CatalogError(f"{path}: holds a number that is too long to be read") from error
     except RecursionError as error:
@@ -71,26 +74,12 @@ def read_env_file(path: Path) -> dict[str, str]:
     return values
 
 
-def no_catalog(path: Path) -> str:
-    """Why a JSON file is not a catalog."""
-    return f"{path}: not a catalog: expected {_FORMS}"
-
-
 def wrong_field(error: Mapping[str, Any]) -> str:
     """A Pydantic error with JSON's names of types."""
     message = str(error["msg"]).replace("Input should be", "must be")
     for python, word in _JSON_TYPES.items():
         message = message.replace(f"a valid {python}", word)
     return f"{'.'.join(map(str, error['loc']))}: {message}"
-
-
-def _invalid_json(path: Path, text: str, error: json.JSONDecodeError) -> str:
-    """Why a file is not valid JSON; names common mistakes."""
-    if not text.strip():
-        return f"{path}: the file is empty"
-    if path.suffix.lower() in (".yaml", ".yml", ".toml"):
-        return f"{path}: catalogs are JSON, not {path.suffix[1:].upper()}: write it as JSON"
-    return f"{path}: not valid JSON: {error.msg}, line {error.lineno} column {error.colno}"
 
 
 _SCALARS = (  # YAML 1.2, JSON schema: no dates, and "no" is a word

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -16,6 +16,8 @@ from callsheet.graphs.text.sanitizing import clean, encodable
 _LONGEST_NAME, _LONGEST_LIST = 1_024, 1_000
 NOT_CALLABLE, UNREAD = "not_callable", "unread"
 """Kinds of problems that leave nothing out: tools that nobody knows where to call, and settings without effect."""
+SERVER_TROUBLE = frozenset(("start", "sign_in", "timeout", "crash", "protocol", "too_large", "unheard"))
+"""Kinds of problems with a server as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +49,8 @@ class Entries:
     """The entries of a listing, valid and invalid.
 
     Attributes:
-        tools: Name -> entry. A name that occurs more than once is ambiguous and has no entry.
-        repeated: Name -> count, for names that occur more than once.
+        tools: Name -> entry. A name with several entries that differ is ambiguous and has none; equal ones are one.
+        repeated: Name -> count, for names with entries that differ.
         nameless: Positions, from 1, of entries without a name, or with a name that is too long.
     """
 
@@ -59,13 +61,19 @@ class Entries:
     @classmethod
     def of(cls, listing: Sequence[Any]) -> Self:
         """The entries of a listing as a server sent it."""
-        names = [name_of(entry) for entry in listing]
-        counts = Counter(name for name in names if name)
+        named: dict[str, list[Any]] = {}
+        for entry in listing:
+            named.setdefault(name_of(entry), []).append(entry)
+        nameless = [at for at, entry in enumerate(listing, 1) if not name_of(entry)] if named.pop("", ()) else []
+        repeated = {name: len(entries) for name, entries in named.items() if not _equal(entries)}
         return cls(
-            {name: entry for name, entry in zip(names, listing, strict=True) if name and counts[name] == 1},
-            {name: count for name, count in counts.items() if count > 1},
-            tuple(position for position, name in enumerate(names, 1) if not name),
+            {name: entries[0] for name, entries in named.items() if name not in repeated}, repeated, tuple(nameless)
         )
+
+
+def _equal(entries: Sequence[Any]) -> bool:
+    """Whether entries are the same JSON; in Python, 1 and True are equal."""
+    return len(entries) == 1 or len({json.dumps(entry, sort_keys=True) for entry in entries}) == 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import shlex
+from collections import defaultdict
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.documents import read_yaml
@@ -38,7 +42,8 @@ def parsed(text: bytes, where: str) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise CatalogError(f"{where}: not an OpenAPI specification: it should be an object with 'openapi' and 'paths'")
     if "swagger" in document:
-        cure = "convert it to OpenAPI 3, for example with `npx swagger2openapi` or at editor.swagger.io"
+        command = f"npx swagger2openapi {shlex.quote(where)} --outfile openapi.json"
+        cure = f"convert it to OpenAPI 3, for example with `{command}`, and give the new file"
         raise CatalogError(f"{where}: Swagger {document['swagger']} is not read: {cure}")
     version = str(document.get("openapi"))
     if not version.startswith(("3.0", "3.1")):
@@ -57,6 +62,16 @@ def _json(text: bytes, where: str) -> Any:
         raise CatalogError(f"{where}: not valid JSON: {error}") from error
 
 
+def object_of(value: Any) -> dict[str, Any]:
+    """The value if it is an object, otherwise an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def list_of(value: Any) -> list[Any]:
+    """The value if it is a list, otherwise an empty one."""
+    return value if isinstance(value, list) else []
+
+
 _MOST_HOPS, _LONGEST = 10, 200
 
 
@@ -66,6 +81,8 @@ _DEPTHS = (3, 2, 1)
 _DEEPEST = 40
 _MOST_NAMES = 12
 _COMPOSED = frozenset("$ref properties items allOf oneOf anyOf additionalProperties".split())
+_OPEN = frozenset(("discriminator", "patternProperties"))
+"""Keywords by which a schema may have further properties, whatever its ``additionalProperties``."""
 _SMALL = 100  # characters of texts that weigh as much as a subschema
 _TYPES = ("string", "number", "integer", "boolean", "array", "object", "null")
 _TEXTS = ("title", "description", "format", "pattern")
@@ -77,17 +94,26 @@ _NUMBERS = frozenset(
 _Sized = tuple[dict[str, Any], int]
 
 
+class _Way(NamedTuple):
+    """How a schema is resolved: at most ``depth`` references in a row; a ``part`` is extended by others."""
+
+    depth: int
+    without: Direction
+    part: bool = False
+
+
 class Document:
     """Resolves references and schemas; schemas that several operations use are resolved once and shared.
 
     References are followed up to a depth, beyond which, and so in every cycle, a schema is ``{}``: any value. Of a
     response, it still names its properties, as these tell which records it holds. A schema that is too large is
-    resolved less deeply.
+    resolved less deeply. As schemas are approximated, of ``oneOf`` several may fit: it becomes ``anyOf``. Of a request,
+    a schema with a discriminator has the properties of its subtypes too.
     """
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._document = document
-        self._known: dict[tuple[str, int, Direction], _Sized] = {}
+        self._known: dict[tuple[str, _Way], _Sized] = {}
 
     def lookup(self, reference: object) -> Any:
         """What a reference points to; ``CatalogError``: it points to another document, or to nothing."""
@@ -118,28 +144,28 @@ class Document:
         """
         found: dict[str, Any] = {}
         for depth in _DEPTHS:
-            found, size = self._sized(schema, depth, without, 0)
+            found, size = self._sized(schema, _Way(depth, without), 0)
             if size <= most:
                 return found
         return _outline(found, most)
 
-    def _sized(self, schema: Any, depth: int, without: Direction, level: int) -> _Sized:
-        """The schema and its size; ``depth`` references may still be followed in a row."""
+    def _sized(self, schema: Any, way: _Way, level: int) -> _Sized:
+        """The schema and its size."""
         if not isinstance(schema, dict) or level > _DEEPEST:
             return {}, 1
         if "$ref" not in schema:
-            return self._object(schema, depth, without, level)
-        found, size = self._target(schema["$ref"], depth, without)
+            return self._object(schema, way, level)
+        found, size = self._target(schema["$ref"], way)
         beside = {key: value for key, value in schema.items() if key in _TEXTS and isinstance(value, str)}
         return ({**found, **beside} if beside else found), size
 
-    def _target(self, reference: Any, depth: int, without: Direction) -> _Sized:
+    def _target(self, reference: Any, way: _Way) -> _Sized:
         target = self.lookup(reference)
-        key = (reference, depth, without)
-        if key not in self._known and depth:
-            self._known[key] = self._sized(target, depth - 1, without, 0)
+        key = (reference, way)
+        if key not in self._known and way.depth:
+            self._known[key] = self._sized(target, way._replace(depth=way.depth - 1), 0)
         elif key not in self._known:
-            names = self._names(target) if without == "writeOnly" else []
+            names = self._names(target) if way.without == "writeOnly" else []
             found: dict[str, Any] = {"properties": {name: {} for name in names}} if names else {}
             self._known[key] = found, 1 + sum(map(len, names)) // _SMALL
         return self._known[key]
@@ -149,45 +175,98 @@ class Document:
         if depth == 0 or not isinstance(schema, dict):
             return []
         if "$ref" in schema:
-            try:
-                return self._names(self.lookup(schema["$ref"]), depth - 1)
-            except CatalogError:  # the operation can be called without it
-                return []
-        properties, parts = schema.get("properties"), schema.get("allOf")
-        listed = parts[:_MOST_NAMES] if isinstance(parts, list) else ()
-        names = [name for part in listed for name in self._names(part, depth - 1)]
-        single = properties.items() if isinstance(properties, dict) else ()
+            return self._names(self._pointed(schema), depth - 1)
+        names = [name for part in list_of(schema.get("allOf"))[:_MOST_NAMES] for name in self._names(part, depth - 1)]
+        single = object_of(schema.get("properties")).items()
         names += [str(name) for name, part in single if isinstance(part, dict) and not part.keys() & _COMPOSED]
         return list(dict.fromkeys(names))[:_MOST_NAMES]
 
-    def _object(self, schema: Mapping[str, Any], depth: int, without: Direction, level: int) -> _Sized:
-        found = _keywords(schema)
+    def _object(self, schema: Mapping[str, Any], way: _Way, level: int) -> _Sized:
+        found, unknown = _keywords(schema), False
         size = 1 + sum(len(found[key]) for key in _TEXTS if key in found) // _SMALL
 
-        def inner(part: Any) -> dict[str, Any]:
+        def inner(schema: Any, *, part: bool = False) -> dict[str, Any]:
             nonlocal size
-            resolved, count = self._sized(part, depth, without, level + 1)
+            resolved, count = self._sized(schema, way._replace(part=part), level + 1)
             size += count
             return resolved
 
         properties = schema.get("properties")
         if isinstance(properties, dict):
             parts = {str(name): inner(part) for name, part in properties.items()}
-            found["properties"] = {name: part for name, part in parts.items() if part.get(without) is not True}
+            found["properties"] = {name: part for name, part in parts.items() if part.get(way.without) is not True}
         for key in ("items", "additionalProperties"):
-            if isinstance(schema.get(key), dict):
-                found[key] = inner(schema[key])
-            elif isinstance(schema.get(key), bool):
-                found[key] = schema[key]
-        for key in ("oneOf", "anyOf"):
-            if isinstance(schema.get(key), list) and schema[key]:
-                found[key] = [inner(part) for part in schema[key]]
+            if isinstance(part := schema.get(key), dict | bool):
+                found[key] = inner(part) if isinstance(part, dict) else part
+        if alternatives := [*list_of(schema.get("oneOf")), *list_of(schema.get("anyOf"))]:
+            found["anyOf"] = [inner(part) for part in alternatives]
         if isinstance(schema.get("allOf"), list):
-            found = _merged([*map(inner, schema["allOf"]), found])
+            extends = "properties" in schema or len(schema["allOf"]) > 1
+            merged = [inner(part, part=extends) for part in schema["allOf"]]
+            found = _merged([*merged, found])
+            unknown = {} in merged  # beyond the depth
+        if "discriminator" in schema and not alternatives and not way.part and way.without == "readOnly":
+            found, more = self._with_subtypes(found, schema, way, level)
+            size += more
+        if unknown or schema.keys() & _OPEN:
+            found.pop("additionalProperties", None)
         if "required" in found:
             known = found.get("properties", {})
             found["required"] = [name for name in found["required"] if name in known or not known]
         return found, size
+
+    def _with_subtypes(self, found: dict[str, Any], schema: Mapping[str, Any], way: _Way, level: int) -> _Sized:
+        """A schema with the properties of its subtypes, which the property that tells them apart describes."""
+        variants = {name: [part] for name, part in found.get("properties", {}).items()}
+        size, kinds, subtypes = 0, list[str](), self._subtypes(schema) if way.depth else []
+        family = {id(schema), *(id(subtype) for _, subtype in subtypes)}
+        for value, subtype in subtypes:
+            with suppress(CatalogError):  # the operation can be called without it
+                own = [part for part in list_of(subtype.get("allOf")) if id(self._pointed(part)) not in family]
+                alone = {**subtype, "allOf": own}
+                part, count = self._object(alone, way._replace(depth=way.depth - 1, part=True), level + 1)
+                size += count
+                kinds.append(f"{value}: {', '.join(part.get('properties', {})) or 'nothing more'}")
+                for name, spec in part.get("properties", {}).items():
+                    if spec not in variants.setdefault(name, []):
+                        variants[name].append(spec)
+        properties = {name: specs[0] if len(specs) == 1 else {"anyOf": specs} for name, specs in variants.items()}
+        name = object_of(schema["discriminator"]).get("propertyName")
+        if isinstance(name, str) and kinds:
+            about = variants.get(name, [{"type": "string"}])[0]
+            text = "\n".join(filter(None, (about.get("description"), "; ".join(kinds))))
+            properties[name] = {**about, "description": text}
+            size += len(text) // _SMALL
+        return {**found, "properties": properties} if properties else found, size
+
+    def _subtypes(self, schema: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+        """The subtypes of a schema with a discriminator, and theirs, with the value that tells them apart."""
+        mapping = object_of(object_of(schema["discriminator"]).get("mapping"))
+        named = [(value, form) for value, to in mapping.items() for form in (to, f"#/components/schemas/{to}")]
+        queue = [(value, self._pointed({"$ref": form})) for value, form in named]
+        queue += self._extensions.get(id(schema), ())
+        found, known = list[tuple[str, dict[str, Any]]](), {id(schema)}
+        for value, subtype in queue:
+            if isinstance(subtype, dict) and id(subtype) not in known:
+                known.add(id(subtype))
+                found.append((value, subtype))
+                queue += self._extensions.get(id(subtype), ())
+        return found
+
+    @cached_property
+    def _extensions(self) -> Mapping[int, list[tuple[str, Any]]]:
+        """Names and schemas of those that extend a schema by ``allOf``, by its identity in the document."""
+        found = defaultdict[int, list[tuple[str, Any]]](list)
+        for name, schema in object_of(object_of(self._document.get("components")).get("schemas")).items():
+            for part in list_of(object_of(schema).get("allOf")):
+                found[id(self._pointed(part))].append((name, schema))
+        return found
+
+    def _pointed(self, part: Any) -> Any:
+        """What a schema refers to; None if it is no reference, or a wrong one."""
+        with suppress(CatalogError):
+            return self.lookup(part["$ref"]) if isinstance(part, dict) and "$ref" in part else None
+        return None
 
 
 def _keywords(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -215,7 +294,7 @@ def _types(schema: Mapping[str, Any]) -> list[str]:
     return [*types, "null"] if types and schema.get("nullable") is True and "null" not in types else types
 
 
-def _merged(parts: Iterable[dict[str, Any]]) -> dict[str, Any]:
+def _merged(parts: list[dict[str, Any]]) -> dict[str, Any]:
     """``allOf`` as one schema: properties and required names of all, of other keywords the last."""
     whole: dict[str, Any] = {}
     for part in parts:

@@ -6,26 +6,27 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, count
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.documents import wrong_field
-from callsheet.graphs.catalog.formats.openapi_documents import Document
-from callsheet.graphs.catalog.model import Record
+from callsheet.graphs.catalog.formats.openapi_documents import Document, list_of, object_of
+from callsheet.graphs.catalog.model import Name, Record
 from callsheet.graphs.text.sanitizing import counted, encodable
 
 META = "callsheet/http"
 """Where in ``_meta`` of a tool's definition this is."""
-Where = Literal["path", "query", "header", "cookie"]
+Where = Literal["path", "query", "header", "cookie", "body"]
 
 
 class Place(Record):
     """Where an argument goes: its name in a part of the request.
 
-    ``style`` is how lists and objects are written, by OpenAPI's names, or ``json``; ``explode`` whether each item is
-    written by itself.
+    ``style`` is how lists and objects are written, by OpenAPI's names, or a media type; empty: objects as JSON.
+    ``explode`` is whether each item is written by itself.
     """
 
     argument: str
@@ -41,8 +42,10 @@ class HttpCall(Record):
     Attributes:
         method: Method in capitals.
         path: Path after the server's address, with ``{name}`` for each path parameter.
+        places: Those of its arguments, and of the fields of a form that the specification describes.
         media: Media type of the body; empty without one.
         body: The argument that is the body; empty if all arguments without a place are fields of it.
+        required: Whether a body without fields is sent too.
     """
 
     method: str
@@ -50,6 +53,7 @@ class HttpCall(Record):
     places: tuple[Place, ...] = ()
     media: str = ""
     body: str = ""
+    required: bool = False
 
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
@@ -80,8 +84,8 @@ class _Read(BaseModel):
 
 
 class _Parameter(_Read):
-    name: str
-    where: Where = Field(alias="in")
+    name: Name
+    where: Literal["path", "query", "header", "cookie"] = Field(alias="in")
     required: bool = False
     description: str = ""
     style: str = ""
@@ -140,38 +144,36 @@ class _Operations:
     def _name(self, path: str, method: str, operation_id: str) -> str:
         """A name that no other operation has; without the path and the method that FastAPI appends to its ids."""
         whole = operation_id or f"{method}{path}"
-        short = _plain(whole.removesuffix(f"{_NO_WORD.sub('_', path)}_{method}"))
-        name = base = (short if short and short not in self._names else _plain(whole))[:_LONGEST_NAME] or "operation"
-        number = 2
-        while name in self._names:
-            name, number = f"{base}_{number}", number + 1
+        short = whole.removesuffix(f"{_NO_WORD.sub('_', path)}_{method}")
+        plain = [_NO_NAME.sub("_", text).strip("_")[:_LONGEST_NAME] for text in (short, whole)]
+        name = _free(self._names, *filter(None, plain)) if any(plain) else _free(self._names, "operation")
         self._names.add(name)
         return name
 
     def _call(
         self, path: str, method: str, read: _Operation, item: Mapping[str, Any]
     ) -> tuple[HttpCall, dict[str, Any]]:
-        found = self._parameters(path, [*_list(item.get("parameters")), *read.parameters])
         places, properties, required = list[Place](), dict[str, Any](), list[str]()
-        for parameter in found:
-            argument = _plain(parameter.name) or "parameter"
-            argument = argument if argument not in properties else f"{argument}_{parameter.where}"
+        for parameter in self._parameters(path, [*list_of(item.get("parameters")), *read.parameters]):
+            name, where = parameter.name, parameter.where
+            argument = _free(properties, name, f"{name}_{where}")
             properties[argument] = self._of_parameter(parameter)
-            style = "json" if parameter.content else parameter.style or _STYLES[parameter.where]
+            style = next(iter(parameter.content), parameter.style or _STYLES[where])
             explode = style == "form" if parameter.explode is None else parameter.explode
-            place = Place(argument=argument, name=parameter.name, where=parameter.where, style=style, explode=explode)
-            places.append(place)
-            if parameter.required or parameter.where == "path":
+            places.append(Place(argument=argument, name=name, where=where, style=style, explode=explode))
+            if parameter.required or where == "path":
                 required.append(argument)
-        media, body, more = self._body(read.body, properties)
+        body, more = self._body(read.body, properties)
         schema = {
             "type": "object",
             "properties": {**properties, **more.get("properties", {})},
             "required": [*required, *more.get("required", ())],
             "additionalProperties": more.get("additionalProperties", False),
         }
-        call = HttpCall(method=method.upper(), path=path, places=tuple(places), media=media, body=body)
-        return call, schema
+        if wrong := [name for name in schema["properties"] if encodable(name) != name]:
+            raise CatalogError(f"no argument can be named {wrong[0][:_LONGEST_NAME]!r}: correct it")
+        places += body.pop("places", ())
+        return HttpCall(method=method.upper(), path=path, places=tuple(places), **body), schema
 
     def _parameters(self, path: str, listed: Sequence[Any]) -> list[_Parameter]:
         """The parameters that a call gives; one of the operation overrides that of its path."""
@@ -193,33 +195,34 @@ class _Operations:
         ]
 
     def _of_parameter(self, parameter: _Parameter) -> dict[str, Any]:
-        form = _object(next(iter(parameter.content.values()), {"schema": parameter.form})).get("schema")
+        form = object_of(next(iter(parameter.content.values()), {"schema": parameter.form})).get("schema")
         schema = self._read.resolved(form, without="readOnly", most=_INPUTS)
         return {**schema, "description": parameter.description} if parameter.description else schema
 
-    def _body(self, declared: Any, taken: Collection[str]) -> tuple[str, str, Mapping[str, Any]]:
-        """Media type, the argument that is the body, and the schema of the arguments that the body adds."""
-        body = _object(self._read.followed(declared))
-        if not (content := _object(body.get("content"))):
-            return "", "", {}
+    def _body(self, declared: Any, taken: Collection[str]) -> tuple[dict[str, Any], Mapping[str, Any]]:
+        """What a call says of its body, and the schema of the arguments that the body adds."""
+        body = object_of(self._read.followed(declared))
+        if not (content := object_of(body.get("content"))):
+            return {}, {}
         media = min(map(str, content), key=lambda media: (not is_json(media), not is_form(media)))
-        form = _object(content.get(media)).get("schema")
-        schema = self._read.resolved(form, without="readOnly", most=_INPUTS)
-        must = body.get("required") is True
-        properties = schema.get("properties", {})
-        fields = is_json(media) or is_form(media)
-        if fields and properties and not {"oneOf", "anyOf"} & schema.keys() and not set(properties) & set(taken):
-            return media, "", {**schema, "required": schema.get("required", ()) if must else ()}
-        argument = "body" if "body" not in taken else "request_body"
+        about, must = object_of(content.get(media)), body.get("required") is True
+        schema = self._read.resolved(about.get("schema"), without="readOnly", most=_INPUTS)
+        encoding = object_of(about.get("encoding")) if is_form(media) else {}
+        places = [_form_field(name, found) for name, found in encoding.items() if isinstance(found, dict)]
+        call = {"media": media, "required": must, "places": places}
+        fields = schema.get("properties", {}) if is_json(media) or is_form(media) else {}
+        if fields and "anyOf" not in schema and not set(fields) & set(taken):
+            return call, {"additionalProperties": True, **schema, **({} if must else {"required": ()})}
+        argument = _free(taken, "body", "request_body")
         if not is_json(media) and not is_form(media):
             schema = {"type": "string", "description": f"The body, as {media}."}
-        return media, argument, {"properties": {argument: schema}, "required": (argument,) if must else ()}
+        return {**call, "body": argument}, {"properties": {argument: schema}, "required": (argument,) if must else ()}
 
     def _output(self, responses: Mapping[str, Any]) -> dict[str, Any]:
         """Schema of the structured result of a success; empty if there is none."""
         status = next(iter(sorted(status for status in responses if status.startswith("2"))), "default")
-        content = _object(_object(self._read.followed(responses.get(status))).get("content"))
-        about = _object(next((content[media] for media in content if is_json(str(media))), None))
+        content = object_of(object_of(self._read.followed(responses.get(status))).get("content"))
+        about = object_of(next((content[media] for media in content if is_json(str(media))), None))
         schema = self._read.resolved(about.get("schema"), without="writeOnly", most=_OUTPUTS)
         if "properties" in schema or schema.get("type") == "object":
             return {**schema, "type": "object"}
@@ -237,12 +240,22 @@ def is_form(media: str) -> bool:
     return media.partition(";")[0].strip().lower() in ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
-def _plain(text: str) -> str:
-    return _NO_NAME.sub("_", text).strip("_")
+def _form_field(name: str, encoding: Mapping[str, Any]) -> Place:
+    """Where a field of a form goes: a style comes before a media type, as in 4.8.15.1.2 of OpenAPI 3.1.2."""
+    style, explode = encoding.get("style"), encoding.get("explode")
+    if not encoding.keys() & {"style", "explode", "allowReserved"}:
+        style, explode = encoding.get("contentType"), True
+    elif not isinstance(style, str):
+        style = "form"
+    if not isinstance(explode, bool):
+        explode = style == "form"
+    return Place(argument=name, name=name, where="body", style=_text(style), explode=explode)
 
 
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+def _free(taken: Collection[str], *names: str) -> str:
+    """The first of some names that is not taken, otherwise the last one with a number."""
+    numbered = (f"{names[-1]}_{number}" for number in count(2))
+    return next(name for name in chain(names, numbered) if name not in taken)
 
 
 def _read(form: Any, found: Any) -> Any:
@@ -291,7 +304,7 @@ def api_of(document: Mapping[str, Any], *, given: Collection[str] = ()) -> Api:
 
     Names of headers and query parameters that are ``given`` are set by the catalog, and are no arguments of a tool.
     """
-    info = _object(document.get("info"))
+    info = object_of(document.get("info"))
     title = _text(info.get("title")) or "API"
     tools, names = _Operations(document, given), dict[str, str]()
     entries: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -305,7 +318,7 @@ def api_of(document: Mapping[str, Any], *, given: Collection[str] = ()) -> Api:
         slug = id_of(tag)
         names.setdefault(slug, tag if slug else "")
         entries[slug].append(entry)
-    tags = map(_object, _list(document.get("tags")))
+    tags = map(object_of, list_of(document.get("tags")))
     abouts = {_text(tag.get("name")): _text(tag.get("description")) for tag in tags}
     agents = {
         slug: ApiAgent(tag or title, _about(tag, abouts.get(tag, ""), title, info), tuple(entries[slug]))
@@ -333,15 +346,11 @@ def _about(tag: str, text: str, title: str, info: Mapping[str, Any]) -> str:
 
 
 def _server(servers: Any) -> str:
-    first = _object(next(iter(_list(servers)), None))
+    first = object_of(next(iter(list_of(servers)), None))
     address = _text(first.get("url"))
-    for name, about in _object(first.get("variables")).items():
-        address = address.replace(f"{{{name}}}", str(_object(about).get("default", "")))
+    for name, about in object_of(first.get("variables")).items():
+        address = address.replace(f"{{{name}}}", str(object_of(about).get("default", "")))
     return address
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _text(value: Any) -> str:

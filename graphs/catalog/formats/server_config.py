@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +17,7 @@ from callsheet.graphs.catalog.formats.documents import read_env_file, wrong_fiel
 from callsheet.graphs.catalog.formats.mcp_format import UNREAD, Problem
 from callsheet.graphs.catalog.model import Record
 from callsheet.graphs.text.regex import linear
+from callsheet.graphs.text.sanitizing import clean
 
 A2A, OPENAPI, TOOLKIT, KEY = "a2a", "openapi", "toolkit", "documents"
 ROOTS = ("mcpServers", "servers", "context_servers")
@@ -31,14 +32,16 @@ _ONLY, _WITHOUT = ("includeTools", "tools"), ("excludeTools", "disabledTools")
 _SHARED = frozenset({"description", "callsheet", "disabled", "enabled", *_ONLY, *_WITHOUT})
 _STDIO = frozenset({"type", "transport", "command", "args", "env", "envFile", "cwd"})
 _REMOTE = frozenset({"type", "transport", "headers", *_URLS})
-_KINDS = {A2A: {A2A, "headers"}, OPENAPI: {OPENAPI, "url", "headers"}, TOOLKIT: {TOOLKIT, "arguments"}}
+_KINDS = {A2A: {A2A, "headers"}, OPENAPI: {OPENAPI, "url", "headers"}, TOOLKIT: {TOOLKIT, "arguments"}, KEY: {KEY}}
 _WHAT = {
     A2A: "it is an A2A agent, reached by its address alone",
     OPENAPI: "it is an API, described by its specification",
     TOOLKIT: "it is a toolkit, made by its class and 'arguments' alone",
+    KEY: "it is a folder of documents",
 }
 # The options of 'callsheet' that do not apply to a kind.
 _NO_OPTIONS = {A2A: {"trusted", "tools", "roots"}, OPENAPI: {"roots"}, TOOLKIT: {"trusted", "limits", "tools", "roots"}}
+_NO_OPTIONS[KEY] = {"trusted", "limits", "tools", "roots", "approval", "allow"}
 
 APPROVAL = "callsheet/approval"
 """The metadata key of a LangChain tool's own policy: ``metadata={"callsheet/approval": "never"}``."""
@@ -79,6 +82,7 @@ class ServerConfig(BaseModel):
         headers: HTTP headers of each request.
         transport: Transport of the connection.
         openapi: File or address of the OpenAPI specification of an API over HTTP.
+        documents: A folder of documents that acts as an agent, as an absolute path.
         tag: The tag of the specification whose operations are the agent's tools, in the form of an id.
         description: What the server is for, from the user; empty: the server's own description.
         only: Names of the tools that the user has switched on; None: all.
@@ -95,8 +99,9 @@ class ServerConfig(BaseModel):
     cwd: str | None = None
     url: str | None = None
     headers: dict[str, str] = Field(default_factory=dict)
-    transport: Literal["stdio", "http", "sse", "a2a", "openapi", "toolkit"] = "stdio"
+    transport: Literal["stdio", "http", "sse", "a2a", "openapi", "toolkit", "documents"] = "stdio"
     openapi: str = ""
+    documents: str = ""
     tag: str = ""
     description: str = ""
     only: frozenset[str] | None = None
@@ -140,30 +145,16 @@ def _filled(text: str, environ: Mapping[str, str]) -> str:
     return _VARIABLE.sub(value, text)
 
 
-class FolderConfig(Record):
-    """A folder of documents that acts as an agent.
-
-    Attributes:
-        documents: The folder, as an absolute path.
-        description: What the folder contains; by default, the headings of its documents.
-    """
-
-    documents: Path
-    description: str = ""
-
-
 @dataclass(frozen=True, slots=True)
 class Configuration:
     """The entries of an ``mcp.json`` by name, without those that are switched off.
 
     Attributes:
-        servers: MCP servers, A2A agents, APIs and toolkits.
-        folders: Folders of documents.
+        servers: MCP servers, A2A agents, APIs, toolkits and folders of documents.
         problems: Why entries are left out, and what is not read of the others.
     """
 
     servers: Mapping[str, ServerConfig]
-    folders: Mapping[str, FolderConfig]
     problems: tuple[Problem, ...]
 
 
@@ -177,23 +168,18 @@ def read_configuration(document: Mapping[str, Any], path: Path) -> Configuration
     if not isinstance(entries, dict):
         raise CatalogError(f"{path}: 'mcpServers' must be an object of servers by name")
     switches = mcp if isinstance(mcp := document.get("mcp"), dict) else {}  # of Gemini CLI, for all servers
-    places = _places(path)
-    servers, folders, problems = dict[str, ServerConfig](), dict[str, FolderConfig](), list[Problem]()
-    for name, written in entries.items():
+    servers, problems = dict[str, ServerConfig](), list[Problem]()
+    for name, written in zip(map(clean, entries), entries.values(), strict=True):
         try:
-            entry = _placed(written, places)
+            entry = _placed(clean(written), path)
             if not isinstance(entry, dict):
                 raise CatalogError("its entry must be an object")
-            if _is_off(name, entry, switches):
-                continue
-            if KEY in entry:
-                folders[name] = _folder(entry, path)
-            else:
+            if not _is_off(name, entry, switches):
                 servers[name] = _server(entry, path)
                 problems += [Problem(name, UNREAD, f"{message} (in {path})") for message in _unread(entry)]
-        except CatalogError as error:
+        except (OSError, RuntimeError, ValueError) as error:  # the last two also of a path such as "~nobody"
             problems.append(Problem(name, "malformed", f"{error} (in {path})"))
-    return Configuration(servers, folders, tuple(problems))
+    return Configuration(servers, tuple(problems))
 
 
 def _is_off(name: str, entry: Mapping[str, Any], switches: Mapping[str, Any]) -> bool:
@@ -217,26 +203,13 @@ def _project_of(path: Path) -> Path:
     return folder.parent if folder.name.startswith(".") else folder
 
 
-def _places(path: Path) -> dict[str, str]:
-    """What editors fill in, of their own accord, for variables."""
-    project = _project_of(path)
+def _placed(written: Any, path: Path) -> Any:
+    """An entry with what editors fill in of their own accord: ``${workspaceFolder}`` and the like."""
+    project, text = _project_of(path), json.dumps(written)
     places = {"workspaceFolder": str(project), "workspaceFolderBasename": project.name, "pathSeparator": os.sep}
-    places |= {"/": os.sep, "userHome": os.environ.get("HOME", "")}
-    return {f"${{{name}}}": place for name, place in places.items()}
-
-
-def _placed(value: Any, places: Mapping[str, str]) -> Any:
-    match value:
-        case str():
-            for name, place in places.items():
-                value = value.replace(name, place)
-            return value
-        case dict():
-            return {key: _placed(item, places) for key, item in value.items()}
-        case list():
-            return [_placed(item, places) for item in value]
-        case _:
-            return value
+    for name, place in {**places, "/": os.sep, "userHome": os.environ.get("HOME", "")}.items():
+        text = text.replace(f"${{{name}}}", json.dumps(place)[1:-1])
+    return json.loads(text)
 
 
 def _server(entry: Mapping[str, Any], path: Path) -> ServerConfig:
@@ -249,18 +222,10 @@ def _server(entry: Mapping[str, Any], path: Path) -> ServerConfig:
             raise CatalogError(f"{_WHAT[kind]}: leave out {other[0]!r}")
         if other := sorted(_NO_OPTIONS[kind] & options.keys()):
             raise CatalogError(f"{_WHAT[kind]}, to which {other[0]!r} of 'callsheet' does not apply")
-    only = [set(names) for key in _ONLY if (names := _names(entry, key, ["*"])) != ["*"]]
+    only = [set(names) for key in _ONLY if "*" not in (names := _names(entry, key, ["*"]))]
     without = [name for key in _WITHOUT for name in _names(entry, key)]
     switched: dict[str, Any] = {"without": without, "only": set.intersection(*only) if only else None}
-    match kind:
-        case "a2a":
-            fields: dict[str, Any] = {"url": entry[A2A], "transport": A2A}
-        case "openapi":
-            fields = _api_fields(entry, path)
-        case "toolkit":
-            fields = _toolkit_fields(entry, path)
-        case _:
-            fields = _client_fields(entry, path)
+    fields = _FIELDS[kind](entry, path)
     try:
         own = ServerOptions(**options)
         return ServerConfig(**{**entry, "literal": (), "tag": "", **switched, **fields, "callsheet": own})
@@ -334,13 +299,19 @@ def _toolkit_fields(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
     return {"command": toolkit, "args": (given,), "cwd": str(path.absolute().parent), "transport": TOOLKIT}
 
 
-def _folder(entry: Mapping[str, Any], path: Path) -> FolderConfig:
-    fields = {key: value for key, value in entry.items() if key not in ("disabled", "enabled")}
-    try:
-        config = FolderConfig(**fields)
-        return config.model_copy(update={KEY: (path.parent / config.documents.expanduser()).resolve()})
-    except (CatalogError, OSError, RuntimeError, ValueError) as error:
-        raise CatalogError(f"it is a folder of documents, but: {error}") from error
+def _folder_fields(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    if not isinstance(folder := entry[KEY], str) or not folder.strip():
+        raise CatalogError(f"{_WHAT[KEY]}: 'documents' must be its path")
+    return {KEY: str((path.parent / Path(folder).expanduser()).resolve()), "transport": KEY}
+
+
+_FIELDS: Mapping[str, Callable[[Mapping[str, Any], Path], dict[str, Any]]] = {
+    "": _client_fields,
+    A2A: lambda entry, _: {"url": entry[A2A], "transport": A2A},
+    OPENAPI: _api_fields,
+    TOOLKIT: _toolkit_fields,
+    KEY: _folder_fields,
+}
 
 
 def is_address(text: str) -> bool:

@@ -15,7 +15,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from callsheet.orchestrator.cli.approval_prompt import approve_all
-from callsheet.orchestrator.cli.output import GREY, console, folded, number, one_line, table
+from callsheet.orchestrator.cli.output.console import GREY, console, folded, number, one_line, table
 from callsheet.retrievers import Selection, explain_tool
 
 _LONGEST = 180

@@ -6,10 +6,15 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from queue import SimpleQueue
+from typing import Any
 
 from callsheet.agents import ToolRegistry
+from callsheet.agents.servers.catalogs.listings import UNHEARD
+from callsheet.agents.servers.in_process import in_thread
 from callsheet.graphs import CallsheetError, Loaded, load, shown
+from callsheet.graphs.catalog.formats.mcp_format import SERVER_TROUBLE
 from callsheet.graphs.storage import SharedStore, shared_store
 from callsheet.orchestrator.run.process.environment import Environment
 from callsheet.retrievers import AgentGraphRetriever
@@ -17,6 +22,7 @@ from callsheet.retrievers import AgentGraphRetriever
 _LOCK = threading.Lock()
 _LOG = logging.getLogger("callsheet")
 _LOOK_SECONDS, _LONGEST_PAUSE, _RETRY = 2.0, 60.0, 5.0
+_LOOK_AGAIN, _LONGEST_LOOK = 60.0, 3_600.0
 _CALM = 3
 """So many changes in a row are followed at once; after each further one, the pause is doubled."""
 
@@ -28,13 +34,13 @@ class Served:
     Attributes:
         retriever: Searches it.
         registry: Makes its tools callable, and knows which agents fail.
-        read: Loads the catalog again, with every server listed anew if true; None: it cannot be loaded again.
+        read: Loads the catalog again, with ``anew`` and the like of ``load``; None: it cannot be loaded again.
     """
 
     loaded: Loaded
     retriever: AgentGraphRetriever
     registry: ToolRegistry
-    read: Callable[[bool], Loaded] | None = None
+    read: Callable[..., Loaded] | None = None
 
 
 def served() -> Served:
@@ -56,17 +62,11 @@ def _opened() -> Served:
     for problem in loaded.problems:
         _LOG.warning("%s: %s", problem.word, shown(str(problem)))
     retriever = AgentGraphRetriever.from_catalog(loaded, embeddings=environment.embeddings, index=environment.index)
-    registry = ToolRegistry.from_catalog(loaded)
-    if environment.sync_seconds or loaded.remembered:
-        follow_every(
-            environment.sync_seconds,
-            registry,
-            lambda: load(*environment.catalog, anew=True),
-            at_once=bool(loaded.remembered),
-        )
+    registry, read = ToolRegistry.from_catalog(loaded), partial(load, *environment.catalog)
+    ServerUpdates(registry, read, seconds=environment.sync_seconds, anew=bool(loaded.remembered))
     if (store := shared_store()) is not None:
-        follow_store(store, registry, lambda: load(*environment.catalog))
-    return Served(loaded, retriever, registry, lambda anew: load(*environment.catalog, anew=anew))
+        follow_store(store, registry, read)
+    return Served(loaded, retriever, registry, read)
 
 
 class CatalogSync:
@@ -110,28 +110,59 @@ class CatalogSync:
                 _LOG.exception("the index could not follow the catalog")
 
 
-def follow_every(
-    seconds: float, registry: ToolRegistry, read: Callable[[], Loaded], *, at_once: bool = False
-) -> threading.Event:
-    """Reloads a catalog periodically in a thread, for servers that do not announce changes.
+class ServerUpdates:
+    """Asks the servers of a catalog in a thread; what one answers is in force at once, even if others never answer.
+
+    A server that failed is asked again after a pause that grows, here and in what is stored (``LastListings``).
 
     Args:
-        seconds: Interval; 0 for no further reload.
         registry: Gets the catalog; a ``CatalogSync`` updates the index.
-        read: Loads the catalog.
-        at_once: Also reloads now, for a catalog that was loaded from stored listings.
+        read: Loads the catalog, with the keywords of ``load``.
+        seconds: Interval at which all servers are asked; 0: only those that failed are asked again.
+        due: Whether the servers that a new command would ask are asked now.
+        anew: Whether all are asked now.
 
-    Returns:
-        An event that stops it when set.
+    Attributes:
+        stop: Ends it when set.
+        complete: Set when each server has answered or failed once.
     """
 
-    def again(stop: threading.Event) -> None:
-        if at_once:
-            _reload(registry, read)
-        while seconds and not stop.wait(seconds):
-            _reload(registry, read)
+    def __init__(
+        self,
+        registry: ToolRegistry,
+        read: Callable[..., Loaded],
+        *,
+        seconds: float = 0.0,
+        due: bool = False,
+        anew: bool = False,
+    ) -> None:
+        self._registry, self._read, self._seconds = registry, read, seconds
+        self.complete = threading.Event()
+        self.stop = _in_background(lambda stop: self._run(stop, due=due, anew=anew))
 
-    return _in_background(again)
+    def _run(self, stop: threading.Event, *, due: bool, anew: bool) -> None:
+        pause = _LOOK_AGAIN
+        if due or anew:
+            self._ask(anew=anew)
+        self.complete.set()
+        while self._seconds or any(one.kind in SERVER_TROUBLE for one in self._registry.loaded.problems):
+            if stop.wait(self._seconds or pause):
+                return
+            self._ask(anew=bool(self._seconds))
+            pause = min(2 * pause, _LONGEST_LOOK)
+
+    def _ask(self, *, anew: bool) -> None:
+        news: SimpleQueue[Any] = SimpleQueue()
+        loading = in_thread(lambda: self._read(anew=anew, heard=lambda: news.put(None)))
+        loading.add_done_callback(news.put)
+        last = None
+        while last is not loading:
+            last = news.get()
+            while last is None and not news.empty():
+                last = news.get()
+            _reload(self._registry, partial(self._read, known=True) if last is None else loading.result)
+            if not any(one.kind == UNHEARD.kind for one in self._registry.loaded.problems):
+                self.complete.set()
 
 
 def follow_store(store: SharedStore, registry: ToolRegistry, read: Callable[[], Loaded]) -> threading.Event:

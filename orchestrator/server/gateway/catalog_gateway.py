@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,8 +13,9 @@ from typing import Any
 from langchain_core.messages import ToolMessage
 
 from callsheet.agents import ApprovalPolicy, Supervision, ToolRegistry
+from callsheet.agents.servers.session_pool import LATE
 from callsheet.graphs import Catalog, SettingsError, Tool, UnknownNameError, User, shown
-from callsheet.orchestrator.run.process.process_state import CatalogSync
+from callsheet.orchestrator.run.process.process_state import CatalogSync, ServerUpdates
 from callsheet.orchestrator.run.run_metrics import count_call, measured
 from callsheet.orchestrator.server.gateway.resources import CatalogResources
 from callsheet.orchestrator.server.gateway.supervised_calls import Answer, QuestionRelay, SupervisedCalls, Waiting
@@ -38,7 +40,14 @@ class Caller:
 
 
 class Gateway:
-    """A catalog as three operations, for many callers at once."""
+    """A catalog as three operations, for many callers at once.
+
+    Attributes:
+        registry: Its tools.
+        updates: Ask servers that have not answered yet, if any.
+    """
+
+    updates: ServerUpdates | None = None
 
     def __init__(
         self, retriever: AgentGraphRetriever, registry: ToolRegistry, *, approval: ApprovalPolicy = "risky"
@@ -47,7 +56,14 @@ class Gateway:
         self._approval: ApprovalPolicy = approval
         self._calls, self._relay = SupervisedCalls(), QuestionRelay()
         self.resources = CatalogResources(registry, retriever)
-        CatalogSync(retriever, registry)
+        self._sync, self._until = CatalogSync(retriever, registry), time.monotonic() + LATE
+
+    async def ready(self) -> None:
+        """Waits for servers that have never answered, and until searches know them: for ten seconds from the start."""
+        if self.updates and (left := self._until - time.monotonic()) > 0:
+            if not self.updates.complete.is_set():
+                await asyncio.to_thread(self.updates.complete.wait, left)
+            await asyncio.to_thread(self._sync.settled, left)
 
     def catalog(self, caller: Caller) -> Catalog:
         """What the caller may see."""

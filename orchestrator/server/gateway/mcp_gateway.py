@@ -20,7 +20,13 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.models import InitializationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.session import ServerSession
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, PromptsListChanged, ResourcesListChanged
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    PromptsListChanged,
+    ResourcesListChanged,
+    ToolsListChanged,
+)
 from pydantic import BaseModel, Field, ValidationError
 
 from callsheet.agents.calls.call_context import PROGRESS, within
@@ -91,11 +97,16 @@ class _Listener:
         self.user, self._changes = user, InMemorySubscriptionBus()
         self.subscriptions = ListenHandler(self._changes)  # one a session, as it bounds their number
 
-    async def resources_changed(self) -> None:
-        await self._changes.publish(ResourcesListChanged())
-        await self.session.send_resource_list_changed()
-        await self._changes.publish(PromptsListChanged())
-        await self.session.send_prompt_list_changed()
+    async def changed(self, *, tools: bool, resources: bool) -> None:
+        """Tools: what is behind those of the gateway, which stay the same."""
+        if tools:
+            await self._changes.publish(ToolsListChanged())
+            await self.session.send_tool_list_changed()
+        if resources:
+            await self._changes.publish(ResourcesListChanged())
+            await self.session.send_resource_list_changed()
+            await self._changes.publish(PromptsListChanged())
+            await self.session.send_prompt_list_changed()
 
 
 class _Server(Server[Any]):
@@ -133,12 +144,10 @@ class GatewayServer:
             )
             for name, (arguments, _) in self._own.items()
         ]
-        catalog = gateway.registry.catalog
-        counts = {"tools": counted(len(catalog.tools), "tool"), "agents": counted(len(catalog.agents), "agent")}
         self.server: Server[Any] = _Server(
             "callsheet",
             version=version("callsheet"),
-            instructions=_INSTRUCTIONS.format(**counts),
+            instructions=_instructions(gateway.registry.catalog),
             # Without it, the library lists all tools for each call over HTTP, to compare headers with arguments.
             get_tool_input_schema={tool.name: tool.input_schema for tool in self.tools}.get,
             on_list_tools=self._list,
@@ -153,7 +162,7 @@ class GatewayServer:
         # The client echoes which call waits: sealed, and bound to its tool, arguments and user.
         sealed = RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="callsheet")
         self.server.middleware.append(sealed)
-        self._known = {agent.id: agent for agent in gateway.resources.registry.catalog.agents}
+        self._tools, self._known = gateway.registry.catalog.tools, dict(gateway.registry.loaded.resources)
         gateway.registry.watch(self._catalog_changed)
 
     def _caller(self, context: Context) -> Caller:
@@ -175,13 +184,15 @@ class GatewayServer:
         return await self._listeners[self._caller(context).session].subscriptions(context, request)
 
     def _catalog_changed(self, loaded: Loaded) -> None:
-        """Tells all clients if resources or prompts have changed; called from any thread."""
-        before, self._known = self._known, dict(loaded.resources)
-        for name, listener in list(self._listeners.items()) if self._known != before else ():
+        """Tells all clients if tools, resources or prompts have changed; called from any thread."""
+        tools, resources = loaded.catalog.tools != self._tools, dict(loaded.resources) != self._known
+        self._tools, self._known = loaded.catalog.tools, dict(loaded.resources)
+        self.server.instructions = _instructions(loaded.catalog)
+        for name, listener in list(self._listeners.items()) if tools or resources else ():
             if listener.loop.is_closed():
                 del self._listeners[name]
             else:
-                asyncio.run_coroutine_threadsafe(listener.resources_changed(), listener.loop)
+                asyncio.run_coroutine_threadsafe(listener.changed(tools=tools, resources=resources), listener.loop)
 
     async def _list(self, context: Context, request: _Page) -> types.ListToolsResult:
         self._caller(context)
@@ -192,6 +203,7 @@ class GatewayServer:
         if request.name not in self._own:
             raise MCPError(types.INVALID_PARAMS, f"no tool {request.name!r}; there are {', '.join(self._own)}")
         form, operation = self._own[request.name]
+        await self._gateway.ready()
         try:
             return await operation(form.model_validate(request.arguments or {}), request, context, caller)
         except ValidationError as error:
@@ -260,6 +272,7 @@ class GatewayServer:
         """Lists resources, templates or prompts, a page at a time."""
 
         async def list_page(context: Context, request: _Page) -> Any:
+            await self._gateway.ready()
             items, following = mcp_resources.page_of(
                 self._resources(context), kind, request.cursor if request else None
             )
@@ -270,6 +283,7 @@ class GatewayServer:
     async def _read_resource(
         self, context: Context, request: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | _Asked:
+        await self._gateway.ready()
         resource, values = mcp_resources.resource_named(self._resources(context), request.uri)
         answer = await self._read_from_server(resource, values, request, context)
         return answer if isinstance(answer, _Asked) else mcp_resources.read_result(request.uri, answer)
@@ -277,6 +291,7 @@ class GatewayServer:
     async def _get_prompt(
         self, context: Context, request: types.GetPromptRequestParams
     ) -> types.GetPromptResult | _Asked:
+        await self._gateway.ready()
         prompt = mcp_resources.prompt_named(self._resources(context), request.name)
         answer = await self._read_from_server(prompt, request.arguments or {}, request, context)
         return answer if isinstance(answer, _Asked) else mcp_resources.prompt_result(answer)
@@ -288,6 +303,11 @@ class GatewayServer:
             return await self._sent(name, arguments, request, context, self._caller(context))
         except CallsheetError as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from error
+
+
+def _instructions(catalog: Catalog) -> str:
+    counts = {"tools": counted(len(catalog.tools), "tool"), "agents": counted(len(catalog.agents), "agent")}
+    return _INSTRUCTIONS.format(**counts)
 
 
 async def _ask(ask: Ask, given: AskRequest, request: object, context: Context, caller: Caller) -> _Result:

@@ -92,12 +92,76 @@ async def test_there_are_never_more_than_a_thousand_of_a_kind() -> None:
 
 async def test_a_list_that_does_not_end_is_not_cut_in_silence() -> None:
     async def endless(method: str, params: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-        return {"tools": [], "prompts": [{"name": "p"}], "nextCursor": f"{params.get('cursor', '')}x"}
+        cursor = f"{params.get('cursor', '')}x"
+        return {"tools": [], "prompts": [{"name": f"p{len(cursor)}"}], "nextCursor": cursor}
 
     with pytest.raises(Fault, match="more than 200 pages"):
-        await listed_tools(endless, Limits())
+        await listed_tools(endless, None, Limits())
     entries, missing = await listed_resources(endless, SimpleNamespace(prompts=True), Limits())
     assert (len(entries), missing) == (201, "prompts/list: more than 200 pages of prompts, of which the first are used")
+
+
+A, B = {"name": "a"}, {"name": "b"}
+PAGED: list[tuple[dict[Any, tuple[list[Any], Any]], list[Any], str]] = [
+    ({None: ([A], "")}, [A], ""),
+    ({None: ([A], None)}, [A], ""),
+    ({None: ([A], "1"), "1": ([B], "")}, [A, B], ""),
+    ({None: ([A], "1"), "1": ([A, B], None)}, [A, A, B], ""),
+    ({None: ([A], "1"), "1": ([A], "2"), "2": ([B], None)}, [A], "page 2 repeats an earlier one"),
+    ({None: ([A], "1"), "1": ([B], "2"), "2": ([A], "1")}, [A, B], "page 3 repeats an earlier one"),
+    ({None: ([A], "1"), "1": ([B], "1")}, [A, B], "its cursor does not advance"),
+    ({None: ([A], "1"), "1": ([B], "2"), "2": ([], "1")}, [A, B], "its cursor does not advance"),
+    ({None: ([A], 1)}, [A], "its cursor is not a text"),
+    ({None: ([A], {"page": 2})}, [A], "its cursor is not a text"),
+    ({None: ([], "1"), "1": ([], "2"), "2": ([A], None)}, [A], ""),
+]
+
+
+@pytest.mark.parametrize(("pages", "entries", "odd"), PAGED)
+@pytest.mark.parametrize("field", ["tools", "prompts"])
+async def test_a_list_ends_where_it_repeats_itself(
+    pages: dict[Any, tuple[list[Any], Any]], entries: list[Any], odd: str, field: str
+) -> None:
+    async def server(method: str, params: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+        page, cursor = pages[params.get("cursor")]
+        return {field: page, "nextCursor": cursor}
+
+    if field == "tools":
+        listed, missing = await listed_tools(server, None, LIMITS)
+    else:
+        listed, missing = await listed_resources(server, SimpleNamespace(prompts=True), LIMITS)
+        entries = entries_of("prompts/list", entries)
+    assert listed == entries
+    assert (odd in missing and f"{field}/list" in missing) if odd else not missing
+
+
+UNKNOWN = Fault("protocol", "the server answered tools/list with error -32601", effect="reported")
+UNKNOWN.__cause__ = MCPError(-32601, "Method not found")
+
+
+@pytest.mark.parametrize(
+    ("offered", "answer", "asked", "why"),
+    [
+        (SimpleNamespace(resources=True), UNKNOWN, [], ""),
+        (SimpleNamespace(prompts=True), UNKNOWN, [], ""),
+        (SimpleNamespace(prompts=True, tools=None), {"tools": [A]}, [], ""),
+        (SimpleNamespace(tools=True, prompts=True), UNKNOWN, ["tools/list"], "it has no tools: "),
+        (SimpleNamespace(tools=SimpleNamespace()), {"tools": []}, ["tools/list"], ""),
+        (SimpleNamespace(), {"tools": []}, ["tools/list"], ""),
+        (None, {"tools": []}, ["tools/list"], ""),
+    ],
+)
+async def test_only_what_a_server_offers_is_asked_for(offered: Any, answer: Any, asked: list[str], why: str) -> None:
+    server = Server(tools=answer)
+    tools, missing = await listed_tools(server, offered, LIMITS)
+    assert (tools, server.asked) == ([], asked)
+    assert missing.startswith(why) if why else not missing
+
+
+async def test_a_server_that_offers_tools_only_and_knows_none_is_an_error() -> None:
+    for offered in (SimpleNamespace(tools=True), SimpleNamespace(), None):
+        with pytest.raises(Fault, match="-32601"):
+            await listed_tools(Server(tools=UNKNOWN), offered, LIMITS)
 
 
 DENIES = Policy(default="allow", deny=("a/resource:x://secret*",))
@@ -130,7 +194,7 @@ def test_a_template_does_not_read_what_the_policy_hides(policy: Any, user: str, 
 
 def test_what_is_malformed_is_left_out_and_said() -> None:
     assert entries_of("resources/templates/list", [{"name": "x"}, {"uriTemplate": None}]) == [{}, {}]
-    odd = [None, {}, {"uri": 5}, {"uri": "x:1"}, {"uri": "x:2"}, {"uri": "x:2"}, {"uri": "x" * 2_000}]
+    odd = [None, {}, {"uri": 5}, {"uri": "x:1"}, {"uri": "x:2"}, {"uri": "x:2", "title": "X"}, {"uri": "x" * 2_000}]
     agent, problems = resources_of("a", entries_of("resources/list", odd))
     assert [tool.id for tool in agent.tools] == ["a/resource:x:1"]
     assert len(problems) == 5

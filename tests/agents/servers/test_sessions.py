@@ -19,7 +19,6 @@ from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from servers import FIXTURES, HANG, alive, until
 
 FAULTS = FIXTURES / "fault_server.py"
-CHAOS = Path(__file__).parents[3].parent / "shared" / "fleet" / "chaos_server.py"
 SECRET = "canary-8c41f"
 TAG = f"callsheet-test-{os.getpid()}"
 
@@ -229,37 +228,3 @@ def test_an_interrupt_ends_servers_and_process(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     process.wait(HANG)
     assert not children()
-
-
-CHAOS_KINDS = {
-    "crash": "crash",
-    "half": "crash",
-    "hang": "timeout",
-    "rpc_error": "protocol",
-    "is_error": "tool",
-    "is_error_empty": "tool",
-    "big": "too_large",
-    "exit": "start",
-    "hang_init": "timeout",
-    "bad_proto": "start",
-}
-
-
-@pytest.mark.skipif(not CHAOS.is_file(), reason=f"the shared fault-injection server is not at {CHAOS}")
-@pytest.mark.parametrize(
-    "mode",
-    [
-        *CHAOS_KINDS,
-        *("garbage", "structured", "out_schema_mismatch", "audio", "unknown_content", "null_result", "surrogate"),
-        *("stdout_noise", "stderr_flood", "logging", "listchanged", "ignore_term", "schema_runtime"),
-    ],
-)
-async def test_chaos(mode: str) -> None:
-    pool = SessionPool(limits=Limits(start=1 if mode == "hang_init" else HANG, call=0.7 if mode == "hang" else HANG))
-    config = ServerConfig(command=sys.executable, args=(str(CHAOS), mode))
-    outcome = await pool.call("run", mode, config, "work", {"x": "1"})
-    assert outcome.kind == CHAOS_KINDS.get(mode, "")
-    assert bool(outcome.error) == (mode in CHAOS_KINDS)
-    if outcome.error:
-        assert repr(mode) in outcome.error
-    pool.close()

@@ -65,7 +65,7 @@ def test_a_folder_without_any_manifest_gives_the_first_reason(tmp_path: Path) ->
 
 def test_half_of_toollinkos_names_the_missing_file(tmp_path: Path) -> None:
     (tmp_path / "core_tools.json").write_text("[]")
-    with pytest.raises(CatalogError, match=r"regular_tools\.json is missing"):
+    with pytest.raises(CatalogError, match=r"regular_tools\.json: cannot be read: No such file"):
         load(tmp_path / "core_tools.json")
 
 

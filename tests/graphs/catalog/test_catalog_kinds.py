@@ -73,12 +73,19 @@ def test_a_file_of_a_folder_that_is_no_manifest_is_named_and_the_rest_loads(tmp_
 
 
 def test_a_malformed_tool_is_named_and_the_rest_loads(tmp_path: Path) -> None:
-    tools = [entry("ok"), {"description": "no name"}, "x", *[entry("both")] * 2, {"name": "odd", "inputSchema": []}]
+    both = entry("both"), entry("both", title="Both")
+    tools = [entry("ok"), {"description": "no name"}, "x", *both, {"name": "odd", "inputSchema": []}]
     loaded = load(write(tmp_path / "m.json", {"name": "a", "tools": tools}))
     assert list(loaded.catalog.tools) == ["a/ok"]
     said = [problem.message for problem in loaded.problems]
     words = ("'odd'", "2 tools are named 'both'", "entry 2", "entry 3")
     assert all(word in text for word, text in zip(words, said, strict=True))
+
+
+def test_entries_that_are_the_same_are_one(tmp_path: Path) -> None:
+    loaded = load(write(tmp_path / "m.json", {"name": "a", "tools": [entry("x"), entry("y"), entry("x")]}))
+    assert list(loaded.catalog.tools) == ["a/x", "a/y"]
+    assert not loaded.problems
 
 
 def test_a_schema_that_is_left_out_means_no_parameters(tmp_path: Path) -> None:

@@ -8,14 +8,6 @@ from pydantic import ValidationError
 from callsheet.graphs import Agent, Catalog, CatalogError, Dependency, DependencyKind, Tool, UnknownNameError
 
 
-def test_an_empty_catalog_is_legal() -> None:
-    assert dict(Catalog().tools) == {}
-
-
-def test_an_agent_without_tools_is_legal() -> None:
-    assert Catalog(agents=(Agent(id="a"),)).agent("a").tools == ()
-
-
 def test_a_tool_is_known_by_its_agent_and_name() -> None:
     twins = Catalog(agents=tuple(Agent(id=a, tools=(Tool(agent=a, name="read"),)) for a in ("files", "mail")))
     assert list(twins.tools) == ["files/read", "mail/read"]

@@ -50,6 +50,7 @@ HTTP = ServerConfig(url="http://h", transport="http")
             ServerConfig(command="x", transport="stdio"),
         ),
         ({"command": "x", "type": "local", "tools": ["*"]}, ServerConfig(command="x", transport="stdio")),
+        ({"command": "x\ud800${/}", "more": "\udfff"}, ServerConfig(command="x?/", transport="stdio")),
     ],
 )
 def test_entries_as_clients_write_them(entry: dict[str, Any], config: ServerConfig) -> None:
@@ -75,7 +76,7 @@ OFF = {
 
 def test_what_is_switched_off_stays_off() -> None:
     found = read({"mcpServers": {**OFF, "on": {"command": "y", "disabled": False, "enabled": True}}})
-    assert (list(found.servers), found.folders, found.problems) == (["on"], {}, ())
+    assert (list(found.servers), found.problems) == (["on"], ())
     switches = {"allowed": ["a", "b"], "excluded": ["b"]}  # of Gemini CLI
     entries = {name: {"command": "x"} for name in "abc"}
     assert list(read({"mcp": switches, "mcpServers": entries}).servers) == ["a"]
@@ -99,6 +100,7 @@ def test_a_switch_that_is_neither_true_nor_false_starts_nothing(value: object) -
         ({"disabledTools": ["drop"]}, ["get", "put"]),
         ({"tools": ["get", "drop"]}, ["get", "drop"]),
         ({"tools": []}, []),
+        ({"tools": ["get", "*"]}, ["get", "put", "drop"]),
     ],
 )
 def test_tools_that_are_switched_off_stay_off(entry: dict[str, Any], offered: list[str]) -> None:
@@ -146,11 +148,11 @@ def test_a_variable_in_the_form_of_another_program_is_said_without_its_value(var
 
 
 def test_the_folders_that_editors_fill_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/home/kim")
+    monkeypatch.setenv("HOME", "/srv/kim")
     entry = {"command": "${userHome}/bin/x", "args": ["${workspaceFolder}${/}a", "${workspaceFolderBasename}"]}
     for file, project in ((".vscode/mcp.json", "shop"), ("mcp.json", "shop"), (".cursor/mcp.json", "shop")):
         found = read({"servers": {"a": entry}}, tmp_path / "shop" / file).servers["a"]
-        assert found.command == "/home/kim/bin/x"
+        assert found.command == "/srv/kim/bin/x"
         assert found.args == (f"{tmp_path}/{project}/a", project)
 
 
@@ -242,6 +244,10 @@ def test_comments_and_trailing_commas(tmp_path: Path) -> None:
         ({"command": "x", "type": "http"}, "says 'http' but has a command"),
         ({"url": "http://h", "type": "stdio"}, "says 'stdio' but has a url"),
         ({"command": ["x"]}, "command: must be a string"),
+        *(({key: "~nobody-of-this-name/x"}, "home directory") for key in ("documents", "openapi")),
+        ({"command": "x", "envFile": "~nobody-of-this-name/x"}, "home directory"),
+        ({"documents": "a\0b"}, "null byte"),
+        ({"command": "x", "more": json.loads("[" * 300 + "]" * 300)}, "nested more than 100 levels deep"),
         ({"command": "x", "args": "y"}, "args: must be a list"),
         ({"command": "x", "env": {"PORT": 80}}, "env.PORT: must be a string"),
         ({"command": "x", "env": []}, "env: must be an object"),

@@ -118,10 +118,6 @@ def test_a_description_of_a_megabyte_is_written_and_read(form: RdfFormat) -> Non
     assert from_rdf(to_rdf(catalog, form=form), form=form) == catalog
 
 
-def test_an_empty_catalog_comes_back_empty() -> None:
-    assert from_rdf(to_rdf(Catalog())) == Catalog()
-
-
 def test_nothing_written_is_a_blank_node(catalog: Catalog) -> None:
     graph: Graph = to_graph(catalog)
     assert not [node for triple in graph for node in triple if isinstance(node, BNode)]

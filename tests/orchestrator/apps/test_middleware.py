@@ -18,7 +18,7 @@ from callsheet.agents import BoundTool, ToolRegistry
 from callsheet.agents.registry.binding import names_of
 from callsheet.graphs import Policy, SettingsError, load
 from callsheet.orchestrator import CallsheetTools
-from callsheet.orchestrator.apps.agent_requests import requests_of
+from callsheet.orchestrator.apps.tool_middleware import requests_of
 from callsheet.retrievers import AgentGraphRetriever
 
 RATE, NOTE = "look up the exchange rate of USD", "write a note with the text hello"
@@ -303,11 +303,11 @@ def test_words_that_ask_for_nothing_new_change_nothing(catalog: Any, scripted: A
 def test_a_loop_over_the_same_words_searches_once(
     catalog: Any, scripted: Any, say: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from callsheet.orchestrator.apps import agent_requests
+    from callsheet.orchestrator.apps import tool_middleware
 
     asked: list[str] = []
-    real = agent_requests.selected
-    monkeypatch.setattr(agent_requests, "selected", lambda r, text, **k: asked.append(text) or real(r, text, **k))
+    real = tool_middleware.selected
+    monkeypatch.setattr(tool_middleware, "selected", lambda r, text, **k: asked.append(text) or real(r, text, **k))
     loop = said("Next, write a note. next write a NOTE!", say["calls"]("bank_exchange_rate", currency="USD"))
     ask(agent(scripted(replies=[loop, loop, loop, loop, AIMessage("0.9")]), catalog))
     assert asked == [RATE, "Next, write a note"]

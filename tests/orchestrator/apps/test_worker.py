@@ -65,6 +65,17 @@ def test_names_that_a_provider_refuses_are_mapped_there_and_back(scripted: Any, 
     assert "k-1234567" not in str(state)
 
 
+def test_a_weak_model_that_repeats_a_call_with_mapped_names_is_stopped(scripted: Any) -> None:
+    sent: list[dict[str, Any]] = []
+    schema = {"type": "object", "properties": {"filter[title]": {"type": "string"}}}
+    find = StructuredTool(name="find", description="Find books by title.", args_schema=schema, func=sent_to(sent))
+    find.metadata = {"callsheet/approval": "never"}
+    model = scripted(replies=[calls("shop_find", filter_title="Emma")])
+    app = create_supervisor({"shop": [find]}, worker_model=model, settings=Settings(weak_model=True)).compile()
+    state = ask(app, "find books by the title Emma")
+    assert (sent, state["results"]["1"]["result"]) == ([{"filter[title]": "Emma"}], "one book")
+
+
 def sent_to(sent: list[dict[str, Any]]) -> Any:
     return lambda **given: sent.append(given) or "one book"
 

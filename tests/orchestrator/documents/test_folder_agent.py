@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
 from langchain_core.tools import ToolException
+from mcp import Client
 
 from callsheet import AgentGraphRetriever, Settings, ToolRegistry, create_supervisor, load
 from callsheet.agents.models.chat_models import chat_model
@@ -18,6 +19,9 @@ from callsheet.agents.servers.in_process import tool_model
 from callsheet.graphs.catalog.loading import servers_in, starts_in
 from callsheet.orchestrator.apps.arag_graph import READER
 from callsheet.orchestrator.apps.folder_agent import document_tool
+from callsheet.orchestrator.server.gateway.catalog_gateway import Gateway
+from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
+from callsheet.orchestrator.server.gateway.serving import one_client
 from callsheet.retrievers.documents.document_index import Library
 from callsheet.retrievers.documents.document_reading import overview_of
 
@@ -101,6 +105,16 @@ def test_that_the_documents_say_nothing_is_a_result(catalog: Path) -> None:
     assert "25 days" not in state["messages"][-1].text
 
 
+async def test_an_mcp_client_asks_it_through_the_gateway(catalog: Path) -> None:
+    loaded = load(catalog)
+    retriever, registry = AgentGraphRetriever.from_catalog(loaded, index=":memory:"), ToolRegistry.from_catalog(loaded)
+    served = GatewayServer(Gateway(retriever, registry, approval="risky"), one_client())
+    async with Client(served.server) as client:
+        call = {"tool": "handbook/search_documents", "arguments": {"question": QUESTION}}
+        answer: Any = await client.call_tool("call_tool", call)
+    assert "25 days of paid leave a year. [leave.md#1]" in answer.content[0].text
+
+
 async def test_a_call_tells_apart_what_is_no_answer(config: Callable[..., Path], tmp_path: Path) -> None:
     config()
     tool = document_tool("handbook", overview_of(tmp_path / "docs"), Library(tmp_path / "docs", place=":memory:"))
@@ -136,9 +150,9 @@ def test_a_disabled_folder_is_left_out(config: Callable[..., Path], tmp_path: Pa
     [
         ({"documents": "nowhere"}, "no documents at .*nowhere: there is no such folder"),
         ({"documents": "mcp.json"}, "it is a file"),
-        ({"documents": 5}, "it is a folder of documents, but: .*documents"),
-        ({"documents": "docs", "command": "rm"}, "it is a folder of documents, but: .*command"),
-        ({"documents": None}, "it is a folder of documents, but"),
+        ({"documents": 5}, "it is a folder of documents: 'documents' must be its path"),
+        ({"documents": "docs", "command": "rm"}, "it is a folder of documents: leave out 'command'"),
+        ({"documents": None}, "it is a folder of documents: 'documents' must be its path"),
     ],
 )
 def test_a_wrong_entry_is_left_out_and_named(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,11 +19,13 @@ from callsheet.agents.servers.catalogs.catalog_sources import load_servers
 from callsheet.agents.servers.catalogs.listings import LastListings, Listing
 from callsheet.graphs import Agent, Catalog, Loaded, ServerConfig, Tool, User, load
 from callsheet.graphs.catalog.formats.mcp_format import Difference
+from callsheet.graphs.catalog.formats.server_config import ServerOptions
 from callsheet.graphs.storage import cache_folder
 from callsheet.graphs.trust.pins import PinBook
-from callsheet.orchestrator.run.process.process_state import CatalogSync, follow_every
+from callsheet.orchestrator.run.process.process_state import CatalogSync, ServerUpdates
+from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, Gateway
 from callsheet.retrievers.index.vector_indexes import VectorStoreIndex
-from servers import Servers, until
+from servers import HANG, Servers, until
 
 ANYTHING = {"type": "object", "properties": {}}
 
@@ -247,18 +250,176 @@ def test_a_catalog_is_read_anew_in_an_interval(minilm: Any) -> None:
     registry = ToolRegistry.from_catalog(load(state(0)))
     retriever = AgentGraphRetriever.from_catalog(state(0), embeddings=minilm, index=":memory:")
     CatalogSync(retriever, registry)
-    stop = follow_every(0.05, registry, lambda: load(state(1)))
+    updates = ServerUpdates(registry, lambda **_: load(state(1)), seconds=0.05)
     assert until(lambda: set(retriever.catalog.tools) == set(state(1).tools))
-    stop.set()
+    updates.stop.set()
 
 
 def test_a_catalog_that_was_remembered_is_read_anew_at_once() -> None:
     registry = ToolRegistry.from_catalog(load(state(0)))
-    read = threading.Event()
-    registry.watch(lambda loaded: read.set())
-    follow_every(0, registry, lambda: load(state(1)), at_once=True)
-    assert read.wait(30)
+    updates = ServerUpdates(registry, lambda **_: load(state(1)), anew=True)
+    assert updates.complete.wait(HANG)
     assert set(registry.catalog.tools) == set(state(1).tools)
+
+
+@pytest.fixture
+def never() -> Iterator[ServerConfig]:
+    """A server over HTTP that takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield ServerConfig(url=f"http://127.0.0.1:{listener.getsockname()[1]}/mcp", transport="http")
+
+
+def later(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    now = time.time() + seconds
+    monkeypatch.setattr("callsheet.agents.servers.catalogs.listings.time.time", lambda: now)
+
+
+LATE = Listing(error="it did not start within 60 s", kind="timeout", seconds=75)
+
+
+def test_a_server_that_failed_is_not_asked_again_for_a_while(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    config = {"a": servers.stdio("ok", log="a.log")}
+    LastListings().fail("a", config["a"], LATE)
+    for _ in range(2):
+        (problem,) = load_servers(config).problems
+        assert (problem.kind, servers.count("a", "start")) == ("timeout", 0)
+        assert f"{LATE.error}\nIt is asked again in 12 min; `callsheet sync` asks it now" in problem.message
+    later(monkeypatch, 751)
+    assert not load_servers(config).problems
+    later(monkeypatch, 752)
+    assert load_servers(config).remembered
+
+
+def test_what_is_known_of_a_server_that_failed_is_used_and_called_old(servers: Servers) -> None:
+    config = {"a": servers.stdio("ok", log="a.log"), "b": servers.stdio("ok", log="b.log")}
+    load_servers(config)
+    LastListings().fail("a", config["a"], LATE)
+    part = load_servers(config)
+    assert [agent.id for agent in part.agents] == ["a", "b"]
+    assert (set(part.down), set(part.remembered)) == ({"a"}, {"b"})
+    assert "Its last known tools are kept, as of 20" in part.problems[0].message
+    assert servers.count("a", "start") == 1
+
+
+def test_the_pause_grows_with_each_failure_and_ends_with_an_answer(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, server = LastListings(), servers.stdio("ok")
+    later(monkeypatch, 0)
+    pauses = []
+    for _ in range(12):
+        store.fail("a", server, LATE)
+        known = store.failure("a", server)
+        assert known
+        pauses.append(known[1])
+    assert pauses[:3] == [750, 1_500, 3_000]
+    assert pauses[-1] == 86_400
+    assert store.failure("a", server.model_copy(update={"env": {**server.env, "KEY": "x"}})) is None
+    store.keep("a", server, Listing())
+    assert store.failure("a", server) is None
+    for kind, seconds, pause in (("timeout", 3.0, 60.0), ("start", 0.5, 5.0), ("crash", 0.0, 0.0)):
+        store.fail("b", server, Listing(error="x", kind=kind, seconds=seconds))  # type: ignore[arg-type]
+        found = store.failure("b", server)
+        assert found
+        assert found[1] == pause
+        store.recovered("b", server)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"number": "x"}', "\x00"])
+def test_a_failure_that_cannot_be_read_is_none(servers: Servers, tmp_path: Path, content: str) -> None:
+    store, server = LastListings(tmp_path), servers.stdio("ok")
+    store.fail("a", server, LATE)
+    (file,) = (tmp_path / "failures").iterdir()
+    file.write_text(content)
+    assert store.failure("a", server) is None
+
+
+def test_a_server_that_is_known_is_not_waited_for_as_long_as_one_that_is_not(
+    servers: Servers, mode: Path, never: ServerConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("callsheet.agents.servers.catalogs.catalog_sources.PATIENCE", 0.2)
+    limits = {"start": 3_600.0, "fresh": 0.0}
+    never = never.model_copy(update={"callsheet": ServerOptions(limits=limits)})
+    config = {"a": servers.stdio(f"@{mode}", limits=limits), "b": never}
+    LastListings().keep("b", never, Listing(tools=({"name": "t"},)))
+    load_servers({"a": config["a"]})
+    mode.write_text("hang_init")
+    part = load_servers(config)
+    assert {tool.id for agent in part.agents for tool in agent.tools} == {"a/work", "b/t"}
+    assert [(one.agent, one.kind) for one in part.problems] == [("a", "timeout"), ("b", "timeout")]
+    assert part.problems[0].message.startswith("no answer within 0.2 s\n")
+    assert [bool(LastListings().failure(name, config[name])) for name in config] == [True, True]
+
+
+def test_what_is_known_is_loaded_without_asking_anybody(servers: Servers, never: ServerConfig) -> None:
+    api = ServerConfig(openapi=f"{never.url}/openapi.json", transport="openapi")
+    config = {"a": servers.stdio("ok", log="a.log"), "b": never, "c": api}
+    LastListings().fail("b", never, LATE)
+    part = load_servers(config, known=True)
+    assert not part.agents
+    assert {(one.agent, one.kind, one.message) for one in part.problems} == {
+        ("a", "unheard", "it has not answered yet"),
+        ("b", "timeout", f"{LATE.error}\nIt is asked again in 12 min; `callsheet sync` asks it now"),
+        ("c", "unheard", "it has not answered yet"),
+    }
+    assert servers.count("a", "start") == 0
+    load_servers({"a": config["a"]})
+    stored = next((cache_folder() / "listings").iterdir())
+    os.utime(stored, (0, time.time() - 1_000_000))
+    assert set(load_servers(config, known=True).remembered) == {"a"}
+    assert servers.count("a", "start") == 1
+
+
+def test_what_one_server_answers_is_in_force_while_another_never_answers(
+    servers: Servers, never: ServerConfig, minilm: Any
+) -> None:
+    never = never.model_copy(update={"callsheet": ServerOptions(limits={"start": 3_600})})
+    config = {"never": never, "a": servers.stdio("ok"), "b": servers.stdio("ok")}
+
+    def read(**asking: Any) -> Loaded:
+        return load(load_servers(config, **asking))
+
+    loaded = read(known=True)
+    registry = ToolRegistry.from_catalog(loaded)
+    retriever = AgentGraphRetriever.from_catalog(loaded, embeddings=minilm, index=":memory:")
+    gateway = Gateway(retriever, registry)
+    gateway.updates = updates = ServerUpdates(registry, read, due=True)
+    assert until(lambda: set(retriever.catalog.tools) == {"a/work", "b/work"})
+    assert not updates.complete.is_set()
+    assert gateway.catalog(Caller("x")).tools == registry.catalog.tools
+    updates.stop.set()
+
+
+def test_a_server_that_failed_is_asked_again_in_the_background(
+    servers: Servers, mode: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("callsheet.agents.servers.catalogs.listings._PAUSES", 0)
+    monkeypatch.setattr("callsheet.orchestrator.run.process.process_state._LOOK_AGAIN", 0.05)
+    mode.write_text("exit")
+    config = {"a": servers.stdio(f"@{mode}", log="a.log"), "b": servers.stdio("ok", log="b.log")}
+
+    def read(**asking: Any) -> Loaded:
+        return load(load_servers(config, **asking))
+
+    registry = ToolRegistry.from_catalog(read())
+    assert set(registry.catalog.tools) == {"b/work"}
+    ServerUpdates(registry, read)
+    assert until(lambda: servers.count("a", "start") > 2)
+    mode.write_text("ok")
+    assert until(lambda: "a/work" in registry.catalog.tools)
+    assert servers.count("b", "start") == 1
+
+
+async def test_an_answer_in_a_session_ends_the_pause(servers: Servers, mode: Path, followed: Any) -> None:
+    config = {"a": servers.stdio(f"@{mode}", log="a.log")}
+    load_servers(config)
+    LastListings().fail("a", config["a"], LATE)
+    _, registry, _, _ = followed(config)
+    assert set(registry.down) == {"a"}
+    assert (await answered(registry, "a/work")).status == "success"
+    assert LastListings().failure("a", config["a"]) is None
 
 
 def test_a_retriever_over_another_catalog_is_left_as_it_is(minilm: Any) -> None:

@@ -88,6 +88,52 @@ def test_what_prints_and_ends_is_named_with_what_it_printed() -> None:
     assert "printed: 'usage: odd FILE'" in listing.error
 
 
+NODE = """/srv/server.js:3
+if (!process.env.MY_KEY) throw new Error("MY_KEY environment variable is required");
+                               ^
+
+Error: MY_KEY environment variable is required
+    at Object.<anonymous> (/srv/server.js:3:32)
+    at Module._compile (node:internal/modules/cjs/loader:1554:14)
+    at Object..js (node:internal/modules/cjs/loader:1706:10)
+    at Module.load (node:internal/modules/cjs/loader:1289:32)
+    at Function._load (node:internal/modules/cjs/loader:1108:12)
+    at node:internal/main/run_main_module:36:49
+
+Node.js v22.14.0"""
+JAVA = 'Exception in thread "main" java.lang.IllegalStateException: no MY_KEY\n' + "\tat a.B.c(B.java:1)\n" * 30
+DOTNET = "Unhandled exception. System.Exception: no MY_KEY\n" + "   at A.B() in /a.cs:line 1\n" * 30
+PYTHON = """Traceback (most recent call last):
+  File "/srv/server.py", line 3, in <module>
+    Settings()
+  File "/srv/settings.py", line 9, in __init__
+    super().__init__()
+pydantic.ValidationError: 1 validation error for Settings
+MY_KEY
+  Field required [type=missing]
+    For further information visit https://errors.pydantic.dev"""
+GO = "panic: no MY_KEY\n\ngoroutine 1 [running]:\nmain.main()\n\t/srv/main.go:4 +0x1\nexit status 2"
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (NODE, "\nError: MY_KEY environment variable is required\n"),
+        (JAVA, "java.lang.IllegalStateException: no MY_KEY"),
+        (DOTNET, "System.Exception: no MY_KEY"),
+        (PYTHON, "\nMY_KEY\n  Field required [type=missing]\n"),
+        (GO, "panic: no MY_KEY"),
+        ("Loading\n" * 90 + JAVA, "java.lang.IllegalStateException: no MY_KEY"),
+    ],
+    ids=["node", "java", "dotnet", "python", "go", "after a log"],
+)
+def test_of_a_server_that_throws_at_its_start_the_error_is_shown(text: str, error: str) -> None:
+    listing = SessionPool().list_all({"odd": program(f"import sys; sys.stderr.write({text!r}); sys.exit(1)")})["odd"]
+    assert listing.kind == "start"
+    assert error in listing.error
+    assert listing.error.count("\n") <= 8
+
+
 def test_a_secret_of_its_entry_that_a_server_prints_is_not_quoted() -> None:
     code = "import os, time; print('key', os.environ['TOKEN']); time.sleep(900)"
     server = program(code).model_copy(update={"env": {"TOKEN": "hunter2-hunter2"}})

@@ -28,14 +28,16 @@ WORK = {
 }
 REST = {"name": "rest", "description": "Rests.", "inputSchema": {"type": "object"}}
 PAGE = {"tools": [WORK, REST, {**REST, "name": "sleep"}]}
-pages = st.lists(mutated(PAGE), min_size=1, max_size=2) | st.just([PAGE])
+LOOPS = [{**PAGE, "nextCursor": cursor} for cursor in ("", "again", 1)]
+pages = st.lists(mutated(PAGE) | st.sampled_from([PAGE, *LOOPS]), min_size=1, max_size=3) | st.just([PAGE])
 
 
 def offered(entries: list[Any]) -> dict[str, str]:
-    """Name -> definition, of the tools that a listing holds once."""
+    """Name -> definition, of the tools that a listing holds in one form."""
     tools = [entry for entry in written(entries) if isinstance(entry, dict) and isinstance(entry.get("name"), str)]
-    times = Counter(tool["name"] for tool in tools)
-    return {tool["name"]: json.dumps(tool, sort_keys=True) for tool in tools if times[tool["name"]] == 1}
+    forms = {(tool["name"], json.dumps(tool, sort_keys=True)) for tool in tools}
+    times = Counter(name for name, _ in forms)
+    return {name: form for name, form in forms if times[name] == 1}
 
 
 def called(puppet: Puppet) -> set[str]:

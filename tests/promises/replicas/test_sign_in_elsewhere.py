@@ -15,9 +15,8 @@ import psycopg
 import pytest
 
 from callsheet.agents.servers.oauth.callback import PendingSignIn, await_answer, pending_sign_in, take_answer
-from callsheet.agents.servers.oauth.encryption import SignInError
 from callsheet.agents.servers.oauth.sign_in import SignIn
-from callsheet.agents.servers.oauth.stored_tokens import StoredTokens
+from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens
 from forked import run_forked
 from signed_in_server import SignedInServer, signed_in_server
 

@@ -198,6 +198,36 @@ def test_of_equal_tools_of_several_agents_the_best_is_offered_and_the_cut_names_
     assert ids(made.select("q", shortlist=True, without=("b",))) == ["a/v", "c/v"]
 
 
+@pytest.mark.parametrize(
+    ("change", "copies"),
+    [
+        ({}, True),
+        ({"title": "V", "input_schema": {"type": "object", "properties": {}, "title": "vArguments"}}, True),
+        ({"annotations": {"title": "V"}}, True),
+        ({"description": "Another thing."}, False),
+        ({"input_schema": {"type": "object", "properties": {"n": {}}}}, False),
+        ({"output_schema": {"type": "object", "properties": {"n": {}}}}, False),
+        ({"annotations": {"readOnlyHint": True}}, False),
+    ],
+)
+def test_a_tool_that_its_agent_has_under_several_names_takes_one_place(change: dict[str, Any], copies: bool) -> None:
+    scores = {"a/v": 0.9, "a/w": 0.8, "a/x": 0.7, "b/v": 0.6}
+    plain = catalog_of(a_v="", a_w="", a_x="w_v", b_v="", w_v="")
+    assert ids(selector(plain, scores).select("q", tools=4))[:4] == ["a/v", "a/w", "a/x", "w/v"]
+
+    def described(tool: Tool) -> Tool:
+        more = {"description": "A thing."} | (change if tool.name == "v" and tool.agent == "a" else {})
+        return tool.model_copy(update=more)
+
+    agents = (one.model_copy(update={"tools": tuple(map(described, one.tools))}) for one in plain.agents)
+    selection = selector(Catalog(agents=tuple(agents)), scores).select("q", tools=5)
+    assert ids(selection)[0] == "a/v"
+    assert "b/v" in ids(selection)
+    cut = {one.id: one.reason for one in selection.trace.cut}
+    assert (cut.get("a/w") == "it is the same tool as a/v") is copies
+    assert ("a/w" in ids(selection)) is not copies
+
+
 def test_agents_of_a_shortlist_have_tools() -> None:
     made = selector(catalog_of(a_v="", b_w=""), {"a/v": 0.9, "b": 0.9})
     assert {agent.id for agent in made.select("q").agents} == {"a", "b"}

@@ -80,7 +80,7 @@ def shop_spec(url: str = "", **more: Any) -> dict[str, Any]:
         "pieces": {"type": "integer", "minimum": 1},
         "id": {"type": "string", "readOnly": True},
     }
-    body = {"type": "object", "properties": fields, "required": ["item", "id"]}
+    body = {"type": "object", "properties": fields, "required": ["item", "id"], "additionalProperties": False}
     paths: dict[str, Any] = {
         "/orders/{id}": {
             "parameters": [number],

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from api_server import Shop, called, shop_spec
-from callsheet import load
+from callsheet import ToolRegistry, load
 
 SECRET = "CANARY-key-93ab71"
 
@@ -38,6 +39,16 @@ async def test_a_get_goes_to_the_path_with_its_arguments(tmp_path: Path, served:
     answer = await called(loaded)
     assert answer.artifact["structured"] == {"id": "7", "state": "shipped", "target": "/v1/orders/7"}
     assert [(sent.method, sent.target) for sent in served.sent] == [("GET", "/v1/orders/7")]
+
+
+async def test_what_a_model_sends_by_its_own_names_reaches_the_parameters(tmp_path: Path, served: Shop) -> None:
+    names = ("Start", "Start<", "Start>", "\u59cb", "\u7d42", "filter[a]", "filter[b]")
+    spec = with_parameters(*({"name": name, "in": "query", "schema": {"type": "string"}} for name in names))
+    registry = ToolRegistry.from_catalog(load(entry(tmp_path, spec, served.url)))
+    (bound,) = registry.bind(["shop/x"], "run").values()
+    args = {name: str(number) for number, name in enumerate(bound.args)}
+    await bound.ainvoke({"type": "tool_call", "name": bound.name, "args": args, "id": "1"})
+    assert parse_qsl(urlsplit(served.sent[0].target).query) == [(name, str(n)) for n, name in enumerate(names)]
 
 
 async def test_a_post_sends_the_arguments_that_have_no_place_as_its_body(tmp_path: Path, served: Shop) -> None:

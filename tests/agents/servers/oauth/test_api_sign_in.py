@@ -11,9 +11,8 @@ import pytest
 from starlette.responses import JSONResponse, Response
 
 from callsheet import ToolRegistry, load
-from callsheet.agents.servers.oauth.encryption import SignInError
 from callsheet.agents.servers.oauth.sign_in import browser_sign_in
-from callsheet.agents.servers.oauth.stored_tokens import StoredTokens
+from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens
 from callsheet.graphs import User
 from signed_in_server import SignedInServer, browse, served
 

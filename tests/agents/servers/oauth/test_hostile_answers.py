@@ -25,9 +25,8 @@ from callsheet.agents.servers.oauth.callback import (
     pending_sign_in,
     take_answer,
 )
-from callsheet.agents.servers.oauth.encryption import SignInError
 from callsheet.agents.servers.oauth.sign_in import SignIn
-from callsheet.agents.servers.oauth.stored_tokens import StoredTokens, Tokens
+from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens, Tokens
 from callsheet.graphs import SettingsError
 from forked import Forked
 from signed_in_server import SignedInServer, served

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from callsheet.agents import SessionPool
-from callsheet.agents.servers.oauth.encryption import SignInError
 from callsheet.agents.servers.oauth.sign_in import browser_sign_in
-from callsheet.agents.servers.oauth.stored_tokens import StoredTokens
+from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from signed_in_server import SignedInServer, browse
 

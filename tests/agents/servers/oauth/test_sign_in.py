@@ -15,9 +15,8 @@ from callsheet.agents import SessionPool, ToolRegistry
 from callsheet.agents.calls.call_context import USER, within
 from callsheet.agents.calls.tool_result import Outcome
 from callsheet.agents.servers.oauth.addresses import check_safe
-from callsheet.agents.servers.oauth.encryption import SignInError, encrypted
 from callsheet.agents.servers.oauth.sign_in import browser_sign_in
-from callsheet.agents.servers.oauth.stored_tokens import StoredTokens, Tokens
+from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens, Tokens, encrypted
 from callsheet.graphs import Agent, Catalog, Loaded, SettingsError, Tool, User
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from signed_in_server import SignedInServer, browse, signed_in_server
@@ -141,10 +140,13 @@ async def test_revoked_tokens_ask_again_and_the_run_goes_on(server: SignedInServ
         (METADATA, {"authorization_endpoint": "http://login.example/page"}, "is not https"),
         (METADATA, {"registration_endpoint": None}, "registers no clients: name one with --client-id"),
         (METADATA, {"token_endpoint": 1}, "names no authorization server, or this one publishes no metadata"),
+        (METADATA, {"code_challenge_methods_supported": None}, "does not announce PKCE"),
+        (METADATA, {"code_challenge_methods_supported": ["plain"]}, "does not announce PKCE"),
+        (METADATA, {"code_challenge_methods_supported": []}, "does not announce PKCE"),
     ],
     ids=[
         *("issuer", "resource", "token endpoint", "registration", "authorization server", "user"),
-        *("page", "no registration", "no metadata"),
+        *("page", "no registration", "no metadata", "no PKCE", "plain PKCE", "empty PKCE"),
     ],
 )
 async def test_hostile_metadata_end_the_flow(
@@ -154,6 +156,19 @@ async def test_hostile_metadata_end_the_flow(
     with pytest.raises(SignInError, match=why):
         await browser_sign_in(server.url, browse)
     assert server.authorization.issued == []
+
+
+async def test_a_client_of_before_is_sent_to_no_page_where_pkce_is_not_announced(server: SignedInServer) -> None:
+    client = told(await signed_in(server)).client
+    server.changes[METADATA] = {"code_challenge_methods_supported": None}
+    opened: list[str] = []
+
+    async def open_page(page: str) -> None:
+        opened.append(page)
+
+    with pytest.raises(SignInError, match="does not announce PKCE"):
+        await browser_sign_in(server.url, open_page, client=client)
+    assert opened == []
 
 
 @pytest.mark.parametrize("path", ["/register", "/token"])

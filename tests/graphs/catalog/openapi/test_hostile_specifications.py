@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -90,11 +91,18 @@ def test_a_configuration_that_names_a_specification_is_none_itself(tmp_path: Pat
     assert not is_specification(file)
 
 
-def test_swagger_is_refused_as_a_catalog_too(tmp_path: Path) -> None:
-    file = tmp_path / "spec.yaml"
-    file.write_text("swagger: '2.0'\npaths: {}\n")
-    with pytest.raises(CatalogError, match=r"Swagger 2\.0 is not read: convert it"):
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("spec.yaml", "swagger: '2.0'\npaths: {}\n"), ("a b.yml", "swagger: 2.0\n"), ("s.json", '{"swagger": "2.0"}')],
+)
+def test_swagger_is_refused_with_the_command_that_converts_it(tmp_path: Path, name: str, text: str) -> None:
+    file = tmp_path / name
+    file.write_text(text)
+    with pytest.raises(CatalogError, match=r"Swagger 2\.0 is not read: convert it") as caught:
         load(file)
+    assert f"`npx swagger2openapi {shlex.quote(str(file))} --outfile openapi.json`, and give the new file" in str(
+        caught.value
+    )
 
 
 def test_cycles_end_in_any_value() -> None:
@@ -199,6 +207,15 @@ def test_a_parameter_that_refers_to_itself_is_a_problem() -> None:
     parameters = {"P": {"$ref": "#/components/parameters/P"}}
     paths = {"/x": {"get": {"parameters": [{"$ref": "#/components/parameters/P"}]}}}
     assert "refers to itself" in read(paths, components={"parameters": parameters}).problems[0]
+
+
+@pytest.mark.parametrize("name", ["a\0", "\ud800"])
+def test_a_name_that_no_argument_can_have_is_a_problem(name: str) -> None:
+    of_query = {"/x": {"get": {"parameters": [{"name": name, "in": "query"}]}}}
+    for paths in (of_query, with_body({"properties": {name: {}}})):
+        found = read({**paths, "/y": {"get": {"operationId": "y"}}})
+        assert set(entries(found)) == {"y"}
+        assert f"no argument can be named {name!r}: correct it" in found.problems[0]
 
 
 def test_problems_of_one_kind_are_told_once() -> None:

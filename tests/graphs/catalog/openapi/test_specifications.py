@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from callsheet.graphs import load
 from callsheet.graphs.catalog.formats.openapi_operations import Api, api_of
@@ -99,6 +100,68 @@ def test_what_the_server_sets_is_not_sent_and_what_it_hides_is_not_expected() ->
 def test_a_body_that_may_be_left_out_requires_nothing() -> None:
     schema = {"type": "object", "properties": {"a": {}}, "required": ["a"]}
     assert read(body(schema), method="post")["inputSchema"]["required"] == []
+
+
+CLOSED = {"type": "object", "properties": {"kind": {"type": "string"}, "name": {}}, "additionalProperties": False}
+
+
+@pytest.mark.parametrize(
+    ("schema", "arguments", "fits"),
+    [
+        ({"properties": {"a": {}}}, {"a": 1, "b": 2}, True),
+        ({"properties": {"a": {}}, "additionalProperties": {"type": "string"}}, {"b": 2}, False),
+        (CLOSED, {"other": 1}, False),
+        ({**CLOSED, "patternProperties": {"^x-": {}}}, {"x-1": 1}, True),
+        ({**CLOSED, "discriminator": {"propertyName": "kind"}}, {"kind": "cat", "claws": 3}, True),
+        ({"properties": {f"p{n}": {"description": "x" * 300} for n in range(200)}}, {"p199": 1, "b": 2}, True),
+        ({"allOf": [CLOSED, {"properties": {"a": {}}}]}, {"name": 1, "a": 2}, True),
+        ({"allOf": [CLOSED, {"properties": {"a": {}}}]}, {"b": 2}, False),
+        ({"properties": {"p": {"allOf": [{"$ref": "#/components/schemas/Loop"}, CLOSED]}}}, {"p": {"q": 1}}, True),
+        ({"properties": {"p": {"oneOf": [{"$ref": "#/components/schemas/A"}, {"$ref": "#/components/schemas/B"}]}}},
+         {"p": {"x": {"x": {"x": {"x": 1}}}}}, True),
+    ],
+)  # fmt: skip
+def test_a_body_takes_the_fields_that_its_schema_allows(schema: Any, arguments: dict[str, Any], fits: bool) -> None:
+    loop = {"allOf": [{"$ref": "#/components/schemas/Loop"}]}
+    nested = {"properties": {"x": {"oneOf": [{"$ref": "#/components/schemas/A"}, {"$ref": "#/components/schemas/B"}]}}}
+    entry = read(body(schema), method="post", components={"schemas": {"Loop": loop, "A": nested, "B": nested}})
+    assert Draft202012Validator(entry["inputSchema"]).is_valid(arguments) is fits
+
+
+def extends(*bases: str, **properties: Any) -> dict[str, Any]:
+    return {"allOf": [*({"$ref": f"#/components/schemas/{base}"} for base in bases), {"properties": properties}]}
+
+
+@pytest.mark.parametrize(
+    "mapping",
+    [{}, {"cat": "#/components/schemas/Cat", "dog": "Dog"}, {"cat": "Cat"}, {"gone": "#/nowhere", "cat": "Cat"}],
+)
+def test_a_schema_with_a_discriminator_has_the_fields_of_its_subtypes(mapping: dict[str, str]) -> None:
+    schemas = {
+        "Pet": {**CLOSED, "discriminator": {"propertyName": "kind", "mapping": mapping}, "required": ["kind"]},
+        "Cat": extends("Pet", claws={"type": "integer"}, friend={"$ref": "#/components/schemas/Pet"}),
+        "Dog": extends("Pet", size={"type": "string"}),
+        "Puppy": extends("Dog", size={"type": "integer"}, toys={}),
+        "Broken": extends("Pet", lost={"$ref": "#/nowhere"}),
+        "Other": extends("Loose", other={}),
+        "Loose": {"properties": {}},
+    }
+    pet = {"$ref": "#/components/schemas/Pet"}
+    known: Any = {"components": {"schemas": schemas}}
+    found, wrapped = (
+        read(body(schema, required=True), method="post", **known)
+        for schema in (pet, {"allOf": [pet], "title": "A pet"})
+    )
+    assert found == wrapped
+    schema = found["inputSchema"]
+    assert list(schema["properties"]) == ["kind", "name", "claws", "friend", "size", "toys"]
+    assert schema["properties"]["size"] == {"anyOf": [{"type": "string"}, {"type": "integer"}]}
+    assert schema["required"] == ["kind"]
+    cat, dog = ("cat" if "cat" in mapping else "Cat"), ("dog" if "dog" in mapping else "Dog")
+    about = schema["properties"]["kind"]["description"]
+    assert {f"{cat}: claws, friend", f"{dog}: size", "Puppy: size, toys"} == set(about.split("; "))
+    one = read(body({"$ref": "#/components/schemas/Cat"}), method="post", **known)
+    assert list(one["inputSchema"]["properties"]) == ["kind", "name", "claws", "friend"]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""``callsheet infer`` as a person or a script uses it."""
+"""``callsheet infer`` and ``forget`` as a person or a script uses them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from callsheet.graphs import load
-from callsheet.graphs.dependencies import ObservationLog, Proposal, decide, read_dependencies
+from callsheet.graphs import Agent, Catalog, Tool, load
+from callsheet.graphs.dependencies import ObservationLog, OutcomeLog, Outcomes, Proposal, decide, read_dependencies
 
 RECORDS = {"items": {"type": "array", "items": {"type": "object", "properties": {"id": {"type": "string"}}}}}
 CRM: dict[str, Any] = {
@@ -170,3 +170,35 @@ def test_a_mistake_is_one_line_and_status_2(infer: Any, tmp_path: Path, argument
     assert (status, out) == (2, "")
     assert said in err
     assert "Traceback" not in err
+
+
+TWO_TOOLS = Catalog(agents=(Agent(id="a", tools=(Tool(agent="a", name="t"), Tool(agent="a", name="u"))),))
+NOTHING = "forgot 0 tools and 0 observed dependencies\n"
+
+
+@pytest.fixture
+def learned(own_home: Path) -> None:
+    OutcomeLog().add({"a/t": Outcomes(done=1), "a/u": Outcomes(failed=1)}, TWO_TOOLS)
+    ObservationLog().add({("a/t", "a/u", "x"): 1, ("a/t", "b/v", "x"): 1})
+
+
+@pytest.mark.usefixtures("learned")
+def test_everything_or_what_matches_is_forgotten(cli: Any) -> None:
+    assert cli("forget", "a/u")[1] == "forgot 1 tool and 1 observed dependency\n"
+    assert list(OutcomeLog().of(TWO_TOOLS)) == ["a/t"]
+    assert json.loads(cli("forget", "--json")[1]) == {"tools": 1, "dependencies": 1}
+    assert (OutcomeLog().read(), ObservationLog().read()) == ({}, {})
+    assert cli("forget")[0] == 0
+
+
+@pytest.mark.usefixtures("learned")
+def test_files_that_cannot_be_read_are_deleted_too(cli: Any, own_home: Path) -> None:
+    for name in ("outcomes.json", "observed.json"):
+        (own_home / name).write_text("{")
+    assert cli("forget")[1] == NOTHING
+    assert (OutcomeLog().read(), ObservationLog().read()) == ({}, {})
+
+
+@pytest.mark.usefixtures("learned")
+def test_a_pattern_without_a_match_is_a_negative_result(cli: Any) -> None:
+    assert cli("forget", "none/*")[:2] == (1, NOTHING)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import Client, StdioServerParameters, types
 
 from callsheet.graphs import Catalog, agent_from_listing
 from callsheet.retrievers.selection.selector import SchemaTokens
 from commands import run
 from forked import Forked
+from gateway_desk import said
+from servers import FIXTURES, HANG
 
 CATALOG = Path(__file__).parents[4] / "examples" / "eval" / "catalog"
 GATEWAY = ["find_tools", "read_tools", "call_tool"]
@@ -32,6 +37,55 @@ def test_what_it_would_serve_is_printed(
     assert [tool["name"] for tool in printed["tools"]] == [*GATEWAY, *more]
     agent, _ = agent_from_listing("callsheet", printed["tools"][:3])
     assert SchemaTokens(Catalog(agents=(agent,))).count(tool.id for tool in agent.tools) < 1000
+
+
+GATED = """
+import os, runpy, sys, time
+gate, sys.argv = sys.argv[1], sys.argv[2:]
+while not os.path.exists(gate):
+    time.sleep(0.05)
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@pytest.mark.server
+async def test_a_client_is_greeted_at_once_whatever_the_servers_do(tmp_path: Path) -> None:
+    """None of the three servers would be waited for within the hour."""
+    gate, fault, patience = tmp_path / "gate", str(FIXTURES / "fault_server.py"), {"limits": {"start": 3600}}
+    entries: dict[str, Any] = {
+        "hangs": {"command": sys.executable, "args": [fault, "hang_init"], "callsheet": patience},
+        "opens": {"command": sys.executable, "args": ["-c", GATED, str(gate), fault, "ok"], "callsheet": patience},
+    }
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        entries["silent"] = {"url": f"http://127.0.0.1:{silent.getsockname()[1]}/mcp", "callsheet": patience}
+        (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": entries}))
+        server = StdioServerParameters(
+            command=sys.executable,
+            args=["-m", "callsheet", "mcp", "--catalog", "mcp.json", "--yes"],
+            cwd=tmp_path,
+            env={**os.environ, "CALLSHEET_HOME": str(tmp_path / "home")},
+        )
+        heard = asyncio.Event()
+
+        async def listen(message: object) -> None:
+            if isinstance(message, types.ToolListChangedNotification):
+                heard.set()
+
+        query: dict[str, Any] = {"query": "do the work"}
+        async with Client(server, mode="legacy", message_handler=listen, read_timeout_seconds=HANG) as client:
+            assert client.instructions
+            assert client.instructions.startswith("0 tools of 0 agents")
+            await client.list_tools()
+            gate.touch()
+            async with asyncio.timeout(HANG):
+                await heard.wait()
+                while "opens/work" not in said(await client.call_tool("find_tools", query)):
+                    await asyncio.sleep(0.1)
+        gate.unlink()
+        async with Client(server, read_timeout_seconds=HANG) as client:
+            assert client.instructions
+            assert client.instructions.startswith("1 tool of 1 agent")
+            assert "opens/work" in said(await client.call_tool("find_tools", query))
 
 
 @pytest.mark.server

@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
 
 import callsheet.agents
+from callsheet import AgentGraphRetriever
+from callsheet.agents import Call, Usage
+from callsheet.agents.calls.token_usage import Price, price_of
+from callsheet.graphs import Loaded, SettingsError, load
+from callsheet.orchestrator.apps.model_evaluation import (
+    Arms,
+    Attempt,
+    ModelEvaluation,
+    evaluate_arms,
+    graded,
+    recorded,
+    sampled,
+)
+from callsheet.retrievers import LabelledQuery
 from choosing_model import ChoosingModel
 from commands import run
+from scripted_model import ScriptedModel
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "eval"
 QUERIES = str(EXAMPLE / "queries.jsonl")
@@ -224,3 +241,231 @@ def test_labels_of_arguments_are_checked(queries: str, capsys: Any, arguments: s
     status, _, err = run(capsys, "eval", queries)
     assert status == 2
     assert said in err
+
+
+MANIFESTS = EXAMPLE / "catalog"
+RAIN = LabelledQuery(
+    "rain",
+    "Will it rain in Oslo tomorrow?",
+    agents=(("weather",),),
+    tools=(("weather/forecast",),),
+    arguments={"weather/forecast": {"place": "Oslo"}},
+)
+AIR = LabelledQuery("air", "How clean is the air in Delhi?", agents=(("weather",),), tools=(("weather/air_quality",),))
+RIGHT = {"rain": ("forecast", {"place": "oslo", "days": "1"}), "air": ("air_quality", {"place": "Delhi"})}
+
+
+@pytest.fixture(scope="module")
+def loaded() -> Loaded:
+    return load(MANIFESTS)
+
+
+@pytest.fixture(scope="module")
+def arms(loaded: Loaded) -> Callable[..., Arms]:
+    retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
+    return lambda model: Arms(recorded(loaded), retriever, model)
+
+
+async def evaluated(made: Arms, names: list[str], folder: Path, **more: Any) -> ModelEvaluation:
+    arms = [made.named(name) for name in names]
+    return await evaluate_arms(arms, [RAIN, AIR], model="m", folder=folder, **more)
+
+
+@pytest.mark.parametrize("name", ["all", "k3", "none", "once", "adaptive", "auto"])
+async def test_every_arm_lets_the_right_tool_be_called(arms: Any, name: str, tmp_path: Path) -> None:
+    evaluation = await evaluated(arms(ChoosingModel(choices=RIGHT)), [name], tmp_path)
+    (arm,) = evaluation.arms
+    assert [(case.grade.cause, case.grade.detail) for case in arm.cases] == [("", ""), ("", "")]
+    assert [case.attempt.calls[0].tool for case in arm.cases] == ["weather/forecast", "weather/air_quality"]
+    assert all("recorded" in call.output for case in arm.cases for call in case.attempt.calls)
+    offered = {"all": 16, "k3": 3}.get(name, 10)
+    assert max(len(case.attempt.offered) for case in arm.cases) <= offered
+    assert arm.usage.input_tokens == 100 * arm.usage.calls > 0
+
+
+async def test_the_best_tools_are_those_of_the_agents_that_a_selection_picks(loaded: Loaded, tmp_path: Path) -> None:
+    retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:", k=1)
+    made = Arms(recorded(loaded), retriever, ChoosingModel(choices=RIGHT))
+    (arm,) = (await evaluated(made, ["k10"], tmp_path)).arms
+    assert [list(case.attempt.offered) for case in arm.cases] == [
+        [tool.id for tool in retriever.select(query.query).tools] for query in (RAIN, AIR)
+    ]
+    assert {tool.partition("/")[0] for case in arm.cases for tool in case.attempt.offered} == {"weather"}
+
+
+@pytest.mark.parametrize(
+    ("choices", "more", "arm", "cause"),
+    [
+        ({"rain": ("list_events", {"day": "2026-01-01"})}, {}, "all", "not chosen"),
+        ({"rain": ("forecast", {"place": "Bergen", "days": "1"})}, {}, "all", "wrong arguments"),
+        ({"rain": ("forecast", {"town": 3})}, {}, "all", "wrong arguments"),
+        ({"rain": ("forecast", {"town": 3})}, {}, "none", "wrong arguments"),
+        ({}, {"error": "rain"}, "k3", "model error"),
+        ({}, {"error": "rain"}, "adaptive", "model error"),
+    ],
+)
+async def test_each_cause_of_a_failure_is_named(
+    arms: Any, choices: Any, more: Any, arm: str, cause: str, tmp_path: Path
+) -> None:
+    evaluation = await evaluated(arms(ChoosingModel(choices=choices, **more)), [arm], tmp_path)
+    assert evaluation.arms[0].cases[0].grade.cause == cause
+    assert evaluation.arms[0].causes[cause] >= 1
+
+
+class LengthFinishReasonError(Exception):
+    """As openai raises it."""
+
+
+class Wordy(ChoosingModel):
+    """Its plans are longer than an answer may be."""
+
+    def _generate(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
+        if "PlanDraft" in kwargs.get("tools", []):
+            raise LengthFinishReasonError("the length limit was reached")
+        return super()._generate(messages, *args, **kwargs)
+
+
+async def test_an_answer_that_was_cut_is_the_models_own_and_the_attempt_is_graded_and_kept(
+    arms: Any, tmp_path: Path
+) -> None:
+    for model in (Wordy(choices=RIGHT), Wordy(choices={})):
+        evaluation = await evaluated(arms(model), ["adaptive"], tmp_path)
+        assert [case.grade.cause for case in evaluation.arms[0].cases] == ["", ""]
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def made(**fields: Any) -> Attempt:
+    return Attempt(**{"offered": ("weather/forecast",), **fields})
+
+
+CALL = Call(agent="weather", tool="weather/forecast", args={"place": " OSLO "})
+
+
+@pytest.mark.parametrize(
+    ("attempt", "cause"),
+    [
+        (made(calls=(CALL,)), ""),
+        (made(offered=("mail/send",)), "not retrieved"),
+        (made(offered=()), "plan"),
+        (made(offered=(), steps=("a step",)), "not retrieved"),
+        (made(stopped="the limit of 8 model calls"), "gave up"),
+        (made(calls=(CALL.model_copy(update={"error": "broken", "kind": "tool"}),)), "tool error"),
+        (made(calls=(CALL.model_copy(update={"args": {"place": None}}),)), "wrong arguments"),
+        (made(calls=(CALL,), failure="overloaded"), "model error"),
+    ],
+)
+def test_grades(attempt: Attempt, cause: str) -> None:
+    assert graded(RAIN, attempt).cause == cause
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted", "same"),
+    [
+        ("NAN", "nan", True),
+        (float("nan"), float("nan"), True),
+        ("1_000", 1000, False),
+        (" 1e3", 1000, True),
+        ("9007199254740993", 9007199254740992, False),
+        pytest.param(10**400, "inf", False, id="long"),
+        ("0.1", 0.1, True),
+        (1, True, False),
+    ],
+)
+def test_only_plain_numbers_are_compared_as_numbers(given: Any, wanted: Any, same: bool) -> None:
+    query = LabelledQuery("1", "q", (("a",),), (("a/x",),), arguments={"a/x": {"value": wanted}})
+    assert (not graded(query, made(calls=(Call(agent="a", tool="a/x", args={"value": given}),))).cause) is same
+
+
+async def test_what_was_attempted_costs_nothing_again_also_after_a_kill(arms: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "attempts"
+    first = await evaluated(arms(ChoosingModel(choices=RIGHT)), ["k3", "none"], folder)
+    stored = sorted(folder.iterdir())
+    assert len(stored) == 4
+    assert not any(path.stat().st_mode & 0o077 for path in (folder, *stored))
+    stored[0].write_text(stored[0].read_text(encoding="utf-8")[:-40], encoding="utf-8")  # cut while it was written
+    again = ChoosingModel(choices=RIGHT)
+    second = await evaluated(arms(again), ["k3", "none"], folder)
+    assert 1 <= len(again.asked) <= 4  # one attempt of four was lost
+    third = ChoosingModel(choices={})
+    assert (await evaluated(arms(third), ["k3", "none"], folder)).arms[0].success == 1.0
+    assert third.asked == []
+    assert [arm.success for arm in first.arms] == [arm.success for arm in second.arms] == [1.0, 1.0]
+
+
+async def test_attempts_that_cannot_be_stored_are_an_error(arms: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SettingsError, match=r"cannot be stored in .*: set CALLSHEET_HOME to a writable folder"):
+        await evaluated(arms(ChoosingModel(choices=RIGHT)), ["k3"], tmp_path / "file")
+
+
+async def test_an_error_of_the_model_is_not_stored_and_ends_an_arm_that_never_answered(
+    arms: Any, tmp_path: Path
+) -> None:
+    model = ChoosingModel(choices={}, error=" ")
+    queries = [LabelledQuery(str(i), f"{RAIN.query} {i}", RAIN.agents, RAIN.tools) for i in range(5)]
+    evaluation = await evaluate_arms([arms(model).named("k3")], queries, model="m", folder=tmp_path)
+    assert not list(tmp_path.iterdir())
+    assert (len(evaluation.arms[0].cases), evaluation.arms[0].missing, len(model.asked)) == (3, 2, 3)
+    assert evaluation.stopped == "the model failed in the first 3 attempts of k3"
+
+
+async def test_no_attempt_begins_after_the_cost_is_reached(arms: Any, tmp_path: Path) -> None:
+    more = {"price": Price(input=1000, cached=0, output=0), "max_cost": 0.1}
+    evaluation = await evaluated(arms(ChoosingModel(choices=RIGHT)), ["k3", "all"], tmp_path, **more)
+    assert [len(arm.cases) for arm in evaluation.arms] == [1, 0]
+    assert evaluation.row(evaluation.arms[0])["cost"] == pytest.approx(0.12)  # two calls with 60 fresh tokens each
+    assert evaluation.stopped == "the new attempts cost 0.1200 of 0.1"
+    assert [arm["interval"] for arm in evaluation.to_dict()["arms"]] == [[1.0, 1.0], [0.0, 0.0]]
+
+
+async def test_differences_are_paired(arms: Any, tmp_path: Path) -> None:
+    wrong = {**RIGHT, "rain": ("forecast", {"place": "Bergen", "days": "1"})}
+    evaluation = await evaluated(arms(ChoosingModel(choices=wrong)), ["none", "k3"], tmp_path)
+    first, second = evaluation.to_dict()["arms"]
+    assert (first["success"], first["interval"]) == (0.5, [0.0, 1.0])
+    assert second["difference"] == [0.0, 0.0, 0.0]
+    assert first["failures"] == {"wrong arguments": 1}
+    (failed,) = first["failed"]
+    assert (failed["id"], failed["cause"]) == ("rain", "wrong arguments")
+    assert "'place': 'Bergen'" in failed["detail"]
+
+
+def test_a_sample_does_not_depend_on_the_order_of_the_file() -> None:
+    queries = [LabelledQuery(str(i), f"request {i}", (("a",),), (("a/x",),)) for i in range(50)]
+    chosen = sampled(queries, 10)
+    assert len(chosen) == 10
+    assert {q.id for q in sampled(queries[::-1], 10)} == {q.id for q in chosen}
+    assert {q.id for q in sampled(queries, 5)} <= {q.id for q in chosen}
+    with pytest.raises(SettingsError, match="needs labelled tools"):
+        sampled([LabelledQuery("1", "q", (("a",),))], None)
+
+
+def test_prices_are_per_million_tokens(tmp_path: Path) -> None:
+    file = tmp_path / "prices.json"
+    file.write_text(json.dumps({"m": {"input": 2, "cached": 1, "output": 10}}), encoding="utf-8")
+    price = price_of("m", file)
+    assert price
+    assert price.of(Usage(input_tokens=3_000_000, cached_tokens=1_000_000, output_tokens=500_000)) == 2 * 2 + 1 + 5
+    with pytest.raises(SettingsError, match="has no price of 'n': it has m"):
+        price_of("n", file)
+    file.write_text("[]", encoding="utf-8")
+    with pytest.raises(SettingsError, match="not a table of prices"):
+        price_of("m", file)
+    with pytest.raises(SettingsError, match="cannot be read"):
+        price_of("m", tmp_path / "none.json")
+
+
+def test_an_unknown_arm_is_refused_with_those_that_there_are(arms: Any) -> None:
+    for name in ("k0", "k", "everything", "k5x"):
+        with pytest.raises(SettingsError, match=r"there is no arm .*: there are all"):
+            arms(ChoosingModel(choices={})).named(name)
+
+
+async def test_who_only_repeats_a_recorded_call_is_done(loaded: Loaded) -> None:
+    call = {"name": "weather_air_quality", "args": {"place": "Oslo"}, "id": "1"}
+    retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
+    for records, calls in ((True, 2), (False, 8)):
+        model = ScriptedModel(replies=[AIMessage("", tool_calls=[call])] * 8)
+        attempt = await Arms(recorded(loaded), retriever, model, records=records).named("all").attempt("air?")
+        assert (attempt.usage.calls, bool(attempt.stopped)) == (calls, not records)
+        assert len(attempt.calls) == calls - records

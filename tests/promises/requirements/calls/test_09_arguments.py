@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import socketserver
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,6 +121,53 @@ async def test_paths_stay_in_the_roots_of_their_server(fleet: Any, tool: Any, tm
         assert "outside of the folders" in answer.text
     assert fleet.bytes_sent("a") == before
     assert (await called(registry, "a/read", {"path": f"{root}/notes.txt"})).status == "success"
+    await registry.close_run("run")
+
+
+READS = """
+import json, sys
+for line in sys.stdin:
+    open(sys.argv[1], "a").write(line)
+    asked = json.loads(line)
+    match asked.get("method"):
+        case "initialize":
+            able = {"protocolVersion": asked["params"]["protocolVersion"], "capabilities": {"resources": {}}}
+            answer = {**able, "serverInfo": {"name": "files", "version": "1"}}
+        case "resources/list":
+            answer = {"resources": [{"uri": "file://" + sys.argv[2] + "/a"}, {"uri": "file:///etc/hosts"}]}
+        case "resources/templates/list":
+            answer = {"resourceTemplates": [{"uriTemplate": uri} for uri in json.loads(sys.argv[3])]}
+        case "resources/read":
+            answer = {"contents": [{"uri": asked["params"]["uri"], "text": "x"}]}
+        case _:
+            answer = None
+    result = {"error": {"code": -32601, "message": "Method not found"}} if answer is None else {"result": answer}
+    if "id" in asked:
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **result}), flush=True)
+"""
+TEMPLATES = ["file:///{+rest}", "{scheme}:{+rest}", "file://{+rest}{?v}", "note://{name}"]
+
+
+async def test_what_a_template_makes_of_its_arguments_stays_in_the_roots_too(tmp_path: Path) -> None:
+    root, log = str(tmp_path / "pub"), tmp_path / "log"
+    entry = {"command": sys.executable, "args": ["-c", READS, str(log), root, json.dumps(TEMPLATES)]}
+    config = tmp_path / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": {"a": {**entry, "callsheet": {"roots": [root]}}}}))
+    registry = ToolRegistry.from_catalog(load(config, yes=True)).of_resources()
+
+    async def read(name: str, /, **arguments: str) -> str:
+        answer = await called(registry, f"a/{name}", arguments)
+        return str(answer.artifact["kind"]) if answer.status == "error" else "read"
+
+    whole, made, query, note = (f"template:{uri}" for uri in TEMPLATES)
+    assert await read(whole, rest="etc/passwd") == "refused"
+    assert await read(whole, rest=f"{root[1:]}/../../etc/passwd") == "refused"
+    assert await read(made, scheme="file", rest="///etc/passwd") == "refused"
+    assert await read(query, rest=f"{root}/a", v="/../../../../etc/passwd") == "refused"
+    assert await read("resource:file:///etc/hosts") == "refused"
+    assert "resources/read" not in log.read_text()
+    assert await read(whole, rest=f"{root[1:]}/a") == await read(f"resource:file://{root}/a") == "read"
+    assert await read(note, name="today") == "read"
     await registry.close_run("run")
 
 
