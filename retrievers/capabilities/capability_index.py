@@ -22,7 +22,7 @@ Confidences = NDArray[np.float32]
 SIGNS, HINTS = np.float32(0.15), np.float32(0.1)
 INTERCEPT, SLOPE, GAP = -4.3, 12.4, 11.8
 LEAST_LINK = 0.1
-GENERAL_TEMPERATURE = np.float32(0.01)
+GENERAL_TEMPERATURE, _LEAST_GENERAL = np.float32(0.01), np.float32(0.001)
 LIKELY, MOST = 0.5, 3
 POSSIBLE = 0.1
 """Minimum confidence for a possible capability of a tool."""
@@ -108,7 +108,7 @@ class CapabilityIndex:
         return np.asarray((self.of_tools[:, columns] * asked[columns]).max(axis=1), np.float32)
 
     def general(self, asked: Confidences, scores: Confidences) -> Confidences:
-        """The probability of each general tool for a request that no tool is about, ``(n,)``; at most 1 together.
+        """The probability of each general tool for a request that no tool is about, ``(n,)``: from .001, or 0.
 
         ::
 
@@ -128,7 +128,8 @@ class CapabilityIndex:
                 weight += float(asked[column])  # noqa: PLW2901 with the request's part
                 found[rows] += np.float32(weight) * shares / shares.sum()
                 sum_of_weights += weight
-        return found / np.float32(max(1.0, sum_of_weights))
+        found /= np.float32(max(1.0, sum_of_weights))
+        return np.where(found < _LEAST_GENERAL, np.float32(0), found)
 
     @cached_property
     def _general(self) -> list[tuple[int, float, NDArray[np.intp], Confidences]]:

@@ -25,6 +25,7 @@ from callsheet.retrievers.index.node_texts import IDENTIFIER, Identifiers, Node,
 from callsheet.retrievers.papers.agent_graph import agent_as_a_graph
 from callsheet.retrievers.selection.result import Ranked
 from callsheet.retrievers.selection.scoring import (
+    LEAST_WEIGHT,
     Rows,
     Scores,
     agent_scores,
@@ -91,8 +92,7 @@ class Ranker:
         scored = [np.where(left_out, np.float32(-1), s) for s in scored] if settings.without else scored
         by_agent = self._by_agent(scored)
         strength = max(float(scores.max()) if len(scores) else 0.0 for scores in by_agent[:own_units])
-        asked = self._asked(query, units, settings)
-        demand = asked if settings.capability_weight else None
+        demand = self._demand(query, units, settings)
         if demand is not None:
             scored = self._raised(scored, demand, settings)
             by_agent = self._by_agent(scored)
@@ -106,7 +106,8 @@ class Ranker:
         ]
         whole = with_context(scored[0], by_tool[0], self._tool_rows)
         wanted = (self.row.get(tool) for tool in settings.wanted)
-        weight, general = self._general(asked, by_tool[:own_units], whole, settings)
+        best = max(float(scores.max(initial=0.0)) for scores in by_tool[:own_units])
+        weight, general = self._general(query, units, best, whole, settings)
         named = sorted(
             {*self._named_in(query, whole, left_out), *(r for r in wanted if r is not None and not left_out[r])}
         )
@@ -189,22 +190,21 @@ class Ranker:
         best = [float(scores.max(initial=-np.inf)) for scores in tools]
         return fitting_skills(scored, best, self._skill_rows, settings, named)[: settings.skills]
 
-    def _asked(self, query: str, units: Sequence[Unit], settings: SelectSettings) -> Scores | None:
-        """The confidence that each unit, except implied steps, asks for each capability; None if no setting uses it."""
-        if settings.capability_weight:
-            return self.capabilities.asked(query, spans_of(units))
-        if settings.general and self._capabilities is not None:
-            return self._capabilities.asked(query, spans_of(units))
-        return None
+    def _demand(self, query: str, units: Sequence[Unit], settings: SelectSettings) -> Scores | None:
+        """The confidence that each unit, except implied steps, asks for each capability."""
+        if not settings.capability_weight:
+            return None
+        return self.capabilities.asked(query, spans_of(units))
 
     def _general(
-        self, asked: Scores | None, by_tool: Sequence[Scores], whole: Scores, settings: SelectSettings
+        self, query: str, units: Sequence[Unit], best: float, whole: Scores, settings: SelectSettings
     ) -> tuple[float, Scores]:
         """The weight of general tools, and the share of each node in it, ``(n,)``."""
-        if asked is None or not settings.general or not len(self._tool_rows):
+        weight = general_weight(best, even=settings.general) if settings.general and self._capabilities else 0.0
+        if self._capabilities is None or weight < LEAST_WEIGHT or not len(self._tool_rows):
             return 0.0, np.zeros(len(self.nodes), np.float32)
-        best = max(float(scores.max()) for scores in by_tool)
-        return general_weight(best, even=settings.general), self.capabilities.general(asked[0], whole)
+        asked = self._capabilities.asked(query, spans_of(units))[0]
+        return weight, self._capabilities.general(asked, whole)
 
     def _raised(self, scored: list[Scores], demand: Scores, settings: SelectSettings) -> list[Scores]:
         """The scores plus the evidence of capabilities; the verdict does not use it."""

@@ -106,8 +106,8 @@ def share(scores: Scores, *, temperature: float, most: int) -> tuple[Rows, Score
     return rows, (powers / powers.sum()).astype(np.float32) if len(rows) else powers
 
 
-GENERAL, FIT_WIDTH = 0.2, 0.05
-"""The largest weight of general tools; the width of the change from one to the other, in score."""
+GENERAL, FIT_WIDTH, LEAST_WEIGHT = 0.2, 0.05, 0.002
+"""The largest weight of general tools; the width of its fall, in score; a smaller weight counts as 0."""
 
 
 def general_weight(best: float, *, even: float) -> float:
