@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import fleet, latency, models, report
-from benchmarks.measurements import arag, dependencies, nothing_fits, toolkg
+from benchmarks.measurements import arag, attack, dependencies, nothing_fits, toolkg
 from benchmarks.rankings import outcomes, summary
 from benchmarks.rivals import beside_rivals, worth_comparing
 from benchmarks.search import World, vectors_of_this_run
@@ -114,6 +114,7 @@ SPECIAL: Mapping[str, Callable[[Any, Say], Body]] = {
     "discovery": lambda options, say: toolkg.measure_discovery(*_on_sets(options, [toolkg.SET])[0]),
     "inferred-edges": lambda options, say: dependencies.measure_edges(_on_sets(options, dependencies.SETS)),
     "inferred-retrieval": lambda options, say: dependencies.measure_ranks(*_on_sets(options, [dependencies.RANKED])[0]),
+    "attack": lambda options, say: attack.measure(*_on_sets(options, [attack.SET])[0]),
     "arag-hotpotqa": lambda options, say: arag.on_hotpotqa(_data(options, "hotpotqa")),
     "arag-medical": lambda options, say: arag.on_medical(_data(options, "graphrag-bench")),
     "latency": lambda options, say: latency.measure(options.data, say, scale=options.scale),

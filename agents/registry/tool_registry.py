@@ -194,9 +194,7 @@ class ToolRegistry:
 
     def trusts(self, agent_id: str) -> bool:
         """Whether an agent's hints are trusted: by its entry in the ``mcp.json``, or by the policy."""
-        connection = self.loaded.connections.get(agent_id)
-        told = isinstance(connection, ServerConfig) and connection.callsheet.trusted
-        return told or (self.policy is not None and self.policy.trusts(agent_id))
+        return self.loaded.trusts(agent_id)
 
     def assurance(self, tool_id: str) -> Assurance:
         """Whether calls of a tool need approval, by trusted hints; an unknown tool needs none.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from callsheet.graphs.catalog.formats.mcp_format import Problem
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Agent, Catalog, Skill, Tool
 from callsheet.graphs.dependencies.dependency_files import Proposal
 from callsheet.graphs.trust.pins import Change
@@ -29,6 +30,7 @@ class _Details:
         dependency_files: Paths of the files of dependencies.
         resources: Agent id -> an agent whose tools are the server's resources, templates and prompts.
         remembered: Agents whose servers answered recently and were not listed again: id -> time, UTC, ISO 8601.
+        places: Agent id -> when its server was first pinned (``ServerPin``); other agents have none.
         unresolved: Id of a skill -> the names of tools that it allows and that no agent has; another catalog may.
     """
 
@@ -42,6 +44,7 @@ class _Details:
     dependency_files: tuple[str, ...] = field(default=(), kw_only=True)
     resources: Mapping[str, Agent] = field(default_factory=dict, kw_only=True)
     remembered: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    places: Mapping[str, int] = field(default_factory=dict, kw_only=True)
     unresolved: Mapping[str, tuple[str, ...]] = field(default_factory=dict, kw_only=True)
 
     @property
@@ -82,6 +85,18 @@ class Loaded(_Details):
     def digest(self, tool: Tool) -> str | None:
         """SHA-256 of a tool's accepted definition; None if its server is not live."""
         return self.digests.get(tool.agent, {}).get(tool.name)
+
+    def trusts(self, agent_id: str) -> bool:
+        """Whether what an agent says of itself is believed: by its entry in the ``mcp.json``, or by the policy."""
+        connection = self.connections.get(agent_id)
+        told = isinstance(connection, ServerConfig) and connection.callsheet.trusted
+        return told or (self.policy is not None and self.policy.trusts(agent_id))
+
+    @property
+    def trusted(self) -> frozenset[str]:
+        """Ids of the agents that ``trusts`` names, and of those of this process: they are the user's own program."""
+        own = {agent for agent, to in self.connections.items() if not isinstance(to, ServerConfig)}
+        return frozenset(agent.id for agent in self.catalog.agents if agent.id in own or self.trusts(agent.id))
 
     @property
     def of_resources(self) -> Loaded:

@@ -193,6 +193,11 @@ class Agent(Record):
     system: str = ""
     tools: tuple[Tool, ...] = ()
 
+    @property
+    def system_key(self) -> str:
+        """A key that only agents of one system share; no agent gets that of a system by its id."""
+        return repr((self.system, "" if self.system else self.id))
+
     @model_validator(mode="after")
     def _own_tools(self) -> Self:
         seen: set[str] = set()

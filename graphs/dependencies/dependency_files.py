@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -156,26 +156,46 @@ def without_cycles(proposals: Sequence[Proposal], catalog: Catalog) -> tuple[Pro
     In each cycle, the proposal with the lowest confidence becomes indirect, until no cycle is left. Dependencies of
     the catalog do not change.
     """
-    from callsheet.graphs.knowledge_graph import cycles, dependency_edges, knowledge_graph
+    from callsheet.graphs.knowledge_graph import dependency_edges, knowledge_graph
 
-    held = dependency_edges(knowledge_graph(catalog))
-    required = [(tool, edge.tool) for tool, edge in held if edge.required]
-    edges = list(proposals)
-    while True:
-        direct = [i for i, edge in enumerate(edges) if edge.kind.direct]
-        parts = cycles([*required, *((edges[i].source, edges[i].target) for i in direct)])
-        cycle_of = {tool: number for number, tools in enumerate(parts) if len(tools) > 1 for tool in tools}
-        weakest: dict[int, int] = {}
-        for i in direct:
-            cycle = cycle_of.get(edges[i].source)
-            if cycle is not None and cycle == cycle_of.get(edges[i].target):
-                rival = weakest.setdefault(cycle, i)
-                if edges[i].confidence <= edges[rival].confidence:
-                    weakest[cycle] = i
-        if not weakest:
-            return tuple(edges)
-        for i in weakest.values():
-            edges[i] = edges[i].model_copy(update={"kind": _INDIRECT[edges[i].kind]})
+    required = [(tool, edge.tool) for tool, edge in dependency_edges(knowledge_graph(catalog)) if edge.required]
+    direct = [place for place, edge in enumerate(proposals) if edge.kind.direct]
+    direct.sort(key=lambda place: -proposals[place].confidence)
+    pairs = [*required, *((proposals[place].source, proposals[place].target) for place in direct)]
+    weak = {direct[n - len(required)] for n in _closing(pairs) if n >= len(required)}
+    return tuple(
+        edge.model_copy(update={"kind": _INDIRECT[edge.kind]}) if place in weak else edge
+        for place, edge in enumerate(proposals)
+    )
+
+
+def _closing(pairs: Sequence[tuple[str, str]]) -> Iterator[int]:
+    """The places of the pairs that are in a cycle with pairs before them, for n pairs in about n log n steps.
+
+    By bisection: the pairs whose ends are first in one cycle after ``low`` to ``high`` pairs, with the nodes of each
+    earlier cycle as one.
+    """
+    from callsheet.graphs.knowledge_graph import cycles
+
+    waiting = [(0, len(pairs) + 1, list(enumerate(pairs)))]
+    while waiting:
+        low, high, some = waiting.pop()
+        if low == high:
+            yield from (place for place, _ in some if place + 1 == low)
+            continue
+        middle = (low + high) // 2
+        parts = map(list, cycles(pair for place, pair in some if place < middle))
+        whole = {node: part[0] for part in parts for node in part}
+        inside, outside = list[tuple[int, tuple[str, str]]](), list[tuple[int, tuple[str, str]]]()
+        for place, pair in some:
+            ends = (whole.get(pair[0], pair[0]), whole.get(pair[1], pair[1]))
+            if ends[0] != ends[1]:
+                outside.append((place, ends))
+            elif place < middle:
+                inside.append((place, pair))
+            else:
+                yield place
+        waiting += [(low, middle, inside), (middle + 1, high, outside)]
 
 
 def attach(

@@ -8,6 +8,7 @@ from callsheet.graphs.capabilities.taxonomy import Taxonomy, default_taxonomy
 from callsheet.graphs.catalog.errors import Finding
 from callsheet.graphs.catalog.loaded import CatalogSource
 from callsheet.graphs.catalog.loading import load
+from callsheet.graphs.dependencies import Proposal
 from callsheet.graphs.lint import schema_rules, text_rules, trust_rules
 from callsheet.graphs.lint.lint_rule import Remark, Rule, Subject, rule
 
@@ -20,8 +21,9 @@ TRUST_RULES = (
     trust_rules.shadowing,
     trust_rules.invisible_characters,
     trust_rules.long_text,
+    trust_rules.source_of_many,
 )
-"""Rules on texts of servers that a model reads."""
+"""Rules on what servers say to a model, or gain by it."""
 
 RULES = (
     schema_rules.load_problem,
@@ -47,7 +49,10 @@ RULES = (
 
 
 def lint(
-    *sources: CatalogSource, rules: Iterable[Rule] = RULES, taxonomy: Taxonomy | None = None
+    *sources: CatalogSource,
+    rules: Iterable[Rule] = RULES,
+    taxonomy: Taxonomy | None = None,
+    proposals: Iterable[Proposal] = (),
 ) -> tuple[Finding, ...]:
     """Checks a catalog.
 
@@ -55,6 +60,7 @@ def lint(
         sources: As for ``load``.
         rules: The rules to apply; all by default.
         taxonomy: The known capabilities; None: the default taxonomy.
+        proposals: The inferred dependencies (``infer_dependencies``); without them, only those of the catalog count.
 
     Returns:
         The findings, by rule and then in the order of the catalog.
@@ -63,5 +69,5 @@ def lint(
         CatalogError: A source cannot be read, or the catalog is inconsistent.
     """
     loaded = load(*sources)
-    subject = Subject(loaded.catalog, taxonomy or default_taxonomy(), loaded.problems)
+    subject = Subject(loaded.catalog, taxonomy or default_taxonomy(), loaded.problems, tuple(proposals))
     return tuple(finding for each in rules for finding in each.findings(subject))

@@ -9,16 +9,18 @@ from callsheet.graphs.capabilities.taxonomy import Taxonomy
 from callsheet.graphs.catalog.errors import Finding, Severity
 from callsheet.graphs.catalog.formats.mcp_format import Problem
 from callsheet.graphs.catalog.model import Catalog, Tool
+from callsheet.graphs.dependencies.dependency_files import Proposal
 from callsheet.graphs.text.sanitizing import escaped
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The subject of a check: a catalog, the known capabilities, and the problems of loading it."""
+    """The subject of a check: a catalog, the known capabilities, problems of loading it, and inferred dependencies."""
 
     catalog: Catalog
     taxonomy: Taxonomy
     problems: tuple[Problem, ...] = ()
+    proposals: tuple[Proposal, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from itertools import chain, islice
 from callsheet.graphs.catalog.errors import Severity
 from callsheet.graphs.catalog.model import SKILLS
 from callsheet.graphs.lint.injection_phrases import orders_in
-from callsheet.graphs.lint.lint_rule import Remark, Subject, quoted, rule
+from callsheet.graphs.lint.lint_rule import Remark, Subject, listed, quoted, rule
 from callsheet.graphs.text.sanitizing import LONGEST_TEXT, Hidden, hidden_in, shown, strings_in
 
 _NAME = re.compile(r"([`'\"]?)([^\W_][\w.-]*(?:/[\w.-]+)?)([`'\"]?)")
@@ -22,6 +22,7 @@ _ORDERING = re.compile(
     r"replaces?|supersedes?|overrides?|deprecated|every|any|all)\b"
 )
 _NEAR, _REMEMBERED = 80, 10_000
+MANY = 10
 _OF_AGENT = ("id", "name", "description", "instructions", "category")
 _OF_TOOL = ("name", "title", "description", "input_schema", "output_schema", "annotations")
 
@@ -121,6 +122,31 @@ def shadowing(subject: Subject) -> Iterator[Remark]:
                 for name, context in islice(foreign, 1):
                     owner = min(owners[name])
                     yield place.remark(f"says when to use {quoted(name)}, a tool of agent {owner!r}: {quoted(context)}")
+
+
+@rule(
+    "source-of-many",
+    Severity.WARNING,
+    f"Tools of {MANY} other agents or more depend on an agent's tools, or seem to.",
+)
+def source_of_many(subject: Subject) -> Iterator[Remark]:
+    """Its tools would be selected beside theirs; agents of one system do not count."""
+    tools = subject.catalog.tools
+    system = {agent.id: agent.system_key for agent in subject.catalog.agents}
+    edges = {(tool.id, edge.tool) for tool in tools.values() for edge in tool.depends_on}
+    edges |= {(edge.source, edge.target) for edge in subject.proposals}
+    needing: defaultdict[str, set[str]] = defaultdict(set)
+    for source, target in edges:
+        if system[tools[source].agent] != system[tools[target].agent]:
+            needing[tools[target].agent].add(tools[source].agent)
+    for agent, others in sorted(needing.items()):
+        if len(others) >= MANY:
+            names = listed(sorted(others))
+            yield Remark(
+                f"its tools seem to return arguments of {len(others)} other agents ({names}): they do not count as "
+                "sources unless you trust it, or accept dependencies one by one (callsheet infer)",
+                agent,
+            )
 
 
 def _ordered_names(text: str, known: Mapping[str, object]) -> Iterator[tuple[str, str]]:

@@ -150,10 +150,8 @@ class _Writing:
         self._base = base
 
     def catalog(self, catalog: Catalog, iris: Mapping[Any, URIRef]) -> None:
-        node = self.iri("catalog")
-        self._say(node, RDF.type, CS.Catalog)
-        for one in (*catalog.by_id, *catalog.skills_by_id):
-            self._say(node, CS.lists, iris[one])
+        listed = ((CS.lists, iris[one]) for one in (*catalog.by_id, *catalog.skills_by_id))
+        self._say(self.iri("catalog"), (RDF.type, CS.Catalog), *listed)
         for position, agent in enumerate(catalog.agents, 1):
             self._entity(iris[agent.id], CS.Agent, agent, position)
             for place, tool in enumerate(agent.tools, 1):
@@ -161,71 +159,58 @@ class _Writing:
         for position, skill in enumerate(catalog.skills, 1):
             self._entity(iris[skill.id], CS.Skill, skill, position)
             if len(skill.tools) > 1:
-                self._say(iris[skill.id], CS.toolOrder, _json(skill.tools))
+                self._say(iris[skill.id], (CS.toolOrder, _json(skill.tools)))
 
     def edge(self, source: URIRef, target: URIRef, kind: str) -> None:
         along, against = _EDGES[kind]
-        for term in along:
-            self._say(source, term, target)
-        for term in against:
-            self._say(target, term, source)
+        self._say(source, *((term, target) for term in along))
+        self._say(target, *((term, source) for term in against))
 
     def capability(self, node: URIRef, capability_id: str, known: Capability | None) -> None:
-        self._say(node, RDF.type, CS.Capability)
-        self._say(node, RDF.type, SKOS.Concept)
-        self._say(node, SKOS.notation, _text(capability_id))
+        self._say(node, (RDF.type, CS.Capability), (RDF.type, SKOS.Concept), (SKOS.notation, _text(capability_id)))
         if known is not None:
-            self._say(node, SKOS.prefLabel, _text(known.name))
-            self._say(node, SKOS.definition, _text(known.definition))
-            for example in known.examples:
-                self._say(node, SKOS.example, _text(example))
+            examples = ((SKOS.example, _text(example)) for example in known.examples)
+            self._say(node, (SKOS.prefLabel, _text(known.name)), (SKOS.definition, _text(known.definition)), *examples)
 
     def _tool(self, node: URIRef, tool: Tool, position: int) -> None:
         self._entity(node, CS.Tool, tool, position)
-        self._say(node, CS.core, Literal(tool.core))
+        self._say(node, (CS.core, Literal(tool.core)))
         for name, term in DOCUMENTS.items():
             value = getattr(tool, name)
             if value is not None and (value or name != "annotations"):
-                self._say(node, term, _json(value))
-        for hint, term in HINTS.items():
-            if isinstance(claim := tool.annotations.get(hint), bool):
-                self._say(node, term, Literal(claim))
+                self._say(node, (term, _json(value)))
+        claims = ((term, tool.annotations.get(hint)) for hint, term in HINTS.items())
+        self._say(node, *((term, Literal(claim)) for term, claim in claims if isinstance(claim, bool)))
         if len(tool.capabilities) > 1:
-            self._say(node, CS.capabilityOrder, _json(tool.capabilities))
+            self._say(node, (CS.capabilityOrder, _json(tool.capabilities)))
 
     def _entity(self, node: URIRef, kind: URIRef, item: Agent | Tool | Skill, position: int) -> None:
         """What agents, tools and skills have in common."""
-        self._say(node, RDF.type, kind)
-        self._say(node, DCTERMS.identifier, _text(item.id))
-        self._say(node, RDFS.label, _text((item.title if isinstance(item, Tool) else "") or item.name or item.id))
-        self._say(node, CS.position, Literal(position))
+        label = (item.title if isinstance(item, Tool) else "") or item.name or item.id
+        self._say(node, (RDF.type, kind), (DCTERMS.identifier, _text(item.id)), (RDFS.label, _text(label)))
+        self._say(node, (CS.position, Literal(position)))
         self._texts(node, kind, item)
 
     def field(self, node: URIRef, field: Parameter, role: str) -> None:
-        self._say(node, RDF.type, CS.Parameter if role == "parameter" else CS.OutputField)
-        self._say(node, RDFS.label, _text(field.name))
+        kind = CS.Parameter if role == "parameter" else CS.OutputField
+        self._say(node, (RDF.type, kind), (RDFS.label, _text(field.name)))
         self._texts(node, CS.Field, field)
-        for name in field.type.split("|"):
-            self._say(node, CS.valueType, _text(name))
-        for value in field.enum:
-            self._say(node, CS.enumValue, _value(value))
+        self._say(node, *((CS.valueType, _text(name)) for name in field.type.split("|")))
+        self._say(node, *((CS.enumValue, _value(value)) for value in field.enum))
         if field.default is not None:
-            self._say(node, CS.defaultValue, _value(field.default))
+            self._say(node, (CS.defaultValue, _value(field.default)))
 
     def dependency(self, source: URIRef, needed: URIRef, tool: Tool, edge: Dependency, position: int) -> None:
         node = self.iri(key("dependency", tool.agent, tool.name, str(position)))
-        self._say(source, CS.hasDependency, node)
-        self._say(node, RDF.type, CS.Dependency)
-        self._say(node, CS.needs, needed)
-        self._say(node, CS.position, Literal(position))
+        self._say(source, (CS.hasDependency, node))
         # All digits without an exponent; as a double, rdflib's Turtle would round it.
-        confidence = format(Decimal(repr(edge.confidence)), "f")
-        self._say(node, CS.confidence, Literal(confidence, datatype=XSD.decimal))
-        self._say(node, CS["count"], Literal(edge.count))
+        confidence = Literal(format(Decimal(repr(edge.confidence)), "f"), datatype=XSD.decimal)
+        self._say(node, (RDF.type, CS.Dependency), (CS.needs, needed), (CS.position, Literal(position)))
+        self._say(node, (CS.confidence, confidence), (CS["count"], Literal(edge.count)))
         self._texts(node, CS.Dependency, edge)
-        for parameter in tool.parameters:
-            if parameter.name == edge.parameter:
-                self._say(node, CS.onParameter, self.iri(key(*field_node(tool.agent, parameter, "parameter"))))
+        on = (one for one in tool.parameters if one.name == edge.parameter)
+        iris = (self.iri(key(*field_node(tool.agent, one, "parameter"))) for one in on)
+        self._say(node, *((CS.onParameter, iri) for iri in iris))
 
     def iri(self, name: str) -> URIRef:
         return URIRef(self._base + name)
@@ -235,10 +220,11 @@ class _Writing:
         for name, term in TEXTS[kind].items():
             value = getattr(item, name)
             if value or (value is not None and (kind, name) in _MAY_BE_EMPTY):
-                self._say(node, term, _text(value))
+                self._say(node, (term, _text(value)))
 
-    def _say(self, subject: URIRef, term: URIRef, value: URIRef | Literal) -> None:
-        self.graph.add((subject, term, value))
+    def _say(self, subject: URIRef, *said: tuple[URIRef, URIRef | Literal]) -> None:
+        for term, value in said:
+            self.graph.add((subject, term, value))
 
 
 def _text(text: str) -> Literal:

@@ -46,12 +46,14 @@ class ServerPin(Record):
         sha256: SHA-256 of its command or address.
         command: The command or address for people, without secrets.
         about: Its name, description and instructions.
+        place: A number that grows with each listing that has new servers; 0: from before there were such numbers.
     """
 
     sha256: str
     command: dict[str, Any]
     about: dict[str, str]
     tools: dict[str, Pin]
+    place: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +116,14 @@ class Admitted:
         entries: The tools with accepted definitions, and entries that are invalid or share a name.
         digests: Name of each accepted tool -> SHA-256 of its definition.
         changes: The differences.
+        place: When the server was first pinned, as in ``ServerPin``.
     """
 
     about: Mapping[str, str]
     entries: tuple[Any, ...]
     digests: Mapping[str, str]
     changes: tuple[Change, ...] = field(default=())
+    place: int = 0
 
 
 def digest(value: Any) -> str:
@@ -133,7 +137,7 @@ def digests(entries: Sequence[Any]) -> dict[str, str]:
     return {name: digest(definition) for name, definition in Entries.of(entries).tools.items()}
 
 
-def pinned(listed: Listed) -> ServerPin:
+def pinned(listed: Listed, place: int = 0) -> ServerPin:
     """The pins of a new server: everything is accepted, except suspect texts and tools."""
     definitions = Entries.of(listed.entries).tools
     small = sum(len(json.dumps(definition)) for definition in definitions.values()) <= _LARGEST_SERVER
@@ -146,6 +150,7 @@ def pinned(listed: Listed) -> ServerPin:
             for name, definition in definitions.items()
             if not _suspect_tool(name, definition)
         },
+        place=place,
     )
 
 
@@ -205,7 +210,7 @@ def _compare(agent: str, pin: ServerPin, listed: Listed, *, agreed: Collection[s
     usable = {name: hashes[name] for name in now if name not in quarantined and "" not in quarantined}
     admitted = tuple(entry for entry in listed.entries if name_of(entry) in usable or name_of(entry) not in now)
     full = (replace(change, book=book, pinned=_standing(pin, change)) for change in changes)
-    return Admitted(pin.about, admitted, usable, tuple(full))
+    return Admitted(pin.about, admitted, usable, tuple(full), pin.place)
 
 
 def _standing(pin: ServerPin, change: Change) -> str:
@@ -300,7 +305,9 @@ class PinBook:
         pins = self.servers()
         if new := [name for name in listings if name not in pins]:
             with self.file.locked():
-                pins = {**{name: pinned(listings[name]) for name in new}, **self.servers()}
+                known = self.servers()
+                place = 1 + max((server.place for server in known.values()), default=0)
+                pins = {**{name: pinned(listings[name], place) for name in new}, **known}
                 self._write(pins)
         book = str(self.file)
         return {name: _compare(name, pins[name], said, agreed=agreed, book=book) for name, said in listings.items()}

@@ -286,7 +286,7 @@ def graph(options: CatalogOptions, node: str, end: str | None) -> int:
     from callsheet.retrievers.inference import with_inferred
 
     loaded = options.open()
-    whole = detailed_graph(with_inferred(visible(loaded), rejected=loaded.rejected))
+    whole = detailed_graph(with_inferred(visible(loaded), rejected=loaded.rejected, trusted=loaded.trusted))
     start = named(whole, node)
     edges = list(map(_edge, shortest_path(whole, start, named(whole, end)) if end else edges_at(whole, start)))
     content = {"node": node, **({"to": end} if end else {}), "edges": edges}

@@ -64,15 +64,19 @@ def check(
       callsheet check --catalog manifests/ --fail-on warning --ignore near-identical-tools
     """
     from callsheet.graphs.lint import RULES, lint
+    from callsheet.graphs.lint.trust_rules import source_of_many
+    from callsheet.retrievers.inference import infer_dependencies
 
     if unknown := sorted(set(ignored) - {rule.name for rule in RULES}):
         names = ", ".join(rule.name for rule in RULES)
         raise click.BadParameter(f"there is no rule {unknown[0]!r}; there are {names}", param_hint="--ignore")
+    rules = [rule for rule in RULES if rule.name not in ignored]
     loaded = options.open(tell=False)
     say_age(loaded)
     with status("Checking"):
         known = replace(loaded, problems=tuple(p for p in loaded.problems if p.kind != "quarantined"))
-        findings = list(lint(known, rules=[rule for rule in RULES if rule.name not in ignored], taxonomy=taxonomy))
+        proposals = infer_dependencies(loaded.catalog) if source_of_many in rules else ()
+        findings = list(lint(known, rules=rules, taxonomy=taxonomy, proposals=proposals))
         findings.extend(findings_of(loaded.changes))
         if loaded.policy:
             findings.extend(loaded.policy.findings(loaded.catalog, loaded.of_resources.catalog))
@@ -188,7 +192,7 @@ def export(
         raise click.BadParameter(f"the format {form} does not use it; it is for mermaid", param_hint="--around")
     loaded = options.open()
     with status("Writing"):
-        catalog = with_inferred(visible(loaded), rejected=loaded.rejected)
+        catalog = with_inferred(visible(loaded), rejected=loaded.rejected, trusted=loaded.trusted)
         document = _document(form, catalog, taxonomy.capabilities if taxonomy else None, around)
     if catalog.skills and form == "mermaid":
         click.echo(f"{counted(len(catalog.skills), 'skill')} left out: {form} shows agents and tools", err=True)

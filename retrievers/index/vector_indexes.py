@@ -97,6 +97,11 @@ class ChromaIndex:
                 write_snapshot(self._snapshot, ids, self._vectors)
         return _changes(held.values(), [node.id for _, node in missing], nodes)
 
+    @property
+    def in_memory(self) -> Vectors | None:
+        """The vectors ``(n, d)`` in the order of the nodes; None if only the store has them."""
+        return self._vectors
+
     def fork(self) -> ChromaIndex:
         """A copy over the same rows, whose ``sync`` does not change the vectors that the original has in memory."""
         return copy(self)

@@ -41,6 +41,7 @@ def infer_dependencies(
     *,
     least: float = LEAST,
     seen: Mapping[Seen, int] | None = None,
+    trusted: Collection[str] | None = None,
 ) -> tuple[Proposal, ...]:
     """Proposes dependencies from names, schemas and descriptions, and from observations.
 
@@ -52,6 +53,7 @@ def infer_dependencies(
         catalog: The tools.
         least: Minimum confidence, above 0 and below 1; observations are proposed with any confidence.
         seen: How often an argument came from another tool's result; see ``ObservationLog``.
+        trusted: Ids of the agents on whose tools those of other systems may depend; None: all agents.
 
     Returns:
         The proposals by confidence, without cycles of direct dependencies.
@@ -62,8 +64,9 @@ def infer_dependencies(
     if not 0 < least < 1:
         raise SettingsError(f"least must be above 0 and below 1, not {least!r}")
     tools = list(catalog.tools.values())
-    ends = Ends.of(tools, {agent.id: agent.system or agent.id for agent in catalog.agents})
-    hints = [*hints_by_rules(ends), *record_types(ends), *matches(ends, least=least)]
+    ends = Ends.of(tools, {agent.id: agent.system_key for agent in catalog.agents}, trusted)
+    known = (*hints_by_rules(ends), *record_types(ends), *matches(ends, least=least))
+    hints = [hint for hint in known if ends.may_use(hint.source, hint.target)]
     best = _best(hint for hint in _makers_less(hints, ends) if hint.confidence >= least)
     held = dependency_edges(knowledge_graph(catalog))
     filled = {(tool, edge.parameter) for tool, edge in held if edge.holds and edge.parameter}
@@ -123,7 +126,7 @@ def _proposal(hint: Hint, tools: Sequence[Tool], *, first: bool) -> Proposal:
     )
 
 
-RECIPE = 9
+RECIPE = 10
 """Version of the rules of inference; a cache of another version is not used."""
 _KEPT = 32
 
@@ -132,20 +135,25 @@ def with_inferred(
     catalog: Catalog,
     *,
     rejected: Collection[tuple[str, str, str | None]] = (),
+    trusted: Collection[str] = (),
     cache: Path | None = None,
     seen: Mapping[Seen, int] | None = None,
 ) -> Catalog:
     """The catalog with inferred dependencies after those that it has.
 
-    Their provenance is ``proposed``, or ``observed`` where calls took an argument from the other tool's result.
+    Their provenance is ``proposed``, or ``observed`` where calls took an argument from the other tool's result. What is
+    only proposed stays within one system or leads to a trusted agent: otherwise, an agent could become the source of
+    everybody's arguments by the names of its tools.
 
     Args:
         catalog: The agents and tools.
         rejected: Source, target and parameter of each dependency that a person rejected.
+        trusted: Ids of the trusted agents.
         cache: A folder for what was inferred, a file for each content of a catalog; None: nothing is stored.
         seen: Observations of earlier runs, as in ``infer_dependencies``.
     """
-    proposals = infer_dependencies(catalog) if cache is None else _cached(catalog, cache)
+    trusted = sorted({*trusted} & catalog.by_id.keys())
+    proposals = infer_dependencies(catalog, trusted=trusted) if cache is None else _cached(catalog, trusted, cache)
     if seen:
         proposals = with_observed(proposals, seen, catalog)
     edges = tuple(edge for edge in proposals if edge.key not in rejected)
@@ -153,12 +161,12 @@ def with_inferred(
     return Catalog(agents=agents, skills=catalog.skills) if edges else catalog
 
 
-def _cached(catalog: Catalog, folder: Path) -> Sequence[Proposal]:
-    digest = hashlib.sha256(f"{RECIPE}\n{catalog.model_dump_json()}".encode()).hexdigest()
+def _cached(catalog: Catalog, trusted: Sequence[str], folder: Path) -> Sequence[Proposal]:
+    digest = hashlib.sha256(f"{RECIPE}\n{trusted}\n{catalog.model_dump_json()}".encode()).hexdigest()
     file = folder / f"{digest[:32]}.json"
     with suppress(CatalogError):
         return read_dependencies(file)
-    found = infer_dependencies(catalog)
+    found = infer_dependencies(catalog, trusted=trusted)
     with suppress(OSError, CatalogError):  # without the file, the next start infers again
         private_folder(folder)
         write_dependencies(found, file)

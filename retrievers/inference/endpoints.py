@@ -327,6 +327,10 @@ class Access:
         self.makes = np.array([name.act == "store" for name in ends.names], bool)
         self.names = [name.words for name in ends.names]
         self.heads = [head_of(tool.name) for tool in ends.tools]
+        self._finders: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+        for row in np.flatnonzero(self.finds).tolist():
+            for word in self.names[row]:
+                self._finders[self.systems[row], word].append(row)
 
     def sources(self, ask: Ask, tools: Sequence[int], lists: Collection[int] = ()) -> set[int]:
         """Those of the tools whose results fit an input that are called to get it.
@@ -368,8 +372,8 @@ class Access:
 
     def finders(self, system: str, words: frozenset[str]) -> list[int]:
         """Rows of the tools of a system that find records with these words."""
-        rows = np.flatnonzero(self.finds).tolist()
-        return [row for row in rows if self.systems[row] == system and words <= self.names[row]]
+        rows = min((self._finders.get((system, word), []) for word in words), key=len)
+        return [row for row in rows if words <= self.names[row]]
 
     def _is_near(self, tool: int, ask: Ask) -> bool:
         """Whether a tool needs other identifiers only, and those of records that a tool of its system finds."""
@@ -415,6 +419,7 @@ class Ends:
         tools: The tools; rows are indexes of this sequence.
         systems: The system of each tool: its API if that is split into several agents, else its agent.
         gives: Their outputs, by tool; of output fields, only those that share a specific word with an input.
+        trusted: Ids of the agents on whose tools those of other systems may depend; None: all.
     """
 
     tools: Sequence[Tool]
@@ -422,6 +427,12 @@ class Ends:
     asks: Sequence[Ask]
     gives: Sequence[Give]
     terms: Terms
+    trusted: Collection[str] | None = None
+
+    def may_use(self, source: int, target: int) -> bool:
+        """Whether a tool may depend on another one: of its system, or of a trusted agent."""
+        same = self.systems[source] == self.systems[target]
+        return same or self.trusted is None or self.tools[target].agent in self.trusted
 
     @cached_property
     def names(self) -> Sequence[Name]:
@@ -434,7 +445,12 @@ class Ends:
         return Access(self)
 
     @classmethod
-    def of(cls, tools: Sequence[Tool], systems: Mapping[str, str] | None = None) -> Ends:
+    def of(
+        cls,
+        tools: Sequence[Tool],
+        systems: Mapping[str, str] | None = None,
+        trusted: Collection[str] | None = None,
+    ) -> Ends:
         """Derives them from names, schemas and descriptions; ``systems`` has those of agents."""
         names = [name_of(tool.name) for tool in tools]
         records = {name.object - GENERIC for name in names if name.act == "read"}
@@ -447,4 +463,4 @@ class Ends:
             if give.source != "output" or give.words & specific
         ]
         system_of = [(systems or {}).get(tool.agent, tool.agent) for tool in tools]
-        return cls(tools, system_of, asks, gives, Terms([name.words for name in names]))
+        return cls(tools, system_of, asks, gives, Terms([name.words for name in names]), trusted)

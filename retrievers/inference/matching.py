@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from callsheet.graphs import Tool
+from callsheet.graphs import Tool, shown
 from callsheet.retrievers.inference.endpoints import (
     NUMBERS,
     Ask,
@@ -40,6 +41,8 @@ _ANOTHER = 0.5  # for the identifier of a record with another name
 _WEAK = 0.5  # for a value of another record, and for a record that is read by its own identifier, beside others
 _SAME, _NAMED = 0.999, 0.1  # for a field with the same words in the records that a tool reads, whatever the texts say
 _MARGIN, _MOST, _INSPECTED = 0.08, 3, 300
+_CANDIDATES, _COMPARISONS, _NAMED_AGENTS = 200, 400_000_000, 5
+_LOG = logging.getLogger(__name__)
 Flags = NDArray[np.bool_]
 EVEN: Mapping[Source, float] = {"output": 0.9, "returns": 0.8, "name": 0.65}
 """The score at which a match has an even chance, before other factors."""
@@ -138,17 +141,18 @@ def matches(ends: Ends, *, least: float) -> list[Hint]:
     Not every tool that returns an identifier is called to get it: see ``Access.sources``.
 
     Returns:
-        For each input at most three tools.
+        For each input at most three tools. The inputs share a budget of comparisons: beyond it, those of the agents
+        with the most inputs are left out, which is logged.
     """
     match = _Match(ends, least)
-    return [hint for ask in match.asks for hint in match.hints(ask)]
+    return [hint for ask in match.affordable() for hint in match.hints(ask)]
 
 
 class _Match:
     """The arrays for the comparison, without inputs and outputs that cannot reach the minimum confidence."""
 
     def __init__(self, ends: Ends, least: float) -> None:
-        self.least = least
+        self.least, self.tools = least, ends.tools
         self.asks = [ask for ask in ends.asks if ask.worth >= least]
         self.gives = [give for give in ends.gives if part_of(give, ends.tools[give.tool]) >= least]
         self.columns = Columns(self.gives, ends.tools)
@@ -172,6 +176,7 @@ class _Match:
         for ask in ends.asks:
             self.required[ask.tool] |= ask.specific if ask.required else frozenset()
         self.system = _numbered(ends.systems)
+        self.trusted = flags(ends.trusted is None or tool.agent in ends.trusted for tool in ends.tools)
         self.alone = np.bincount(self.system, minlength=1)[self.system] == 1
         askers: defaultdict[tuple[frozenset[str], bool], list[int]] = defaultdict(list)
         for ask in ends.asks:
@@ -179,6 +184,26 @@ class _Match:
         self.askers = {key: np.array(rows, np.intp) for key, rows in askers.items()}
         texts = [stems_in(give.text) for give in self.gives]
         self.texts = Postings(texts, Terms(texts, power=_TEXT_POWER))
+
+    def affordable(self) -> Sequence[Ask]:
+        """The inputs, as far as the budget of comparisons goes; the agents take turns."""
+        most = _COMPARISONS // max(1, len(self.gives))
+        if len(self.asks) <= most:
+            return self.asks
+        turns: Counter[str] = Counter()
+        turn = list[int]()
+        for ask in self.asks:
+            turns[self.tools[ask.tool].agent] += 1
+            turn.append(turns[self.tools[ask.tool].agent])
+        order = sorted(range(len(turn)), key=turn.__getitem__)
+        left_out = sorted({self.tools[self.asks[place].tool].agent for place in order[most:]})
+        _LOG.warning(
+            "dependencies are inferred for %s of %s arguments only, as %s values are compared with each: left out are "
+            "arguments of %s",
+            *(f"{count:,}" for count in (most, len(self.asks), len(self.gives))),
+            shown(", ".join(left_out[:_NAMED_AGENTS])) + (" and others" if len(left_out) > _NAMED_AGENTS else ""),
+        )
+        return [self.asks[place] for place in sorted(order[:most])]
 
     def hints(self, ask: Ask) -> Iterator[Hint]:
         """The likeliest outputs of different tools for one input."""
@@ -213,7 +238,11 @@ class _Match:
             same = (fit > _SAME) & columns.of_sort[RECORD_ID] & columns.output & self.heads.shared(ask.words)
             plain = np.where(same, np.maximum(plain, columns.even + _NAMED), plain)
         bound = columns.even + _WIDTH * math.log(self.least / (1 - self.least)) - _ALIKE - _CONTEXT
-        near = np.flatnonzero((plain >= bound) & (columns.tool != ask.tool))
+        near = np.flatnonzero(plain >= bound)
+        tools = columns.tool[near]
+        near = near[(tools != ask.tool) & (self.trusted[tools] | (self.system[tools] == self.system[ask.tool]))]
+        if len(near) > _CANDIDATES:
+            near = np.sort(near[np.argsort(-plain[near], kind="stable")[:_CANDIDATES]])
         alike = self.names.cosine(self.own_words[ask.tool])[columns.tool[near]]
         scores = (plain[near] + _ALIKE * alike + _CONTEXT * columns.context[near]).astype(np.float32)
         confidence = ask.worth * columns.part[near] / (1 + np.exp((columns.even[near] - scores) / _WIDTH))

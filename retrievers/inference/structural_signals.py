@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from callsheet.graphs import Tool, shown
 from callsheet.graphs.text.json_schema import Field, fields_of
@@ -47,6 +48,7 @@ class ToolIndex:
 
     def __init__(self, ends: Ends) -> None:
         self.tools, self.systems, self.asks, self.names = ends.tools, ends.systems, ends.asks, ends.names
+        self.may_use = ends.may_use
         self.tell_credentials = set[int]()
         self.held: defaultdict[int, set[frozenset[str]]] = defaultdict(set)
         for give in ends.gives:
@@ -100,7 +102,7 @@ def sessions(index: ToolIndex) -> Iterator[Hint]:
         at_hand = doors.get(system, [])
         if row in at_hand:
             continue
-        for door in at_hand:
+        for door in at_hand[:_MOST]:
             own = index.names[door].words - SESSION
             credential = next((ask for ask in index.asks_of[row] if ask.words & CREDENTIAL), None)
             only = len(at_hand) == 1 and (credential is not None or system not in explicit)
@@ -117,16 +119,17 @@ def _opens(index: ToolIndex, row: int) -> bool:
 
 def checks(index: ToolIndex) -> Iterator[Hint]:
     """Tools that take a value need the tool that validates it, for example an email address."""
-    by_head: defaultdict[str, list[Ask]] = defaultdict(list)
-    for ask in index.asks:
-        by_head[ask.head].append(ask)
+    checking: defaultdict[str, list[int]] = defaultdict(list)
     for row, name in enumerate(index.names):
-        if name.act == "check":
-            for ask in (ask for word in sorted(name.object - GENERIC) for ask in by_head[word]):
-                if ask.tool != row and name.object <= ask.words and not (ask.words - name.object) & RECORD_ID:
-                    yield Hint(
-                        ask.tool, row, ask.parameter, _CHECK, ask.required, f"it checks what {ask.parameter} takes"
-                    )
+        for word in sorted(name.object - GENERIC) if name.act == "check" else ():
+            checking[word].append(row)
+    for ask in index.asks:
+        allowed = (row for row in checking.get(ask.head, ()) if row != ask.tool and index.may_use(ask.tool, row))
+        for row in islice(allowed, _MOST):
+            about = index.names[row].object
+            if about <= ask.words and not (ask.words - about) & RECORD_ID:
+                why = f"it checks what {ask.parameter} takes"
+                yield Hint(ask.tool, row, ask.parameter, _CHECK, ask.required, why)
 
 
 def lookups(index: ToolIndex) -> Iterator[Hint]:
@@ -203,13 +206,16 @@ def named(index: ToolIndex) -> Iterator[Hint]:
         return
     for row, tool in enumerate(index.tools):
         for parameter, needed, text in _texts(tool):
+            others: dict[int, str] = {}
             for sentence in _SENTENCE.split(shown(text)):
-                for word in dict.fromkeys(_WORD.findall(sentence.casefold())):
+                for word in _WORD.findall(sentence.casefold()):
                     other = rows.get((index.systems[row], word))
                     if other is not None and other != row and not _OTHERWISE.search(sentence):
-                        quote = " ".join(sentence.split())[:_QUOTED]
-                        direct = needed and bool(parameter or _NEEDED.search(sentence))
-                        yield Hint(row, other, parameter, _NAMED, direct, f"its description names it: {quote!r}")
+                        others.setdefault(other, sentence)
+            for other, sentence in islice(others.items(), _MOST):
+                quote = " ".join(sentence.split())[:_QUOTED]
+                direct = needed and bool(parameter or _NEEDED.search(sentence))
+                yield Hint(row, other, parameter, _NAMED, direct, f"its description names it: {quote!r}")
 
 
 def _texts(tool: Tool) -> Iterable[tuple[str | None, bool, str]]:
@@ -267,9 +273,10 @@ def record_types(ends: Ends) -> Iterator[Hint]:
         if record.many and (kind := types.of(record, ends.systems[record.tool])):
             shares[kind][record.tool] += record.share
     for kind, tools in shares.items():
-        finders = access.finders(*kind)
+        finders = {*access.finders(*kind)}
+        best = sorted(tools, key=lambda row: (-tools[row], row))[:_OF_MANY]
         for ask in asks[kind]:
-            sources = access.sources(ask, [*finders, *tools]) - {ask.tool, *finders}
+            sources = access.sources(ask, [*islice(finders, _OF_MANY), *best]) - {ask.tool} - finders
             ranked = sorted(sources, key=lambda row: (needs[row], -tools[row], row))
             for row in ranked[:_MOST_SOURCES]:
                 why = f"it lists records with the fields of what {ask.parameter} identifies"

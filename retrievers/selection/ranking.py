@@ -23,6 +23,7 @@ from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
 from callsheet.retrievers.index.lexical_index import LexicalIndex
 from callsheet.retrievers.index.node_texts import IDENTIFIER, Identifiers, Node, VectorIndex
 from callsheet.retrievers.papers.agent_graph import agent_as_a_graph
+from callsheet.retrievers.selection.copies import Copies
 from callsheet.retrievers.selection.result import Ranked
 from callsheet.retrievers.selection.scoring import (
     LEAST_WEIGHT,
@@ -45,6 +46,10 @@ if TYPE_CHECKING:
     from callsheet.retrievers.selection.select_settings import SelectSettings
 
 
+BEHIND = np.float32(0.1)
+"""Distance of a copy from its original, in score: with the default temperature, a twelfth of its odds."""
+
+
 class Ranker:
     """Ranks the agents and tools of one graph; the other arguments are those of ``Selector``."""
 
@@ -56,6 +61,7 @@ class Ranker:
         lexical: LexicalIndex,
         capabilities: CapabilityIndex | None = None,
         outcomes: Callable[[], Mapping[str, Outcomes]] = dict,
+        copies: Copies | None = None,
     ) -> None:
         self.nodes = nodes
         self.row = {node.id: i for i, node in enumerate(nodes)}
@@ -72,6 +78,12 @@ class Ranker:
         self._implied: dict[str, tuple[Scores, Scores, float]] = {}
         self._named = Identifiers(nodes)
         self._capabilities, self._outcomes = capabilities, outcomes
+        copies = copies or Copies()
+        here = self.row.keys()
+        self._copies = [
+            (self.row[copy], self.row[first]) for copy, first in copies.originals.items() if {copy, first} <= here
+        ]
+        self._imitating = {self.row[tool] for tool in copies.last & here}
 
     @property
     def capabilities(self) -> CapabilityIndex:
@@ -89,14 +101,14 @@ class Ranker:
         scored = [node_scores(cosines, words, coverage=part, weight=weight) for cosines, words, part in matches]
         own_units = sum(unit.kind != "implied" for unit in units)  # they come first
         everything = scored[:own_units]
-        scored = [np.where(left_out, np.float32(-1), s) for s in scored] if settings.without else scored
+        outcomes = self._outcomes() if settings.learned else {}
+        scored = self._behind(query, scored, left_out, outcomes)
         by_agent = self._by_agent(scored)
         strength = max(float(scores.max()) if len(scores) else 0.0 for scores in by_agent[:own_units])
         demand = self._demand(query, units, settings)
         if demand is not None:
             scored = self._raised(scored, demand, settings)
             by_agent = self._by_agent(scored)
-        outcomes = self._outcomes() if settings.learned else {}
         if outcomes:
             scored = self._with_outcomes(scored, outcomes, settings)
             by_agent = self._by_agent(scored)
@@ -131,6 +143,7 @@ class Ranker:
             tools=tuple(row for row in (*order, *rest) if source.get(row, row) != row or not left_out[row]),
             use=use,
             source=source,
+            named=frozenset(self.nodes[row].id for row in named),
             skills=skills,
             outcomes=outcomes,
             general={row: weight * float(general[row]) for row in np.flatnonzero(general).tolist()},
@@ -281,6 +294,35 @@ class Ranker:
         rows = [row for agent in settings.without if (row := self.row.get(agent)) is not None and self._is_agent[row]]
         return np.isin(self._owners, self._owners[rows])
 
+    def _behind(
+        self, query: str, scored: list[Scores], left_out: NDArray[np.bool_], outcomes: Mapping[str, Outcomes]
+    ) -> list[Scores]:
+        """The scores with -1 for what is left out, and those of copies behind their originals, if these work.
+
+        The tools of agents that imitate come last, also those that are no copies.
+        """
+        words = {word.casefold() for word in IDENTIFIER.findall(query)} if self._copies else set[str]()
+        called = (self.nodes[row] for word in words for row in self._named.rows(word))
+        agents = {node.owner for node in called if node.kind == "agent" or node.id.casefold() in words}
+        failing = {tool for tool, counts in outcomes.items() if counts.failed > counts.done + 2}
+        copies = [
+            (copy, first)
+            for copy, first in self._copies
+            if not (left_out[first] or self.nodes[first].id in failing or self.nodes[copy].owner in agents)
+        ]
+        if not copies and not left_out.any():
+            return scored
+        imitators = {self.nodes[copy].owner for copy, _ in copies if copy in self._imitating}
+        own = {row for row, _ in self._copies}
+        last = [copy for copy, _ in copies if copy in self._imitating]
+        last += [row for row in self._imitating - own if self.nodes[row].owner in imitators]
+        changed = [np.where(left_out, np.float32(-1), scores) for scores in scored]
+        for scores in changed:
+            for copy, first in copies:
+                scores[copy] = min(scores[copy], scores[first] - BEHIND)
+            scores[last] = -1
+        return changed
+
     def _as_published(self, scores: Scores, settings: SelectSettings) -> tuple[tuple[int, float], ...]:
         order = [row for row in np.argsort(-scores, kind="stable").tolist() if self._owners[row] >= 0]
         merged = [self.nodes[row].id for row in order[: settings.pool]]
@@ -291,9 +333,8 @@ class Ranker:
 
     def _named_in(self, query: str, scores: Scores, left_out: NDArray[np.bool_]) -> list[int]:
         """Rows of the agents, tools and skills that the query names exactly; of several with one name, the best."""
-        words = {word.casefold() for word in IDENTIFIER.findall(query)}
         best: set[int] = set()
-        for word in words:
+        for word in {word.casefold() for word in IDENTIFIER.findall(query)}:
             named = [row for row in self._named.rows(word) if not left_out[row]]
             for kind in ("agent", "tool", "skill"):
                 rows = [row for row in named if self.nodes[row].kind == kind]

@@ -31,6 +31,7 @@ class Ranked:
         coverage: Share of the query's words in the best match by words.
         strength: The best score of an agent for the query or a clause of it.
         agents, tools, skills: Rows, best first, with the scores of agents, and of the skills that fit.
+        named: Ids of what the query names.
         use, source: Row of a tool -> its expected use, and the row of the candidate that depends on it, or its own.
         outcomes: Outcomes of earlier calls by tool.
         general: Row of a tool -> its expected use as a general tool, where perhaps no tool is about the request.
@@ -47,6 +48,7 @@ class Ranked:
     tools: tuple[int, ...]
     use: Mapping[int, float]
     source: Mapping[int, int]
+    named: frozenset[str] = frozenset()
     skills: tuple[tuple[int, float], ...] = ()
     outcomes: Mapping[str, Outcomes] = field(default_factory=dict)
     general: Mapping[int, float] = field(default_factory=dict)

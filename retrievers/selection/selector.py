@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -28,6 +29,7 @@ from callsheet.retrievers.index.lexical_index import LexicalIndex
 from callsheet.retrievers.index.node_texts import Node, VectorIndex, nodes_of
 from callsheet.retrievers.index.vector_indexes import PartOfIndex
 from callsheet.retrievers.papers.tool_fusion import graph_rag_tool_fusion
+from callsheet.retrievers.selection.copies import Copies
 from callsheet.retrievers.selection.ranking import Ranker
 from callsheet.retrievers.selection.reranking import Reranker, in_places, rerank_tools
 from callsheet.retrievers.selection.result import (
@@ -78,11 +80,15 @@ class SchemaTokens:
 
 @dataclass(slots=True)
 class Budget:
-    """The tools selected so far, each with the agent that it is selected for, and those that did not fit, by id."""
+    """The tools selected so far, each with the agent that it is selected for, and those that did not fit, by id.
+
+    Of the ``bounded`` tools (as in ``Copies``), those of one agent get a fifth of the places.
+    """
 
     tools: int
     schema_tokens: int | None
     count: SchemaTokens
+    bounded: Mapping[str, str] = field(default_factory=dict)
     taken: dict[str, tuple[str, PickedTool]] = field(default_factory=dict)
     cut: dict[str, Cut] = field(default_factory=dict)
 
@@ -117,6 +123,11 @@ class Budget:
         if len(new) > room:
             few = room and len(new) > 1
             return f"only {room} left, with its requirements {len(new)}" if few else "the budget is spent"
+        repeated = Counter(
+            self.bounded[tool] for tool in (*self.taken, *(one.id for one in new)) if tool in self.bounded
+        )
+        if any(count > max(1, self.tools // 5) for count in repeated.values()):
+            return "its agent has tools like those of many others, and gets a fifth of the places"
         if self.schema_tokens is None:
             return ""
         cost = self.count.count([*self.taken, *(tool.id for tool in new)])
@@ -151,6 +162,7 @@ class Selector:
         reranker: Reranks the first tools; None: no reranking.
         capabilities: The capabilities of the tools; required if ``capability_weight`` is not 0.
         outcomes: Returns the outcomes of earlier calls by tool; none are known by default.
+        copies: The tools that repeat others; none by default.
     """
 
     def __init__(
@@ -164,14 +176,15 @@ class Selector:
         reranker: Reranker | None = None,
         capabilities: CapabilityIndex | None = None,
         outcomes: Callable[[], Mapping[str, Outcomes]] = dict,
+        copies: Copies | None = None,
     ) -> None:
         self.catalog, self.graph = catalog, knowledge_graph(catalog)
         self._required = cache(partial(required_paths, self.graph))
         self.settings = settings or SelectSettings()
         self._vectors, self._lexical, self._capabilities = vectors, lexical, capabilities
         nodes = nodes_of(catalog) if nodes is None else nodes
-        self._ranker = Ranker(self.graph, nodes, vectors, lexical, capabilities, outcomes)
-        self._outcomes = outcomes
+        self._outcomes, self._copies = outcomes, copies or Copies()
+        self._ranker = Ranker(self.graph, nodes, vectors, lexical, capabilities, outcomes, self._copies)
         self.tokens = SchemaTokens(catalog)
         self._reranker = reranker
         self._policy_summary = ""
@@ -198,6 +211,7 @@ class Selector:
                 reranker=self._reranker,
                 capabilities=self._capabilities and self._capabilities.part(rows),
                 outcomes=self._outcomes,
+                copies=self._copies,
             )
             part._policy_summary = view.summary(len(self.catalog.tools))
             self._parts[view] = part
@@ -225,7 +239,8 @@ class Selector:
         ranked = self._ranker.rank(query, settings)
         candidates, ordered = self._ordered(ranked, settings)
         candidates, ordered, summary = self._reranked(query, candidates, ordered, settings)
-        budget = Budget(settings.tools, settings.schema_tokens, self.tokens)
+        repeated = {tool: agent for tool, agent in self._copies.bounded.items() if not {tool, agent} & ranked.named}
+        budget = Budget(settings.tools, settings.schema_tokens, self.tokens, repeated)
         skills = self._skills(budget, ranked, settings)
         agents = ordered.agents[: settings.agents]
         named = dict.fromkeys(self._ranker.row[owner] for owner, _ in budget.taken.values())

@@ -23,6 +23,7 @@ from callsheet.retrievers.index.node_texts import RECIPE, Changes, Progress, Vec
 from callsheet.retrievers.index.rows import IN_MEMORY, default_place, is_url
 from callsheet.retrievers.index.vector_indexes import ChromaIndex, VectorStoreIndex
 from callsheet.retrievers.inference import with_inferred
+from callsheet.retrievers.selection.copies import copies_in
 from callsheet.retrievers.selection.reranking import Reranker
 from callsheet.retrievers.selection.select_settings import SelectSettings
 from callsheet.retrievers.selection.selector import Selector
@@ -92,15 +93,20 @@ class SelectorFactory:
         learned = self.learned and (self.settings is None or self.settings.learned)
         if self.settings is None or self.settings.proposed:
             seen = _seen() if learned else None
-            catalog = with_inferred(catalog, rejected=loaded.rejected, cache=self._cache, seen=seen)
+            catalog = with_inferred(
+                catalog, rejected=loaded.rejected, trusted=loaded.trusted, cache=self._cache, seen=seen
+            )
         nodes = nodes_of(loaded.catalog)  # after the inference, whose memory they reuse
         changes = index.sync(nodes, progress)
         names, bare, lexical = [node.id for node in nodes], [node.bare for node in nodes], LexicalIndex(nodes)
         capabilities = CapabilityIndex(catalog, index, names, self.taxonomy, embeddings=self.embeddings)
+        vectors = index.in_memory if isinstance(index, ChromaIndex) else None
+        of_tools = None if vectors is None else vectors[[n for n, node in enumerate(nodes) if node.kind == "tool"]]
+        copies = copies_in(loaded, of_tools)
         outcomes = following(OutcomeLog(), loaded.catalog) if learned else dict
         more: dict[str, Any] = {"reranker": self.reranker, "capabilities": capabilities, "outcomes": outcomes}
-        selector = Selector(catalog, index, lexical, self.settings, nodes=bare, **more)
-        del nodes
+        selector = Selector(catalog, index, lexical, self.settings, nodes=bare, copies=copies, **more)
+        del nodes, vectors, of_tools
         _return_freed_memory()
         return selector, changes
 

@@ -135,6 +135,7 @@ def _of_server(agent_id: str, server: ServerConfig, said: Admitted, listing: Lis
         problems=(*malformed, *left_out, *missing, *problems_of(said.changes)),
         digests={agent.id: {tool.name: sent[tool.name] for tool in (*resources.tools, *agent.tools)}},
         changes=said.changes,
+        places={agent.id: said.place} if said.place else {},
         resources={agent.id: resources} if resources.tools else {},
     )
 

@@ -5,6 +5,7 @@ A URI is ``callsheet:agent/URI``, a prompt ``agent/name``; so two servers may us
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ PAGE = 100
 _SCHEME = "callsheet:"
 _LONGEST_TITLE, _LONGEST_URI = 200, 4_096
 _MOST_FOUND = 3
+_KIND = re.compile(f"/(?:{RESOURCE}|{TEMPLATE}|{PROMPT})")
 _Result = TypeVar("_Result", types.ReadResourceResult, types.GetPromptResult)
 
 
@@ -75,10 +77,10 @@ def prompt_named(catalog: Catalog, name: str) -> str:
     Raises:
         MCPError: The caller sees no such prompt.
     """
-    agent, _, own = name.partition("/")
-    if (prompt := f"{agent}/{PROMPT}{own}") not in catalog.tools:
-        raise MCPError(types.INVALID_PARAMS, f"no prompt {shown(name, most=200)!r}: prompts/list gives the names")
-    return prompt
+    for tool in catalog.tools.values():
+        if tool.name.startswith(PROMPT) and name == f"{tool.agent}/{tool.name.removeprefix(PROMPT)}":
+            return tool.id
+    raise MCPError(types.INVALID_PARAMS, f"no prompt {shown(name, most=200)!r}: prompts/list gives the names")
 
 
 def read_result(uri: str, answer: ToolMessage) -> types.ReadResourceResult:
@@ -111,7 +113,7 @@ def _answered(answer: ToolMessage) -> tuple[str, Any]:
     artifact = answer.artifact if isinstance(answer.artifact, dict) else {}
     if answer.status == "error":
         raise MCPError(types.INTERNAL_ERROR, answer.text)
-    return str(artifact.get("tool", "")).partition("/")[0], artifact.get("structured")
+    return _KIND.split(str(artifact.get("tool", "")), maxsplit=1)[0], artifact.get("structured")
 
 
 def _valid(form: type[_Result], value: Mapping[str, Any], answer: ToolMessage) -> _Result:

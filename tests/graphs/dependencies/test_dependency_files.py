@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
+import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ from callsheet.graphs.dependencies import (
     without_cycles,
     write_dependencies,
 )
+from callsheet.graphs.knowledge_graph import cycles
 from scripted import tools_of_a
 
 
@@ -221,6 +225,46 @@ def test_in_a_circle_the_least_sure_proposal_becomes_indirect() -> None:
 def test_what_the_catalog_holds_never_gives_way() -> None:
     (found,) = without_cycles([proposal("a/y", "a/x", 1.0)], tools_of_a(x="y"))
     assert found.kind is DependencyKind.TOOL_INDIRECTLY
+
+
+def one_by_one(edges: list[Proposal]) -> list[bool]:
+    """What is direct when the least sure edge of every circle gives way, until there is no circle."""
+    direct = set(range(len(edges)))
+    while True:
+        parts = cycles((edges[i].source, edges[i].target) for i in direct)
+        inside = [[i for i in direct if edges[i].source in part and edges[i].target in part] for part in parts]
+        if not inside:
+            return [i in direct for i in range(len(edges))]
+        direct -= {min(circle, key=lambda i: (edges[i].confidence, -i)) for circle in inside}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_in_any_graph_those_give_way_that_would_one_by_one(seed: int) -> None:
+    chance = random.Random(seed)
+    names = "uvwxyz"[: chance.randint(2, 6)]
+    edges = [
+        proposal(f"a/{source}", f"a/{target}", round(chance.random(), 1))
+        for source, target in (chance.sample(names, 2) for _ in range(chance.randint(1, 16)))
+    ]
+    found = without_cycles(edges, tools_of_a(**dict.fromkeys(names, "")))
+    assert [edge.kind.direct for edge in found] == one_by_one(edges)
+
+
+def test_a_large_graph_of_circles_costs_little_more_than_its_edges(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at = 0
+
+    def counting(edges: Iterable[tuple[str, str]]) -> Any:
+        nonlocal looked_at
+        looked_at += len(pairs := list(edges))
+        return cycles(pairs)
+
+    monkeypatch.setattr(sys.modules["callsheet.graphs.knowledge_graph"], "cycles", counting)
+    chance, names = random.Random(1), [f"t{number}" for number in range(500)]
+    edges = [proposal(f"a/{name}", f"a/{other}", 0.8) for name in names for other in chance.sample(names, 2)]
+    edges = [edge for edge in edges if edge.source != edge.target]
+    found = without_cycles(edges, tools_of_a(**dict.fromkeys(names, "")))
+    assert 100 < sum(edge.kind.direct for edge in found) < len(edges)
+    assert looked_at < 12 * len(edges)
 
 
 def test_two_circles_and_an_edge_beside_them() -> None:

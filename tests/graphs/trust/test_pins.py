@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from callsheet.agents.servers.catalogs.listings import Listing
+from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.graphs import (
     Change,
     Listed,
@@ -58,6 +60,22 @@ def test_the_first_answer_is_accepted_and_kept(book: PinBook) -> None:
     assert len(admitted.entries) == 3  # what is no tool is the reader's to name
     assert book.servers()["a"].tools["work"].sha256 == digest(TOOL)
     assert kinds(book, listed(TOOL)) == []
+
+
+def test_who_was_there_first_is_known(book: PinBook) -> None:
+    book.admit({"old": listed(TOOL)})
+    content = json.loads(book.file.text())
+    del content["servers"]["old"]["place"]  # as of an earlier version
+    book.file.replace(json.dumps(content).encode())
+    for names in (("b",), ("a", "b", "old"), ("c", "d")):
+        book.admit({name: listed(TOOL) for name in names})
+    now = book.admit({name: listed(TOOL, args=("new",)) for name in ("old", "a", "b", "c", "d")})
+    assert {name: one.place for name, one in now.items()} == {"old": 0, "b": 1, "a": 2, "c": 3, "d": 3}
+    book.accept([change for one in now.values() for change in one.changes])
+    assert {name: one.place for name, one in book.servers().items()} == {"old": 0, "b": 1, "a": 2, "c": 3, "d": 3}
+    config = ServerConfig(command="x")
+    part = read_listings({"c": config}, {"c": Listing(tools=(TOOL,))}, pins=book, listings=None)
+    assert part.places == {"c": 3}
 
 
 def test_a_second_server_does_not_touch_the_first(book: PinBook) -> None:

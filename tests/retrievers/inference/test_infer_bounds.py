@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from callsheet.graphs import Agent, Catalog, Tool
-from callsheet.retrievers.inference import infer_dependencies
+from callsheet.retrievers.inference import infer_dependencies, matching
 from callsheet.retrievers.inference.endpoints import Ends
 from callsheet.retrievers.inference.matching import matches
 
@@ -55,6 +55,45 @@ def test_at_most_three_sources_an_argument() -> None:
     edges = infer_dependencies(Catalog(agents=(Agent(id="a", tools=(*givers, taker)),)))
     assert len(edges) == 3
     assert sum(edge.kind.direct for edge in edges) == 1
+
+
+def test_the_budget_of_comparisons_is_shared_by_the_agents_and_said(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    needs = {"properties": {f"red{i}_id": {"type": "string"} for i in range(40)}}
+    greedy = tuple(
+        Tool(agent="z", name=f"use_{i}", input_schema={**needs, "required": list(needs["properties"])})
+        for i in range(20)
+    )
+    whole = Catalog(agents=(Agent(id="z", tools=greedy), *shops(30).agents))
+    assert len(infer_dependencies(whole)) == 30
+    assert not caplog.records
+    monkeypatch.setattr(matching, "_COMPARISONS", 50_000)
+    found = [infer_dependencies(whole) for _ in range(2)]
+    assert found[0] == found[1]
+    assert {edge.source.partition("/")[0] for edge in found[0]} == {f"shop{i}" for i in range(30)}
+    assert "arguments only" in caplog.text
+    assert caplog.text.split("left out are arguments of ")[1].splitlines()[0] == "z"
+
+
+def test_of_a_crowd_of_outputs_the_best_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matching, "_CANDIDATES", 5)
+    output = {"properties": {"red_id": {"type": "string"}, "red_ids_of_others": {"type": "string"}}}
+    crowd = tuple(Tool(agent="a", name=f"give_red_{i}", output_schema=output) for i in range(50))
+    read = Tool(agent="a", name="read_red", output_schema={"properties": {"red_id": {"type": "string"}}})
+    take = Tool(agent="a", name="take", input_schema={"properties": {"red_id": {}}, "required": ["red_id"]})
+    edges = infer_dependencies(Catalog(agents=(Agent(id="a", tools=(*crowd, read, take)),)))
+    assert len([edge for edge in edges if edge.source == take.id]) == 3
+
+
+def test_a_text_that_names_everybody_and_a_value_that_everybody_checks() -> None:
+    told = " ".join(f"Call do_{i} first." for i in range(300))
+    named = tuple(Tool(agent="a", name=f"do_{i}", description=told) for i in range(300))
+    assert len(infer_dependencies(Catalog(agents=(Agent(id="a", tools=named),)))) <= 20 * len(named)
+    checks = tuple(Agent(id=f"c{i}", tools=(Tool(agent=f"c{i}", name="validate_email"),)) for i in range(300))
+    needs = {"properties": {"email": {"type": "string"}}, "required": ["email"]}
+    send = Agent(id="mail", tools=(Tool(agent="mail", name="send", input_schema=needs),))
+    assert len(infer_dependencies(Catalog(agents=(*checks, send)))) <= 20
 
 
 @pytest.mark.parametrize(

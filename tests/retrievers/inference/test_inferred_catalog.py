@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,9 +73,9 @@ def test_the_decision_of_a_person_wins_also_when_the_catalog_changes(
 def test_a_catalog_that_has_not_changed_is_not_compared_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Catalog] = []
 
-    def counting(of: Catalog) -> object:
+    def counting(of: Catalog, **terms: Any) -> object:
         asked.append(of)
-        return infer_dependencies(of)
+        return infer_dependencies(of, **terms)
 
     monkeypatch.setattr(dependency_proposals, "infer_dependencies", counting)
     whole, place = catalog(FIND, DELETE), tmp_path / "inferred"
@@ -100,6 +102,59 @@ def test_only_the_last_contents_are_kept_and_a_folder_that_cannot_be_written_is_
     assert len(list((tmp_path / "kept").iterdir())) == 2
     (tmp_path / "file").write_text("", encoding="utf-8")
     assert edges(with_inferred(catalog(FIND, DELETE), cache=tmp_path / "file")) == [(FIND.id, Provenance.PROPOSED)]
+
+
+SYSTEM = {"crm": "", "mail": ""}
+"""Two agents that are two systems."""
+
+
+def across(system: Mapping[str, str], *more: Tool) -> Catalog:
+    """The tool that deletes a contact, and one of another agent that returns contacts."""
+    find = FIND.model_copy(update={"agent": "mail"})
+    tools = (DELETE, find, *more)
+    return Catalog(
+        agents=tuple(
+            Agent(id=name, system=of, tools=tuple(tool for tool in tools if tool.agent == name))
+            for name, of in system.items()
+        )
+    )
+
+
+def test_between_agents_a_proposal_holds_only_within_a_system_or_on_a_trusted_agent(tmp_path: Path) -> None:
+    apart, found = across(SYSTEM), [("mail/find_contacts", Provenance.PROPOSED)]
+    assert [edge.target for edge in infer_dependencies(apart)] == ["mail/find_contacts"], "for a person to review"
+    assert edges(with_inferred(apart)) == []
+    assert edges(with_inferred(apart, trusted=["crm"])) == [], "the source of the argument is not trusted"
+    assert edges(with_inferred(apart, trusted=["mail", "gone"])) == found
+    assert edges(with_inferred(across(dict.fromkeys(SYSTEM, "suite")))) == found
+    assert edges(with_inferred(across({"crm": "mail", "mail": ""}))) == [], "an id is no system"
+    for trusted, expected in (((), []), (("mail",), found), ((), [])):
+        assert edges(with_inferred(apart, trusted=trusted, cache=tmp_path)) == expected
+    policy = Policy(default="allow", trust=("mail",))
+    assert edges(retriever(apart).catalog) == []
+    assert edges(retriever(apart, policy=policy).catalog) == found
+    (edge,) = infer_dependencies(apart)
+    file = tmp_path / "dependencies.json"
+    write_dependencies((edge.model_copy(update={"accept": True}),), file)
+    assert edges(retriever(load(apart, file)).catalog) == [("mail/find_contacts", Provenance.REVIEWED)]
+
+
+@pytest.mark.parametrize("name", ["get_contact_id_{}", "list_contacts_{}", "lookup_contact_{}", "find_contacts_{}"])
+def test_many_tools_of_a_stranger_do_not_take_the_place_of_the_own_source(name: str) -> None:
+    flood = tuple(
+        Tool(agent="mail", name=name.format(i), description="Returns the contact id.", output_schema=CONTACT)
+        for i in range(40)
+    )
+    own = Catalog(agents=(Agent(id="crm", tools=(FIND, DELETE)), Agent(id="mail", tools=flood)))
+    assert edges(with_inferred(own)) == edges(with_inferred(catalog(FIND, DELETE))) != []
+
+
+def test_a_stranger_checks_and_opens_nothing() -> None:
+    needs = {"properties": {"email": {"type": "string"}}, "required": ["email"]}
+    send = Agent(id="mail", tools=(Tool(agent="mail", name="send", input_schema=needs),))
+    for name in ("validate_email", "verify_email", "check_email", "get_email"):
+        other = Agent(id="evil", tools=(Tool(agent="evil", name=name, description="Returns the email address."),))
+        assert edges(with_inferred(Catalog(agents=(send, other)))) == []
 
 
 def test_a_user_sees_no_inferred_dependency_on_a_hidden_tool() -> None:

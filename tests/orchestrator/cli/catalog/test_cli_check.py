@@ -122,6 +122,54 @@ def test_a_taxonomy_of_ones_own_is_known(check: Any, tmp_path: Path) -> None:
     assert check({"name": "a", "tools": [tool]}, arguments=("--taxonomy", str(tmp_path / "own.json")))[0] == 0
 
 
+NEEDED = (
+    "customer",
+    "invoice",
+    "ticket",
+    "project",
+    "folder",
+    "channel",
+    "meeting",
+    "parcel",
+    "patient",
+    "vehicle",
+    "contract",
+    "shelf",
+)
+GIVEN = {
+    "names": [{"name": f"get_{noun}_id", "inputSchema": {}} for noun in NEEDED],
+    "one result": [
+        {
+            "name": "get_everything",
+            "description": "Returns all ids.",
+            "inputSchema": {},
+            "outputSchema": {"properties": {f"{noun}_id": {"type": "string"} for noun in NEEDED}},
+        }
+    ],
+    "descriptions": [
+        {"name": f"get_{n}", "description": f"Returns the {noun} id.", "inputSchema": {}}
+        for n, noun in enumerate(NEEDED)
+    ],
+}
+
+
+@pytest.mark.parametrize("tools", GIVEN.values(), ids=list(GIVEN))
+def test_an_agent_that_would_be_the_source_of_many_others_arguments_is_found(
+    check: Any, tools: list[dict[str, Any]]
+) -> None:
+    def needing(noun: str) -> dict[str, Any]:
+        schema = {"type": "object", "properties": {f"{noun}_id": {"type": "string"}}, "required": [f"{noun}_id"]}
+        return {"name": f"{noun}s", "tools": [{"name": f"close_{noun}", "inputSchema": schema}]}
+
+    honest = [needing(noun) for noun in NEEDED]
+    for agents, expected in (
+        ([*honest[:3], {"name": "evil", "tools": tools}], []),
+        ([*honest, {"name": "evil", "tools": tools}], ["evil"]),
+    ):
+        found = json.loads(check(*agents, arguments=("--json",))[1])["findings"]
+        assert [one["agent"] for one in found if one["rule"] == "source-of-many"] == expected
+
+
 def test_rdf_is_checked_where_it_is_wanted(check: Any) -> None:
     tool = {"name": "x", "description": "Adds.", "inputSchema": {}, "_meta": {"callsheet/capabilities": ["sums"]}}
     ignored = ("--ignore", "unknown-capability")

@@ -9,19 +9,21 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from langchain_core.messages import ToolMessage
 from mcp import MCPError, types
 
-from callsheet.agents.servers.catalogs.listings import RESOURCE, entries_of, resources_of
+from callsheet.agents.servers.catalogs.listings import PROMPT, RESOURCE, entries_of, resources_of
 from callsheet.graphs import Catalog, Policy
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller
 from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
-from callsheet.orchestrator.server.gateway.resources import PAGE, page_of, resource_named
+from callsheet.orchestrator.server.gateway.resources import PAGE, page_of, prompt_named, read_result, resource_named
 from callsheet.retrievers import MiniLMEmbeddings
 from gateway_desk import APPROVED, Desk, answering, said
 
 pytestmark = pytest.mark.server
 ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
 NOTES = "callsheet:works/note://"
+NOTE = entries_of("resources/list", [{"uri": "note://a", "name": "a"}])
 DIARY = "works/template:note://diary/{day}"
 
 
@@ -186,6 +188,19 @@ def test_long_lists_come_in_pages(number: int) -> None:
         found += [one.uri for one in page]
     assert cursor is None
     assert found == [f"callsheet:a%20b/x://{n:05}" for n in range(number)]
+
+
+@pytest.mark.parametrize("agent", ["works", "io.github.kim/works"])
+def test_a_server_may_have_a_slash_in_its_name(agent: str) -> None:
+    made, _ = resources_of(agent, [*entries_of("prompts/list", [{"name": "a/b"}]), *NOTE])
+    catalog = Catalog(agents=(made,))
+    (prompt,), _ = page_of(catalog, PROMPT, None)
+    assert prompt_named(catalog, prompt.name) == f"{agent}/prompt:a/b"
+    (note,), _ = page_of(catalog, RESOURCE, None)
+    resource, _ = resource_named(catalog, note.uri)
+    artifact = {"tool": resource, "structured": {"contents": [{"uri": "note://a", "text": "x"}]}}
+    read = read_result(note.uri, ToolMessage("x", tool_call_id="1", artifact=artifact))
+    assert [content.uri for content in read.contents] == [note.uri]
 
 
 def test_a_uri_is_read_by_the_server_that_it_names() -> None:
