@@ -22,8 +22,9 @@ from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.graphs import CatalogError, Loaded, load
 from callsheet.graphs.catalog.loading import servers_in
 from callsheet.graphs.catalog.model import Record
-from callsheet.graphs.text.words import clause_spans, parts_of
+from callsheet.graphs.text.words import clause_spans
 from callsheet.graphs.trust.pins import PinBook
+from callsheet.retrievers import Selection
 
 FOLDER, FLEET, SANDBOX = "../fleet", "{FLEET}", "sandbox"
 """Tasks and recordings beside the data sets; what stands for the servers' folder in tasks, and its name there."""
@@ -31,7 +32,7 @@ TOOLS, WIDE = 10, 50
 COLUMNS = ("task, step", "gold tool", "agent, question", "agent, step", "tool, question", "tool, step")
 _ABOUT = (
     "{} tasks over {} MCP servers with {} tools. Ranks of the gold agents and tools in a selection by default, for the "
-    "whole question, and for each clause of it; in brackets a tool that only a budget of {} tools would hold"
+    "whole question, and the best for a clause of it; in brackets a tool that only a budget of {} tools would hold"
 )
 
 
@@ -152,34 +153,27 @@ def measure(data: Path) -> dict[str, object]:
     return {"about": about, "columns": list(COLUMNS), "rows": [*rows, total_row(rows)]}
 
 
-def steps_of(task: Task) -> list[str]:
-    """The clauses of a task and their parts: the steps of a plan without a model, each one call of the gold path."""
-    clauses = [task.task[start:end] for start, end in clause_spans(task.task)] or [task.task]
-    texts = clauses if len(clauses) == len(task.gold) else [part for one in clauses for part in parts_of(one)]
-    if len(texts) != len(task.gold):
-        raise RuntimeError(f"{task.id}: the plan has {len(texts)} steps, the gold path {len(task.gold)} calls")
-    return texts
-
-
 def rows_of(task: Task, retriever: AgentGraphRetriever) -> list[list[str]]:
-    """A row for each gold call."""
+    """A row for each gold call: its places for the whole question, and the best of those for a clause of it."""
+    clauses = [task.task[start:end] for start, end in clause_spans(task.task)] or [task.task]
     rows = []
-    for number, (step, call) in enumerate(zip(steps_of(task), task.gold, strict=True), 1):
-        tool = f"{call['server']}/{call['tool']}"
-        both = (ranks(query, tool, retriever) for query in (task.task, step))
-        rows.append([f"{task.id}, {number}", tool, *(place for level in zip(*both, strict=True) for place in level)])
+    for number, call in enumerate(task.gold, 1):
+        both = [places(queries, call["server"], call["tool"], retriever) for queries in ([task.task], clauses)]
+        cells = [cell for level in zip(*both, strict=True) for cell in level]
+        rows.append([f"{task.id}, {number}", f"{call['server']}/{call['tool']}", *cells])
     return rows
 
 
-def ranks(query: str, tool: str, retriever: AgentGraphRetriever) -> tuple[str, str]:
-    """Where a tool and its agent are in the selection for a query, from 1, as a table has it."""
-    chosen, wide = (retriever.select(query, tools=tools) for tools in (TOOLS, WIDE))
-    agents, tools, more = ([node.id for node in nodes] for nodes in (chosen.agents, chosen.tools, wide.tools))
-    owner = tool.partition("/")[0]
-    agent = str(agents.index(owner) + 1) if owner in agents else "-"
-    if tool in tools:
-        return agent, str(tools.index(tool) + 1)
-    return agent, f"({more.index(tool) + 1})" if tool in more else "-"
+def places(queries: Sequence[str], agent: str, name: str, retriever: AgentGraphRetriever) -> tuple[str, str]:
+    """The best places of an agent and of its tool in the selections for these queries, from 1, as a table has them."""
+    chosen, wide = ([retriever.select(query, tools=most) for query in queries] for most in (TOOLS, WIDE))
+
+    def best(wanted: str, found: Sequence[Selection], kind: str) -> int:
+        ids = [[node.id for node in getattr(selection, kind)] for selection in found]
+        return min((one.index(wanted) + 1 for one in ids if wanted in one), default=0)
+
+    tool, further = (best(f"{agent}/{name}", found, "tools") for found in (chosen, wide))
+    return str(best(agent, chosen, "agents") or "-"), str(tool or (f"({further})" if further else "-"))
 
 
 def total_row(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -166,11 +166,7 @@ def headline(results: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def put_between(path: Path, markers: tuple[str, str], text: str) -> None:
-    """Puts a text between two markers of a page; what stands around them is kept.
-
-    Raises:
-        ValueError: The page does not have both markers.
-    """
+    """Puts a text between two markers of a page, each there once; what stands around them is kept."""
     before, rest = path.read_text(encoding="utf-8").split(markers[0])
     _, after = rest.split(markers[1])
     path.write_text(f"{before}{markers[0]}\n\n{text}{markers[1]}{after}", encoding="utf-8")

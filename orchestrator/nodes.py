@@ -41,7 +41,6 @@ from callsheet.orchestrator.state import (
     State,
     StepState,
     completed,
-    plain_results,
     plan_of,
     planned,
     read_results,
@@ -136,7 +135,8 @@ class Nodes:
         marked |= _blocked(plan, {**results, **marked}, settings.replans)
         ready = _ready(plan, {**results, **marked}, settings.replans)
         waves = [*state["waves"], [step.id for step in ready]] if ready else state["waves"]
-        return {**plan_update(state, plan, mapped.revisions), "results": plain_results(marked), "waves": waves}
+        plain = {name: result.model_dump(mode="json") for name, result in marked.items()}
+        return {**plan_update(state, plan, mapped.revisions), "results": plain, "waves": waves}
 
     def route(self, state: State) -> str:
         """To the retriever, if there is another wave; otherwise to the answer."""

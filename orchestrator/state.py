@@ -52,11 +52,6 @@ def with_earlier(result: StepResult, before: StepResult) -> StepResult:
     return whole.model_copy(update={"status": status, "result": "", "error": errors})
 
 
-def plain_results(results: Mapping[str, StepResult]) -> dict[str, Any]:
-    """Results by step id, as plain values."""
-    return {name: result.model_dump(mode="json") for name, result in results.items()}
-
-
 class ChatInput(TypedDict):
     """Input: the conversation, whose last message is the request."""
 

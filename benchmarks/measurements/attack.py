@@ -37,7 +37,9 @@ def measure(bench: Benchmark, world: World) -> Mapping[str, object]:
 def attacks(catalog: Catalog) -> list[tuple[str, tuple[Tool, ...], bool]]:
     """Each attack by name: the tools of the agent, and whether it is the first of the catalog."""
     tools = list({tool.name: tool for tool in catalog.tools.values()}.values())
-    own = [tool.model_copy(update={"agent": _NAME, "depends_on": ()}) for tool in tools[:: len(tools) // _TOOLS]]
+    own = [
+        tool.model_copy(update={"agent": _NAME, "depends_on": ()}) for tool in tools[:: max(1, len(tools) // _TOOLS)]
+    ]
     needed = Counter(one.name for tool in tools for one in tool.parameters if one.required)
     praised = tuple(tool.model_copy(update={"description": f"{_PRAISE} {tool.description}"}) for tool in own)
     longer = (tool.model_copy(update={"name": f"{tool.name}_pro", "input_schema": {}}) for tool in praised)

@@ -67,11 +67,7 @@ def run_rival(
 ) -> tuple[list[list[str]], float, str]:
     """What a rival answers: ids for each query, best first, seconds for all, embedding apart, and its version.
 
-    It runs in the environment of this interpreter, and is lent the vectors. For agents, each tool that it finds stands
-    for its owner.
-
-    Raises:
-        RivalError: It could not.
+    It is lent the vectors. For agents, each tool that it finds stands for its owner. If it fails: ``RivalError``.
     """
     request = {
         "rival": rival,

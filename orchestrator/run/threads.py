@@ -58,13 +58,8 @@ class Threads:
 
     @staticmethod
     def new() -> str:
-        """A name for a thread that nobody named."""
+        """A name for a thread that nobody named; one with a name that a user chose is kept for good."""
         return f"{_UNNAMED}{uuid.uuid4().hex[:8]}"
-
-    @staticmethod
-    def named(thread: str) -> bool:
-        """Whether the user chose the name, so that the thread is kept for good."""
-        return not thread.startswith(_UNNAMED)
 
     def latest(self) -> str:
         """The most recently used thread.
@@ -154,7 +149,7 @@ class Threads:
         """Files an unnamed thread after a run: one that ended is shown, and not resumed; named ones stay."""
         before = self._file(thread)
         after = self._folder / (_ENDED if ended else "") / before.name
-        if self.named(thread) or before == after:
+        if not thread.startswith(_UNNAMED) or before == after:
             return
         private_file(after)
         for ending in _STORED:

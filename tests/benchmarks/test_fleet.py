@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks import models, report
-from benchmarks.fleet import COLUMNS, Task, measure, moved, read_tasks, steps_of, total_row
+from benchmarks.fleet import COLUMNS, Task, measure, moved, read_tasks, total_row
 from callsheet.graphs import CatalogError
 from choosing_model import ChoosingModel
 from servers import FIXTURES
@@ -106,12 +106,6 @@ def test_the_last_row_counts_the_calls_and_the_tasks_with_all_of_theirs() -> Non
     total = total_row(rows)
     assert total == ["all", "3 calls, 2 tasks", *placed]
     assert len(total) == len(COLUMNS)
-
-
-def test_a_plan_of_other_steps_is_refused(tasks: Path) -> None:
-    task = read_tasks(tasks, tasks.parent)[0].model_copy(update={"task": "Delete the note"})
-    with pytest.raises(RuntimeError, match="note: the plan has 1 steps, the gold path 2 calls"):
-        steps_of(task)
 
 
 def test_a_fleet_without_its_data_is_refused(fleet: Path, tmp_path: Path) -> None:

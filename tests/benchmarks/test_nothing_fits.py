@@ -1,14 +1,15 @@
-"""Each query with the agents that serve it, and without them."""
+"""Each query with the agents that serve it, and without them; and beside an agent that wants to be selected."""
 
 from __future__ import annotations
 
 import pytest
 
+from benchmarks.measurements import attack
 from benchmarks.measurements.nothing_fits import COLUMNS, Asked, asked, figures, gold_agents, measure
 from benchmarks.report import grid
 from benchmarks.search import World, vectors_of_this_run
 from benchmarks.sets.cases import Benchmark, Case, wanted
-from callsheet.graphs import Catalog
+from callsheet.graphs import Agent, Catalog
 
 
 @pytest.fixture
@@ -43,3 +44,18 @@ def test_a_row_a_set(bench: Benchmark) -> None:
     (row,) = body["rows"]  # type: ignore[misc]
     assert row[:2] == ["metatool", "2"]  # type: ignore[has-type]
     assert len(grid(COLUMNS, [row]).splitlines()) == 3  # type: ignore[has-type]
+
+
+def test_what_an_attacker_gains(bench: Benchmark) -> None:
+    """Its share of the selected tools, of the selections, how often a right tool is first, and the recall."""
+    vectors, cases = vectors_of_this_run(), bench.cases("tool")
+    alone = attack.figures_of(bench.catalog, cases, vectors)
+    assert (alone[:2], alone[3]) == ((0.0, 0.0), 1.0)
+    made = {name: tools for name, tools, _ in attack.attacks(bench.catalog)}
+    copies = made["copies of tools"]
+    assert {tool.name for tool in copies} <= {tool.name for tool in bench.catalog.tools.values()}
+    assert not any(tool.input_schema.get("required") for tool in made["sources of arguments"])
+    only = Catalog(agents=(Agent(id=copies[0].agent, tools=copies),))
+    assert attack.figures_of(only, cases, vectors) == (1.0, 1.0, 0.0, 0.0)
+    (first, *_, last) = attack.measure(bench, World(bench.catalog, vectors))["rows"]  # type: ignore[misc]
+    assert (first[0], last[0]) == ("nothing", "sources of arguments")  # type: ignore[has-type]

@@ -7,10 +7,11 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import anyio
 import httpx2
+from anyio.abc import ObjectStream
 from mcp import Client, MCPError
 from mcp.client.session import ElicitationFnT, IncomingMessage
 from mcp.client.sse import sse_client
@@ -182,27 +183,23 @@ class _Exchange:
             response.result = {**_MENDED[method], **page, "_meta": {RAW: raw}}
 
 
-class _Stream:
-    """One direction of a wire."""
+class _Stream(ObjectStream[Any]):
+    """One direction of a wire, of which each message goes through ``act``."""
 
     def __init__(self, inner: Any, act: Callable[..., Awaitable[Any]]) -> None:
-        self._inner = inner
-        self.send = self.receive = partial(act, inner)
+        self._inner, self._act = inner, partial(act, inner)
+
+    async def send(self, item: Any) -> None:
+        await self._act(item)
+
+    async def receive(self) -> Any:
+        try:
+            return await self._act()
+        except anyio.ClosedResourceError:
+            raise anyio.EndOfStream from None
+
+    async def send_eof(self) -> None:
+        await self.aclose()
 
     async def aclose(self) -> None:
         await self._inner.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Any:
-        try:
-            return await self.receive()
-        except (anyio.EndOfStream, anyio.ClosedResourceError):
-            raise StopAsyncIteration from None

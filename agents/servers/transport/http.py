@@ -107,14 +107,8 @@ class BoundedHttpClient(httpx2.AsyncClient):
 class _Body(httpx2.AsyncByteStream):
     """A body that ends the session if it is longer than a message may be, or compressed.
 
-    A stream ends it with too much between two answers, and one of transport ``sse`` that does not begin with an
-    endpoint. (The client library bounds each event.)
-
-    Args:
-        client: Knows the bounds.
-        response: The response.
-        asked: Id of the request; None if there is none, or if the body is not an answer to it.
-        opens: Whether it is the stream of transport ``sse``.
+    A stream ends it with too much between two answers, and one of transport ``sse``, which ``opens`` it, without an
+    endpoint. (The client library bounds each event.) ``asked`` is the id of the request that it answers, if any.
     """
 
     def __init__(self, client: BoundedHttpClient, response: httpx2.Response, asked: Any, *, opens: bool) -> None:

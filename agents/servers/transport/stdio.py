@@ -214,7 +214,8 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
     async def _stop(self) -> None:
         """Ends the process and its family: closes its input, then SIGTERM, then SIGKILL."""
         self._stopping = True
-        ours = partial(family, self.transport.get_pid(), f"{_MARK}={self._mark}")
+        leader = self.transport.get_pid()
+        ours = partial(family, leader, f"{_MARK}={self._mark}")
         # Processes that left the group and cleared their environment are found by their parents, while these live.
         members = ours({})
         if self.stdin is not None:
@@ -224,7 +225,11 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
         for number in (signal.SIGTERM, 9):
             if not (members := ours(members)):
                 break
-            signal_family(self.transport.get_pid(), members, number)
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(leader, number)
+            for pid in (pid for pid, process in members.items() if process.group != leader):
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, number)
             with anyio.move_on_after(_KILL_AFTER):
                 while ours(members):  # noqa: ASYNC110 (there is no event for their end)
                     await anyio.sleep(_POLL)
@@ -262,16 +267,6 @@ def family(leader: int, mark: str, known: Mapping[int, Process]) -> dict[int, Pr
     while more := {pid for pid, process in running.items() if process.parent in members} - members:
         members |= more
     return {pid: running[pid] for pid in members}
-
-
-def signal_family(leader: int, members: Mapping[int, Process], number: int) -> None:
-    """Signals the group of a server at once, and the members that left it."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(leader, number)
-    for pid, process in members.items():
-        if process.group != leader:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, number)
 
 
 def _running(mark: str) -> dict[int, Process]:

@@ -18,7 +18,7 @@ from callsheet.graphs import Catalog, SettingsError, Tool, UnknownNameError, Use
 from callsheet.orchestrator.run.process.process_state import CatalogSync, ServerUpdates
 from callsheet.orchestrator.run.run_metrics import count_call, measured
 from callsheet.orchestrator.server.gateway.resources import CatalogResources
-from callsheet.orchestrator.server.gateway.supervised_calls import Answer, QuestionRelay, SupervisedCalls, Waiting
+from callsheet.orchestrator.server.gateway.supervised_calls import Answer, QuestionRelay, SupervisedCalls
 from callsheet.retrievers import AgentGraphRetriever, Selection
 from callsheet.retrievers.catalog_tools import one_line, tool_in_full
 
@@ -44,6 +44,7 @@ class Gateway:
 
     Attributes:
         registry: Its tools.
+        relay: The calls that wait for a person.
         updates: Ask servers that have not answered yet, if any.
     """
 
@@ -54,7 +55,7 @@ class Gateway:
     ) -> None:
         self._retriever, self.registry = retriever, registry
         self._approval: ApprovalPolicy = approval
-        self._calls, self._relay = SupervisedCalls(), QuestionRelay()
+        self._calls, self.relay = SupervisedCalls(), QuestionRelay()
         self.resources = CatalogResources(registry, retriever)
         self._sync, self._until = CatalogSync(retriever, registry), time.monotonic() + LATE
 
@@ -73,10 +74,6 @@ class Gateway:
         """Selects agents, tools and skills for a query."""
         seen = self._retriever.within(caller.user)
         return await asyncio.to_thread(measured, seen, query, agents=agents, tools=tools)
-
-    async def find_resources(self, query: str, caller: Caller) -> list[Tool]:
-        """The few resources, templates and prompts that fit a query, in the form of tools."""
-        return await asyncio.to_thread(self.resources.find, query, caller.user)
 
     def read(self, ids: Sequence[str], caller: Caller) -> str:
         """Descriptions, schemas and dependencies of tools, and texts of skills, one JSON object per line.
@@ -119,15 +116,7 @@ class Gateway:
         secrets = registry.secrets.of(caller.session)
         supervision = Supervision("", self._approval, registry, secrets, notice=False)
         call = partial(self._calls.call, bound, arguments, supervision)
-        return _counted(await self._relay.run(call, bound.agent, caller.user, asks=caller.asks))
-
-    def waiting(self, waiting_id: str, caller: Caller) -> Waiting:
-        """A call of this caller that waits for a person: for an approval, or for an answer to its server.
-
-        Raises:
-            UnknownCallError: This caller has no such call, or it was dropped.
-        """
-        return self._relay.waiting(waiting_id, caller.user)
+        return _counted(await self.relay.run(call, bound.agent, caller.user, asks=caller.asks))
 
     async def answer(self, waiting_id: str, answer: Mapping[str, Any], caller: Caller) -> Answer:
         """Answers the question of a waiting call, in the form of an interrupt's answer (``{"type": "approve"}``).
@@ -137,11 +126,7 @@ class Gateway:
         Raises:
             UnknownCallError: This caller has no such call, or it was dropped.
         """
-        return _counted(await self._relay.answer(waiting_id, answer, caller.user))
-
-    def drop(self, waiting: Waiting, caller: Caller) -> None:
-        """Gives up a waiting call of this caller, if it still waits."""
-        self._relay.drop(waiting.id, caller.user)
+        return _counted(await self.relay.answer(waiting_id, answer, caller.user))
 
     async def close(self, session: str) -> None:
         """Ends the sessions with the servers behind one session."""

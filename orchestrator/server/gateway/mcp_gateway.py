@@ -213,7 +213,7 @@ class GatewayServer:
 
     async def _find(self, given: FindTools, request: object, context: Context, caller: Caller) -> _Result:
         selection = await self._gateway.find(given.query, caller, agents=given.agents, tools=given.tools)
-        resources = await self._gateway.find_resources(given.query, caller)
+        resources = await asyncio.to_thread(self._gateway.resources.find, given.query, caller.user)
         return _text_result(found_text(selection, self._gateway.catalog(caller), resources))
 
     async def _read(self, given: ReadTools, request: object, context: Context, caller: Caller) -> _Result:
@@ -247,7 +247,8 @@ class GatewayServer:
         with within(PROGRESS, context.session.report_progress):
             if request.request_state:
                 given = (request.input_responses or {}).get(_APPROVAL)
-                answer = await self._answered(self._gateway.waiting(request.request_state, caller), given, caller)
+                waiting = self._gateway.relay.waiting(request.request_state, caller.user)
+                answer = await self._answered(waiting, given, caller)
             else:
                 answer = await self._gateway.call(tool_id, arguments, caller)
             while isinstance(answer, Waiting):
@@ -257,7 +258,7 @@ class GatewayServer:
                 try:
                     given = await _elicited(answer, context)
                 except BaseException:  # nobody can be asked, the client has gone, or it called the request off
-                    self._gateway.drop(answer, caller)
+                    self._gateway.relay.drop(answer.id, caller.user)
                     raise
                 answer = await self._answered(answer, given, caller)
         return answer

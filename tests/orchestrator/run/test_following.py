@@ -342,7 +342,7 @@ def test_a_server_that_is_known_is_not_waited_for_as_long_as_one_that_is_not(
     monkeypatch.setattr("callsheet.agents.servers.catalogs.catalog_sources.PATIENCE", 0.2)
     limits = {"start": 3_600.0, "fresh": 0.0}
     never = never.model_copy(update={"callsheet": ServerOptions(limits=limits)})
-    config = {"a": servers.stdio(f"@{mode}", limits=limits), "b": never}
+    config = {"a": servers.stdio(f"@{mode}", log="a.log", limits=limits), "b": never}
     LastListings().keep("b", never, Listing(tools=({"name": "t"},)))
     load_servers({"a": config["a"]})
     mode.write_text("hang_init")

@@ -120,12 +120,12 @@ async def test_waiting_calls_are_bounded_for_each_user(desk: Desk) -> None:
     first = await desk.gateway.call("works/write", {"text": "x"}, anna)
     assert isinstance(first, Waiting)
     others = [await desk.gateway.call("works/write", {"text": "x"}, bert) for _ in range(MOST_WAITING + 1)]
-    assert desk.gateway.waiting(first.id, anna) == first
+    assert desk.gateway.relay.waiting(first.id, anna.user) == first
     with pytest.raises(UnknownCallError):
-        desk.gateway.waiting(others[0].id or "", bert)
+        desk.gateway.relay.waiting(others[0].id or "", bert.user)
     for waiting in (*others[1:], first):
         assert isinstance(waiting, Waiting)
-        desk.gateway.drop(waiting, anna if waiting is first else bert)
+        desk.gateway.relay.drop(waiting.id, (anna if waiting is first else bert).user)
 
 
 @ERAS

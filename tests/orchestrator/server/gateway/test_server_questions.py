@@ -116,12 +116,12 @@ async def test_only_who_called_may_answer_and_a_call_can_be_given_up(old: Desk) 
     assert '"size": "M"' in answered.text
     dropped = await old.gateway.call("asks/order", {}, anna)
     assert isinstance(dropped, Waiting)
-    old.gateway.drop(dropped, bert)
-    assert old.gateway.waiting(dropped.id, anna)
-    old.gateway.drop(dropped, anna)
-    old.gateway.drop(dropped, anna)  # its client may go at the same moment
+    old.gateway.relay.drop(dropped.id, bert.user)
+    assert old.gateway.relay.waiting(dropped.id, anna.user)
+    old.gateway.relay.drop(dropped.id, anna.user)
+    old.gateway.relay.drop(dropped.id, anna.user)  # its client may go at the same moment
     with pytest.raises(UnknownCallError):
-        old.gateway.waiting(dropped.id, anna)
+        old.gateway.relay.waiting(dropped.id, anna.user)
 
 
 async def test_the_answer_of_a_call_that_did_not_wait_for_the_person_is_not_lost() -> None:
