@@ -199,11 +199,11 @@ def load_apis(
     """Reads specifications, and fetches those at addresses that were not fetched lately; arguments as ``load_servers``.
 
     The empty name of an entry stands for the title. With ``anew``, definitions are also compared with the last time.
-    A specification that cannot be fetched is a problem; its last copy is used if there is one. So is an entry whose
-    specification cannot be read; the others are used.
+    A specification that cannot be fetched is a problem; its last copy is used if there is one. So is the specification
+    of an entry that cannot be read.
 
     Raises:
-        CatalogError: A specification without an entry cannot be read, or one has more operations than its limit.
+        CatalogError: The specification without an entry cannot be read.
     """
     listings, bounds = LastListings() if anew else None, limits or Limits()
     parts, owns = list[SourceCatalog](), {name: bounds.own(one.callsheet.limits) for name, one in config.items()}
@@ -226,21 +226,25 @@ def load_apis(
             if isinstance(copy, BaseException):
                 raise copy
             (when, error), found = copy, api(server)
-        except CatalogError as wrong:
-            is_down = isinstance(wrong, UnreachableError)
-            if not name and not is_down:
+            if found.size > own.tools:
+                many = f"it has {found.size:,} operations, and no more than {own.tools:,} are taken"
+                raise CatalogError(f"{server.openapi}: {many}: raise its limit 'tools' if it may")
+        except CatalogError as unusable:
+            if not (name or isinstance(unusable, UnreachableError)):
                 raise
-            kind = "malformed" if not is_down else UNHEARD.kind if str(wrong) == UNHEARD.error else "start"
-            parts.append(SourceCatalog(problems=(Problem(name or server.openapi, kind, str(wrong)),)))
+            parts.append(SourceCatalog(problems=(_left_out(name or server.openapi, unusable),)))
             continue
-        if found.size > own.tools:
-            many = f"it has {found.size:,} operations, and no more than {own.tools:,} are taken"
-            raise CatalogError(f"{server.openapi}: {many}: raise its limit 'tools' if it may")
         late = (Problem(name or server.openapi, "start", f"{error}\nThe copy of {when} is used"),) if error else ()
         part = _part(name or id_of(found.title) or _NAMELESS, server, found, pins, name in agreed, listings)
         times: Any = {"down" if error else "remembered": {agent.id: when for agent in part.agents}} if when else {}
         parts.append(replace(part, problems=(*late, *part.problems), **times))
     return joined(parts)
+
+
+def _left_out(name: str, why: CatalogError) -> Problem:
+    if not isinstance(why, UnreachableError):
+        return Problem(name, "malformed", str(why))
+    return Problem(name, UNHEARD.kind if str(why) == UNHEARD.error else "start", str(why))
 
 
 def _part(
