@@ -225,20 +225,6 @@ def test_an_entry_that_cannot_work_is_named_with_the_reason(given: dict[str, Any
     assert "mcp.json" in str(found.problems[0])
 
 
-def test_an_entry_whose_specification_cannot_be_read_is_left_out_and_the_others_stay(tmp_path: Path) -> None:
-    written(tmp_path, shop_spec("https://shop.example"))
-    (tmp_path / "old.json").write_text('{"swagger": "2.0", "paths": {}}')
-    files = {"shop": "spec.json", "old": "old.json", "gone": "gone.json"}
-    file = tmp_path / "mcp.json"
-    file.write_text(json.dumps({"mcpServers": {name: {"openapi": path} for name, path in files.items()}}))
-    loaded = load(file)
-    assert {agent.id for agent in loaded.catalog.agents} == {"shop", "shop-orders"}
-    old, gone = loaded.problems
-    assert (old.agent, old.kind, gone.agent, gone.kind) == ("old", "malformed", "gone", "malformed")
-    assert "npx swagger2openapi" in old.message
-    assert "cannot be read: No such file" in gone.message
-
-
 def test_more_operations_than_the_limit_are_refused(tmp_path: Path) -> None:
     written(tmp_path, shop_spec("https://shop.example"))
     (problem,) = load(entry(tmp_path, callsheet={"limits": {"tools": 2}})).problems
