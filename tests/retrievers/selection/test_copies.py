@@ -81,6 +81,15 @@ def test_without_vectors_the_same_words_make_a_copy() -> None:
     assert copies_in(Loaded(Catalog()), None).originals == {}
 
 
+@pytest.mark.parametrize("vectors", [None, np.ones((2000, 4), np.float32)], ids=["words", "vectors"])
+def test_thousands_of_agents_with_the_same_tool_cost_little(vectors: np.ndarray | None) -> None:
+    tools = (Tool(agent=f"a{n}", name="search", description="Searches.") for n in range(2000))
+    loaded = Loaded(Catalog(agents=tuple(Agent(id=tool.agent, tools=(tool,)) for tool in tools)))
+    found = copies_in(loaded, vectors)
+    assert set(found.originals.values()) <= {f"a{n}/search" for n in range(21)}
+    assert (len(found.originals), found.last) == (1999, frozenset())
+
+
 def others(count: int) -> dict[str, Sequence[str]]:
     """Agents of three tools each, none like another's."""
     return {f"a{n}": tuple(f"m{3 * n + k}_a" for k in range(3)) for n in range(count)}
