@@ -198,6 +198,9 @@ def test_a_copy_serves_where_the_original_may_not_or_the_request_names_its_agent
     query = QUERIES["weather"]
     assert made.select(query, without=["weather"]).tools[0].id == "other-weather/get_forecast"
     assert made.select(f"{query} Use other-weather/get_forecast.").tools[0].id == "other-weather/get_forecast"
+    said = retriever(*HONEST, Agent(id="nordic", tools=(owned("nordic", *WORK["weather"]),)))
+    assert said.select("the weather forecast of Oslo").tools[0].id == "weather/get_forecast"
+    assert said.select("the weather forecast of Oslo by Nordic").tools[0].id == "nordic/get_forecast"
     assert made.select(query, wanted=["other-weather/get_forecast"]).tools[0].id == "other-weather/get_forecast"
     policy = Policy(default="allow", users={"ann": Grants(deny=("weather",))})
     hidden = retriever(*HONEST, CLONE, policy=policy)
