@@ -103,10 +103,7 @@ def _data(options: Any, name: str) -> Path:
     return Path(options.data)
 
 
-def _model(options: Any) -> str:
-    return str(_given(options.model, "--model names no chat model"))
-
-
+_MODEL = "--model names no chat model"
 _SCALE = "Chroma's index of 100,000 nodes takes minutes: add --scale"
 SPECIAL: Mapping[str, Callable[[Any, Say], Body]] = {
     "nothing-fits": lambda options, say: nothing_fits.measure(_on_sets(options, nothing_fits.SETS)),
@@ -119,11 +116,11 @@ SPECIAL: Mapping[str, Callable[[Any, Say], Body]] = {
     "arag-medical": lambda options, say: arag.on_medical(_data(options, "graphrag-bench")),
     "latency": lambda options, say: latency.measure(options.data, say, scale=options.scale),
     "index-size": lambda options, say: latency.measure_index_size(_given(options.scale, _SCALE) and options.data, say),
-    "model-arms": lambda options, say: models.measure(_data(options, models.SET), _model(options)),
-    "model-demo": lambda options, say: models.measure_demo(_model(options)),
+    "model-arms": lambda options, say: models.measure(_data(options, models.SET), _given(options.model, _MODEL)),
+    "model-demo": lambda options, say: models.measure_demo(_given(options.model, _MODEL)),
     "fleet-tasks": lambda options, say: fleet.measure(_data(options, fleet.FOLDER)),
     "model-fleet": lambda options, say: models.measure_fleet(
-        _data(options, fleet.FOLDER), _given(options.fleet, "--fleet names no mcp.json"), _model(options)
+        _data(options, fleet.FOLDER), _given(options.fleet, "--fleet names no mcp.json"), _given(options.model, _MODEL)
     ),
 }
 """What is measured beside the rankings, by the name of its results file."""

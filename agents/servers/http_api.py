@@ -199,10 +199,11 @@ def load_apis(
     """Reads specifications, and fetches those at addresses that were not fetched lately; arguments as ``load_servers``.
 
     The empty name of an entry stands for the title. With ``anew``, definitions are also compared with the last time.
-    A specification that cannot be fetched is a problem; its last copy is used if there is one.
+    A specification that cannot be fetched is a problem; its last copy is used if there is one. So is the specification
+    of an entry that cannot be read.
 
     Raises:
-        CatalogError: A specification cannot be read.
+        CatalogError: The specification without an entry cannot be read.
     """
     listings, bounds = LastListings() if anew else None, limits or Limits()
     parts, owns = list[SourceCatalog](), {name: bounds.own(one.callsheet.limits) for name, one in config.items()}
@@ -221,21 +222,29 @@ def load_apis(
         own = owns[name]
         for limit in server.callsheet.tools.values():
             own.own(limit)
-        if isinstance(copy, UnreachableError):
-            kind = UNHEARD.kind if str(copy) == UNHEARD.error else "start"
-            parts.append(SourceCatalog(problems=(Problem(name or server.openapi, kind, str(copy)),)))
+        try:
+            if isinstance(copy, BaseException):
+                raise copy
+            (when, error), found = copy, api(server)
+            if found.size > own.tools:
+                many = f"it has {found.size:,} operations, and no more than {own.tools:,} are taken"
+                raise CatalogError(f"{server.openapi}: {many}: raise its limit 'tools' if it may")
+        except CatalogError as unusable:
+            if not (name or isinstance(unusable, UnreachableError)):
+                raise
+            parts.append(SourceCatalog(problems=(_left_out(name or server.openapi, unusable),)))
             continue
-        if isinstance(copy, BaseException):
-            raise copy
-        (when, error), found = copy, api(server)
-        if found.size > own.tools:
-            many = f"it has {found.size:,} operations, and no more than {own.tools:,} are taken"
-            raise CatalogError(f"{server.openapi}: {many}: raise its limit 'tools' if it may")
         late = (Problem(name or server.openapi, "start", f"{error}\nThe copy of {when} is used"),) if error else ()
         part = _part(name or id_of(found.title) or _NAMELESS, server, found, pins, name in agreed, listings)
         times: Any = {"down" if error else "remembered": {agent.id: when for agent in part.agents}} if when else {}
         parts.append(replace(part, problems=(*late, *part.problems), **times))
     return joined(parts)
+
+
+def _left_out(name: str, why: CatalogError) -> Problem:
+    if not isinstance(why, UnreachableError):
+        return Problem(name, "malformed", str(why))
+    return Problem(name, UNHEARD.kind if str(why) == UNHEARD.error else "start", str(why))
 
 
 def _part(

@@ -187,6 +187,25 @@ def labelled(folder: Path) -> list[Benchmark]:
     return [Benchmark(folder.name, about, catalog, tuple(cases), _BOTH if seal else {"tool": _TOOL_KS})]
 
 
+def mcp_atlas(folder: Path) -> list[Benchmark]:
+    """Steps of tasks, those of a task one group, and whole requests; any of several tools that serve counts.
+
+    Source: MCP-Atlas, github.com/scaleapi/mcp-atlas (CC BY 4.0), with the alternatives of each tool, and for steps the
+    texts, added.
+    """
+    catalog, found = load(folder / "catalog").catalog, []
+    about = f"{len(catalog.agents)} MCP servers, {len(catalog.tools)} tools; any of several tools that serve counts"
+    for part, title in (("steps", "single steps of tasks"), ("requests", "whole requests")):
+        lines = [json.loads(line) for line in (folder / f"{part}.jsonl").read_text(encoding="utf-8").splitlines()]
+        cases = (
+            Case(line["id"], line["query"], line.get("task", line["id"]), tools=wanted(line["tools"])) for line in lines
+        )
+        found.append(
+            Benchmark(f"mcp-atlas-{part}", f"MCP-Atlas, {title}: {about}", catalog, tuple(cases), {"tool": _TOOL_KS})
+        )
+    return found
+
+
 def _read(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
@@ -194,6 +213,7 @@ def _read(path: Path) -> Any:
 LOADERS: Mapping[str, Callable[[Path], list[Benchmark]]] = {
     **{loader.__name__: loader for loader in (livemcpbench, toollinkos, toolsandbox, restbench)},
     **dict.fromkeys(("sealtools", "metatool"), labelled),
+    "mcp-atlas": mcp_atlas,
 }
 SOURCES = "docs/reference/benchmarks.md says where its data come from"
 

@@ -31,6 +31,9 @@ class Capability(Record):
         examples: Example requests; at least two.
         broader: Id of the broader capability (``skos:broader``); None for the broadest.
         words: Words and phrases that indicate it in a tool's name or text.
+        general: None if its tools are about their own subject, as the weather. Otherwise they serve any subject, as a
+            search of the web, and this is how likely one helps where no tool is about a request, 0 to 1; how much the
+            request asks for the capability is added.
     """
 
     id: Name
@@ -39,6 +42,7 @@ class Capability(Record):
     examples: Annotated[tuple[Phrase, ...], Field(min_length=2, max_length=50)]
     broader: str | None = None
     words: Annotated[tuple[Phrase, ...], Field(max_length=200)] = ()
+    general: Annotated[float, Field(ge=0, le=1)] | None = None
 
 
 class Taxonomy(Record):

@@ -22,6 +22,8 @@ Confidences = NDArray[np.float32]
 SIGNS, HINTS = np.float32(0.15), np.float32(0.1)
 INTERCEPT, SLOPE, GAP = -4.3, 12.4, 11.8
 LEAST_LINK = 0.1
+GENERAL_TEMPERATURE, _LEAST_GENERAL = np.float32(0.01), np.float32(0.001)
+LIKELY, MOST = 0.5, 3
 POSSIBLE = 0.1
 """Minimum confidence for a possible capability of a tool."""
 
@@ -56,7 +58,7 @@ class CapabilityIndex:
         part = copy(self)
         part._nodes = [self._nodes[row] for row in rows]
         part._whole = (self, rows)
-        for cached in ("of_tools", "rows"):
+        for cached in ("of_tools", "rows", "_general"):
             part.__dict__.pop(cached, None)
         return part
 
@@ -104,6 +106,40 @@ class CapabilityIndex:
         if not len(columns):
             return np.zeros(len(self._nodes), np.float32)
         return np.asarray((self.of_tools[:, columns] * asked[columns]).max(axis=1), np.float32)
+
+    def general(self, asked: Confidences, scores: Confidences) -> Confidences:
+        """The probability of each general tool for a request that no tool is about, ``(n,)``: from .001, or 0.
+
+        ::
+
+            g(t)     = sum over general c of w(c) * r(t | c) / max(1, sum of w)
+            w(c)     = general(c) + q(c), for each c that a tool has, with a(t, c) >= .5
+            r(t | c) = softmax over these tools of s(t) / .01 + log a(t, c)
+
+        Args:
+            asked: q, a row of ``asked``.
+            scores: s, ``(n,)``; nodes with -1 are left out.
+        """
+        found, sum_of_weights = np.zeros(len(self._nodes), np.float32), 0.0
+        for column, weight, rows, logs in self._general:
+            powers = np.where(scores[rows] > -1, scores[rows] / GENERAL_TEMPERATURE + logs, -np.inf)
+            if len(rows) and (best := powers.max()) > -np.inf:
+                shares = np.exp(powers - best)
+                weight += float(asked[column])  # noqa: PLW2901 with the request's part
+                found[rows] += np.float32(weight) * shares / shares.sum()
+                sum_of_weights += weight
+        found /= np.float32(max(1.0, sum_of_weights))
+        return np.where(found < _LEAST_GENERAL, np.float32(0), found)
+
+    @cached_property
+    def _general(self) -> list[tuple[int, float, NDArray[np.intp], Confidences]]:
+        """Each general capability: its column, its own weight, the rows of its tools, and log a of each."""
+        found = []
+        for column, leaf in enumerate(self.leaves):
+            if (weight := self.taxonomy.by_id[leaf].general) is not None:
+                rows = np.flatnonzero(self.of_tools[:, column] >= LIKELY)
+                found.append((column, weight, rows, np.log(self.of_tools[rows, column])))
+        return found
 
     def likely(self, asked: Confidences, use: Mapping[int, float]) -> Confidences:
         """The likelihood of each capability by q, as for ``evidence``, and the expected use E of tools, ``(c,)``.
@@ -237,9 +273,6 @@ class Signs:
             for sign, column, worth in self._by_first.get(word, ()):
                 if tuple(words[place : place + len(sign)]) == sign:
                     yield column, worth
-
-
-LIKELY, MOST = 0.5, 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,12 +28,14 @@ from callsheet.retrievers.papers.agent_graph import agent_as_a_graph
 from callsheet.retrievers.selection.copies import Copies
 from callsheet.retrievers.selection.result import Ranked
 from callsheet.retrievers.selection.scoring import (
+    LEAST_WEIGHT,
     Rows,
     Scores,
     agent_scores,
     best_rows,
     expected_use,
     fitting_skills,
+    general_weight,
     node_scores,
     outcome_shift,
     share,
@@ -123,16 +125,18 @@ class Ranker:
             (s[self._tool_rows] + settings.context * a[own]).astype(np.float32, copy=False)
             for s, a in zip(scored, by_agent, strict=True)
         ]
-        weights = [unit.weight for unit in units]
         whole = with_context(scored[0], by_tool[0], self._tool_rows)
         wanted = (self.row.get(tool) for tool in settings.wanted)
+        best = max(float(scores.max(initial=0.0)) for scores in by_tool[:own_units])
+        weight, general = self._general(query, units, best, whole, settings)
         named = sorted(
             {*self._named_in(query, whole, left_out), *(r for r in wanted if r is not None and not left_out[r])}
         )
-        use, source = uses = self._tool_use(by_tool, weights, settings, named)
+        weights = [*(unit.weight for unit in units), weight]
+        use, source = uses = self._tool_use(by_tool, general, weights, settings, named)
         first: Collection[int] = use
         if settings.shortlist and use:
-            reviewed = self._tool_use(by_tool, weights, replace(settings, proposed=0.0), named)
+            reviewed = self._tool_use(by_tool, general, weights, replace(settings, proposed=0.0), named)
             use, source, first = shortlisted(uses, reviewed, self._owners, settings.floor)
         order = sorted(use, key=lambda row: (row not in named, row not in first, -round(use[row], 9)))
         rest = [row for row in self._tool_rows[best_rows(by_tool[0], settings.pool)].tolist() if row not in use]
@@ -144,13 +148,14 @@ class Ranker:
             coverage=matches[0][2],
             scores=whole,
             strength=max([strength, *(score for _, score in skills)]),
-            agents=self._agents(scored[0], by_agent, weights, settings, named, left_out[self._agent_rows]),
+            agents=self._agents(scored[0], by_agent, general, weights, settings, named, left_out[self._agent_rows]),
             tools=tuple(row for row in (*order, *rest) if source.get(row, row) != row or not left_out[row]),
             use=use,
             source=source,
             named=frozenset(self.nodes[row].id for row in named),
             skills=skills,
             outcomes=outcomes,
+            general={row: weight * float(general[row]) for row in np.flatnonzero(general).tolist()},
             likely=None if demand is None else self.capabilities.likely(demand.max(axis=0), use),
         )
 
@@ -213,6 +218,16 @@ class Ranker:
             return None
         return self.capabilities.asked(query, spans_of(units))
 
+    def _general(
+        self, query: str, units: Sequence[Unit], best: float, whole: Scores, settings: SelectSettings
+    ) -> tuple[float, Scores]:
+        """The weight of general tools, and the share of each node in it, ``(n,)``."""
+        weight = general_weight(best, even=settings.general) if settings.general and self._capabilities else 0.0
+        if self._capabilities is None or weight < LEAST_WEIGHT or not len(self._tool_rows):
+            return 0.0, np.zeros(len(self.nodes), np.float32)
+        asked = self._capabilities.asked(query, spans_of(units))[0]
+        return weight, self._capabilities.general(asked, whole)
+
     def _raised(self, scored: list[Scores], demand: Scores, settings: SelectSettings) -> list[Scores]:
         """The scores plus the evidence of capabilities; the verdict does not use it."""
         weight, sure = np.float32(settings.capability_weight), settings.capability_sure
@@ -232,12 +247,19 @@ class Ranker:
         return [scores + shift for scores in scored]
 
     def _tool_use(
-        self, by_tool: Sequence[Scores], weights: Sequence[float], settings: SelectSettings, named: Collection[int]
+        self,
+        by_tool: Sequence[Scores],
+        general: Scores,
+        weights: Sequence[float],
+        settings: SelectSettings,
+        named: Collection[int],
     ) -> tuple[dict[int, float], dict[int, int]]:
         shares = []
         for scores in by_tool:
             rows, parts = share(scores, temperature=settings.temperature, most=settings.candidates)
             shares.append((self._tool_rows[rows], parts))
+        rows = np.flatnonzero(general)
+        shares.append((rows, general[rows]))
         if tools := [row for row in named if self._owners[row] >= 0 and not self._is_agent[row]]:
             shares.append((np.array(tools, np.intp), np.ones(len(tools), np.float32)))
             weights = [*weights, 1.0]
@@ -252,6 +274,7 @@ class Ranker:
         self,
         scores: Scores,
         by_agent: Sequence[Scores],
+        general: Scores,
         weights: Sequence[float],
         settings: SelectSettings,
         named: Collection[int],
@@ -260,6 +283,9 @@ class Ranker:
         if settings.ranking == "agent_as_a_graph":
             return self._as_published(scores, settings)
         shares = [share(s, temperature=settings.temperature, most=settings.candidates) for s in by_agent]
+        rows = np.flatnonzero(general)
+        by_owner = np.bincount(self._owners[rows], general[rows], len(self._agent_rows)).astype(np.float32)
+        shares.append((np.flatnonzero(by_owner), by_owner[by_owner > 0]))
         use, _ = expected_use(shares, weights)
         called = {int(self._owners[row]) for row in named if self._owners[row] >= 0}
         use |= {i: use.get(i, 0.0) for i in sorted(called)}

@@ -34,6 +34,7 @@ class Ranked:
         named: Ids of what the query names.
         use, source: Row of a tool -> its expected use, and the row of the candidate that depends on it, or its own.
         outcomes: Outcomes of earlier calls by tool.
+        general: Row of a tool -> its expected use as a general tool, where perhaps no tool is about the request.
         likely: Likelihood of each capability, by column; None if capabilities are not used.
     """
 
@@ -50,6 +51,7 @@ class Ranked:
     named: frozenset[str] = frozenset()
     skills: tuple[tuple[int, float], ...] = ()
     outcomes: Mapping[str, Outcomes] = field(default_factory=dict)
+    general: Mapping[int, float] = field(default_factory=dict)
     likely: Scores | None = None
 
 
@@ -62,6 +64,7 @@ class Evidence:
         cosine, cosine_rank: Similarity in meaning, and the rank by it, from 1.
         words, words_rank: BM25 score, and the rank by it; None if the node shares no word with the query.
         use: Expected use of a tool, over all units of the query.
+        general: Its expected use as a general tool, where perhaps no tool is about the request.
         calls, failed: How many earlier calls of the tool are known, and how many of them failed.
     """
 
@@ -73,6 +76,7 @@ class Evidence:
     words: float | None = None
     words_rank: int | None = None
     use: float = 0.0
+    general: float = 0.0
     calls: int = 0
     failed: int = 0
 
@@ -195,6 +199,8 @@ def explain_tool(tool_id: str, selection: Selection) -> str:
         parts.append(f"meaning {evidence.cosine:.2f} (#{evidence.cosine_rank})")
     if evidence.words is not None:
         parts.append(f"words {evidence.words:.1f} (#{evidence.words_rank})")
+    if evidence.general > evidence.use / 2:
+        parts.append("serves any subject, where perhaps no tool is about it")
     if evidence.failed:
         parts.append(f"failed in {evidence.failed} of {counted(evidence.calls, 'earlier call')}")
     return ", ".join(parts)
@@ -220,6 +226,7 @@ def evidence_of(
             words=words or None,
             words_rank=by_words.get(row),
             use=ranked.use.get(row, 0.0),
+            general=ranked.general.get(row, 0.0),
             calls=ranked.outcomes.get(nodes[row].id, _UNKNOWN).sent,
             failed=ranked.outcomes.get(nodes[row].id, _UNKNOWN).failed,
         )

@@ -106,6 +106,22 @@ def share(scores: Scores, *, temperature: float, most: int) -> tuple[Rows, Score
     return rows, (powers / powers.sum()).astype(np.float32) if len(rows) else powers
 
 
+GENERAL, FIT_WIDTH, LEAST_WEIGHT = 0.2, 0.05, 0.002
+"""The largest weight of general tools; the width of its fall, in score; a smaller weight counts as 0."""
+
+
+def general_weight(best: float, *, even: float) -> float:
+    """The weight of general tools, as one more unit of a request: less, the better a tool fits its best unit.
+
+    ::
+
+        weight = .2 / (1 + exp((max over u, t of s(t, u) - even) / .05))
+
+    So they come behind what fits best, not instead of it.
+    """
+    return GENERAL / (1 + math.exp(min((best - even) / FIT_WIDTH, 700.0)))
+
+
 def expected_use(
     shares: Sequence[tuple[Rows, Scores]],
     weights: Sequence[float],

@@ -120,6 +120,8 @@ class SelectSettings:
             often comes later.
         capability_weight: Value of a sure match of capabilities, in cosine; 0 ignores capabilities.
         capability_sure: Minimum confidence that a request asks for a capability, 0 to 1.
+        general: Score of the best tool at which it is as likely as not that a tool is about a unit of the query; below,
+            tools that serve any subject, as a search of the web, get a share. 0 gives them none.
         cut: A tool is left out if its expected use, times its link to the likely capabilities if these are used, is
             below ``cut / tools ** 2``: the smaller the budget, the higher the minimum. 0 fills the budget.
         floor: A tool is left out if its expected use is below this share of the best tool's; 0 fills the budget.
@@ -158,6 +160,7 @@ class SelectSettings:
     learned: bool = True
     capability_weight: float = 0.0
     capability_sure: float = 0.9
+    general: float = 0.45
     cut: float = 0.0
     floor: float = 0.0
     shortlist: bool = False
@@ -205,7 +208,7 @@ _CHECKS: Sequence[tuple[str, Sequence[str], Callable[[Any], bool]]] = (
         lambda value: value is None or (isinstance(value, int) and value >= 1),
     ),
     ("between 0 and 1", _SHARES, lambda value: 0 <= value <= 1),
-    ("0 or more", ["cut"], lambda value: value >= 0),
+    ("0 or more", ["cut", "general"], lambda value: value >= 0),
     ("above 0", ["temperature"], lambda value: value > 0),
     ("a sequence of ids", ["without", "wanted"], lambda value: not isinstance(value, str)),
     (" or ".join(map(repr, get_args(Ranking))), ["ranking"], get_args(Ranking).__contains__),

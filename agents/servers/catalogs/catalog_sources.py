@@ -133,15 +133,7 @@ def _undoubted(
 def _load_apis(config: Mapping[str, ServerConfig], **options: Any) -> SourceCatalog:
     from callsheet.agents.servers.http_api import load_apis
 
-    parts: list[SourceCatalog] = []
-    for name, server in config.items():
-        try:
-            parts.append(load_apis({name: server}, **options))
-        except CatalogError as error:
-            if not name:  # the specification is the whole catalog
-                raise
-            parts.append(SourceCatalog(problems=(Problem(name, "malformed", str(error)),)))
-    return joined(parts)
+    return load_apis(config, **options)
 
 
 def load_toolkits(

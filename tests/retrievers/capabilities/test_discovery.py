@@ -115,7 +115,7 @@ def test_settings_that_cannot_work() -> None:
 
 def test_by_default_capabilities_have_no_part(catalog: Catalog, minilm: MiniLMEmbeddings) -> None:
     retriever = AgentGraphRetriever.from_catalog(catalog, index=":memory:", embeddings=minilm)
-    assert retriever.select("weather in Rome").trace.capabilities == {}
+    assert retriever.select("weather in Rome", general=0).trace.capabilities == {}
     assert "of_tools" not in vars(retriever.selector.capabilities)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from callsheet.retrievers import agent_scores, expected_use, node_scores, share
-from callsheet.retrievers.selection.scoring import Rows, Scores, best_rows, ranks_of
+from callsheet.retrievers.selection.scoring import Rows, Scores, best_rows, general_weight, ranks_of
 
 
 def scores_of(*values: float) -> Scores:
@@ -201,3 +201,11 @@ def test_the_best_rows_and_ranks_are_those_of_a_full_sort(count: int, most: int,
     assert best_rows(scores, most).tolist() == order[:most]
     some = rows_of(*order[:9], *order[-3:])
     assert ranks_of(scores, some) == [1 + sum(other > values[row] for other in values) for row in some]
+
+
+def test_general_tools_weigh_less_the_better_a_tool_fits() -> None:
+    # .2 / (1 + exp((s - .45) / .05)): half of .2 at .45, exp(-2) and exp(2) a tenth to either side
+    assert general_weight(0.45, even=0.45) == pytest.approx(0.1)
+    assert general_weight(0.35, even=0.45) == pytest.approx(0.2 / (1 + math.exp(-2)))
+    assert general_weight(0.55, even=0.45) == pytest.approx(0.2 / (1 + math.exp(2)))
+    assert general_weight(500.0, even=0.45) == pytest.approx(0.0)
