@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import PurePath
 
 import numpy as np
@@ -18,9 +19,9 @@ NEAR, ALIKE = 0.9, 0.75
 """Least cosine of tools that are nearly identical, and of tools that are alike."""
 BROAD, LARGELY = 5, 0.4
 """What an agent imitates: so many other agents, with this share of its tools."""
-_MOST, _BLOCK = 20_000, 512
+_MOST, _BLOCK, _SYSTEMS = 10_000, 512, 20
 Pair = tuple[int, int, float]
-"""Row of a tool, number of another system, and the best cosine with a tool of it."""
+"""Row of a tool, number of another system, and the best cosine with a tool of it; at most 20 systems a tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ def copies_in(loaded: Loaded, vectors: Vectors | None) -> Copies:
 
     Args:
         loaded: The catalog, its trusted agents, its connections, and when they were pinned.
-        vectors: ``(n, d)``, one row per tool in the order of the catalog. Without them, and for more than 20,000 tools,
+        vectors: ``(n, d)``, one row per tool in the order of the catalog. Without them, and for more than 10,000 tools,
             only those with the same words in name and description are alike.
     """
     tools = list(loaded.catalog.tools.values())
@@ -115,8 +116,9 @@ def _alike(vectors: Vectors, of: NDArray[np.intp]) -> Iterator[Pair]:
     columns = vectors[order].T
     for start in range(0, len(of), _BLOCK):
         cosines = np.maximum.reduceat(vectors[start : start + _BLOCK] @ columns, starts, axis=1)
-        for row, column in zip(*(axis.tolist() for axis in np.nonzero(cosines >= ALIKE)), strict=True):
-            if systems[column] != of[start + row]:
+        for row, own in enumerate(of[start : start + _BLOCK].tolist()):
+            there = np.flatnonzero((cosines[row] >= ALIKE) & (systems != own))
+            for column in there[np.argsort(-cosines[row, there], kind="stable")[:_SYSTEMS]].tolist():
                 yield start + row, int(systems[column]), float(cosines[row, column])
 
 
@@ -127,7 +129,8 @@ def _equal(tools: Sequence[Tool], of: NDArray[np.intp]) -> Iterator[Pair]:
         holders[_words_of(tool)].append(row)
     for rows in holders.values():
         systems = dict.fromkeys(of[rows].tolist())
-        yield from ((row, system, 1.0) for row in rows for system in systems if system != of[row])
+        for row in rows if len(systems) > 1 else ():
+            yield from _pairs(row, systems, of, 1.0)
 
 
 def _named_after(tools: Sequence[Tool], of: NDArray[np.intp]) -> Iterator[Pair]:
@@ -144,7 +147,12 @@ def _named_after(tools: Sequence[Tool], of: NDArray[np.intp]) -> Iterator[Pair]:
         if not any(parameter.required for parameter in tool.parameters):
             words = frozenset(split_name(tool.name).split())
             systems = {s: None for name in (words, *(words - {word} for word in words)) for s in needing.get(name, ())}
-            yield from ((row, system, ALIKE) for system in systems if system != of[row])
+            yield from _pairs(row, systems, of, ALIKE)
+
+
+def _pairs(row: int, systems: Iterable[int], of: NDArray[np.intp], cosine: float) -> Iterator[Pair]:
+    others = (system for system in systems if system != of[row])
+    return ((row, system, cosine) for system in islice(others, _SYSTEMS))
 
 
 def _words_of(tool: Tool) -> tuple[str, str]:

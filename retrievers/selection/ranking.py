@@ -16,9 +16,11 @@ from callsheet.graphs import (
     Reached,
     SettingsError,
     dependency_edges,
+    split_name,
     strongest,
 )
 from callsheet.graphs.dependencies import Outcomes
+from callsheet.graphs.text.words import tokens
 from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
 from callsheet.retrievers.index.lexical_index import LexicalIndex
 from callsheet.retrievers.index.node_texts import IDENTIFIER, Identifiers, Node, VectorIndex
@@ -48,6 +50,12 @@ if TYPE_CHECKING:
 
 BEHIND = np.float32(0.1)
 """Distance of a copy from its original, in score: with the default temperature, a twelfth of its odds."""
+
+
+def _own_words(node: Node) -> frozenset[str]:
+    """The words of an agent's id that the name of its tool does not have."""
+    tool = node.id.removeprefix(f"{node.owner}/")
+    return frozenset(tokens(split_name(node.owner))) - frozenset(tokens(split_name(tool)))
 
 
 class Ranker:
@@ -83,6 +91,7 @@ class Ranker:
         self._copies = [
             (self.row[copy], self.row[first]) for copy, first in copies.originals.items() if {copy, first} <= here
         ]
+        self._own_words = {copy: _own_words(nodes[copy]) for copy, _ in self._copies}
         self._imitating = {self.row[tool] for tool in copies.last & here}
 
     @property
@@ -299,8 +308,10 @@ class Ranker:
     ) -> list[Scores]:
         """The scores with -1 for what is left out, and those of copies behind their originals, if these work.
 
-        The tools of agents that imitate come last, also those that are no copies.
+        The tools of agents that imitate come last, also those that are no copies. That a request says the words of an
+        agent's id lifts only a copy of an agent that does not imitate: an attacker would choose common words.
         """
+        asked = frozenset(tokens(query)) if self._copies else frozenset[str]()
         words = {word.casefold() for word in IDENTIFIER.findall(query)} if self._copies else set[str]()
         called = (self.nodes[row] for word in words for row in self._named.rows(word))
         agents = {node.owner for node in called if node.kind == "agent" or node.id.casefold() in words}
@@ -309,6 +320,7 @@ class Ranker:
             (copy, first)
             for copy, first in self._copies
             if not (left_out[first] or self.nodes[first].id in failing or self.nodes[copy].owner in agents)
+            and not (copy not in self._imitating and self._own_words[copy] and self._own_words[copy] <= asked)
         ]
         if not copies and not left_out.any():
             return scored

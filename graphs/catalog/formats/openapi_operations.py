@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.documents import wrong_field
 from callsheet.graphs.catalog.formats.openapi_documents import Document, list_of, object_of
-from callsheet.graphs.catalog.model import Name, Record
-from callsheet.graphs.text.sanitizing import counted, encodable
+from callsheet.graphs.catalog.model import Record
+from callsheet.graphs.text.sanitizing import counted, encodable, storable
 
 META = "callsheet/http"
 """Where in ``_meta`` of a tool's definition this is."""
@@ -84,7 +84,7 @@ class _Read(BaseModel):
 
 
 class _Parameter(_Read):
-    name: Name
+    name: str
     where: Literal["path", "query", "header", "cookie"] = Field(alias="in")
     required: bool = False
     description: str = ""
@@ -170,7 +170,7 @@ class _Operations:
             "required": [*required, *more.get("required", ())],
             "additionalProperties": more.get("additionalProperties", False),
         }
-        if wrong := [name for name in schema["properties"] if encodable(name) != name]:
+        if wrong := [name for name in schema["properties"] if storable(name) != name]:
             raise CatalogError(f"no argument can be named {wrong[0][:_LONGEST_NAME]!r}: correct it")
         places += body.pop("places", ())
         return HttpCall(method=method.upper(), path=path, places=tuple(places), **body), schema
@@ -182,7 +182,8 @@ class _Operations:
             parameter = _read(_Parameter, self._read.followed(entry))
             if parameter.where == "header" and not _HEADER.fullmatch(parameter.name):
                 raise CatalogError(f"no header can be named {parameter.name[:_LONGEST_NAME]!r}: correct it")
-            found[parameter.where, parameter.name] = parameter
+            if parameter.name.strip():  # nothing can be sent without a name
+                found[parameter.where, parameter.name] = parameter
         variables = list(dict.fromkeys(_VARIABLE.findall(path)))
         for name in variables:
             undeclared = {"name": name, "in": "path", "schema": {"type": "string"}}

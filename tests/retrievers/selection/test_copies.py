@@ -81,6 +81,15 @@ def test_without_vectors_the_same_words_make_a_copy() -> None:
     assert copies_in(Loaded(Catalog()), None).originals == {}
 
 
+@pytest.mark.parametrize("vectors", [None, np.ones((2000, 4), np.float32)], ids=["words", "vectors"])
+def test_thousands_of_agents_with_the_same_tool_cost_little(vectors: np.ndarray | None) -> None:
+    tools = (Tool(agent=f"a{n}", name="search", description="Searches.") for n in range(2000))
+    loaded = Loaded(Catalog(agents=tuple(Agent(id=tool.agent, tools=(tool,)) for tool in tools)))
+    found = copies_in(loaded, vectors)
+    assert set(found.originals.values()) <= {f"a{n}/search" for n in range(21)}
+    assert (len(found.originals), found.last) == (1999, frozenset())
+
+
 def others(count: int) -> dict[str, Sequence[str]]:
     """Agents of three tools each, none like another's."""
     return {f"a{n}": tuple(f"m{3 * n + k}_a" for k in range(3)) for n in range(count)}
@@ -189,6 +198,9 @@ def test_a_copy_serves_where_the_original_may_not_or_the_request_names_its_agent
     query = QUERIES["weather"]
     assert made.select(query, without=["weather"]).tools[0].id == "other-weather/get_forecast"
     assert made.select(f"{query} Use other-weather/get_forecast.").tools[0].id == "other-weather/get_forecast"
+    said = retriever(*HONEST, Agent(id="nordic", tools=(owned("nordic", *WORK["weather"]),)))
+    assert said.select("the weather forecast of Oslo").tools[0].id == "weather/get_forecast"
+    assert said.select("the weather forecast of Oslo by Nordic").tools[0].id == "nordic/get_forecast"
     assert made.select(query, wanted=["other-weather/get_forecast"]).tools[0].id == "other-weather/get_forecast"
     policy = Policy(default="allow", users={"ann": Grants(deny=("weather",))})
     hidden = retriever(*HONEST, CLONE, policy=policy)
