@@ -99,11 +99,7 @@ class Task(_Given):
 
 
 def read_tasks(path: Path, fleet: Path) -> tuple[Task, ...]:
-    """The tasks of a file; ``{FLEET}`` in it stands for a folder.
-
-    Raises:
-        CatalogError: It cannot be read, or a task lacks something.
-    """
+    """The tasks of a file, in which ``{FLEET}`` stands for a folder; a ``CatalogError`` if there are none."""
     try:
         document = json.loads(path.read_text(encoding="utf-8").replace(FLEET, _in_json(fleet)))
         entries = document["tasks"]
@@ -113,11 +109,7 @@ def read_tasks(path: Path, fleet: Path) -> tuple[Task, ...]:
 
 
 def moved(config: Path, scratch: Path) -> Path:
-    """The ``mcp.json`` of the same servers over a copy of their data, so that nothing of the fleet is changed.
-
-    Raises:
-        CatalogError: There is no such folder, or the servers are not told of it.
-    """
+    """The ``mcp.json`` of the same servers over a copy of their data; a ``CatalogError`` if they do not work there."""
     here = config.resolve().parent / SANDBOX
     text = config.read_text(encoding="utf-8")
     if not here.is_dir() or _in_json(here) not in text:

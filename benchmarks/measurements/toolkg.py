@@ -94,12 +94,7 @@ def labelled(labels: Mapping[str, Any], assigned: Mapping[str, Assignments]) -> 
 
 
 def figures(tools: Sequence[Labelled], taxonomy: Taxonomy, depth: int | None) -> tuple[Interval, Interval, Interval]:
-    """Micro-averaged F1, precision and recall at one depth of the taxonomy; None: as labelled.
-
-    ::
-
-        F1 = 2 TP / (2 TP + FP + FN), summed over all tools
-    """
+    """Micro-averaged F1 = 2 TP / (2 TP + FP + FN), precision, recall at a depth of the taxonomy; None: as labelled."""
 
     def lifted(names: frozenset[str]) -> frozenset[str]:
         return names if depth is None else frozenset(taxonomy.at(depth, name) for name in names)

@@ -34,9 +34,7 @@ class Case:
 class Benchmark:
     """A catalog and its queries; a level uses those with something wanted at it.
 
-    Attributes:
-        name: Also the name of its results file.
-        levels: What retrieval is measured for, agents, tools, both, or nothing, with the K of Recall@K and its like.
+    ``levels`` are what retrieval is measured for, agents, tools, both, or nothing, with the K of Recall@K and its like.
     """
 
     name: str

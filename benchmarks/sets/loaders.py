@@ -196,13 +196,10 @@ def mcp_atlas(folder: Path) -> list[Benchmark]:
     catalog, found = load(folder / "catalog").catalog, []
     about = f"{len(catalog.agents)} MCP servers, {len(catalog.tools)} tools; any of several tools that serve counts"
     for part, title in (("steps", "single steps of tasks"), ("requests", "whole requests")):
-        lines = [json.loads(line) for line in (folder / f"{part}.jsonl").read_text(encoding="utf-8").splitlines()]
-        cases = (
-            Case(line["id"], line["query"], line.get("task", line["id"]), tools=wanted(line["tools"])) for line in lines
-        )
-        found.append(
-            Benchmark(f"mcp-atlas-{part}", f"MCP-Atlas, {title}: {about}", catalog, tuple(cases), {"tool": _TOOL_KS})
-        )
+        name, said, levels = f"mcp-atlas-{part}", f"MCP-Atlas, {title}: {about}", {"tool": _TOOL_KS}
+        lines = map(json.loads, (folder / f"{part}.jsonl").read_text(encoding="utf-8").splitlines())
+        cases = (Case(one["id"], one["query"], one.get("task", one["id"]), (), wanted(one["tools"])) for one in lines)
+        found.append(Benchmark(name, said, catalog, tuple(cases), levels))  # type: ignore[arg-type]
     return found
 
 
