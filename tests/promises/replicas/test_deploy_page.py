@@ -85,6 +85,10 @@ def test_two_processes_over_one_database(tmp_path: Path, store: str, monkeypatch
     first, second, third = terminals(store)
     with ExitStack() as stack:
         one = stack.enter_context(typed(first, tmp_path))
+        end = time.monotonic() + 30
+        while "weather/forecast" not in found(one, "weather forecast"):  # it greets before the server has answered
+            assert time.monotonic() < end
+            time.sleep(0.2)
         listed = fleet.bytes_sent("weather")
         both = [one, stack.enter_context(typed(second, tmp_path))]
         assert fleet.bytes_sent("weather") == listed
