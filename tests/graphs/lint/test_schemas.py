@@ -70,6 +70,24 @@ def test_a_broken_schema_is_found_with_its_place(finds: Finds, rule: Rule, schem
     assert len(message) < 400
 
 
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        (taking() | {"anyOf": [taking(a={}), taking(b={})]}, "the alternatives at its root are merged into one object"),
+        (taking(**{"filter[title]": {"type": "string"}}), '"filter[title]" is shown as filter_title'),
+        (taking(x={"type": "array"}) | {"required": None}, "required null is left out"),
+        (taking(x={"type": "float"}), 'type "float" is shown as number'),
+    ],
+)
+def test_what_a_model_is_shown_in_another_form_is_said(finds: Finds, schema: dict[str, Any], said: str) -> None:
+    sound = taking(x={"type": "array", "items": {"type": "string"}}, y={"enum": ["a"]})
+    [(agent, tool, message)] = finds(
+        schema_rules.adapted_schema, a={"x": {"input_schema": schema}, "y": {"input_schema": sound}}
+    )
+    assert (agent, tool) == ("a", "a/x")
+    assert said in message
+
+
 def test_output_schemas_are_looked_at_too(finds: Finds) -> None:
     broken = {
         "type": "objekt",
