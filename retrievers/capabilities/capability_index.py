@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.resources import files
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +16,7 @@ from numpy.typing import NDArray
 
 from callsheet.graphs import Capability, Catalog, Taxonomy, Tool, split_name
 from callsheet.graphs.text.words import tokens
-from callsheet.retrievers.index.embedding import Embedder, encode, encode_spans
+from callsheet.retrievers.index.embedding import Embedder, MiniLM, encode, encode_spans
 from callsheet.retrievers.index.node_texts import Span, VectorIndex, first_sentence
 from callsheet.retrievers.index.vector_indexes import ChromaIndex
 
@@ -180,7 +182,11 @@ class CapabilityIndex:
 
     @cached_property
     def _vectors_of_phrases(self) -> NDArray[np.float32]:
-        return encode(self._embeddings, [phrase for phrases in self._phrases for phrase in phrases])
+        phrases = [phrase for phrases in self._phrases for phrase in phrases]
+        known = shipped_phrases() if getattr(self._embeddings, "name", "") == MiniLM().name else {}
+        new = [phrase for phrase in dict.fromkeys(phrases) if phrase not in known]
+        vectors = {**known, **dict(zip(new, encode(self._embeddings, new), strict=True))} if new else known
+        return np.stack([vectors[phrase] for phrase in phrases])
 
     def _similar_to_tools(self) -> NDArray[np.float32]:
         """Cosines of nodes and phrases, ``(n, p)``."""
@@ -213,6 +219,14 @@ class CapabilityIndex:
             for name in (leaf, *self.taxonomy.ancestors(leaf)):
                 columns.setdefault(name, []).append(column)
         return columns
+
+
+@cache
+def shipped_phrases() -> Mapping[str, Confidences]:
+    """The vectors of the phrases of the default taxonomy by the embedded model, so that nobody waits for them."""
+    content = files("callsheet.retrievers.capabilities").joinpath("phrases.npz").read_bytes()
+    held = np.load(io.BytesIO(content))
+    return dict(zip(held["phrases"].tolist(), held["vectors"], strict=True))
 
 
 def confidence(fits: NDArray[np.floating[Any]]) -> Confidences:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from math import exp
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from callsheet.graphs import Agent, Catalog, Taxonomy, Tool, default_taxonomy
 from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings, nodes_of
-from callsheet.retrievers.capabilities import CapabilityIndex
+from callsheet.retrievers.capabilities import CapabilityIndex, capability_index
 from callsheet.retrievers.capabilities.capability_index import Signs, confidence
 from known import Known, WordVectors, capability, taxonomy_of
 from scripted import Scripted, catalog_of
@@ -191,3 +193,19 @@ def test_in_a_request_the_first_words_count_more(text: str, found: list[float]) 
 
 def test_a_huge_text_is_not_read_to_its_end() -> None:
     assert SIGNS.of_request("x " * 1_000_000 + "mail").tolist() == [0.0, 0.0]
+
+
+SHIPPED = Path(capability_index.__file__).with_name("phrases.npz")
+
+
+def test_the_shipped_vectors_are_those_of_the_default_taxonomy_by_the_embedded_model(minilm: MiniLMEmbeddings) -> None:
+    """``CALLSHEET_PHRASES=update pytest ...`` writes them, after a change of the taxonomy or of the model."""
+    entries = default_taxonomy()
+    phrases = [p for leaf in entries.leaves for p in (entries.by_id[leaf].definition, *entries.by_id[leaf].examples)]
+    unique = list(dict.fromkeys(phrases))
+    vectors = minilm.encode(unique)
+    if os.environ.get("CALLSHEET_PHRASES") == "update":
+        np.savez_compressed(SHIPPED, phrases=np.array(unique), vectors=vectors)
+    shipped = np.load(SHIPPED)
+    assert shipped["phrases"].tolist() == unique
+    assert (shipped["vectors"] * vectors).sum(axis=1).min() > 0.999
