@@ -19,7 +19,6 @@ from callsheet.retrievers.evaluation.ranking_metrics import rounded
 
 ROOT = Path(__file__).parents[1]
 FOLDER = Path(__file__).with_name("results")
-"""One folder a subject; a file's name is unique over all of them."""
 PAGE = ROOT / "docs" / "reference" / "benchmarks.md"
 TABLES = ("<!-- tables: begin, made by python -m benchmarks --tables -->", "<!-- tables: end -->")
 README = ROOT / "README.md"
@@ -33,15 +32,15 @@ HEADLINE = (
     ("sealtools", "tool", "recall@10", "Seal-Tools, 4,076 tools"),
     ("metatool", "tool", "recall@10", "MetaTool, what people ask of plugins"),
 )
-"""The few figures that the README shows."""
 ELSEWHERE: Mapping[str, str] = {
     "capabilities": "../concepts/capabilities.md#assignment",
     "discovery": "../concepts/capabilities.md#results",
     "fleet-tasks": "../how-to/servers.md#measured-over-27-real-servers",
+    **dict.fromkeys(("livemcpbench-direct-single", "livemcpbench-steps-single", "rivals-livemcpbench-direct"), ""),
+    **dict.fromkeys(("toollinkos-published", "rivals-toolsandbox"), ""),
 }
-"""Where another page of the docs explains a result with a table of its own."""
-_DETAILS = frozenset(("again, ms", "against the first", "cached", "seconds", "failures"))
-"""Columns that only the files have."""
+"""Where another page of the docs explains a result with a table of its own; empty: only the file has it."""
+_ONLY_IN_FILES = frozenset(("again, ms", "against the first", "cached", "seconds", "failures"))
 _INTERVAL = re.compile(r" \[[^\]]*\]")
 _NUMBERS = re.compile(r" (?=\d|k=)")
 """Where the numbers of a method begin in its title: weights, or k."""
@@ -89,8 +88,9 @@ def read_all(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
 
 def page(results: Mapping[str, Mapping[str, Any]]) -> str:
     """The headline and one table for each results file, or a link to it, as Markdown; the files hold all figures."""
-    links = {name: f"### {name}\n\n[The table]({link}).\n" for name, link in ELSEWHERE.items()}
-    return "\n".join([headline(results), *(links.get(name) or compact(name, of) for name, of in results.items())])
+    links = {name: f"### {name}\n\n[The table]({link}).\n" for name, link in ELSEWHERE.items() if link}
+    shown = [links.get(name) or compact(name, of) for name, of in results.items() if ELSEWHERE.get(name, name)]
+    return "\n".join([headline(results), *shown])
 
 
 def compact(name: str, result: Mapping[str, Any]) -> str:
@@ -99,7 +99,7 @@ def compact(name: str, result: Mapping[str, Any]) -> str:
     if levels := result.get("levels"):
         counts = ", ".join(f"{level}s of {of['n']} queries in {of['groups']} groups" for level, of in levels.items())
         return f"{about}{counts.capitalize()}.\n\n{_methods(levels, result.get('rivals', ()))}"
-    shown = [place for place, column in enumerate(result["columns"]) if column not in _DETAILS]
+    shown = [place for place, column in enumerate(result["columns"]) if column not in _ONLY_IN_FILES]
     rows = [[_INTERVAL.sub("", str(row[place])) for place in shown] for row in result["rows"]]
     return about + grid([result["columns"][place] for place in shown], rows)
 
