@@ -36,7 +36,7 @@ _OTHERWISE = re.compile(
     re.IGNORECASE,
 )
 _NEEDED = re.compile(r"\b(first|before|must|requires?|needs?|after|prior|obtained|returned|from)\b", re.IGNORECASE)
-_QUOTED, _MOST = 90, 20
+_QUOTED, _MOST, _DOORS = 90, 20, 500
 Type = tuple[str, frozenset[str]]
 """System and specific words of an identifier: ``person`` of ``person_id``."""
 _SURE, _SHARED, _COVERED, _MOST_SOURCES = 0.75, 3, 0.5, 2
@@ -102,7 +102,7 @@ def sessions(index: ToolIndex) -> Iterator[Hint]:
         at_hand = doors.get(system, [])
         if row in at_hand:
             continue
-        for door in at_hand[:_MOST]:
+        for door in at_hand[:_DOORS]:
             own = index.names[door].words - SESSION
             credential = next((ask for ask in index.asks_of[row] if ask.words & CREDENTIAL), None)
             only = len(at_hand) == 1 and (credential is not None or system not in explicit)
