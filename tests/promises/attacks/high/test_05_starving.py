@@ -63,7 +63,7 @@ async def test_the_others_have_their_turns_while_it_talks() -> None:
     flood = asyncio.create_task(pool.call("run", "flood", flooding("mixed"), "work", {}))
     await asyncio.sleep(0)
     await seconds(5)
-    beside = await seconds(30)
+    beside = min([await seconds(10) for _ in range(3)])  # what else the machine does only adds to it
     assert not flood.done()
     await pool.close_run("run")
     await flood
