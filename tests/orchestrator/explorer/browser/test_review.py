@@ -88,5 +88,5 @@ def test_without_the_key_it_shows_nothing(show: Show, made: Reviewed) -> None:
     assert page.run("document.documentElement.scrollWidth") == 390
     assert page.complaints == []
     page.run("localStorage.clear(); window.before = true; location.reload()")
-    page.wait("!window.before && document.getElementById('alert').textContent.includes('open the whole address')")
+    page.wait("!window.before && document.getElementById('alert')?.textContent.includes('open the whole address')")
     assert "crm" not in page.run("document.body.innerText")
