@@ -106,8 +106,8 @@ class Ranker:
         units = units_of(query, implied=settings.implied)
         matches = self._matches(query, units)
         left_out = self._left_out(settings)
-        weight, own = settings.lexical_weight, self._owners[self._tool_rows]
-        scored = [node_scores(cosines, words, coverage=part, weight=weight) for cosines, words, part in matches]
+        lexical, own = settings.lexical_weight, self._owners[self._tool_rows]
+        scored = [node_scores(cosines, words, coverage=part, weight=lexical) for cosines, words, part in matches]
         own_units = sum(unit.kind != "implied" for unit in units)  # they come first
         everything = scored[:own_units]
         outcomes = self._outcomes() if settings.learned else {}

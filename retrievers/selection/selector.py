@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from weakref import WeakKeyDictionary
@@ -74,8 +74,9 @@ class SchemaTokens:
     def copied(self, tool: str, others: Iterable[str]) -> str:
         """The first of the other tools that is of the same agent and differs by its name only; empty if none is."""
         own = self._catalog.tool(tool)
-        siblings = (self._catalog.tool(other) for other in others if other != tool and own.description)
-        return next((one.id for one in siblings if one.agent == own.agent and _definition(one) == _definition(own)), "")
+        known = (self._catalog.tool(other) for other in others if other != tool and own.description)
+        alike = [one for one in known if one.agent == own.agent and one.description == own.description]
+        return next((one.id for one in alike if _definition(one) == _definition(own)), "")
 
 
 @dataclass(slots=True)
@@ -336,8 +337,7 @@ class Selector:
             if (budget.full or candidate.use < least) and len(budget.cut) >= _MAX_CUT:
                 return
             why = self._too_weak(candidate, ranked, least) if budget.taken else ""
-            same = self.tokens.copied(candidate.id, budget.taken)
-            if same := same or (settings.shortlist and self.tokens.same(candidate.id, budget.taken)) or "":
+            if same := self._repeated(candidate.id, budget.taken, settings):
                 why = f"it is the same tool as {same}"
             if why:
                 budget.leave_out(candidate, why)
@@ -353,6 +353,11 @@ class Selector:
             owner = self._owner(self._ranker.row[candidate.id])
             if owner in picked:
                 self._offer(budget, owner, replace(candidate, via=(candidate.id,), required=False), ranked)
+
+    def _repeated(self, tool: str, taken: Collection[str], settings: SelectSettings) -> str:
+        """The taken tool that a tool repeats: one of its agent, or for a shortlist one of any; empty if none."""
+        copied = self.tokens.copied(tool, taken)
+        return copied if copied or not settings.shortlist else self.tokens.same(tool, taken)
 
     def _too_weak(self, tool: PickedTool, ranked: Ranked, least: float) -> str:
         """Why a tool is too weak for the budget; empty if it is not."""
