@@ -93,8 +93,8 @@ class Settings(BaseModel):
     schema_tokens: int | None = _option(8_000, "retriever", ge=1, le=1_000_000)
     """Maximum tokens of the schemas of a worker's tools; no limit if empty."""
     learn: bool = _option(True, "retriever", "answer")
-    """Whether to count how the calls of each tool end (``callsheet forget`` deletes the counts), and to rank a tool that
-    failed behind others that fit equally."""
+    """Whether to count how the calls of each tool end (``callsheet forget`` deletes the counts), and to rank a tool
+    that failed behind others that fit equally."""
     skill_tokens: int = _option(5_000, "retriever", "worker", ge=0, le=200_000)
     """Maximum tokens of the skills that a worker gets, which need a model; 0 switches skills off."""
     ranking: Literal["scores", "agent_as_a_graph"] | None = _option(None, "retriever")
@@ -149,8 +149,8 @@ class Settings(BaseModel):
     """Timeout of one model call in seconds, after which the request is one step, or the results are listed, and the
     answer says so."""
     allow: tuple[str, ...] = _option((), "worker")
-    """Tools, as ``agent/tool``, whose calls need no approval in this run; without a model, a person confirms the calls of
-    all others that may change something."""
+    """Tools, as ``agent/tool``, whose calls need no approval in this run; without a model, a person confirms the calls
+    of all others that may change something."""
     attended: bool = _option(True, "plan", "worker")
     """Whether a person can answer questions during the run; if not, models are told to ask nothing."""
     documents: str | None = _option(None, "prepare")
