@@ -171,7 +171,8 @@ class Ranker:
             return None
         if self._lengths is None:
             self._lengths = np.linalg.norm(vectors, axis=1)
-        return (vectors[others] @ vectors[row]) / (self._lengths[others] * self._lengths[row])
+        cosines: Scores = vectors[others] @ vectors[row] / (self._lengths[others] * self._lengths[row])
+        return cosines
 
     def needs(self, row: int, settings: SelectSettings) -> tuple[tuple[Reached, float], ...]:
         """The dependencies of a tool with the weights of their strongest paths, cached."""
