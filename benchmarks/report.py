@@ -159,9 +159,7 @@ def headline(results: Mapping[str, Mapping[str, Any]]) -> str:
         metrics = {title: method["metrics"][metric] for title, method in methods.items()}
         others = [title for title in metrics if title not in (OURS, OURS_PUBLISHED, ORACLE)]
         best = max(others, key=lambda title: float(metrics[title]["mean"]))
-        rows.append(
-            [what, str(measured["n"]), heading(metric), cell(metrics[OURS]), f"{cell(metrics[best])} {best}"]
-        )
+        rows.append([what, str(measured["n"]), heading(metric), cell(metrics[OURS]), f"{cell(metrics[best])} {best}"])
     return grid(("what was asked", "n", "measure", "Callsheet", "best other method"), rows)
 
 
