@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 import networkx as nx
 
-from callsheet.graphs.capabilities.taxonomy import Capability, default_taxonomy
+from callsheet.graphs.capabilities.taxonomy import Capability, shipped_capabilities
 from callsheet.graphs.catalog.errors import lookup
 from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, DependencyKind, Parameter, Skill
 
@@ -316,7 +316,7 @@ def detailed_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = Non
 
     Args:
         catalog: The catalog.
-        taxonomy: The taxonomy of the capabilities; None: the default taxonomy. The graph includes the capabilities of
+        taxonomy: The taxonomy of the capabilities; None: the shipped ones. The graph includes the capabilities of
             the tools and all broader ones.
 
     Returns:
@@ -331,7 +331,7 @@ def detailed_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = Non
             node = field_node(tool.agent, field, role)
             graph.add_node(node, kind=role, record=field)
             graph.add_edge(tool.id, node, kind=kind)
-    _add_capabilities(graph, catalog, default_taxonomy().capabilities if taxonomy is None else taxonomy)
+    _add_capabilities(graph, catalog, shipped_capabilities() if taxonomy is None else taxonomy)
     return graph
 
 

@@ -87,16 +87,23 @@ def test_a_neighbourhood(place: Path) -> None:
 
 
 def test_a_taxonomy_of_ones_own_defines_capabilities(tmp_path: Path) -> None:
-    tool = {"name": "t", "_meta": {"callsheet/capabilities": ["brew", "search"]}}
+    tool = {"name": "t", "_meta": {"callsheet/capabilities": ["brew", "web-search"]}}
     (tmp_path / "a.json").write_text(json.dumps({"name": "a", "tools": [tool]}), encoding="utf-8")
-    brew = {"id": "brew", "name": "brew", "definition": "Make tea.", "examples": ["tea", "coffee"], "broader": "act"}
+    brew = {
+        "id": "brew",
+        "name": "brew",
+        "definition": "Make tea.",
+        "examples": ["tea", "coffee"],
+        "broader": "computation",
+    }
     (tmp_path / "own.tax").write_text(json.dumps({"capabilities": [brew]}), encoding="utf-8")
     words = ["--format", "turtle", "--taxonomy", str(tmp_path / "own.tax")]
     text = run(tmp_path / "a.json", *words).stdout
     assert 'skos:definition "Make tea."' in text
-    assert "skos:broader capability:act" in text
-    assert "skos:broader capability:access" in text
-    assert "capability:compute" not in text
+    assert "skos:broader capability:computation" in text
+    assert "skos:broader capability:information-access" in text
+    assert "capability:data-processing" in text
+    assert "capability:system-interaction" not in text
 
 
 @pytest.mark.parametrize(
