@@ -30,8 +30,8 @@ LEVELS: Mapping[str, Mapping[str, int | None]] = {
 HALVES = ("held out", "development", "all")
 COLUMNS = ("taxonomy", "level", "half", "tools", "micro-F1", "precision", "recall")
 _ABOUT = (
-    "Capabilities by the texts of tools, beside {} tools labelled by hand; micro-averaged, intervals by agent. Tuned on "
-    "the development half; the held-out half has other agents. Coverage, the share of {} tools with a capability: {}"
+    "Capabilities by the texts of tools, beside {} tools labelled by hand; micro-averaged, intervals by agent. Tuned on"
+    " the development half; the held-out half has other agents. Coverage, the share of {} tools with a capability: {}"
 )
 SETS, TEXT, RETRIEVAL, BUDGETS = ("livemcpbench-steps", "mcp-atlas"), "text alone", "retrieval", (3, 5, 10)
 METHODS: Mapping[str, tuple[str, Mapping[str, float]]] = {
@@ -44,8 +44,8 @@ DISCOVERY_COLUMNS = "set|B|method|recall|precision|pooled|candidates|recall: win
 _ABOUT_DISCOVERY = (
     "At most B tools for each query of {}: by the cosine of name and description (text alone), by a selection of "
     f"{AGENTS} agents (retrieval), by discoveries of at least B agents. Recall: the share of the right tools that are "
-    "shown; precision: the share of right ones among those shown, the mean over queries or pooled. Win, tie, loss: beside "
-    "text alone. Settings were chosen on LiveMCPBench, the default taxonomy's phrases with MCP-Atlas in view"
+    "shown; precision: the share of right ones among those shown, the mean over queries or pooled. Win, tie, loss: "
+    "beside text alone. Settings were chosen on LiveMCPBench, the default taxonomy's phrases with MCP-Atlas in view"
 )
 Found = NDArray[np.float64]
 """``(n, 3)``: recall, how many of those shown are right, how many are shown; a row a query."""

@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from graphlib import CycleError, TopologicalSorter
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, cast
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -151,7 +151,7 @@ def read_taxonomy(taxonomy: Taxonomy | str | Path | None = None) -> Taxonomy:
         return taxonomy
     path = taxonomy or os.environ.get("CALLSHEET_TAXONOMY") or "default"
     if path in SHIPPED:
-        return shipped_taxonomy(cast("_Shipped", path))
+        return shipped_taxonomy(path)
     try:
         content: Any = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, RecursionError, ValueError) as error:
