@@ -381,6 +381,28 @@ def edges_at(graph: KnowledgeGraph, node: Any) -> list[Edge]:
     return [*graph.out_edges(node, data=True), *graph.in_edges(node, data=True)]
 
 
+def node_name(node: Any) -> str:
+    """The id of a node, or the name of a parameter or an output."""
+    return node if isinstance(node, str) else str(node[1] if node[0] == "capability" else node[2])
+
+
+def edge_values(edge: Edge) -> dict[str, Any]:
+    """``source``, ``target`` and ``kind``, and what else a dependency says, as JSON values."""
+    source, target, data = edge
+    dependency = data.get("dependency")
+    details = dependency.model_dump(mode="json", exclude={"tool", "kind"}) if dependency else {}
+    return {"source": node_name(source), "target": node_name(target), "kind": str(data["kind"]), **details}
+
+
+def edge_line(edge: Edge) -> str:
+    """``weather/forecast -[owned_by]-> weather``, with the parameter, the reason and the confidence of a dependency."""
+    values = edge_values(edge)
+    about = ", ".join(filter(None, (values.get("parameter"), values.get("reason"))))
+    line = f"{values['source']} -[{values['kind']}]-> {values['target']}{f': {about}' if about else ''}"
+    declared = values.get("provenance", "declared") == "declared"
+    return line if declared else f"{line} ({values['provenance']}, {values['confidence']:.0%} sure)"
+
+
 def shortest_path(graph: KnowledgeGraph, start: Any, end: Any) -> list[Edge]:
     """The edges of the shortest path from one node to another; none if there is no path."""
     if not nx.has_path(graph, start, end):

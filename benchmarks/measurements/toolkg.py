@@ -27,13 +27,13 @@ LEVELS: Mapping[str, Mapping[str, int | None]] = {
     "default": {"ten": None, "four clusters": 0},
     "detailed": {"46 narrowest": None, "ten": 1, "four clusters": 0},
 }
-HALVES = ("held out", "development", "all")
 COLUMNS = ("taxonomy", "level", "half", "tools", "micro-F1", "precision", "recall")
 _ABOUT = (
     "Capabilities by the texts of tools, beside {} tools labelled by hand; micro-averaged, intervals by agent. Tuned on"
     " the development half; the held-out half has other agents. Coverage, the share of {} tools with a capability: {}"
 )
-SETS, TEXT, RETRIEVAL, BUDGETS = ("livemcpbench-steps", "mcp-atlas"), "text alone", "retrieval", (3, 5, 10)
+SETS, BUDGETS = ("livemcpbench-steps", "mcp-atlas-steps", "mcp-atlas-requests"), (3, 5, 10)
+TEXT, RETRIEVAL = "text alone", "retrieval"
 METHODS: Mapping[str, tuple[str, Mapping[str, float]]] = {
     RETRIEVAL: ("default", {}),
     "discovery": ("default", {"capability_weight": WEIGHT, "cut": CUT}),
@@ -70,7 +70,7 @@ def measure_capabilities(data: Path) -> Mapping[str, object]:
         assigned = {name: _retriever(catalog, taxonomy).capabilities() for name, catalog in catalogs.items()}
         covered += [f"{taxonomy}, {name} {found.coverage:.1%}" for name, found in assigned.items()]
         tools = labelled(labels, taxonomy, assigned)
-        for (level, depth), half in product(LEVELS[taxonomy].items(), HALVES):
+        for (level, depth), half in product(LEVELS[taxonomy].items(), ("held out", "development", "all")):
             part = [tool for tool in tools if half in (tool.half, "all")]
             cells = map(cell, figures(part, shipped_taxonomy(taxonomy), depth))
             rows.append([taxonomy, level, half, str(len(part)), *cells])
@@ -112,10 +112,10 @@ def figures(tools: Sequence[Labelled], taxonomy: Taxonomy, depth: int | None) ->
 
 def measure_discovery(benches: Iterable[tuple[Benchmark, World]], data: Path) -> Mapping[str, object]:
     """The body of the results file, with the tasks of the fleet beside the data if they are there."""
-    known = [*benches, *fleet_tasks(data / FOLDER)]
+    known = [*(one for one in benches if one[0].name in SETS), *fleet_tasks(data / FOLDER)]
     rows = [row for bench, world in known for row in _rows(bench, world)]
-    about = _ABOUT_DISCOVERY.format("; ".join(f"{bench.about} ({len(bench.cases('tool'))})" for bench, _ in known))
-    return {"about": about, "columns": DISCOVERY_COLUMNS.split("|"), "rows": rows}
+    about = "; ".join(f"{bench.about} ({len(bench.cases('tool'))})" for bench, _ in known)
+    return {"about": _ABOUT_DISCOVERY.format(about), "columns": DISCOVERY_COLUMNS.split("|"), "rows": rows}
 
 
 def fleet_tasks(folder: Path) -> Iterator[tuple[Benchmark, World]]:

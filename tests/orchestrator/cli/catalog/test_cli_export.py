@@ -187,6 +187,22 @@ def test_the_graph_command_shows_the_edges_of_a_node(graph: Any) -> None:
     }
 
 
+def test_the_graph_command_draws_servers_tools_capabilities_and_parameters(tmp_path: Path) -> None:
+    """Representing Agentic Tools in Knowledge Graphs, figure 3."""
+    schema = {"type": "object", "properties": {"q": {"type": "string"}, "n": {"type": "integer"}}, "required": ["q"]}
+    entry = {"name": "find", "inputSchema": schema, "_meta": {"callsheet/capabilities": ["web-search"]}}
+    (tmp_path / "web.json").write_text(json.dumps({"name": "web", "tools": [entry]}), encoding="utf-8")
+    words = ["graph", "web", "--mermaid", "--catalog", str(tmp_path)]
+    chart = CliRunner().invoke(callsheet, words, standalone_mode=False).stdout.splitlines()
+    drawn = {line.strip() for line in chart}
+    assert chart[0] == "flowchart LR"
+    assert {'n0["web/find"]', 'n1[["web"]]'} <= drawn
+    assert "n0 -->|owned by| n1" in drawn
+    kinds = {line.partition("-->|")[2].partition("|")[0] for line in drawn if "-->" in line}
+    assert kinds == {"owned by", "has required input", "has optional input", "has capability"}
+    assert {'(["web-search"])', '[/"q"/]', '[/"n"/]'} <= {line.lstrip("n0123456789") for line in drawn}
+
+
 def test_the_graph_command_shows_a_path(graph: Any) -> None:
     status, content = graph("travel/plan_trip", "--to", "weather/find_place", "--json")
     assert (status, content["to"]) == (0, "weather/find_place")
