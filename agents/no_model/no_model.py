@@ -205,12 +205,19 @@ def _plan(task: PlanTask, *, works: bool) -> Plan:
     placeholders = [StepResult(id=str(number), text=text) for number, text in enumerate(texts, start=1)]
     steps = []
     for place, text in enumerate(texts):
-        before, changes = placeholders[:place], [not reading.harmless for reading in readings[: place + 1]]
+        before = placeholders[:place]
         needs = {one.id for one in refers_to(text, before)}
-        needs |= {one.id for one, changed in zip(before, changes, strict=False) if changed or changes[-1]}
+        needs |= {one.id for one, r in zip(before, readings, strict=False) if _waits(readings[place], r, task.catalog)}
         uses = [one.id for one in refers_to(text, task.last)] if place == 0 else []
         steps.append(Step(id=str(place + 1), text=text, depends_on=tuple(sorted(needs, key=int)), uses=tuple(uses)))
     return Plan(steps=tuple(steps), note=note(task.catalog, task.registry), mode="once")
+
+
+def _waits(step: StepReading, before: StepReading, catalog: Catalog) -> bool:
+    """Whether a step waits for an earlier one: it may change something, or may see what the other one changes."""
+    first, second = (catalog.agent(reading.tool.agent).system_key for reading in (before, step))
+    shared = {one for one in before.args.values() if isinstance(one, str)} & {*map(str, step.args.values())}
+    return not step.harmless or (not before.harmless and bool(first == second or shared))
 
 
 def _readings(task: PlanTask) -> list[StepReading]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from langchain_core.messages import HumanMessage
@@ -141,6 +141,20 @@ def test_steps_wait_for_the_results_that_they_use_and_for_effects(office: Office
     state = ask(office, "Read a.txt and write the result to b.txt, then read b.txt", allow=("files/write_file",))
     assert [step["depends_on"] for step in state["plan"]["steps"]] == [[], ["1"], ["2"]]
     assert office.written == [("b.txt", "content of a.txt")]
+
+
+def test_a_step_goes_on_beside_an_effect_that_it_cannot_see(office: Office) -> None:
+    @tool
+    def get_weather(city: Literal["Oslo", "Rome"]) -> str:
+        """Get the weather of a city."""
+        return f"sun in {city}"
+
+    settings = Settings(attended=False, approval="never")
+    supervisor = create_supervisor({**office.agents(), "meteo": [get_weather]}, settings=settings)
+    request_ = HumanMessage("Write 'x' to a.txt and get the weather of Oslo")
+    state = supervisor.compile(checkpointer=InMemorySaver()).invoke({"messages": [request_]}, THREAD)
+    assert [step["depends_on"] for step in state["plan"]["steps"]] == [[], []]
+    assert [result["status"] for result in state["results"].values()] == ["needs_input", "done"]
 
 
 @pytest.mark.parametrize("request_", ["hi", "what can you do?"])
