@@ -312,7 +312,7 @@ class PartOfIndex:
 
     def __init__(self, whole: VectorIndex, rows: Sequence[int]) -> None:
         self._whole, self._rows = whole, np.asarray(rows, np.intp)
-        self._vectors = whole.part(rows) if isinstance(whole, ChromaIndex) else None
+        self.in_memory = whole.part(rows) if isinstance(whole, ChromaIndex) else None
 
     def sync(self, nodes: Sequence[Node], progress: Progress | None = None) -> Changes:
         """Changes nothing: only the whole index is updated."""
@@ -320,6 +320,6 @@ class PartOfIndex:
 
     def scores(self, query: str, spans: Sequence[Span] = ()) -> Vectors:
         """As in ``VectorIndex``, for these rows."""
-        if self._vectors is not None and isinstance(self._whole, ChromaIndex):
-            return products(self._vectors, encode_spans(self._whole.embeddings, query, spans))
+        if self.in_memory is not None and isinstance(self._whole, ChromaIndex):
+            return products(self.in_memory, encode_spans(self._whole.embeddings, query, spans))
         return self._whole.scores(query, spans)[:, self._rows]

@@ -85,6 +85,7 @@ class Ranker:
         self._needs: dict[tuple[int, float, float, float, float], tuple[tuple[Reached, float], ...]] = {}
         self._implied: dict[str, tuple[Scores, Scores, float]] = {}
         self._named = Identifiers(nodes)
+        self._lengths: Scores | None = None
         self._capabilities, self._outcomes = capabilities, outcomes
         copies = copies or Copies()
         here = self.row.keys()
@@ -162,6 +163,16 @@ class Ranker:
     def link(self, row: int, ranked: Ranked) -> float:
         """The link of a tool to the likely capabilities, .1 to 1; 1 if capabilities are not used."""
         return 1.0 if ranked.likely is None else self.capabilities.link(row, ranked.likely)
+
+    def cosines(self, row: int, others: Sequence[int]) -> Scores | None:
+        """The cosines of a node with others, ``(len(others),)``; None if the index has no vectors in memory."""
+        vectors: Scores | None = getattr(self._vectors, "in_memory", None)
+        if vectors is None:
+            return None
+        if self._lengths is None:
+            self._lengths = np.linalg.norm(vectors, axis=1)
+        cosines: Scores = vectors[others] @ vectors[row] / (self._lengths[others] * self._lengths[row])
+        return cosines
 
     def needs(self, row: int, settings: SelectSettings) -> tuple[tuple[Reached, float], ...]:
         """The dependencies of a tool with the weights of their strongest paths, cached."""

@@ -127,8 +127,7 @@ class SelectSettings:
         floor: A tool is left out if its expected use is below this share of the best tool's; 0 fills the budget.
         shortlist: Whether the tools are for one model, which reads every schema. Then tools of the best tool's agent
             come before others of about equal expected use (``scoring.shortlisted``), dependencies that nobody has
-            reviewed come after all tools that the search finds, of equal tools of several agents only the best is
-            taken, and agents without a taken tool are left out.
+            reviewed come after all tools that the search finds, and agents without a taken tool are left out.
         threshold: Minimum score of the best agent; below it nothing fits.
         rerank: Maximum number of tools that a reranker is shown.
         ranking: ``scores`` or ``agent_as_a_graph`` (the paper's type-weighted rank fusion).

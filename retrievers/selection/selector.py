@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from itertools import compress
 from weakref import WeakKeyDictionary
 
 from callsheet.graphs import (
@@ -65,11 +66,11 @@ class SchemaTokens:
         self._counts.update(zip(new, (len(encoding.ids) for encoding in encodings), strict=True))
         return sum(self._counts[tool] for tool in ids)
 
-    def same(self, tool: str, others: Iterable[str]) -> str:
-        """The first of the other tools that a model is shown in the same form, by id; empty if there is none."""
+    def same(self, tool: str, others: Iterable[str]) -> list[str]:
+        """The other tools that a model is shown in the same form, by id."""
         own = self._catalog.tool(tool)
-        namesakes = (self._catalog.tool(other) for other in others if other != tool and other.endswith(f"/{own.name}"))
-        return next((one.id for one in namesakes if openai_form(one) == openai_form(own)), "")
+        namesakes = (self._catalog.tool(other) for other in others if other.endswith(f"/{own.name}"))
+        return [one.id for one in namesakes if openai_form(one) == openai_form(own)]
 
     def copied(self, tool: str, others: Iterable[str]) -> str:
         """The first of the other tools that is of the same agent and differs by its name only; empty if none is."""
@@ -149,6 +150,8 @@ def _definition(tool: Tool) -> tuple[object, ...]:
 
 
 _MAX_CUT = 10
+ALTERNATIVES, ALTERNATIVE = 2, 0.7
+"""Number of tools of several agents that do the same, as five searches of the web; the least cosine of such tools."""
 
 
 class Selector:
@@ -330,16 +333,14 @@ class Selector:
         picked: set[str],
         settings: SelectSettings,
     ) -> None:
-        least = settings.cut / settings.tools**2
+        least, published = settings.cut / settings.tools**2, settings.expansion != "expected_use"
         for place, candidate in enumerate(candidates):
             if not place:
                 least = max(least, settings.floor * candidate.use)
             if (budget.full or candidate.use < least) and len(budget.cut) >= _MAX_CUT:
                 return
             why = self._too_weak(candidate, ranked, least) if budget.taken else ""
-            if same := self._repeated(candidate.id, budget.taken, settings):
-                why = f"it is the same tool as {same}"
-            if why:
+            if why := why or ("" if budget.full or published else self._repeated(candidate.id, budget.taken)):
                 budget.leave_out(candidate, why)
                 continue
             needing = candidate.via[0]
@@ -354,10 +355,23 @@ class Selector:
             if owner in picked:
                 self._offer(budget, owner, replace(candidate, via=(candidate.id,), required=False), ranked)
 
-    def _repeated(self, tool: str, taken: Collection[str], settings: SelectSettings) -> str:
-        """The taken tool that a tool repeats: one of its agent, or for a shortlist one of any; empty if none."""
-        copied = self.tokens.copied(tool, taken)
-        return copied if copied or not settings.shortlist else self.tokens.same(tool, taken)
+    def _repeated(self, tool: str, taken: Collection[str]) -> str:
+        """Why a tool adds nothing to those that are taken; empty if it does."""
+        if copied := self.tokens.copied(tool, taken):
+            return f"it is the same tool as {copied}"
+        like = self._alternatives(tool, taken)
+        return f"{' and '.join(like[:ALTERNATIVES])} do the same" if len(like) >= ALTERNATIVES else ""
+
+    def _alternatives(self, tool: str, taken: Collection[str]) -> list[str]:
+        """The taken tools of other agents that are like a tool; in an index without vectors, that look the same."""
+        row, owner = self._ranker.row[tool], self._owner(self._ranker.row[tool])
+        others = {other: n for other in taken if self._owner(n := self._ranker.row[other]) != owner}
+        if len(others) < ALTERNATIVES:
+            return []
+        cosines = self._ranker.cosines(row, list(others.values()))
+        if cosines is None:
+            return self.tokens.same(tool, others)
+        return list(compress(others, cosines >= ALTERNATIVE))
 
     def _too_weak(self, tool: PickedTool, ranked: Ranked, least: float) -> str:
         """Why a tool is too weak for the budget; empty if it is not."""
