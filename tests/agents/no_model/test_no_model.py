@@ -154,6 +154,7 @@ def test_a_step_goes_on_beside_an_effect_that_it_cannot_see(office: Office) -> N
     request_ = HumanMessage("Write 'x' to a.txt and get the weather of Oslo")
     state = supervisor.compile(checkpointer=InMemorySaver()).invoke({"messages": [request_]}, THREAD)
     assert [step["depends_on"] for step in state["plan"]["steps"]] == [[], []]
+    assert 'as "Get weather Oslo"' in state["plan"]["note"]
     assert [result["status"] for result in state["results"].values()] == ["needs_input", "done"]
 
 
@@ -161,7 +162,7 @@ def test_a_step_goes_on_beside_an_effect_that_it_cannot_see(office: Office) -> N
 def test_agents_and_requests_that_work_are_listed(office: Office, request_: str) -> None:
     said = text(ask(office, request_))
     assert "- files: Files of the office." in said
-    assert "Requests that work:\n- Read file notes.txt" in said
+    assert "Requests that work" not in said  # nobody knows a file that is there
 
 
 def test_several_values_become_several_calls(office: Office) -> None:

@@ -266,7 +266,7 @@ export function names(world, { width, height, at, lit, active }, measure) {
   const taken = [], made = [], screen = ({ x, y }, r) => { const [left, top] = at.apply([x, y]); return { x: left, y: top, r: r * at.k }; };
   const seen = ({ x, y, r }) => x + r > 0 && x - r < width && y + r > 0 && y - r < height;
   const discs = world.discs.map((disc) => ({ disc, ...screen(disc, disc.r) })).filter(seen), all = discs.flatMap(({ disc }) => disc.tools);
-  const points = (all.length < 2000 || at.k > 1 ? all : []).map((point) => ({ point, ...screen(point, radius(point, at.k)) })).filter(seen);
+  const points = (all.length < 2000 || at.k > 1 ? all : []).map((point) => ({ point, ...screen(point, active?.has(point) ? 11 / at.k : radius(point, at.k)) })).filter(seen);
   for (const { x, y, r } of points) taken.push({ x: x - r - 1, y: y - r - 1, w: 2 * r + 2, h: 2 * r + 2 });
   const free = (box) => box.x > 2 && box.y > 2 && box.x + box.w < width - 2 && box.y + box.h < height - 2 && !taken.some((one) => box.x < one.x + one.w && box.x + box.w > one.x && box.y < one.y + one.h && box.y + box.h > one.y);
   const outside = (box) => discs.every(({ x, y, r }) => Math.hypot(Math.max(box.x, Math.min(x, box.x + box.w)) - x, Math.max(box.y, Math.min(y, box.y + box.h)) - y) > r);

@@ -103,7 +103,7 @@ function call(one) {
 
 const DAY = { weekday: "short", day: "numeric", month: "short" }, TIME = { hour: "numeric", minute: "2-digit" };
 
-/** A time as people write it: "today, 17:25", "Mon, 23 Nov, 17:25"; all of it is told where the pointer rests. */
+/** A time as people write it: "today, 17:25", "Mon 23 Nov, 17:25"; all of it is told where the pointer rests. */
 export function when(at) {
   const time = new Date(at);
   if (!at || Number.isNaN(time.valueOf())) return null;
