@@ -274,10 +274,11 @@ export function names(world, { width, height, at, lit, active }, measure) {
     const w = measure(text, font) + 4, sides = { above: [x - w / 2, y - r - h - 1], below: [x - w / 2, y + r + 1], right: [x + r + 3, y - h / 2], left: [x - r - w - 3, y - h / 2] };
     const boxes = order.map((side) => ({ x: sides[side][0], y: sides[side][1], w, h })), box = boxes.find((one) => better(one) && free(one)) ?? boxes.find(free);
     if (box) { taken.push(box); made.push({ text, font, ...box }); }
+    return Boolean(box);
   };
   const shared = ({ disc }) => disc.tools.reduce((n, point) => n + lit.has(point), 0), named = active?.size ? active : lit;
   for (const one of discs.filter((one) => !lit || shared(one)).sort((a, b) => (lit ? shared(b) - shared(a) : 0) || b.disc.tools.length - a.disc.tools.length || a.disc.number - b.disc.number).slice(0, 400))
-    put(cut(one.disc.label, 30), BOLD, 17, one, ["above", "below", "right", "left"], outside);
+    [30, 12].some((most) => put(cut(one.disc.label, most), BOLD, 17, one, ["above", "below", "right", "left"], outside));
   if (at.k >= 1.5 || lit) for (const one of points.filter(({ point }) => !named || named.has(point)).slice(0, 400)) put(cut(one.point.name, 34), FONT, 14, one, ["right", "left", "below", "above"]);
   return made;
 }
