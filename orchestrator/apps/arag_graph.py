@@ -75,41 +75,14 @@ class ReaderPrompts(BaseModel):
     forced: str = FORCED
     tools: Mapping[str, str] = {}
 
+    @classmethod
+    def paper(cls) -> ReaderPrompts:
+        """The strategy of the paper's system prompt and tool descriptions, in our words.
 
-PAPER_PROMPTS = ReaderPrompts(
-    system="""\
-You answer questions about a collection of documents, which you reach through tools: keyword_search finds chunks by \
-the exact words, semantic_search finds chunks by meaning, chunk_read shows the whole text of chunks.
-Your aim is an accurate answer from the relevant information in the documents.
-Proceed in rounds: search, read, judge what you have, search and read again until you can answer. Take a question of \
-several hops apart, and settle one part after the other.
-Answer from the documents that you retrieved. Name the chunks that support the answer. Be clear and direct, and do not \
-speculate beyond what the documents say.""",
-    forced="""\
-The limit is reached. Give your final answer now, from the information that you have gathered. Call no more tools: \
-put together what there is and answer directly.""",
-    tools={
-        "keyword_search": """\
-Search for chunks by exact words, whatever their case. Gives ids of chunks and the sentences with a keyword.
-Keywords are compared letter by letter, each on its own. Give short and specific ones of one to three words: names \
-("Marie Curie", "Norway"), technical terms ("osmosis"), key concepts ("interest rate"). Do not give long phrases, \
-descriptions, questions or sentences: for "the person who discovered radium" give "radium", for "when did the war \
-end" give the name of the war.
-The sentences only help to choose chunks: read these with chunk_read before you answer.""",
-        "semantic_search": """\
-Search by meaning: the query is compared with each sentence of each chunk by the similarity of their embeddings. Use \
-it when keywords find nothing relevant, when you do not know the wording, and for concepts. Gives ids of chunks and \
-their matching sentences; take the full text from chunk_read.""",
-        "chunk_read": """\
-Read the full text of chunks by their ids. What searches show is abridged and not enough for an answer, so read the \
-most promising chunks first, all that you need. Where information seems incomplete or cut off, also read the chunk \
-before and after. A chunk that you have read before is only marked as read.""",
-    },
-)
-"""The strategy of the paper's system prompt and tool descriptions, in our words.
+        Source: A-RAG (arXiv 2602.03442) and its authors' program.
+        """
+        return cls.model_validate_json(Path(__file__).with_name("arag_paper_prompts.json").read_text(encoding="utf-8"))
 
-Source: A-RAG (arXiv 2602.03442), and its authors' program.
-"""
 
 _CITED = re.compile(r"[ \t]?[\[(]([^\[\]()\n]{1,400})[\])]|[ \t]?(?<![^\s\[\](),;])[^\s\[\](),;]+\.\w{1,8}#\d+")
 _ID = linear(r"[^\s,;][^,;]*?#\d+")
@@ -134,7 +107,7 @@ def create_arag(
         documents: The folder, or a ``Library``; without it, the workflow says what to configure.
         model: Chat model, ``provider:model`` or an object.
         settings: Defaults for the ``context`` of a run.
-        prompts: In place of ours, as ``PAPER_PROMPTS``.
+        prompts: In place of ours, as ``ReaderPrompts.paper()``.
         embeddings: As in ``DocumentIndex``.
         index: As in ``DocumentIndex``.
 

@@ -96,11 +96,6 @@ class ChromaRows:
                 break
         return rows
 
-    def missing(self, ids: Sequence[str]) -> list[str]:
-        """Those of these ids that there is no row of, in their order."""
-        there = {row for page in _pages(ids) for row in self._collection.get(ids=page, include=[])["ids"]}
-        return [row for row in ids if row not in there]
-
     def add(self, ids: Sequence[str], vectors: Vectors, metadatas: Sequence[Metadata] | None = None) -> None:
         """Adds rows; of an id that is there already the old row stays."""
         self._collection.add(
@@ -218,10 +213,6 @@ class MemoryRows:
     def held(self) -> dict[str, Metadata]:
         """As in ``ChromaRows``, like all the others."""
         return {row: metadata for row, (_, metadata) in [*self._rows.items()]}
-
-    def missing(self, ids: Sequence[str]) -> list[str]:
-        """Those of these ids that there is no row of, in their order."""
-        return [row for row in ids if row not in self._rows]
 
     def add(self, ids: Sequence[str], vectors: Vectors, metadatas: Sequence[Metadata] | None = None) -> None:
         """Adds rows; of an id that is there already the old row stays."""
