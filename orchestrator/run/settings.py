@@ -14,7 +14,7 @@ from callsheet.graphs import SettingsError
 _MOST = ("tools", "schema_tokens")
 _RANKING = (
     "agents", "tool_floor", "lexical_weight", "capability_weight",
-    "ranking", "agent_weight", "tool_weight", "rrf_k", "pool", "expansion",
+    "search", "ranking", "agent_weight", "tool_weight", "rrf_k", "pool", "expansion",
 )  # fmt: skip
 TOOL_FLOOR = 0.0005
 """Default of ``tool_floor``; docs/concepts/retrieval.md has the measurement."""
@@ -111,9 +111,12 @@ class Settings(BaseModel):
     """The k of reciprocal rank fusion, for the ranking ``agent_as_a_graph``."""
     pool: int | None = _option(None, "retriever", ge=1, le=10_000)
     """N, the nodes of the merged list, for the ranking ``agent_as_a_graph``."""
-    expansion: Literal["expected_use", "graph_rag_tool_fusion"] | None = _option(None, "retriever")
-    """How dependencies of the tools found are added: by expected use, or by the walk of Graph RAG-Tool Fusion; the
+    search: Literal["scores", "dense", "bm25", "hybrid", "weighted_hybrid"] | None = _option(None, "retriever")
+    """How nodes are scored: ``scores`` is ours, the others are the plain searches that the papers start from; the
     retriever's own way if empty."""
+    expansion: Literal["expected_use", "graph_rag_tool_fusion", "none"] | None = _option(None, "retriever")
+    """How dependencies of the tools found are added: by expected use, by Algorithm 1 of Graph RAG-Tool Fusion, or not
+    at all; the retriever's own way if empty."""
     planner_prompt: str | None = _option(None, "plan", prompt=True)
     """System prompt of the planner's model; the supervisor's own if empty."""
     worker_prompt: str | None = _option(None, "worker", prompt=True)
@@ -151,6 +154,9 @@ class Settings(BaseModel):
     allow: tuple[str, ...] = _option((), "worker")
     """Tools, as ``agent/tool``, whose calls need no approval in this run; without a model, a person confirms the calls
     of all others that may change something."""
+    transcript: Literal["answer", "calls"] = _option("calls", "answer")
+    """What a run adds to ``messages``: its ``answer`` alone, or, before it, the plan and the ``calls`` with the
+    beginnings of their results."""
     attended: bool = _option(True, "plan", "worker")
     """Whether a person can answer questions during the run; if not, models are told to ask nothing."""
     documents: str | None = _option(None, "prepare")

@@ -25,6 +25,7 @@ from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
 from callsheet.retrievers.index.lexical_index import LexicalIndex
 from callsheet.retrievers.index.node_texts import IDENTIFIER, Identifiers, Node, VectorIndex
 from callsheet.retrievers.papers.agent_graph import agent_as_a_graph
+from callsheet.retrievers.papers.first_search import Search, first_search
 from callsheet.retrievers.selection.copies import Copies
 from callsheet.retrievers.selection.result import Ranked
 from callsheet.retrievers.selection.scoring import (
@@ -105,6 +106,8 @@ class Ranker:
     def rank(self, query: str, settings: SelectSettings) -> Ranked:
         """Ranks all agents and tools for a query, except those of ``settings.without``."""
         units = units_of(query, implied=settings.implied)
+        if settings.search != "scores":
+            return self._searched(query, units[:1], settings.search, settings)
         matches = self._matches(query, units)
         left_out = self._left_out(settings)
         lexical, own = settings.lexical_weight, self._owners[self._tool_rows]
@@ -158,6 +161,28 @@ class Ranker:
             outcomes=outcomes,
             general={row: weight * float(general[row]) for row in np.flatnonzero(general).tolist()},
             likely=None if demand is None else self.capabilities.likely(demand.max(axis=0), use),
+        )
+
+    def _searched(self, query: str, units: tuple[Unit, ...], search: Search, settings: SelectSettings) -> Ranked:
+        """The ranking by a search of the literature: of the tools, and of all nodes for ``agent_as_a_graph``."""
+        ((cosines, words, coverage),) = self._matches(query, units)
+        left_out, scores = self._left_out(settings), np.zeros(len(self.nodes), np.float32)
+        rows = self._tool_rows[~left_out[self._tool_rows]]
+        found, scores[rows] = first_search(search, cosines[rows], words[rows])
+        rows_of_agents = self._agent_rows
+        _, scores[rows_of_agents] = first_search(search, cosines[rows_of_agents], words[rows_of_agents])
+        tools = rows[found].tolist()
+        return Ranked(
+            units=units,
+            cosines=cosines,
+            words=words,
+            coverage=coverage,
+            scores=scores,
+            strength=max(0.0, float(scores.max())),
+            agents=self._as_published(scores, settings) if settings.ranking == "agent_as_a_graph" else (),
+            tools=tuple(tools),
+            use={row: float(len(tools) - place) for place, row in enumerate(tools)},
+            source={},
         )
 
     def link(self, row: int, ranked: Ranked) -> float:

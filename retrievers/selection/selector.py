@@ -237,19 +237,24 @@ class Selector:
         settings = self.settings.changed(changes)
         if not isinstance(query, str):
             raise SettingsError(f"the query must be a text such as 'convert 3 miles to km', not {type(query).__name__}")
+        if settings.texts != self.settings.texts:
+            raise SettingsError(f"the index holds {self.settings.texts} texts: give {settings.texts!r} when it is made")
         query = bounded(query, settings.max_query, "max_query")
         if not query.strip() or not self._ranker.nodes:
             return Selection(query, trace=Trace(settings=settings.to_dict(), policy=self._policy_summary))
         ranked = self._ranker.rank(query, settings)
-        candidates, ordered = self._ordered(ranked, settings)
-        candidates, ordered, summary = self._reranked(query, candidates, ordered, settings)
+        ordered_by = self._published if settings.in_order else self._reranked
+        candidates, ordered, summary = ordered_by(query, ranked, settings)
         repeated = {tool: agent for tool, agent in self._copies.bounded.items() if not {tool, agent} & ranked.named}
         budget = Budget(settings.tools, settings.schema_tokens, self.tokens, repeated)
         skills = self._skills(budget, ranked, settings)
         agents = ordered.agents[: settings.agents]
         named = dict.fromkeys(self._ranker.row[owner] for owner, _ in budget.taken.values())
         agents += tuple((row, float(ranked.scores[row])) for row in named if row not in dict(agents))
-        self._spend(budget, candidates, ordered, {self._ranker.nodes[row].id for row, _ in agents}, settings)
+        if settings.in_order:
+            self._take(budget, candidates)
+        else:
+            self._spend(budget, candidates, ordered, {self._ranker.nodes[row].id for row, _ in agents}, settings)
         taken = sorted(budget.taken.values(), key=lambda item: -item[1].use)
         scored = ((self._ranker.nodes[row].id, score) for row, score in agents)
         picked = tuple(PickedAgent(a, score, tuple(t for owner, t in taken if owner == a)) for a, score in scored)
@@ -291,20 +296,13 @@ class Selector:
             picked.append(PickedSkill(skill.id, score, tuple(tool for tool in skill.tools if tool in budget.taken)))
         return tuple(picked)
 
-    def _ordered(self, ranked: Ranked, settings: SelectSettings) -> tuple[Iterable[PickedTool], Ranked]:
-        """The candidates in the order of the budget, and the ranking with their uses."""
-        if settings.expansion == "graph_rag_tool_fusion":
-            candidates = list(self._as_published(ranked, settings))
-            return candidates, replace(ranked, use=self._uses(candidates))
-        return self._candidates(ranked, settings), ranked
-
     def _reranked(
-        self, query: str, candidates: Iterable[PickedTool], ranked: Ranked, settings: SelectSettings
+        self, query: str, ranked: Ranked, settings: SelectSettings
     ) -> tuple[Iterable[PickedTool], Ranked, str]:
         """The candidates and the ranking after reranking; agents are reordered by their first tool."""
         if self._reranker is None:
-            return candidates, ranked, ""
-        candidates = list(candidates)
+            return self._candidates(ranked, settings), ranked, ""
+        candidates = list(self._candidates(ranked, settings))
         reranked = rerank_tools(query, candidates, self._reranker, self.catalog, settings.rerank)
         if reranked.failed:
             return candidates, ranked, reranked.summary
@@ -419,16 +417,50 @@ class Selector:
                 path, needed = reached.path, reached.direct
             yield self._tool(row, ranked, path, needed=needed)
 
-    def _as_published(self, ranked: Ranked, settings: SelectSettings) -> Iterator[PickedTool]:
-        own = sorted(ranked.tools, key=lambda row: -ranked.scores[row])
-        first = [self._ranker.nodes[row].id for row in own[: settings.expand]]
-        reached = graph_rag_tool_fusion(first, self.graph, limit=settings.tools, direct_first=settings.direct_first)
-        last = len(reached) + len(own)
-        rest = (Reached(self._ranker.nodes[row].id, (self._ranker.nodes[row].id,), direct=True) for row in own)
-        for position, item in enumerate((*reached, *rest)):
-            row = self._ranker.row[item.tool]
-            tool = self._tool(row, ranked, item.path, needed=item.direct and len(item.path) > 1)
-            yield replace(tool, use=float(last - position))
+    def _published(
+        self, query: str, ranked: Ranked, settings: SelectSettings
+    ) -> tuple[Iterable[PickedTool], Ranked, str]:
+        """The tools of a published method in its order, and the ranking with its agents.
+
+        The reranker comes before the walk, as in lines 7 to 11 of Algorithm 1 of Graph RAG-Tool Fusion. Its agents, and
+        those of a plain search, are the owners of the tools that the search found.
+        """
+        nodes, row_of, summary = self._ranker.nodes, self._ranker.row, ""
+        rows = sorted(ranked.tools, key=lambda row: -ranked.scores[row])
+        if self._reranker is not None:
+            first = [self._tool(row, ranked, (nodes[row].id,)) for row in rows[: settings.rerank]]
+            reranked = rerank_tools(query, first, self._reranker, self.catalog, settings.rerank)
+            rows[: settings.rerank], summary = [row_of[tool.id] for tool in reranked.tools], reranked.summary
+        walks = settings.expansion == "graph_rag_tool_fusion"
+        owners: dict[int, float] = {}
+        for row in rows[: settings.expand] if walks else rows:
+            owners.setdefault(row_of[self._owner(row)], float(ranked.scores[row]))
+        agents = ranked.agents if settings.ranking == "agent_as_a_graph" else tuple(owners.items())
+        picked = {nodes[row].id for row, _ in agents[: settings.agents]}
+        own = [nodes[row].id for row in rows if self._owner(row) in picked]
+        reached = [Reached(tool, (tool,), direct=True) for tool in own[: settings.tools]]
+        if walks:
+            reached = graph_rag_tool_fusion(
+                own[: settings.expand],
+                self.graph,
+                limit=settings.tools,
+                d_limit=settings.d_limit,
+                direct_first=settings.direct_first,
+            )
+        tools = [
+            replace(
+                self._tool(row_of[item.tool], ranked, item.path, needed=item.direct and len(item.path) > 1),
+                use=float(len(reached) - place),
+            )
+            for place, item in enumerate(reached)
+        ]
+        return tools, replace(ranked, agents=agents, use=self._uses(tools)), summary
+
+    def _take(self, budget: Budget, tools: Iterable[PickedTool]) -> None:
+        """Adds tools in their order, each alone, where the path to it is there."""
+        for tool in tools:
+            if budget.taken.keys() >= {*tool.via[:-1]}:
+                budget.offer(self._owner(self._ranker.row[tool.via[0]]), [tool])
 
     def _tool(self, row: int, ranked: Ranked, path: tuple[str, ...], *, needed: bool = False) -> PickedTool:
         score, use = float(ranked.scores[row]), ranked.use.get(row, 0.0)
