@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
@@ -135,8 +135,10 @@ def create_arag(
     arag.add_node("act", nodes.act)
     arag.add_node("answer", nodes.answer)
     arag.add_edge(START, "prepare")
-    arag.add_conditional_edges("prepare", nodes.ready, ["think", "answer"])
-    arag.add_conditional_edges("think", nodes.wants, ["act", "answer"])
+    arag.add_conditional_edges("prepare", lambda state: "answer" if state["trouble"] else "think", ["think", "answer"])
+    arag.add_conditional_edges(
+        "think", lambda state: "act" if state["messages"][-1].tool_calls else "answer", ["act", "answer"]
+    )
     arag.add_edge("act", "think")
     arag.add_edge("answer", END)
     return arag
@@ -159,38 +161,30 @@ class ReaderNodes:
     def model(self) -> BaseChatModel | None:
         """The chat model of the current run: from its context, else the workflow's own, else none."""
         given = context()
-        chosen = given.model if given else None
-        if chosen is None and self.object_model is not None:
+        if self.object_model is not None and (given is None or given.model is None):
             return self.object_model
-        name = chosen or self.defaults.model
+        name = self.settings().model
         return chat_model(name) if name else None
 
     def prepare(self, state: ReaderInput) -> dict[str, Any]:
         """Starts a question: resets the budget and updates the index; chunks read earlier in the thread stay read."""
         fresh: dict[str, Any] = {"citations": [], "loops": 0, "retrieved_tokens": 0, "forced": False, "folder": ""}
         write = get_stream_writer()
-
-        def progress(stage: str, done: int, total: int) -> None:
-            write({"event": "indexing", "stage": stage, "done": done, "total": total})
-
         try:
             if not (question := _question(state["messages"])):
                 return {**fresh, "trouble": "There is no question: send one as the last message."}
             bounded(question, self.settings().max_request, "max_request")
             self.model()
             folder = self.library.folder(self.settings().documents)
-            found = self.library.index(folder).sync(progress)
+            found = self.library.index(folder).sync(
+                lambda stage, done, total: write({"event": "indexing", "stage": stage, "done": done, "total": total})
+            )
         except (CallsheetError, ImportError) as error:
             return {**fresh, "trouble": str(error)}
         if not found.documents:
             reasons = "; ".join(map(str, found.problems[:3]))
             return {**fresh, "trouble": f"There is no document in {folder.name} that can be read. {reasons}".strip()}
         return {**fresh, "folder": str(folder), "trouble": ""}
-
-    @staticmethod
-    def ready(state: ReaderState) -> Literal["think", "answer"]:
-        """Starts the work, unless there is an error."""
-        return "answer" if state["trouble"] else "think"
 
     async def think(self, state: ReaderState) -> dict[str, Any]:
         """The next call, or the answer; once the budget is spent, the answer without further calls."""
@@ -205,12 +199,6 @@ class ReaderNodes:
             quotes = await asyncio.to_thread(self._quoted, state, forced=True)
             reply = quotes.model_copy(update={"content": f"{quotes.text}\n({error})"})
         return {"loops": state["loops"] + 1, "forced": over, "messages": [reply]}
-
-    @staticmethod
-    def wants(state: ReaderState) -> Literal["act", "answer"]:
-        """Whether the last message has a call."""
-        last = state["messages"][-1]
-        return "act" if isinstance(last, AIMessage) and last.tool_calls else "answer"
 
     def act(self, state: ReaderState) -> dict[str, Any]:
         """Makes the call, and records what was read."""

@@ -9,7 +9,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from heapq import nsmallest
 from itertools import accumulate
@@ -335,6 +335,7 @@ Around = Annotated[int, Field(description=f"Also read so many chunks before and 
 Result = tuple[str, dict[str, Any]]
 
 
+@dataclass
 class DocumentTools:
     """The interfaces to one index, for one conversation.
 
@@ -342,41 +343,34 @@ class DocumentTools:
     "read": {id: digest of those read now}}``. It raises a ``ToolException`` where the function raises a
     ``SettingsError``.
 
-    Args:
+    Attributes:
         index: The documents.
-        read: The context tracker, which ``chunk_read`` updates; a new one by default.
+        read: The context tracker, which ``chunk_read`` updates.
         descriptions: Name of a tool -> description for the model, in place of ours.
     """
 
-    def __init__(
-        self,
-        index: DocumentIndex,
-        *,
-        read: dict[str, str] | None = None,
-        descriptions: Mapping[str, str] | None = None,
-    ) -> None:
-        self._index = index
-        self._descriptions = descriptions or {}
-        self.read: dict[str, str] = {} if read is None else read
+    index: DocumentIndex
+    read: dict[str, str] = field(default_factory=dict, kw_only=True)
+    descriptions: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
     def keyword_search(self, keywords: Keywords, top_k: Many = TOP_K) -> Result:
         """Find chunks that hold these words to the letter, in any case; longer keywords count more. Gives chunk ids with the sentences that hold a keyword, not whole chunks. Best for names, numbers and terms; give several short keywords rather than a sentence."""  # noqa: E501 (models read it in one line)
-        return self._result(lambda: keyword_search(self._index, keywords, top_k=top_k))
+        return self._result(lambda: keyword_search(self.index, keywords, top_k=top_k))
 
     def semantic_search(self, query: Sought, top_k: Many = TOP_K) -> Result:
         """Find chunks by meaning, where the words of the documents are not known. Gives chunk ids with the sentences nearest to the query, not whole chunks."""  # noqa: E501 (models read it in one line)
-        return self._result(lambda: semantic_search(self._index, query, top_k=top_k))
+        return self._result(lambda: semantic_search(self.index, query, top_k=top_k))
 
     def chunk_read(self, chunk_ids: Ids, neighbours: Around = 0) -> Result:
         """Read chunks whole, before you answer from them. Ask for neighbours where a text begins or ends too early. A chunk that you have read before is not shown again."""  # noqa: E501 (models read it in one line)
-        return self._result(lambda: chunk_read(self._index, chunk_ids, neighbours=neighbours, read=self.read))
+        return self._result(lambda: chunk_read(self.index, chunk_ids, neighbours=neighbours, read=self.read))
 
     def as_tools(self) -> list[BaseTool]:
         """The three interfaces as LangChain tools."""
         return [
             StructuredTool.from_function(
                 function,
-                description=self._descriptions.get(function.__name__, function.__doc__),
+                description=self.descriptions.get(function.__name__, function.__doc__),
                 response_format="content_and_artifact",
                 metadata={"annotations": dict(READ_ONLY)},
             )
