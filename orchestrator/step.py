@@ -110,10 +110,12 @@ class StepNodes:
             **({} if configuration.read_skills else {"skills": 0}),
         }
         if wanted := self._wanted(step, reach["tools"]):  # the planner has read what they do
-            reach |= {"wanted": wanted, "tools": len(wanted)}
+            reach |= {"wanted": wanted, "tools": len(wanted), "judged": 0}
+        else:
+            reach |= configuration.decision()
         selection = selected(self._visible(), step.text, **reach, without=(*tried, *left_out))
         if left_out and selection.verdict == "nothing_fits":
-            return selected(self._visible(), step.text, **reach, without=tried), {}
+            return selected(self._visible(), step.text, **{**reach, "judged": 0}, without=tried), {}
         return selection, left_out
 
     def _wanted(self, step: Step, most: int) -> tuple[str, ...]:
@@ -125,7 +127,7 @@ class StepNodes:
         for name in agents:
             best = min(_BEST, (most - len(wanted)) // len(agents))
             others = [agent for agent in known if agent != name]
-            tools = visible.select(step.text, tools=best, without=others, skills=0).tools if best else ()
+            tools = visible.select(step.text, tools=best, without=others, skills=0, judged=0).tools if best else ()
             wanted += [tool.id for tool in tools]
         return tuple(dict.fromkeys(wanted))
 
@@ -212,12 +214,13 @@ class StepNodes:
 
     def _requests(self, step: Step, state: StepState) -> ToolRequests:
         """Answers a worker's requests for tools by another selection, without the tools that it has."""
-        settings, write = self._configuration(state).settings, get_stream_writer()
+        configuration, write = self._configuration(state), get_stream_writer()
+        settings, decision = configuration.settings, configuration.decision()
         user, visible = caller(), self._visible()
 
         async def find(what: str, has: Collection[str]) -> Sequence[str]:
             without = (*state["tried"], *self.registry.unavailable())
-            reach = {**settings.reach(most=False), "without": without}
+            reach = {**settings.reach(most=False), **decision, "without": without}
             added = await asyncio.to_thread(visible.more, what, has, **reach)
             write({"event": "added", "step_id": step.id, "what": what, "tools": list(added)})
             return added

@@ -18,6 +18,7 @@ from callsheet.orchestrator.cli.shared_options import (
     CatalogOptions,
     catalog_options,
     common,
+    decision_option,
     json_option,
     output_option,
     report,
@@ -133,13 +134,13 @@ def _report(options: CatalogOptions, found: Selection | Discovery, show: Callabl
 @click.command(short_help="Find agents and tools for a request.")
 @_query
 @size_options(1000, 10000, "request")
-@click.option("--rerank", metavar="PROVIDER:NAME", help="Chat model that reranks the first tools.  [default: none]")
+@decision_option
 @click.option("--proposed", type=click.FloatRange(0, 1), help="Weight of unreviewed dependencies; 0: none is inferred.")
 @click.option(
     "--explain", is_flag=True, help="Explain the selection: ranks and scores by meaning and by words, and what was cut."
 )
 @common
-def retrieve(options: CatalogOptions, query: str, rerank: str | None, *, explain: bool, **settings: Any) -> int:
+def retrieve(options: CatalogOptions, query: str, decision_model: str | None, *, explain: bool, **settings: Any) -> int:
     """Find agents and tools for QUERY.
 
     \b
@@ -147,11 +148,11 @@ def retrieve(options: CatalogOptions, query: str, rerank: str | None, *, explain
       callsheet retrieve "convert 3 miles to km" -k 3 --explain --catalog manifests/
     """
     more: dict[str, object] = {}
-    if rerank:
+    if decision_model:
         from callsheet.agents.models.chat_models import chat_model
-        from callsheet.retrievers import ChatModelReranker
+        from callsheet.retrievers.selection.decision_models import judge_of
 
-        more["reranker"] = ChatModelReranker(chat_model(rerank))
+        more["judge"] = judge_of(chat_model(decision_model))
     given = {name: value for name, value in settings.items() if value is not None}
     found = options.selector(options.open(), **more)[0].select(query, **given)
 

@@ -65,6 +65,8 @@ class Settings(BaseModel):
     """Another model for the workers."""
     answer_model: str | None = _option(None, "answer")
     """Another model for the answer."""
+    decision_model: str | None = _option(None, "retriever")
+    """Chat model that judges the first tools of each step, in one call: their order, and whether one of them fits."""
     planning: Planning = _option("auto", "plan", "revise")
     """How a request is planned: ``none`` (one worker does it), ``once``, ``adaptive`` (revised after results), or
     ``auto`` (``adaptive``, without a planner for a single small agent). Without a model: ``once``."""
@@ -150,8 +152,9 @@ class Settings(BaseModel):
     """For ``arag``: tokens of the conversation after which the model must answer."""
 
     @field_validator(
-        "model", "planner_model", "worker_model", "answer_model", "planner_prompt", "worker_prompt", "answer_prompt"
-    )
+        "model", "planner_model", "worker_model", "answer_model", "decision_model",
+        "planner_prompt", "worker_prompt", "answer_prompt",
+    )  # fmt: skip
     @classmethod
     def _empty_is_none(cls, text: str | None) -> str | None:
         return (text or "").strip() or None

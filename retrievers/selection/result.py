@@ -92,6 +92,7 @@ class PickedTool:
         required: Whether the first tool of ``via`` requires it.
         use: Expected use, over all units of the query; tools are ordered by it.
         inferred: Evidence for the last dependency of ``via``, if no person wrote or accepted it; otherwise empty.
+        probability: Of a tool that a decision model judged: how likely it does what is asked; otherwise None.
     """
 
     id: str
@@ -100,6 +101,7 @@ class PickedTool:
     required: bool = False
     use: float = 0.0
     inferred: str = ""
+    probability: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,36 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
+class Decision:
+    """What a decision model did in a selection.
+
+    Attributes:
+        by: The model.
+        tools: Number of tools that it was shown.
+        fits: Probability that one of them does what is asked; None if it only orders, or failed.
+        error: Why its answer is not used, so that the order is that of the ranking; empty if it is used.
+        input_tokens, output_tokens: What the call cost, as far as the model reports it.
+        seconds: Duration of the call.
+    """
+
+    by: str
+    tools: int
+    fits: float | None = None
+    error: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    seconds: float = 0.0
+
+    @property
+    def summary(self) -> str:
+        """One line for people."""
+        if self.error:
+            return f"not judged, {self.by} failed: {self.error}"
+        fits = "" if self.fits is None else f", {self.fits:.2f} that one fits"
+        return f"the first {counted(self.tools, 'tool')}, by {self.by}{fits}"
+
+
+@dataclass(frozen=True, slots=True)
 class Trace:
     """An explanation of a selection.
 
@@ -137,7 +169,6 @@ class Trace:
         strength: The best score of an agent; below ``threshold`` nothing fits.
         coverage: Share of the query's words in the best match by words, 0 to 1.
         nodes, cut: The best nodes, with the selected tools, and candidates that were not selected.
-        reranked: What reordered the tools, or why they were not reordered; empty without a reranker.
         policy: What a policy hides; empty if it hides nothing.
         capabilities: Likelihoods of capabilities from .1, highest first; empty if capabilities are not used.
     """
@@ -148,7 +179,6 @@ class Trace:
     coverage: float = 0.0
     nodes: tuple[Evidence, ...] = ()
     cut: tuple[Cut, ...] = ()
-    reranked: str = ""
     policy: str = ""
     capabilities: Mapping[str, float] = field(default_factory=dict)
 
@@ -166,6 +196,7 @@ class Selection:
     verdict: Verdict = "nothing_fits"
     trace: Trace = field(default_factory=Trace)
     skills: tuple[PickedSkill, ...] = ()
+    decision: Decision | None = None
 
     @property
     def tools_of(self) -> Mapping[str, tuple[str, ...]]:

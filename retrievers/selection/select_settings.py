@@ -130,7 +130,8 @@ class SelectSettings:
             reviewed come after all tools that the search finds, of equal tools of several agents only the best is
             taken, and agents without a taken tool are left out.
         threshold: Minimum score of the best agent; below it nothing fits.
-        rerank: Maximum number of tools that a reranker is shown.
+        judged: Maximum number of tools that a decision model is shown; 0: it is not asked.
+        decision_seconds: Timeout of a decision model in seconds.
         ranking: ``scores`` or ``agent_as_a_graph`` (the paper's type-weighted rank fusion).
         agent_weight: alpha of agents, for ``agent_as_a_graph``.
         tool_weight: alpha of tools, for ``agent_as_a_graph``.
@@ -165,7 +166,8 @@ class SelectSettings:
     floor: float = 0.0
     shortlist: bool = False
     threshold: float = 0.3
-    rerank: int = 20
+    judged: int = 20
+    decision_seconds: float = 60.0
     ranking: Ranking = "scores"
     agent_weight: float = PUBLISHED_WEIGHTS["agent"]
     tool_weight: float = PUBLISHED_WEIGHTS["tool"]
@@ -197,11 +199,11 @@ class SelectSettings:
 
 
 _NAMES = tuple(field.name for field in fields(SelectSettings))
-_COUNTS = ("agents", "tools", "max_query", "candidates", "rerank", "pool", "rrf_k", "expand")
+_COUNTS = ("agents", "tools", "max_query", "candidates", "pool", "rrf_k", "expand")
 _SHARES = "tool_dependency parameter_dependency listing proposed capability_weight capability_sure floor".split()
 _CHECKS: Sequence[tuple[str, Sequence[str], Callable[[Any], bool]]] = (
     ("a whole number of at least 1", _COUNTS, lambda value: isinstance(value, int) and value >= 1),
-    ("a whole number of at least 0", ["skills"], lambda value: isinstance(value, int) and value >= 0),
+    ("a whole number of at least 0", ["skills", "judged"], lambda value: isinstance(value, int) and value >= 0),
     (
         "a whole number of at least 1",
         ["schema_tokens"],
@@ -209,7 +211,7 @@ _CHECKS: Sequence[tuple[str, Sequence[str], Callable[[Any], bool]]] = (
     ),
     ("between 0 and 1", _SHARES, lambda value: 0 <= value <= 1),
     ("0 or more", ["cut", "general"], lambda value: value >= 0),
-    ("above 0", ["temperature"], lambda value: value > 0),
+    ("above 0", ["temperature", "decision_seconds"], lambda value: value > 0),
     ("a sequence of ids", ["without", "wanted"], lambda value: not isinstance(value, str)),
     (" or ".join(map(repr, get_args(Ranking))), ["ranking"], get_args(Ranking).__contains__),
     (" or ".join(map(repr, get_args(Expansion))), ["expansion"], get_args(Expansion).__contains__),

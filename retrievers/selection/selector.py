@@ -30,8 +30,8 @@ from callsheet.retrievers.index.node_texts import Node, VectorIndex, nodes_of
 from callsheet.retrievers.index.vector_indexes import PartOfIndex
 from callsheet.retrievers.papers.tool_fusion import graph_rag_tool_fusion
 from callsheet.retrievers.selection.copies import Copies
+from callsheet.retrievers.selection.decision import Answer, Question, ToolJudge, question_of
 from callsheet.retrievers.selection.ranking import Ranker
-from callsheet.retrievers.selection.reranking import Reranker, in_places, rerank_tools
 from callsheet.retrievers.selection.result import (
     Cut,
     PickedAgent,
@@ -151,6 +151,18 @@ def _definition(tool: Tool) -> tuple[object, ...]:
 _MAX_CUT = 10
 
 
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A ranking, with the candidates in the order of the budget, and the question to a judge, if one is asked."""
+
+    query: str
+    settings: SelectSettings
+    ranked: Ranked | None = None
+    candidates: Iterable[PickedTool] = ()
+    ordered: Ranked | None = None
+    question: Question | None = None
+
+
 class Selector:
     """Selects agents and tools of one catalog.
 
@@ -160,7 +172,7 @@ class Selector:
         lexical: The index for search by words.
         settings: Default settings; a call can override them.
         nodes: The nodes of the indexes; by default, made from the catalog.
-        reranker: Reranks the first tools; None: no reranking.
+        judge: Judges the first tools; None: the ranking alone decides.
         capabilities: The capabilities of the tools; required if ``capability_weight`` is not 0.
         outcomes: Returns the outcomes of earlier calls by tool; none are known by default.
         copies: The tools that repeat others; none by default.
@@ -174,7 +186,7 @@ class Selector:
         settings: SelectSettings | None = None,
         *,
         nodes: Sequence[Node] | None = None,
-        reranker: Reranker | None = None,
+        judge: ToolJudge | None = None,
         capabilities: CapabilityIndex | None = None,
         outcomes: Callable[[], Mapping[str, Outcomes]] = dict,
         copies: Copies | None = None,
@@ -187,7 +199,7 @@ class Selector:
         self._outcomes, self._copies = outcomes, copies or Copies()
         self._ranker = Ranker(self.graph, nodes, vectors, lexical, capabilities, outcomes, self._copies)
         self.tokens = SchemaTokens(catalog)
-        self._reranker = reranker
+        self._judge = judge
         self._policy_summary = ""
         self._parts: WeakKeyDictionary[View, Selector] = WeakKeyDictionary()
 
@@ -209,7 +221,7 @@ class Selector:
                 self._lexical.part(rows),
                 self.settings,
                 nodes=[nodes[row] for row in rows],
-                reranker=self._reranker,
+                judge=self._judge,
                 capabilities=self._capabilities and self._capabilities.part(rows),
                 outcomes=self._outcomes,
                 copies=self._copies,
@@ -231,15 +243,32 @@ class Selector:
             SettingsError: The query is not a text, or a setting is unknown or invalid.
             RequestError: The query is too long.
         """
+        draft = self.draft(query, None, **changes)
+        return self.finish(draft, draft.question.ask() if draft.question else None)
+
+    def draft(self, query: str, judge: ToolJudge | None, **changes: object) -> Draft:
+        """The first half of ``select``, up to the question to a judge, or to the selector's own, if there is one."""
         settings = self.settings.changed(changes)
         if not isinstance(query, str):
             raise SettingsError(f"the query must be a text such as 'convert 3 miles to km', not {type(query).__name__}")
         query = bounded(query, settings.max_query, "max_query")
         if not query.strip() or not self._ranker.nodes:
+            return Draft(query, settings)
+        ranked, judge = self._ranker.rank(query, settings), judge or self._judge
+        if not judge or not settings.judged:
+            return Draft(query, settings, ranked, *self._ordered(ranked, settings))
+        candidates, ordered = self._ordered(ranked, settings, every=True)
+        candidates = list(candidates)
+        most, seconds = settings.judged, settings.decision_seconds
+        question = question_of(query, candidates, judge, self.catalog, most=most, seconds=seconds)
+        return Draft(query, settings, ranked, candidates, ordered, question if candidates else None)
+
+    def finish(self, draft: Draft, answer: Answer | None = None) -> Selection:
+        """The second half of ``select``, with the judge's answer."""
+        query, settings, ranked = draft.query, draft.settings, draft.ranked
+        if ranked is None or draft.ordered is None:
             return Selection(query, trace=Trace(settings=settings.to_dict(), policy=self._policy_summary))
-        ranked = self._ranker.rank(query, settings)
-        candidates, ordered = self._ordered(ranked, settings)
-        candidates, ordered, summary = self._reranked(query, candidates, ordered, settings)
+        candidates, ordered = self._judged(answer, draft.candidates, draft.ordered, settings)
         repeated = {tool: agent for tool, agent in self._copies.bounded.items() if not {tool, agent} & ranked.named}
         budget = Budget(settings.tools, settings.schema_tokens, self.tokens, repeated)
         skills = self._skills(budget, ranked, settings)
@@ -256,6 +285,7 @@ class Selector:
             agents=equipped or picked,
             verdict="found" if (taken or skills) and ranked.strength >= settings.threshold else "nothing_fits",
             skills=skills,
+            decision=answer.decision if answer else None,
             trace=Trace(
                 settings=settings.to_dict(),
                 units=ranked.units,
@@ -263,7 +293,6 @@ class Selector:
                 coverage=ranked.coverage,
                 nodes=evidence_of(ranked, self._ranker.nodes, self._ranker.row, set(budget.taken)),
                 cut=tuple(budget.cut.values())[:_MAX_CUT],
-                reranked=summary,
                 capabilities={} if ranked.likely is None else self.capabilities.named(ranked.likely),
                 policy=self._policy_summary,
             ),
@@ -288,33 +317,38 @@ class Selector:
             picked.append(PickedSkill(skill.id, score, tuple(tool for tool in skill.tools if tool in budget.taken)))
         return tuple(picked)
 
-    def _ordered(self, ranked: Ranked, settings: SelectSettings) -> tuple[Iterable[PickedTool], Ranked]:
+    def _ordered(
+        self, ranked: Ranked, settings: SelectSettings, *, every: bool = False
+    ) -> tuple[Iterable[PickedTool], Ranked]:
         """The candidates in the order of the budget, and the ranking with their uses."""
         if settings.expansion == "graph_rag_tool_fusion":
             candidates = list(self._as_published(ranked, settings))
             return candidates, replace(ranked, use=self._uses(candidates))
-        return self._candidates(ranked, settings), ranked
+        return self._candidates(ranked, settings, every=every), ranked
 
-    def _reranked(
-        self, query: str, candidates: Iterable[PickedTool], ranked: Ranked, settings: SelectSettings
-    ) -> tuple[Iterable[PickedTool], Ranked, str]:
-        """The candidates and the ranking after reranking; agents are reordered by their first tool."""
-        if self._reranker is None:
-            return candidates, ranked, ""
+    def _judged(
+        self, answer: Answer | None, candidates: Iterable[PickedTool], ranked: Ranked, settings: SelectSettings
+    ) -> tuple[Iterable[PickedTool], Ranked]:
+        """The candidates and the ranking after a judgement; agents are reordered, in their places, by their first tool.
+
+        A tool of an agent that is still not selected counts as before.
+        """
+        if answer is None or not answer.tools:
+            return candidates, ranked
         candidates = list(candidates)
-        reranked = rerank_tools(query, candidates, self._reranker, self.catalog, settings.rerank)
-        if reranked.failed:
-            return candidates, ranked, reranked.summary
-        owners = [self._row_of_owner(tool) for tool in reranked.tools[: settings.rerank] if tool.via == (tool.id,)]
+        owners = dict.fromkeys(self._row_of_owner(tool) for tool in answer.tools if tool.via == (tool.id,))
         scores = dict(ranked.agents)
-        agents = tuple((row, scores[row]) for row in in_places(list(scores), owners))
+        turn = iter([row for row in owners if row in scores])
+        agents = tuple((new := next(turn) if row in owners else row, scores[new]) for row in scores)
         picked = {row for row, _ in agents[: settings.agents]}
         before = {tool.id: tool for tool in reversed(candidates)}
         tools = [
-            tool if self._row_of_owner(tool) in picked else replace(before[tool.id], use=tool.use)
-            for tool in reranked.tools
+            tool
+            if self._row_of_owner(tool) in picked
+            else replace(before[tool.id], use=tool.use, probability=tool.probability)
+            for tool in (*answer.tools, *candidates[settings.judged :])
         ]
-        return tools, replace(ranked, agents=agents, use={**ranked.use, **self._uses(tools)}), reranked.summary
+        return tools, replace(ranked, agents=agents, use={**ranked.use, **self._uses(tools)})
 
     def _uses(self, tools: Sequence[PickedTool]) -> dict[int, float]:
         return {self._ranker.row[tool.id]: tool.use for tool in reversed(tools)}
@@ -388,12 +422,12 @@ class Selector:
     def _owner(self, row: int) -> str:
         return self._ranker.nodes[row].owner
 
-    def _candidates(self, ranked: Ranked, settings: SelectSettings) -> Iterator[PickedTool]:
+    def _candidates(self, ranked: Ranked, settings: SelectSettings, *, every: bool) -> Iterator[PickedTool]:
         """The tools in the order of the budget, each with its path.
 
-        Without a reranker, which can reorder agents, tools of agents that are not selected are skipped.
+        Without a judge, which can reorder agents, tools of agents that are not selected are skipped: not ``every``.
         """
-        picked = None if self._reranker else {self._owner(row) for row, _ in ranked.agents[: settings.agents]}
+        picked = None if every else {self._owner(row) for row, _ in ranked.agents[: settings.agents]}
         for row in ranked.tools:
             source = ranked.source.get(row, row)
             if source == row and picked is not None and self._owner(row) not in picked:

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from callsheet.orchestrator.cli.approval_prompt import approve_all
 from callsheet.orchestrator.cli.output.console import GREY, console, folded, number, one_line, table
-from callsheet.retrievers import Selection, explain_tool
+from callsheet.retrievers import Decision, Selection, explain_tool
 
 _LONGEST = 180
 _COLOURS = {
@@ -130,6 +130,8 @@ class Show:
             self._line(f"without {agent}: {why}", "yellow")
         for agent, since in selection.get("down", {}).items():
             self._indented(f"{agent} did not answer when last asked; its tools are as of {since}", "yellow")
+        if decision := selection.get("decision"):
+            self._line(f"judged: {Decision(**decision).summary}", "yellow" if decision["error"] else GREY)
         if selection["verdict"] == "nothing_fits":
             self._console.print("  nothing in the catalog fits")
             return
@@ -185,7 +187,7 @@ def show_selection(selection: Selection, *, explain: bool) -> None:
     if bare := [f"{agent.id} ({agent.score:.2f})" for agent in selection.agents if not agent.tools]:
         notes.append(f"without a tool among these: {', '.join(bare)}")
     if explain:
-        notes += [f"reranked: {trace.reranked}"] if trace.reranked else []
+        notes += [f"judged: {selection.decision.summary}"] if selection.decision else []
         notes += [trace.policy] if trace.policy else []
         notes += [f"{unit.kind}: {unit.text}" for unit in trace.units[1:]]
         notes += [f"cut: {cut.id} ({cut.score:.2f}): {cut.reason}" for cut in trace.cut[:5]]

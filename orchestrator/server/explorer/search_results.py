@@ -27,7 +27,7 @@ def search(visible: VisibleCatalog, query: str, *, agents: int, tools: int) -> J
     began = time.perf_counter()
     selection = visible.retriever.select(query, agents=agents, tools=tools)
     took = 1000 * (time.perf_counter() - began)
-    link, trace = visible.link, selection.trace
+    link, trace, judged = visible.link, selection.trace, selection.decision.summary if selection.decision else ""
     evidence = {node.id: node for node in trace.nodes}
     measures = ("score", "cosine", "cosine_rank", "words", "words_rank", "use")
     return {
@@ -51,7 +51,7 @@ def search(visible: VisibleCatalog, query: str, *, agents: int, tools: int) -> J
             {"link": link(node.id), **{name: getattr(node, name) for name in measures}} for node in trace.nodes
         ],
         "cut": [{"link": link(one.id), "score": one.score, "reason": shown_text(one.reason)} for one in trace.cut],
-        "notes": [shown_text(note) for note in (trace.reranked, trace.policy) if note],
+        "notes": [shown_text(note) for note in (judged, trace.policy) if note],
     }
 
 
