@@ -54,6 +54,11 @@ from callsheet.retrievers.index.embedding import first_tokens
 Worker = Runnable[Any, Any]
 _BEST = 6
 """Number of tools of an agent that the planner has named without a tool."""
+_NEAREST = 3
+_UNFIT = (
+    "No tool of the catalog seems to fit this step. If none of yours does it, ask for one in other words, or end with "
+    "cannot, and say what is missing. The nearest agents:"
+)
 _EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 _SELECTION = TypeAdapter(Selection)
 
@@ -170,6 +175,7 @@ class StepNodes:
         catalog, present = self._visible().catalog, configuration.someone_present
         places = [*agents, *catalog.by_id]
         before = state.get("before")
+        about = await asyncio.to_thread(surroundings, self.registry, places, begun, present=present)
         brief = Brief(
             text=step.text,
             request=state["run_request"],
@@ -177,7 +183,7 @@ class StepNodes:
             inputs=tuple(StepResult(**result) for result in state["inputs"]),
             before=StepResult(**before) if before else None,
             place=state.get("place", ""),
-            about=await asyncio.to_thread(surroundings, self.registry, places, begun, present=present),
+            about="\n\n".join(filter(None, (about, _unfit(selection, catalog)))),
             item=step.item,
             given=state.get("given", {}),
         )
@@ -290,6 +296,14 @@ def _finished(result: StepResult) -> dict[str, Any]:
 
 def _words(error: Exception) -> str:
     return str(error) if isinstance(error, CallsheetError) else f"{type(error).__name__}: {error}"
+
+
+def _unfit(selection: Selection, catalog: Catalog) -> str:
+    """For a worker, if nothing seems to fit its step: the nearest agents, and what it may do; otherwise empty."""
+    if selection.verdict == "found":
+        return ""
+    known = [agent.id for agent in selection.agents if agent.id in catalog.by_id][:_NEAREST]
+    return "\n".join((_UNFIT, *(agent_line(catalog.agent(agent)) for agent in known)))
 
 
 def skill_texts(catalog: Catalog, ids: Sequence[str], *, most: int) -> dict[str, str]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from callsheet.graphs.dependencies import Outcomes
 from callsheet.graphs.text.sanitizing import counted
-from callsheet.retrievers.selection.scoring import Scores, best_rows, ranks_of
-from callsheet.retrievers.selection.select_settings import Unit
+from callsheet.retrievers.selection.scoring import Scores, best_rows, fit_probability, ranks_of, tool_probability
+from callsheet.retrievers.selection.select_settings import SelectSettings, Unit
 
 if TYPE_CHECKING:
     from callsheet.retrievers.index.node_texts import Node
@@ -80,6 +80,11 @@ class Evidence:
     calls: int = 0
     failed: int = 0
 
+    @property
+    def is_general(self) -> bool:
+        """Whether most of its expected use is that of a general tool."""
+        return self.general > self.use / 2
+
 
 @dataclass(frozen=True, slots=True)
 class PickedTool:
@@ -92,7 +97,8 @@ class PickedTool:
         required: Whether the first tool of ``via`` requires it.
         use: Expected use, over all units of the query; tools are ordered by it.
         inferred: Evidence for the last dependency of ``via``, if no person wrote or accepted it; otherwise empty.
-        probability: Of a tool that a decision model judged: how likely it does what is asked; otherwise None.
+        probability: How likely it does what is asked, or a part of it: by the decision model, or else by
+            ``scoring.tool_probability``; None if neither says so.
     """
 
     id: str
@@ -102,6 +108,10 @@ class PickedTool:
     use: float = 0.0
     inferred: str = ""
     probability: float | None = None
+
+    def calibrated(self) -> PickedTool:
+        """With the probability of its score and its use."""
+        return replace(self, probability=tool_probability(self.score, self.use))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +176,7 @@ class Trace:
     """An explanation of a selection.
 
     Attributes:
+        verdict: Why the verdict is as it is, in words.
         strength: The best score of an agent; below ``threshold`` nothing fits.
         coverage: Share of the query's words in the best match by words, 0 to 1.
         nodes, cut: The best nodes, with the selected tools, and candidates that were not selected.
@@ -175,6 +186,7 @@ class Trace:
 
     settings: Mapping[str, Any] = field(default_factory=dict)
     units: tuple[Unit, ...] = ()
+    verdict: str = ""
     strength: float = 0.0
     coverage: float = 0.0
     nodes: tuple[Evidence, ...] = ()
@@ -187,8 +199,9 @@ class Trace:
 class Selection:
     """The selected agents, each with its tools, and the selected skills for one query, best first.
 
-    Agents of tools that a selected skill names are at the end. The verdict is ``nothing_fits`` if even the best agent
-    or skill scores below the threshold.
+    Agents of tools that a selected skill names are at the end. ``probability`` is how likely something selected does
+    what is asked, by the decision model, or else by ``scoring.fit_probability``; the verdict is ``nothing_fits`` if
+    it is too small, unless a tool that serves any subject is selected. ``trace.verdict`` says why.
     """
 
     query: str
@@ -196,6 +209,7 @@ class Selection:
     verdict: Verdict = "nothing_fits"
     trace: Trace = field(default_factory=Trace)
     skills: tuple[PickedSkill, ...] = ()
+    probability: float = 0.0
     decision: Decision | None = None
 
     @property
@@ -230,7 +244,7 @@ def explain_tool(tool_id: str, selection: Selection) -> str:
         parts.append(f"meaning {evidence.cosine:.2f} (#{evidence.cosine_rank})")
     if evidence.words is not None:
         parts.append(f"words {evidence.words:.1f} (#{evidence.words_rank})")
-    if evidence.general > evidence.use / 2:
+    if evidence.is_general:
         parts.append("serves any subject, where perhaps no tool is about it")
     if evidence.failed:
         parts.append(f"failed in {evidence.failed} of {counted(evidence.calls, 'earlier call')}")
@@ -263,3 +277,32 @@ def evidence_of(
         )
         for row, score, cosine, words, rank in zip(rows, *values, ranks_of(ranked.cosines, considered), strict=True)
     )
+
+
+class Fit(NamedTuple):
+    """Whether something selected does what is asked, how likely that is, and why."""
+
+    found: bool
+    probability: float
+    why: str
+
+
+def fit_of(
+    ranked: Ranked,
+    nodes: Sequence[Evidence],
+    tools: Collection[str],
+    skills: Collection[PickedSkill],
+    decision: Decision | None,
+    settings: SelectSettings,
+) -> Fit:
+    """The verdict on a selection of ``tools``: by the decision model, which knows no skills, or else by the scores."""
+    if not tools and not skills:
+        return Fit(False, 0.0, "nothing is selected")
+    if decision and decision.fits is not None and not skills:
+        return Fit(decision.fits >= settings.fits, decision.fits, f"by {decision.by}, from {settings.fits:g}")
+    likely = fit_probability(ranked.strength)
+    why = f"by the best score, {ranked.strength:.2f}, from {settings.threshold:g}"
+    general = [node.id for node in nodes if node.id in tools and node.is_general]
+    if ranked.strength < settings.threshold and general:
+        return Fit(True, likely, f"no tool is about it {why}, but {general[0]} serves any subject")
+    return Fit(ranked.strength >= settings.threshold, likely, why)

@@ -129,7 +129,8 @@ class SelectSettings:
             come before others of about equal expected use (``scoring.shortlisted``), dependencies that nobody has
             reviewed come after all tools that the search finds, of equal tools of several agents only the best is
             taken, and agents without a taken tool are left out.
-        threshold: Minimum score of the best agent; below it nothing fits.
+        threshold: Minimum score of the best agent; below it nothing fits, unless a general tool is selected.
+        fits: Minimum probability, by a decision model, that a tool does what is asked; below it nothing fits.
         judged: Maximum number of tools that a decision model is shown; 0: it is not asked.
         decision_seconds: Timeout of a decision model in seconds.
         ranking: ``scores`` or ``agent_as_a_graph`` (the paper's type-weighted rank fusion).
@@ -165,7 +166,8 @@ class SelectSettings:
     cut: float = 0.0
     floor: float = 0.0
     shortlist: bool = False
-    threshold: float = 0.3
+    threshold: float = 0.34
+    fits: float = 0.5
     judged: int = 20
     decision_seconds: float = 60.0
     ranking: Ranking = "scores"
@@ -200,7 +202,7 @@ class SelectSettings:
 
 _NAMES = tuple(field.name for field in fields(SelectSettings))
 _COUNTS = ("agents", "tools", "max_query", "candidates", "pool", "rrf_k", "expand")
-_SHARES = "tool_dependency parameter_dependency listing proposed capability_weight capability_sure floor".split()
+_SHARES = "tool_dependency parameter_dependency listing proposed capability_weight capability_sure floor fits".split()
 _CHECKS: Sequence[tuple[str, Sequence[str], Callable[[Any], bool]]] = (
     ("a whole number of at least 1", _COUNTS, lambda value: isinstance(value, int) and value >= 1),
     ("a whole number of at least 0", ["skills", "judged"], lambda value: isinstance(value, int) and value >= 0),

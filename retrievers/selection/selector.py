@@ -41,6 +41,7 @@ from callsheet.retrievers.selection.result import (
     Selection,
     Trace,
     evidence_of,
+    fit_of,
 )
 from callsheet.retrievers.selection.select_settings import SelectSettings
 
@@ -276,22 +277,30 @@ class Selector:
         named = dict.fromkeys(self._ranker.row[owner] for owner, _ in budget.taken.values())
         agents += tuple((row, float(ranked.scores[row])) for row in named if row not in dict(agents))
         self._spend(budget, candidates, ordered, {self._ranker.nodes[row].id for row, _ in agents}, settings)
-        taken = sorted(budget.taken.values(), key=lambda item: -item[1].use)
+        own = settings.expansion == "expected_use" and not (answer and answer.tools)
+        taken = sorted(
+            ((owner, tool.calibrated() if own else tool) for owner, tool in budget.taken.values()),
+            key=lambda item: -item[1].use,
+        )
         scored = ((self._ranker.nodes[row].id, score) for row, score in agents)
         picked = tuple(PickedAgent(a, score, tuple(t for owner, t in taken if owner == a)) for a, score in scored)
         equipped = tuple(agent for agent in picked if agent.tools) if settings.shortlist else ()
+        nodes = evidence_of(ranked, self._ranker.nodes, self._ranker.row, set(budget.taken))
+        fit = fit_of(ranked, nodes, budget.taken, skills, answer.decision if answer else None, settings)
         return Selection(
             query=query,
             agents=equipped or picked,
-            verdict="found" if (taken or skills) and ranked.strength >= settings.threshold else "nothing_fits",
+            verdict="found" if fit.found else "nothing_fits",
             skills=skills,
+            probability=fit.probability,
             decision=answer.decision if answer else None,
             trace=Trace(
                 settings=settings.to_dict(),
                 units=ranked.units,
+                verdict=fit.why,
                 strength=ranked.strength,
                 coverage=ranked.coverage,
-                nodes=evidence_of(ranked, self._ranker.nodes, self._ranker.row, set(budget.taken)),
+                nodes=nodes,
                 cut=tuple(budget.cut.values())[:_MAX_CUT],
                 capabilities={} if ranked.likely is None else self.capabilities.named(ranked.likely),
                 policy=self._policy_summary,

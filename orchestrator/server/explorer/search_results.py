@@ -20,9 +20,9 @@ _ORIGIN = {Provenance.PROPOSED: 1, Provenance.OBSERVED: 2}
 def search(visible: VisibleCatalog, query: str, *, agents: int, tools: int) -> Json:
     """Finds at most this many agents and tools for a query; each kind best first.
 
-    If nothing ``fits``, they are only the nearest. ``asked`` are the parts of the query, ``strength`` is the best score
-    of any agent, ``threshold`` the least of a fitting one, ``considered`` are all nodes with their scores and ranks by
-    meaning and by words, and ``cut`` the tools that were left out.
+    If nothing ``fits``, they are only the nearest. ``asked`` are the parts of the query, ``probability`` is how likely
+    something fits and ``reason`` why, ``considered`` are all nodes with their scores and ranks by meaning and by words,
+    and ``cut`` the tools that were left out.
     """
     began = time.perf_counter()
     selection = visible.retriever.select(query, agents=agents, tools=tools)
@@ -45,8 +45,8 @@ def search(visible: VisibleCatalog, query: str, *, agents: int, tools: int) -> J
         ],
         "skills": [{"link": link(skill.id), "score": skill.score} for skill in selection.skills],
         "asked": [{"kind": unit.kind, "text": shown_text(unit.text)} for unit in trace.units],
-        "strength": trace.strength,
-        "threshold": float(trace.settings.get("threshold", 0.0)),
+        "probability": selection.probability,
+        "reason": shown_text(trace.verdict or "nothing is selected"),
         "considered": [
             {"link": link(node.id), **{name: getattr(node, name) for name in measures}} for node in trace.nodes
         ],

@@ -110,10 +110,8 @@ def test_an_agent_without_a_checkpointer_says_so_at_once(
 
 def test_a_decision_model_judges_requests_but_not_what_the_agent_says(catalog: Any, scripted: Any, say: Any) -> None:
     judge = Stub(shares=of(write_note=0.9))
-    replies = [
-        AIMessage("I look up the exchange rate of USD.", tool_calls=say["calls"]("need_tool", what=NOTE).tool_calls)
-    ]
-    model = scripted(replies=[*replies, AIMessage("Hm.")])
+    asks = say["calls"]("need_tool", what=NOTE).tool_calls
+    model = scripted(replies=[AIMessage("I look up the rate of USD.", tool_calls=asks), AIMessage("Hm.")])
     ask(agent(model, catalog, decision_model=judge), RATE)
     assert shown(model)[0] == ["need_tool", "notebook_write_note"]
     assert [asked["request"] for asked, _ in judge.asked] == [RATE, NOTE]

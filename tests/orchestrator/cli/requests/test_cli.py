@@ -98,9 +98,7 @@ def test_retrieve_that_nothing_fits_ends_with_1(manifests: Path, cli: Any) -> No
     assert (status, json.loads(out)["verdict"]) == (1, "nothing_fits")
 
 
-def test_retrieve_says_what_came_of_the_decision_model(
-    manifests: Path, monkeypatch: pytest.MonkeyPatch, cli: Any
-) -> None:
+def test_retrieve_says_what_the_model_decided(manifests: Path, monkeypatch: pytest.MonkeyPatch, cli: Any) -> None:
     monkeypatch.setattr(
         "callsheet.agents.models.chat_models.chat_model", lambda name: FakeListChatModel(responses=["no order"])
     )
