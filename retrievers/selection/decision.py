@@ -24,7 +24,10 @@ T = TypeVar("T")
 
 
 class DecisionError(CallsheetError, RuntimeError):
-    """A decision model gave no usable answer."""
+    """A decision model gave no usable answer; it cost these tokens all the same."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,9 @@ class Question:
     def _failed(self, error: Exception, began: float) -> Answer:
         text = f"no answer within {self.seconds:g} s" if isinstance(error, TimeoutError) else str(error)
         told = shown(f"{type(error).__name__}: {text}", most=_MAX_ERROR)
-        return Answer((), Decision(self.judge.name, len(self.tools), error=told, seconds=time.monotonic() - began))
+        spent = (error.input_tokens, error.output_tokens) if isinstance(error, DecisionError) else (0, 0)
+        seconds = time.monotonic() - began
+        return Answer((), Decision(self.judge.name, len(self.tools), None, told, *spent, seconds))
 
     def _answered(self, said: Judgement, began: float) -> Answer:
         """The tools in their new order, the largest ``use`` first, so that sorting by use keeps this order.

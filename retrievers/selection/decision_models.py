@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from numbers import Real
 from typing import Any, Literal
 
@@ -87,12 +88,25 @@ def _judgement(response: ClassifierResponse, tools: Sequence[Document]) -> Judge
     if not isinstance(answer, ChoiceAnswer):
         raise DecisionError("the answer is not a choice")
     labels = _labelled(tools)
-    shares = shares_of(answer.probabilities, [*labels, NONE])
+    with _charged(response.usage):
+        shares = shares_of(answer.probabilities, [*labels, NONE])
     probabilities = {str(tool.metadata["id"]): shares[label] for label, tool in labels.items()}
-    usage = response.usage or {"input_tokens": 0, "output_tokens": 0}
-    cost = {"input_tokens": usage["input_tokens"], "output_tokens": usage["output_tokens"]}
     order = sorted(probabilities, key=lambda tool: -probabilities[tool])
-    return Judgement(order, probabilities, min(1.0, max(0.0, 1.0 - shares[NONE])), **cost)
+    return Judgement(order, probabilities, min(1.0, max(0.0, 1.0 - shares[NONE])), *_tokens(response.usage))
+
+
+def _tokens(usage: Mapping[str, Any] | None) -> tuple[int, int]:
+    return (usage["input_tokens"], usage["output_tokens"]) if usage else (0, 0)
+
+
+@contextmanager
+def _charged(usage: Mapping[str, Any] | None) -> Iterator[None]:
+    """Puts the cost of an answer on the error that it is not usable."""
+    try:
+        yield
+    except DecisionError as error:
+        error.input_tokens, error.output_tokens = _tokens(usage)
+        raise
 
 
 class _Compressing:
@@ -154,17 +168,18 @@ class ChatDecisionModel(BaseDecisionModel):
         return self.chat.with_structured_output(_form(tuple(labels)), include_raw=True), messages, name, labels
 
     def _read(self, answer: Any, name: str, labels: Sequence[str]) -> ClassifierResponse:
-        if (parsed := answer.get("parsed")) is None:
-            why = answer.get("parsing_error") or "no answer"
-            raise DecisionError(f"the answer does not have the requested form ({why})")
-        weights = {one.label: one.probability for one in parsed.probabilities}
-        total = sum(weights.values())
-        if not total > 0:
-            raise DecisionError("the answer has no probability above 0")
-        shares = shares_of({label: weight / total for label, weight in weights.items()}, labels)
+        usage = getattr(answer.get("raw"), "usage_metadata", None)
+        with _charged(usage):
+            if (parsed := answer.get("parsed")) is None:
+                why = answer.get("parsing_error") or "no answer"
+                raise DecisionError(f"the answer does not have the requested form ({why})")
+            weights = {one.label: one.probability for one in parsed.probabilities}
+            total = sum(weights.values())
+            if not total > 0:
+                raise DecisionError("the answer has no probability above 0")
+            shares = shares_of({label: weight / total for label, weight in weights.items()}, labels)
         best = max(shares, key=lambda label: shares[label])
         choice = ChoiceAnswer(type="choice", choice=best, probabilities=shares, confidence=min(1.0, shares[best]))
-        usage = getattr(answer.get("raw"), "usage_metadata", None)
         return ClassifierResponse(model=self.model, answers={name: choice}, usage=usage)
 
 

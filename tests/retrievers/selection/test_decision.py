@@ -274,6 +274,7 @@ def test_a_chat_model_s_nonsense_is_a_failure(model: Model, why: str) -> None:
     ):
         assert answer.tools == ()
         assert why in answer.decision.error
+        assert answer.decision.input_tokens == (0 if isinstance(model.answer, Exception) else 700)
 
 
 def test_a_chat_model_answers_one_choice_at_a_time() -> None:
