@@ -307,8 +307,8 @@ MOST_ADDED = 5
 """Maximum tools added for a sentence of the agent, a to-do item, or a call of ``need_tool``."""
 _READ = 4_000
 """Characters read from the end of an agent's text, where it says what it does next."""
-_SURE = 1.75
-"""Factor of the retriever's threshold for a sentence of the agent: most of them ask for nothing."""
+_SURE = 0.4
+"""``SelectSettings.fits`` for a sentence of the agent: most of them ask for nothing."""
 _CUT = 2.0
 """``SelectSettings.cut`` for a sentence: tools that are unlikely to be needed are not added."""
 Source = Literal["user", "agent", "to-do list"]
@@ -366,7 +366,7 @@ def picked(request: Request, retriever: AgentGraphRetriever, held: Set[str], *, 
         case "to-do list":
             best = 2
         case "agent":
-            few |= {"threshold": own.threshold * _SURE, "cut": _CUT, "implied": False, "judged": 0, "general": 0.0}
+            few |= {"fits": _SURE, "cut": _CUT, "implied": False, "judged": 0, "general": 0.0}
     selection = selected(retriever, text, **few)
     if selection.verdict == "nothing_fits" and all_shown:
         selection = selected(retriever, text, **{**few, "floor": 0.0, "judged": 0})

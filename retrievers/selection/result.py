@@ -177,7 +177,7 @@ class Trace:
 
     Attributes:
         verdict: Why the verdict is as it is, in words.
-        strength: The best score of an agent; below ``threshold`` nothing fits.
+        strength: The best score of an agent, of which the probability is made without a decision model.
         coverage: Share of the query's words in the best match by words, 0 to 1.
         nodes, cut: The best nodes, with the selected tools, and candidates that were not selected.
         policy: What a policy hides; empty if it hides nothing.
@@ -200,8 +200,9 @@ class Selection:
     """The selected agents, each with its tools, and the selected skills for one query, best first.
 
     Agents of tools that a selected skill names are at the end. ``probability`` is how likely something selected does
-    what is asked, by the decision model, or else by ``scoring.fit_probability``; the verdict is ``nothing_fits`` if
-    it is too small, unless a tool that serves any subject is selected. ``trace.verdict`` says why.
+    what is asked, by the decision model, or else by ``scoring.fit_probability``, None for a published search; the
+    verdict is ``nothing_fits`` if it is too small, unless a tool that serves any subject is selected. ``trace.verdict``
+    says why.
     """
 
     query: str
@@ -209,7 +210,7 @@ class Selection:
     verdict: Verdict = "nothing_fits"
     trace: Trace = field(default_factory=Trace)
     skills: tuple[PickedSkill, ...] = ()
-    probability: float = 0.0
+    probability: float | None = None
     decision: Decision | None = None
 
     @property
@@ -283,7 +284,7 @@ class Fit(NamedTuple):
     """Whether something selected does what is asked, how likely that is, and why."""
 
     found: bool
-    probability: float
+    probability: float | None
     why: str
 
 
@@ -299,10 +300,11 @@ def fit_of(
     if not tools and not skills:
         return Fit(False, 0.0, "nothing is selected")
     if decision and decision.fits is not None and not skills:
-        return Fit(decision.fits >= settings.fits, decision.fits, f"by {decision.by}, from {settings.fits:g}")
-    likely = fit_probability(ranked.strength)
-    why = f"by the best score, {ranked.strength:.2f}, from {settings.threshold:g}"
+        return Fit(decision.fits >= settings.fits, decision.fits, f"by {decision.by}")
+    if settings.search != "scores":
+        return Fit(True, None, "a published search has no verdict")
+    likely, why = fit_probability(ranked.strength), f"by the best score, {ranked.strength:.2f}"
     general = [node.id for node in nodes if node.id in tools and node.is_general]
-    if ranked.strength < settings.threshold and general:
-        return Fit(True, likely, f"no tool is about it {why}, but {general[0]} serves any subject")
-    return Fit(ranked.strength >= settings.threshold, likely, why)
+    if likely < settings.fits and general:
+        return Fit(True, likely, f"{why}; no tool seems to be about it, but {general[0]} serves any subject")
+    return Fit(likely >= settings.fits, likely, why)

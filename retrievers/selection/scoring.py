@@ -127,12 +127,12 @@ def fit_probability(strength: float) -> float:
 
     ::
 
-        p = 1 / (1 + exp(-(4.4 s - 3.0)))
+        p = 1 / (1 + exp(-(4.26 s - 2.95)))
 
     Source: ours; logistic regression on the development half of MCP-Atlas (198 steps, once with the whole catalog and
     once without the agents that serve the step, so with even odds), with the embedded MiniLM.
     """
-    return _logistic(4.4 * strength - 3.0)
+    return _logistic(4.26 * strength - 2.95)
 
 
 def tool_probability(score: float, use: float) -> float:
@@ -140,12 +140,12 @@ def tool_probability(score: float, use: float) -> float:
 
     ::
 
-        p = 1 / (1 + exp(-(3.2 s + .28 log(E / (1 - E)) - 3.4)))
+        p = 1 / (1 + exp(-(3.0 s + .29 log(E / (1 - E)) - 3.3)))
 
     Source: as for ``fit_probability``, on the ten tools of each selection.
     """
     use = min(max(use, 1e-6), 1 - 1e-6)
-    return _logistic(3.2 * score + 0.28 * math.log(use / (1 - use)) - 3.4)
+    return _logistic(3.0 * score + 0.29 * math.log(use / (1 - use)) - 3.3)
 
 
 def _logistic(value: float) -> float:

@@ -187,7 +187,8 @@ def show_selection(selection: Selection, *, explain: bool) -> None:
     if bare := [f"{agent.id} ({agent.score:.2f})" for agent in selection.agents if not agent.tools]:
         notes.append(f"without a tool among these: {', '.join(bare)}")
     if explain:
-        notes += [f"{selection.probability:.2f} likely that something fits, {trace.verdict}"] if trace.verdict else []
+        likely = "" if selection.probability is None else f"{selection.probability:.2f} likely that something fits, "
+        notes += [f"verdict: {likely}{trace.verdict}"] if trace.verdict else []
         notes += [f"judged: {selection.decision.summary}"] if selection.decision else []
         notes += [trace.policy] if trace.policy else []
         notes += [f"{unit.kind}: {unit.text}" for unit in trace.units[1:]]
