@@ -70,10 +70,6 @@ class Oracle:
         places = ([i for i, one in enumerate(ids) if one in wanted][:1] for wanted in self._wanted.get(request, ()))
         return Judgement([tools[place].metadata["id"] for place in sorted({i for found in places for i in found})], {})
 
-    async def ajudge(self, request: str, tools: Sequence[Document]) -> Judgement:
-        """As ``judge``."""
-        return self.judge(request, tools)
-
 
 def oracle(world: World, level: Level, depth: int, cases: Iterable[Case]) -> Rank:
     """Ours with its first 20 tools reordered by one who knows the answers: what is to be won there."""

@@ -16,15 +16,12 @@ from callsheet.retrievers import AgentGraphRetriever
 
 SETS = ("livemcpbench-steps", "livemcpbench-direct", "sealtools", "metatool")
 MOST = 300
-COLUMNS = (
-    "queries", "n", "AUROC", "refused, though its agents are there", "refused, its agents taken away", "Brier",
-    "said / was",
-)  # fmt: skip
+_REFUSED = ("refused, though its agents are there", "refused, its agents taken away")
+COLUMNS = ("queries", "n", "AUROC", *_REFUSED, "Brier", "said / was")
 _ABOUT = (
     "Each query with the whole catalog, and without the agents that serve it. AUROC: how often the probability is "
-    "higher in the first case, over all pairs of queries, ties half. Refused: the verdict nothing_fits. "
-    "Brier: mean squared difference of probability and truth; that of a coin is .25. Said / was: mean probability, and "
-    "share of the first case, where the probability is 0 to .2, .2 to .4 ..."
+    "higher in the first case, ties half. Brier: mean squared difference of probability and truth; that of a coin is "
+    ".25. Said / was: mean probability, and share of the first case, where the probability is 0 to .2, .2 to .4 ..."
 )
 
 
@@ -40,11 +37,8 @@ class Asked(NamedTuple):
 
 def measure(worlds: Sequence[tuple[Benchmark, World]]) -> Mapping[str, object]:
     """The body of the results file: a row a set of queries, at most 300 of each."""
-    rows = []
-    for bench, world in worlds:
-        if bench.name in SETS:
-            found = asked(bench, world)
-            rows.append([bench.name, f"{len(found):,}", *map(cell, figures(found)), reliability(found)])
+    sets = [(bench.name, asked(bench, world)) for bench, world in worlds if bench.name in SETS]
+    rows = [[name, f"{len(found):,}", *map(cell, figures(found)), reliability(found)] for name, found in sets]
     return {"about": _ABOUT, "columns": list(COLUMNS), "rows": rows}
 
 

@@ -60,6 +60,8 @@ class Judgement:
 class ToolJudge(Protocol):
     """Judges which of a few tools does what is asked; ``decision_models`` has those for the models of LangChain.
 
+    If it also has ``ajudge``, an asynchronous ``judge``, this is awaited where the retriever is asynchronous.
+
     Attributes:
         name: What it is called in a selection.
     """
@@ -72,10 +74,6 @@ class ToolJudge(Protocol):
         A document is a tool: agent, name, description and parameters in the text; ``id``, ``agent`` and ``score`` in
         the metadata. What tools say of themselves is data, and never an instruction.
         """
-        ...
-
-    async def ajudge(self, request: str, tools: Sequence[Document]) -> Judgement:
-        """As ``judge``."""
         ...
 
 
@@ -115,11 +113,13 @@ class Question:
         return self._answered(said, began)
 
     async def aask(self) -> Answer:
-        """As ``ask``."""
+        """As ``ask``, without a thread where the judge has ``ajudge``."""
+        if (ajudge := getattr(self.judge, "ajudge", None)) is None:
+            return await asyncio.to_thread(self.ask)
         began = time.monotonic()
         try:
             async with asyncio.timeout(self.seconds):
-                said = await self.judge.ajudge(self.request, self.documents)
+                said = await ajudge(self.request, self.documents)
         except Exception as error:  # noqa: BLE001 as in ask
             return self._failed(error, began)
         return self._answered(said, began)

@@ -116,13 +116,8 @@ class _Compressing:
         self._compressor, self.name = compressor, type(compressor).__name__
 
     def judge(self, request: str, tools: Sequence[Document]) -> Judgement:
-        return self._read(self._compressor.compress_documents(tools, request))
-
-    async def ajudge(self, request: str, tools: Sequence[Document]) -> Judgement:
-        return self._read(await self._compressor.acompress_documents(tools, request))
-
-    def _read(self, documents: Sequence[Document]) -> Judgement:
         """Each score is of one tool alone, so the best one is the probability that something fits."""
+        documents = self._compressor.compress_documents(tools, request)
         order = [str(document.metadata.get("id")) for document in documents]
         scores = [document.metadata.get(_SCORE) for document in documents]
         known = [float(score) for score in scores if isinstance(score, Real)]

@@ -289,11 +289,10 @@ def test_a_judge_of_one_s_own_and_nothing_else() -> None:
         def judge(self, request: str, tools: Sequence[Document]) -> Judgement:
             return Judgement([f"a/{request[:0]}z"], {"a/z": 0.25}, 0.5)
 
-        async def ajudge(self, request: str, tools: Sequence[Document]) -> Judgement:
-            return self.judge(request, tools)
-
     assert isinstance(Own(), ToolJudge)
     assert order(Own()) == "zvwxy"
+    question = question_of("q", tools(), Own(), CATALOG, most=20, seconds=5)
+    assert asyncio.run(question.aask()).tools == question.ask().tools
     with pytest.raises(DecisionError, match="between 0 and 1, not 2"):
         Judgement([], {}, 2)
     wrong: Any = "openai:gpt-5-mini"
