@@ -30,7 +30,7 @@ from benchmarks.rankings import (
 from benchmarks.search import SharedVectors, World, plain_tool, vectors_of_this_run
 from benchmarks.sets.cases import Benchmark, Case, Level, wanted
 from callsheet.graphs import Agent, Catalog, Tool
-from callsheet.retrievers import AgentGraphRetriever, Reranker
+from callsheet.retrievers import AgentGraphRetriever, ToolJudge
 
 SHOWN = [Document(i, metadata={"id": i, "agent": i[0]}) for i in ("a/x", "b/y", "a/z", "c/v")]
 
@@ -169,18 +169,18 @@ def test_the_cost_of_a_small_catalog_is_measured() -> None:
 @pytest.mark.parametrize(
     ("level", "asked", "expected"),
     [
-        ("tool", [["c/v"], ["a/z"]], "a/z c/v a/x b/y"),
-        ("tool", [["a/z", "b/y"]], "b/y a/x a/z c/v"),
-        ("tool", [["d/none"]], "a/x b/y a/z c/v"),
-        ("agent", [["c"], ["b"]], "b/y c/v a/x a/z"),
+        ("tool", [["c/v"], ["a/z"]], "a/z c/v"),
+        ("tool", [["a/z", "b/y"]], "b/y"),
+        ("tool", [["d/none"]], ""),
+        ("agent", [["c"], ["b"]], "b/y c/v"),
     ],
 )
 def test_what_is_wanted_comes_first_and_of_alternatives_one(
     level: Level, asked: list[list[str]], expected: str
 ) -> None:
-    reranker = Oracle({"q": wanted(asked)}, level)
-    assert isinstance(reranker, Reranker)
-    assert [document.metadata["id"] for document in reranker.compress_documents(SHOWN, "q")] == expected.split()
+    judge = Oracle({"q": wanted(asked)}, level)
+    assert isinstance(judge, ToolJudge)
+    assert list(judge.judge("q", SHOWN).order) == expected.split()
 
 
 def test_it_is_measured_beside_ours_only_where_it_is_named_and_labelled(catalog: Catalog) -> None:
