@@ -42,6 +42,7 @@ from callsheet.orchestrator.state import (
     State,
     StepState,
     completed,
+    ending,
     plan_of,
     planned,
     read_results,
@@ -147,8 +148,13 @@ class Nodes:
         """Selects agents and tools for each step of the wave, side by side."""
         wave = self._wave(state)
         with ContextThreadPoolExecutor() as pool:
-            selections = pool.map(self.steps.retrieve, wave)
-            return {"selections": {one["step"]["id"]: found for one, found in zip(wave, selections, strict=True)}}
+            found = list(zip(wave, pool.map(self.steps.retrieve, wave), strict=True))
+        spent = {
+            f"decision {one['step']['id']} {one['attempts']}": Usage(calls=1, **judged).model_dump()
+            for one, selection in found
+            if (judged := selection.get("decision"))
+        }
+        return {"selections": {one["step"]["id"]: selection for one, selection in found}, "spent": spent}
 
     def send(self, state: State) -> list[Send]:
         """One worker for each step of the wave."""
@@ -189,7 +195,8 @@ class Nodes:
             known, begun = results_of(state), dict.fromkeys(step for wave in state["waves"] for step in wave)
             results = [*read_results(state["replaced"]).values(), *(known[step] for step in begun if step in known)]
             calls = transcript(state["run"], plan_of(state), results)
-        return {"messages": [*calls, message], "spent": spent, "usage": usage}
+        ended = ending(state["plan"], state["results"])
+        return {"messages": [*calls, message], "spent": spent, "usage": usage, "ended": ended}
 
     async def _answer(self, state: State) -> tuple[AIMessage, bool]:
         """The answer, and whether a model wrote it."""
