@@ -206,9 +206,9 @@ def edges_to_mermaid(graph: KnowledgeGraph, edges: Sequence[Edge], *, start: Any
     names = {node: f"n{number}" for number, node in enumerate(dict.fromkeys([*([start] if start else []), *ends]))}
     lines = []
     for node, name in names.items():
-        data = graph.nodes[node]
-        style = "start" if node == start else "core" if data.get("core") else data["kind"]
-        lines.append(f"{name}{_SHAPES.get(data['kind'], '[{}]').format(_label(node_name(node)))}:::{style}")
+        about = graph.nodes[node]
+        style = "start" if node == start else "core" if about.get("core") else about["kind"]
+        lines.append(f"{name}{_SHAPES.get(about['kind'], '[{}]').format(_label(node_name(node)))}:::{style}")
     for source, target, data in edges:
         edge = data.get("dependency")
         words = data["kind"].replace("_", " ") + (f", {edge.parameter}" if edge and edge.parameter else "")
