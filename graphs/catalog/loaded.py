@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import chain
@@ -9,10 +10,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from callsheet.graphs.catalog.formats.mcp_format import Problem
-from callsheet.graphs.catalog.formats.server_config import ServerConfig
+from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address
 from callsheet.graphs.catalog.model import Agent, Catalog, Skill, Tool
 from callsheet.graphs.dependencies.dependency_files import Proposal
-from callsheet.graphs.trust.pins import Change
+from callsheet.graphs.trust.pins import Change, digest, server_identity
 from callsheet.graphs.trust.policy import Policy
 
 
@@ -86,6 +87,18 @@ class Loaded(_Details):
         """SHA-256 of a tool's accepted definition; None if its server is not live."""
         return self.digests.get(tool.agent, {}).get(tool.name)
 
+    def pin(self, tool: Tool) -> str:
+        """SHA-256 of what a person approves: a tool's accepted definition, and how its server is reached."""
+        connection = self.connections.get(tool.agent)
+        reached = server_identity(connection) if isinstance(connection, ServerConfig) else ""
+        return digest([self.digest(tool) or tool.model_dump(mode="json"), reached])
+
+    @property
+    def key(self) -> str:
+        """The same for the same sources: files, addresses, and modules as this folder knows them."""
+        names = (name if is_address(name) else str(Path.cwd() / name) for name in self.label.splitlines())
+        return hashlib.sha256("\n".join(sorted(set(names))).encode()).hexdigest()[:16]
+
     def trusts(self, agent_id: str) -> bool:
         """Whether what an agent says of itself is believed: by its entry in the ``mcp.json``, or by the policy."""
         connection = self.connections.get(agent_id)
@@ -102,7 +115,7 @@ class Loaded(_Details):
     def of_resources(self) -> Loaded:
         """The resources, templates and prompts of the same servers, under the same policy, as a catalog of tools."""
         kept = {name: self.details[name] for name in ("connections", "digests", "changes")}
-        return Loaded(Catalog(agents=tuple(self.resources.values())), policy=self.policy, **kept)
+        return Loaded(Catalog(agents=tuple(self.resources.values())), label=self.label, policy=self.policy, **kept)
 
     @property
     def part(self) -> SourceCatalog:

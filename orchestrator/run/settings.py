@@ -134,8 +134,8 @@ class Settings(BaseModel):
     model_seconds: float = _option(600, "plan", "revise", "worker", "answer", gt=0, le=86_400)
     """Timeout of one model call in seconds. After a timeout, the request is one step, or the results are
     listed, and the answer says so."""
-    approval: Literal["always", "risky", "never"] = _option("risky", "worker")
-    """Which calls a person must approve: ``always`` all, ``risky`` those of tools that are not known to be harmless,
+    approval: Literal["always", "ask", "never"] = _option("ask", "worker")
+    """Which calls a person must approve: ``always`` all, ``ask`` those of tools that are not known to be harmless,
     ``never`` none."""
     allow: tuple[str, ...] = _option((), "worker")
     """Tools, as ``agent/tool``, whose calls need no approval in this run. Without a model, no other tool that may

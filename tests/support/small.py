@@ -48,3 +48,10 @@ def small_catalog() -> Catalog:
             ),
         )
     )
+
+
+def outside(objects: Any) -> Loaded:
+    """Tools of this process as if they came from outside, so that their calls are asked about."""
+    loaded = load(objects)
+    own = {name: replace(to, own=False) for name, to in loaded.connections.items()}  # type: ignore[type-var]
+    return replace(loaded, connections=own)

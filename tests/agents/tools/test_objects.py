@@ -130,8 +130,8 @@ def test_the_author_of_an_app_says_whether_a_person_is_asked() -> None:
     sure = listening("clerk").with_config(metadata={"callsheet/approval": "never", "owner": "us"})
     loaded = load({"clerk": sure, "other": listening()})
     registry = ToolRegistry.from_catalog(loaded)
-    assert registry.assurance("clerk/run").why("risky") == ""
-    assert registry.assurance("other/run").why("risky")
+    assert registry.assurance("clerk/run").why("ask") == ""
+    assert registry.assurance("other/run").why("ask")
 
 
 @pytest.mark.parametrize(

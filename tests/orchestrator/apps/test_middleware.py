@@ -15,6 +15,7 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command
 
 from callsheet.agents import BoundTool, ToolRegistry
+from callsheet.agents.calls.review import decided, flat
 from callsheet.agents.registry.binding import names_of
 from callsheet.graphs import Policy, SettingsError, load
 from callsheet.orchestrator import CallsheetTools
@@ -86,9 +87,9 @@ async def test_a_person_is_asked_about_risky_tools(
     app = agent(model, shop.loaded(monkeypatch))
     state = await either(app, RATE, blocking=blocking)
     (question,) = state["__interrupt__"]
-    assert question.value["description"].startswith("The agent wants to call bank/exchange_rate")
+    assert flat(question.value)["description"].startswith("The agent wants to call bank/exchange_rate")
     assert shop.called == []
-    answer: Any = Command(resume={question.id: {"type": "edit", "args": {"currency": "NOK"}}})
+    answer: Any = Command(resume={question.id: decided("edit", question.value, args={"currency": "NOK"})})
     state = await either(app, answer, blocking=blocking)
     answer = Command(resume={found.id: "approve" for found in state["__interrupt__"]})
     state = await either(app, answer, blocking=blocking)

@@ -12,6 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
+from callsheet.agents.calls.review import flat
 from callsheet.graphs import Catalog, Skill, SourceCatalog, load
 from scripted_model import calls
 
@@ -55,9 +56,10 @@ def test_names_that_a_provider_refuses_are_mapped_there_and_back(scripted: Any, 
     app = create_supervisor({"shop": [find]}, worker_model=model).compile(checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "1"}}
     (question,) = app.invoke({"messages": [HumanMessage("find books by the title Emma")]}, config)["__interrupt__"]
-    assert set(question.value["args"]) == {"filter[title]", "api.key"}
-    assert question.value["args"]["filter[title]"] == "Emma"
-    assert set(question.response_schema["oneOf"][1]["properties"]["args"]["properties"]) == {"filter[title]", "api.key"}
+    assert set(flat(question.value)["args"]) == {"filter[title]", "api.key"}
+    assert flat(question.value)["args"]["filter[title]"] == "Emma"
+    edit = question.response_schema["properties"]["decisions"]["items"]["oneOf"][1]
+    assert set(edit["properties"]["edited_action"]["properties"]["args"]["properties"]) == {"filter[title]", "api.key"}
     state = app.invoke(Command(resume={question.id: "approve"}), config)
     assert sent == [{"filter[title]": "Emma", "api.key": "k-1234567"}]
     (call,) = state["results"]["1"]["calls"]

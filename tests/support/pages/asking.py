@@ -78,7 +78,7 @@ class Asking:
             loaded,
             retriever=found.retriever,
             registry=found.registry,
-            settings=Settings(approval="risky"),
+            settings=Settings(approval="ask"),
             worker_model=worker or ScriptedModel(replies=[work]),
         )
         runner = LocalRuns(workflow, self.threads, found.registry, user)

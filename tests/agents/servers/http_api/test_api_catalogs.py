@@ -58,10 +58,10 @@ async def test_a_file_is_agents_by_tag_and_tools_by_operation(
 def test_get_is_read_only_only_if_the_entry_says_so(tmp_path: Path) -> None:
     written(tmp_path, shop_spec("https://shop.example"))
     reads = ToolRegistry.from_catalog(load(entry(tmp_path), yes=True))
-    assert "the server is not trusted" in reads.assurance("shop-orders/tellOrder").why("risky")
+    assert "the server is not trusted" in reads.assurance("shop-orders/tellOrder").why("ask")
     trusted = ToolRegistry.from_catalog(load(entry(tmp_path, callsheet={"trusted": True}), yes=True))
-    assert trusted.assurance("shop-orders/tellOrder").why("risky") == ""
-    assert trusted.assurance("shop-orders/placeOrder").why("risky") != ""
+    assert trusted.assurance("shop-orders/tellOrder").why("ask") == ""
+    assert trusted.assurance("shop-orders/placeOrder").why("ask") != ""
     assert trusted.assurance("shop-orders/deleteOrder").harm == "destroy"
 
 

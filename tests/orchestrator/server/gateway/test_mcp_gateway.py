@@ -146,7 +146,7 @@ async def test_an_answer_that_is_none_asks_again(desk: Desk, mode: str) -> None:
 async def test_a_client_that_cannot_ask_gets_the_ways_to_allow_the_call(desk: Desk, mode: str) -> None:
     written = await desk.call("works/write", mode, text="hello")
     assert written.is_error
-    assert "--approve never" in said(written)
+    assert "--approval never" in said(written)
     assert '"trusted": true' not in said(written)  # its server makes no claim that could be trusted
     assert "Nothing was sent" in said(written)
     assert desk.log == []

@@ -28,7 +28,7 @@ def repairs(tool: Any, **hints: Any) -> dict[str, Any]:
     return made
 
 
-def app_of(fleet: Any, memory: InMemorySaver, *, policy: Policy | None = None, approval: Any = "risky") -> Any:
+def app_of(fleet: Any, memory: InMemorySaver, *, policy: Policy | None = None, approval: Any = "ask") -> Any:
     model = ScriptedModel(replies=[calls("a_repair", x="roof"), AIMessage("Done.")])
     loaded = load(fleet.config, yes=True, policy=policy)
     settings = Settings(approval=approval, replans=0)
