@@ -69,7 +69,7 @@ def reviews_of(interrupt_on: InterruptOn | None, known: Collection[str]) -> Revi
         match wanted:
             case bool():
                 reviews[tool_id] = words if wanted else ()
-            case {"allowed_decisions": [_, *_] as some, **more} if not more and set(some) <= set(words):
+            case {"allowed_decisions": [_, *_] as some} if len(wanted) == 1 and set(some) <= set(words):
                 reviews[tool_id] = tuple(some)
             case _:
                 raise SettingsError(
@@ -196,7 +196,7 @@ class SupervisedCall:
             words = self.supervision.reviews.get(self.bound.id) or words
             more = {"unchecked": self.unchecked(args) or None, "confirm": bool(self.doubt("never")) or None}
             more["always"] = self.remembers or None
-        told = {"step_id": self.supervision.step_id, "why": why, "mark": mark, "allowed": words}
+        told: Any = {"step_id": self.supervision.step_id, "why": why, "mark": mark, "allowed": words}
         shown = question(kind, self.request.tool_call, self.bound, args, **told, problem=problem or None, **more)
         form = review_answers(name, words, shown_form(self.bound.form.plain), always=approval and self.remembers)
         said = interrupt(shown, response_schema=form)

@@ -169,9 +169,10 @@ class NoModel:
         inputs = [result for result in brief.inputs if result.status == "done"]
         registry = supervision.registry
         reading = await asyncio.to_thread(read_step, brief.text, [*names], registry, inputs)
-        free = reading is None or reading.harmless or self.present
-        free = free or not registry.assurance(reading.tool.id).unclear
-        free = free or await asyncio.to_thread(supervision.allows, reading.tool.id)
+        free = self.present or reading is None or reading.harmless
+        if reading is not None and not free:
+            unclear = registry.assurance(reading.tool.id).unclear
+            free = not unclear or await asyncio.to_thread(supervision.allows, reading.tool.id)
         step = _StepModel(free=free, given=brief.given, names=names, registry=registry, reading=reading)
         equipped = replace(
             equipment,

@@ -88,14 +88,17 @@ class StandingApprovals:
             raise TrustError(f"the allowed tools in {self.file} have another format: delete the file")
         return read.allowed
 
+    def own(self) -> list[StandingApproval]:
+        """Those of the user; raises as ``entries``."""
+        return [one for one in self.entries() if one.user == self.user]
+
     def holds(self, tool_id: str, digest: str) -> bool:
         """Whether the user has allowed the tool as it is now; not if the file cannot be read, which is logged."""
         try:
-            entries = self.entries()
+            return any((one.id, one.digest) == (tool_id, digest) for one in self.own())
         except TrustError as error:
             _LOG.warning("%s", error)
             return False
-        return any((one.id, one.digest, one.user) == (tool_id, digest, self.user) for one in entries)
 
     def add(self, tool: Tool, digest: str) -> None:
         """Allows a tool, in the place of an earlier definition of it.

@@ -248,7 +248,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         return supervised(request.override(tool=tool), tool, self._supervision(self._secrets(state)), send)
 
     def _supervision(self, secrets: RunSecrets | None = None) -> Supervision:
-        how = {"reviews": self._reviews, "standing": standing_approvals(self._registry.loaded)}
+        how: Any = {"reviews": self._reviews, "standing": standing_approvals(self._registry.loaded)}
         return Supervision("", self._approval, self._registry, secrets or RunSecrets(), **how)
 
     async def _added(self, request: ToolCallRequest) -> Result:

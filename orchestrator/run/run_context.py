@@ -207,9 +207,16 @@ class RunConfiguration:
 
     def supervision(self, registry: ToolRegistry, step_id: str = "", run_id: str = "") -> Supervision:
         """How calls of a step of the current run are supervised."""
-        settings, standing = self.settings, standing_approvals(registry.loaded)
-        how = {"allow": frozenset(settings.allow), "reviews": self.reviews, "standing": standing}
-        return Supervision(step_id, settings.approval, registry, registry.secrets.of(run_id), **how)
+        settings = self.settings
+        return Supervision(
+            step_id,
+            settings.approval,
+            registry,
+            registry.secrets.of(run_id),
+            allow=frozenset(settings.allow),
+            reviews=self.reviews,
+            standing=standing_approvals(registry.loaded),
+        )
 
     @property
     def someone_present(self) -> bool:

@@ -116,8 +116,7 @@ class ReviewRoutes:
             case "dependencies":
                 return partial(_dependencies, visible)
         standing = self._standing(visible)
-        mine = lambda one: one.user == standing.user and visible.may_see(one.id)  # noqa: E731
-        return lambda: list(filter(mine, standing.entries())) if standing else []
+        return lambda: [one for one in (standing.own() if standing else ()) if visible.may_see(one.id)]
 
     def _standing(self, visible: VisibleCatalog) -> StandingApprovals | None:
         return StandingApprovals.of(visible.loaded, visible.user.id or ("" if self._anonymous else None))

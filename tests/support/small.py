@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
-from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Tool
+from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Loaded, Tool, load
 
 
 def tool(agent: str, name: str, description: str, *parameters: str, needs: Sequence[Dependency] = ()) -> Tool:

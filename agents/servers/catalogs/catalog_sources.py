@@ -205,7 +205,8 @@ def load_reference(reference: str) -> SourceCatalog:
         raise CatalogError(f"{reference!r} is not a reference: write module:object")
     part = read_objects(_found(_imported(module), path, reference), path.rsplit(".", 1)[-1], reference)
     # A catalog that is named, as on a command line, is not what a program passes.
-    return replace(part, connections={name: replace(to, own=False) for name, to in part.connections.items()})
+    named: dict[str, Any] = {**part.connections}
+    return replace(part, connections={name: replace(to, own=False) for name, to in named.items()})
 
 
 def _imported(name: str) -> Any:

@@ -156,6 +156,6 @@ def test_a_question_of_the_reviser_is_asked_in_the_middle(office: Any, desk: Any
     run = office(DecidingModel(plan=lambda _: listing, revise=revise, work=decide), planning="adaptive")
     (question,) = run.ask("list notes")["waiting"]
     assert desk.names() == ["list_files"]
-    state = run.ask(Command(resume={question.id: "yes"}))
+    state = run.ask(Command(resume={question.id: decided("respond", question.value, message="yes")}))
     assert desk.names() == ["list_files", "read_file"]
     assert state["revisions"][0]["added"] == ["2"]

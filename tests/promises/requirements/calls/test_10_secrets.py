@@ -225,7 +225,7 @@ async def test_a_secret_that_was_forgotten_is_asked_for_and_nothing_is_sent(leak
     async with AsyncSqliteSaver.from_conn_string(str(leaky.folder / "runs.sqlite")) as saver:
         first = supervisor(loaded, "local", SAY).compile(checkpointer=saver)
         state = await first.ainvoke({"messages": [HumanMessage(f"Please {SAY}")]}, THREAD)
-        answers = {found.id: "approve" for found in state["__interrupt__"]}
+        answers = {found.id: {"type": "approve"} for found in state["__interrupt__"]}
         another_program = supervisor(loaded, "local", SAY).compile(checkpointer=saver)
         state = await another_program.ainvoke(Command(resume=answers), THREAD)
     assert leaky.received == []
