@@ -66,6 +66,9 @@ test-long: .venv/.demo .venv/.dev
 docs: .venv/.dev
 	@zensical build --clean --strict
 
+# Web pages that may use the server of "make dev": Studio, and a chat page of this machine. All others are refused.
+dev: export CALLSHEET_ORIGINS ?= https://smith.langchain.com,http://localhost:3000
+
 # A catalog of one's own is looked at first: what it starts, and what changed, is a person's to agree to.
 dev: .venv/.demo .venv/.dev
 	@if [ -z "$$CALLSHEET_CATALOG" ]; then \

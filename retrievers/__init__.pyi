@@ -26,6 +26,7 @@ from .index.vector_indexes import (
     VectorStoreIndex as VectorStoreIndex,
 )
 from .papers.agent_graph import agent_as_a_graph as agent_as_a_graph
+from .papers.first_search import first_search as first_search
 from .papers.rank_fusion import (
     Hit as Hit,
     reciprocal_rank_fusion as reciprocal_rank_fusion,
@@ -55,5 +56,10 @@ from .selection.scoring import (
     node_scores as node_scores,
     share as share,
 )
-from .selection.select_settings import SelectSettings as SelectSettings, Unit as Unit, units_of as units_of
+from .selection.select_settings import (
+    METHODS as METHODS,
+    SelectSettings as SelectSettings,
+    Unit as Unit,
+    units_of as units_of,
+)
 from .selection.selector import Selector as Selector

@@ -121,7 +121,7 @@ def _indexed(files: Mapping[str, str]) -> Iterator[DocumentIndex]:
         for file, text in files.items():
             Path(name, file).write_text(text, encoding="utf-8")
         index = DocumentIndex(name, embeddings=vectors_of_this_run(), index=":memory:")
-        index.sync()
+        index.sync(exact=True)
         yield index
 
 
@@ -244,7 +244,7 @@ class Reader:
         """Calls one of the searches, for one sentence."""
         search: Callable[..., Hits] = keyword_search if name == "keyword_search" else semantic_search
         self.calls.append((name, query))
-        self.tokens += search(self.index, query, top_k=1, sentences=1).tokens
+        self.tokens += search(self.index, query, top_k=1, snippets=0).tokens
 
     def fetch(self, chunks: Sequence[str]) -> list[str]:
         """Reads chunks; the texts of those that were not read before."""

@@ -96,8 +96,7 @@ class Loaded(_Details):
     @property
     def key(self) -> str:
         """The same for the same sources: files, addresses, and modules as this folder knows them."""
-        whole = (name if is_address(name) or Path(name).is_absolute() else "" for name in self.label.splitlines())
-        names = (full or str(Path.cwd() / name) for full, name in zip(whole, self.label.splitlines(), strict=True))
+        names = (name if is_address(name) else str(Path.cwd() / name) for name in self.label.splitlines())
         return hashlib.sha256("\n".join(sorted(set(names))).encode()).hexdigest()[:16]
 
     def trusts(self, agent_id: str) -> bool:

@@ -7,12 +7,12 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from callsheet.graphs.catalog.errors import CatalogError, TrustError
 from callsheet.graphs.catalog.model import Record, Tool
-from callsheet.graphs.storage import StoredFile, file_named, state_file
+from callsheet.graphs.storage import StoredFile, state_file
 
 if TYPE_CHECKING:
     from callsheet.graphs.catalog.loaded import Loaded
@@ -54,19 +54,22 @@ class StandingApprovals:
     """The standing approvals of one user in one catalog; each look reads what is stored now.
 
     Attributes:
-        file: Their file.
+        loaded: The catalog.
         user: As in ``StandingApproval``.
     """
 
-    file: StoredFile
+    loaded: Loaded
     user: str | None = ""
 
     @classmethod
-    def of(cls, loaded: Loaded, user: str | None = "", file: str | Path | None = None) -> StandingApprovals | None:
-        """Those of a catalog, in the shared store or else in the user's data folder; None for a catalog in memory."""
-        if not loaded.label:
-            return None
-        return cls(file_named(file) if file else state_file(f"allowed/{loaded.key}.json"), user)
+    def of(cls, loaded: Loaded, user: str | None = "") -> StandingApprovals | None:
+        """Those of a catalog; None for a catalog in memory. All else reads files, and may wait."""
+        return cls(loaded, user) if loaded.label else None
+
+    @cached_property
+    def file(self) -> StoredFile:
+        """Their file, in the shared store or else in the user's data folder."""
+        return state_file(f"allowed/{self.loaded.key}.json")
 
     def entries(self) -> tuple[StandingApproval, ...]:
         """Those of all users, in the order in which they were given.

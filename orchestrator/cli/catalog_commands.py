@@ -19,6 +19,7 @@ from callsheet.orchestrator.cli.shared_options import (
     catalog_options,
     common,
     json_option,
+    methods_option,
     output_option,
     report,
     save,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from callsheet.graphs import Loaded, Taxonomy
     from callsheet.graphs.dependencies import Proposal
     from callsheet.graphs.knowledge_graph import Edge
-    from callsheet.retrievers import Selection
+    from callsheet.retrievers import Selection, SelectSettings
     from callsheet.retrievers.capabilities import Discovery
 
 _SIGNS = {"added": "+", "changed": "~", "removed": "-"}
@@ -133,20 +134,33 @@ def _report(options: CatalogOptions, found: Selection | Discovery, show: Callabl
 @click.command(short_help="Find agents and tools for a request.")
 @_query
 @size_options(1000, 10000, "request")
+@methods_option(
+    "--method",
+    "Published method instead of ours: agent-as-a-graph, graph-rag-tool-fusion, bm25, dense, hybrid, weighted-hybrid.",
+)
 @click.option("--rerank", metavar="PROVIDER:NAME", help="Chat model that reranks the first tools.  [default: none]")
 @click.option("--proposed", type=click.FloatRange(0, 1), help="Weight of unreviewed dependencies; 0: none is inferred.")
 @click.option(
     "--explain", is_flag=True, help="Explain the selection: ranks and scores by meaning and by words, and what was cut."
 )
 @common
-def retrieve(options: CatalogOptions, query: str, rerank: str | None, *, explain: bool, **settings: Any) -> int:
+def retrieve(
+    options: CatalogOptions,
+    query: str,
+    rerank: str | None,
+    *,
+    method: Mapping[str, SelectSettings],
+    explain: bool,
+    **settings: Any,
+) -> int:
     """Find agents and tools for QUERY.
 
     \b
-    Example:
+    Examples:
       callsheet retrieve "convert 3 miles to km" -k 3 --explain --catalog manifests/
+      callsheet retrieve "convert 3 miles to km" --method agent-as-a-graph --catalog manifests/
     """
-    more: dict[str, object] = {}
+    more: dict[str, object] = {"settings": next(iter(method.values()), None)}
     if rerank:
         from callsheet.agents.models.chat_models import chat_model
         from callsheet.retrievers import ChatModelReranker

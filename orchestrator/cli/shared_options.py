@@ -22,7 +22,7 @@ from callsheet.orchestrator.run.process.environment import Environment
 
 if TYPE_CHECKING:
     from callsheet.graphs import Catalog, Loaded, Taxonomy
-    from callsheet.retrievers import AgentGraphRetriever, Changes, Selector
+    from callsheet.retrievers import AgentGraphRetriever, Changes, Selector, SelectSettings
 
 INTERRUPTED = 130  # exit status
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -188,6 +188,20 @@ def size_options(agents: int, tools: int, each: str) -> Callable[[Command], Comm
         click.option("-k", "agents", default=5, type=most[0], help=f"Maximum agents per {each}."),
         click.option("--tools", default=10, type=most[1], help=f"Maximum tools per {each}."),
     )
+
+
+def methods_option(name: str, about: str) -> Callable[[Any], Any]:
+    """``--method`` or ``--methods``, as the settings of each method by its name."""
+    return click.option(name, metavar="NAME" if name == "--method" else "NAME,...", callback=_methods, help=about)
+
+
+def _methods(_context: click.Context, parameter: click.Parameter, given: str | None) -> dict[str, SelectSettings]:
+    from callsheet.retrievers import METHODS
+
+    names = [] if given is None else given.replace(" ", "").split(",") if parameter.name == "methods" else [given]
+    if unknown := [name for name in names if name not in METHODS]:
+        raise click.BadParameter(f"there is no method {unknown[0]!r}; there are {', '.join(METHODS)}")
+    return {name: METHODS[name] for name in names}
 
 
 def output_option(about: str) -> Callable[[Any], Any]:

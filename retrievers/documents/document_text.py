@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -202,14 +202,9 @@ def _content_words(text: str) -> Iterator[str]:
             yield word
 
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS file (name TEXT PRIMARY KEY, digest TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS chunk (
-  file TEXT NOT NULL, number INTEGER NOT NULL, page INTEGER, text TEXT NOT NULL, ends BLOB NOT NULL,
-  PRIMARY KEY (file, number)
-) WITHOUT ROWID;
-"""
+_FILES = "SELECT name, digest FROM file ORDER BY name"
 _SELECT = "SELECT file, number, page, text, ends FROM chunk"
+_CHUNKS = f"{_SELECT} ORDER BY file, number"
 _INSERT = "INSERT INTO chunk (file, number, page, text, ends) VALUES (?, ?, ?, ?, ?)"
 
 
@@ -244,33 +239,67 @@ def split_id(chunk_id: str) -> tuple[str, int] | None:
     return (file, int(number)) if mark and file and digits else None
 
 
-class TextStore:
-    """Documents and their chunks in a SQLite file. Readers see the state after the last complete update.
+class SqliteFile:
+    """A private SQLite file. Readers see the state after the last complete update.
 
     Raises:
         SettingsError: The file cannot be opened.
     """
+
+    schema: ClassVar[str]
 
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
             private_file(path)
             with closing(self._connect()) as connection:
+                connection.execute("PRAGMA page_size = 8192")
                 connection.execute("PRAGMA journal_mode = WAL")
-                connection.executescript(_SCHEMA)
+                connection.executescript(self.schema)
         except (OSError, sqlite3.Error) as error:
             raise SettingsError(
-                f"the texts at {path} cannot be opened: {error}: "
+                f"the index at {path} cannot be opened: {error}: "
                 + (cure_of(error) if is_full(error) or isinstance(error, OSError) else "delete the file to index anew")
             ) from error
 
+    def _read(self, query: str, *values: object) -> Iterator[Any]:
+        with closing(self._connect()) as connection:
+            yield from connection.execute(query, values)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """Committed at the end of the block, rolled back if it raises or the process dies."""
+        with closing(self._connect()) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+            except BaseException:
+                connection.rollback()
+                raise
+            connection.commit()
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(self._path, timeout=60, isolation_level=None)
+
+
+class TextStore(SqliteFile):
+    """Documents and their chunks."""
+
+    schema = """
+    CREATE TABLE IF NOT EXISTS file (name TEXT PRIMARY KEY, digest TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS chunk (
+      file TEXT NOT NULL, number INTEGER NOT NULL, page INTEGER, text TEXT NOT NULL, ends BLOB NOT NULL,
+      PRIMARY KEY (file, number)
+    ) WITHOUT ROWID;
+    """
+
     def files(self) -> dict[str, str]:
         """All documents by name, with the hashes of their content."""
-        return dict(self._read("SELECT name, digest FROM file ORDER BY name"))
+        return dict(self._read(_FILES))
 
     def chunks(self) -> Iterator[Chunk]:
         """Iterates over all chunks, document by document."""
-        return map(_chunk, self._read(f"{_SELECT} ORDER BY file, number"))
+        return map(_chunk, self._read(_CHUNKS))
 
     def ids(self) -> tuple[str, ...]:
         """The ids of all chunks, in the order of ``chunks``."""
@@ -288,24 +317,11 @@ class TextStore:
         ((last,),) = self._read("SELECT MAX(number) FROM chunk WHERE file = ?", file)
         return int(last or 0)
 
-    def _read(self, query: str, *values: object) -> Iterator[Any]:
-        with closing(self._connect()) as connection:
-            yield from connection.execute(query, values)
-
     @contextmanager
     def changing(self) -> Iterator[Change]:
-        """A transaction: committed at the end of the block, rolled back if it raises or the process dies."""
-        with closing(self._connect()) as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield Change(connection)
-            except BaseException:
-                connection.rollback()
-                raise
-            connection.commit()
-
-    def _connect(self) -> sqlite3.Connection:
-        return sqlite3.connect(self._path, timeout=60, isolation_level=None)
+        """A transaction."""
+        with self._transaction() as connection:
+            yield Change(connection)
 
 
 class Change:
@@ -336,10 +352,13 @@ class Change:
         self._connection.execute("DELETE FROM chunk WHERE file = ?", (name,))
         self._connection.execute("DELETE FROM file WHERE name = ?", (name,))
 
-    def chunks(self, names: Sequence[str]) -> Iterator[Chunk]:
-        """The chunks of these documents within this change."""
-        for name in names:
-            yield from map(_chunk, self._connection.execute(f"{_SELECT} WHERE file = ? ORDER BY number", (name,)))
+    def files(self) -> dict[str, str]:
+        """As in ``TextStore``, within this change."""
+        return dict(self._connection.execute(_FILES))
+
+    def chunks(self) -> Iterator[Chunk]:
+        """As in ``TextStore``, within this change."""
+        return map(_chunk, self._connection.execute(_CHUNKS))
 
 
 def _chunk(row: tuple[str, int, int | None, str, bytes]) -> Chunk:

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from heapq import nsmallest
-from itertools import islice
 from typing import Annotated, Any
 
 import numpy as np
@@ -29,7 +28,7 @@ from callsheet.retrievers.documents.document_text import Chunk, estimated_tokens
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A chunk in a search result: its score (Eq. 1 or 3), matching sentences, abbreviated, and keywords in it."""
+    """A chunk in a search result: its score (Eq. 1 or 3), matching sentences in full (Eq. 2), and keywords in it."""
 
     chunk: str
     score: float
@@ -102,24 +101,26 @@ class Reading:
 
 TOP_K, MOST_HITS = 5, 20
 MOST_KEYWORDS, MOST_READ, MOST_NEIGHBOURS = 50, 10, 2
-SENTENCES, SNIPPET = 3, 160
+SNIPPETS = 1_000
+"""Estimated tokens of the sentences that one search shows: as many as one chunk has."""
 _SPACE = re.compile(r"\s+")
 _ADDED = "[] \t\n"  # what models add to an id
 
 
 def keyword_search(
-    index: DocumentIndex, keywords: str | Sequence[str], *, top_k: int = TOP_K, sentences: int = SENTENCES
+    index: DocumentIndex, keywords: str | Sequence[str], *, top_k: int = TOP_K, snippets: int = SNIPPETS
 ) -> Hits:
     """The chunks that contain these keywords exactly, in any case.
 
-    A chunk's score is the sum of ``count(k, T) * |k|`` over the keywords, so that longer ones have more weight; its
-    snippets are the sentences with a keyword. White space and canonical Unicode forms are normalized.
+    A chunk's score is the sum of ``count(k, T) * |k|`` over the keywords, with its length in characters, so that longer
+    ones have more weight; its snippets are the sentences with a keyword. White space and canonical Unicode forms are
+    normalized.
 
     Args:
         index: The documents.
         keywords: Words or short phrases, at most 50.
         top_k: Number of chunks, 1 to 20.
-        sentences: Maximum number of snippets per chunk.
+        snippets: Estimated tokens of all snippets, by turns of the chunks; each chunk shows one in any case.
 
     Source: A-RAG, Eq. 1 and 2.
 
@@ -141,15 +142,22 @@ def keyword_search(
         note = _joined(note, f"only the first {MOST_KEYWORDS} keywords were looked for")
     if not best:
         note = _joined(note, _nothing(index, f"no chunk holds {' or '.join(first.values())}; try other words"))
-    chunks = ((index.chunk(lexicon.ids[row]), -score) for score, row in best)
-    return Hits(tuple(_keyword_hit(chunk, score, first, sentences) for chunk, score in chunks if chunk), note)
+    matches: list[_Match] = []
+    for score, row in best:
+        if chunk := index.chunk(lexicon.ids[row]):
+            contained = [key for key in first if key in plain(chunk.text)]
+            texts = enumerate(map(plain, chunk.passage.sentences))
+            own = [place for place, text in texts if any(key in text for key in contained)]
+            matches.append((chunk, -score, own, tuple(first[key] for key in contained)))
+    return _within(matches, snippets, note)
 
 
-def semantic_search(index: DocumentIndex, query: str, *, top_k: int = TOP_K, sentences: int = SENTENCES) -> Hits:
+def semantic_search(index: DocumentIndex, query: str, *, top_k: int = TOP_K, snippets: int = SNIPPETS) -> Hits:
     """The chunks with the sentences nearest in meaning.
 
     A chunk's score is the cosine of its best sentence. Its snippets are this sentence and those of its others that are
-    among the ``3 * top_k`` best of all.
+    among the ``3 * top_k`` best of all. If the index does not have the vectors of all sentences, only those of
+    preselected chunks are compared, and the note says so.
 
     The arguments are those of ``keyword_search``.
 
@@ -163,20 +171,20 @@ def semantic_search(index: DocumentIndex, query: str, *, top_k: int = TOP_K, sen
     limit, note = _limited(top_k)
     similar = index.similar(query)
     least = np.sort(similar.sentences)[-3 * limit :][:1]
-    hits = []
-    for place in np.argsort(-similar.scores, kind="stable")[:limit]:
-        chunk = index.chunk(similar.chunks[place])
-        if chunk is None:  # another process has updated the index
-            continue
-        own = slice(similar.starts[place], similar.starts[place + 1])
-        cosines, places = similar.sentences[own], similar.places[own]
-        best = np.argsort(-cosines, kind="stable")[:sentences]
-        relevant = [int(places[i]) for i in best[:1]] + [int(places[i]) for i in best[1:] if cosines[i] >= least[0]]
-        snippets = tuple(_abbreviated(chunk.passage.sentences[i]) for i in sorted(relevant))
-        hits.append(Hit(chunk.id, float(similar.scores[place]), snippets))
-    if not hits:
+    matches: list[_Match] = []
+    for at in np.argsort(-similar.scores, kind="stable")[:limit]:
+        if chunk := index.chunk(similar.chunks[at]):  # None if another process has updated the index
+            own = slice(similar.starts[at], similar.starts[at + 1])
+            cosines, places = similar.sentences[own], similar.places[own]
+            order = np.argsort(-cosines, kind="stable")
+            best = [int(places[i]) for i in order if i == order[0] or cosines[i] >= least[0]]
+            matches.append((chunk, float(similar.scores[at]), best, ()))
+    if not matches:
         note = _joined(note, _nothing(index, "nothing was found"))
-    return Hits(tuple(hits), note)
+    elif similar.compared < len(similar.chunks):
+        of = f"{similar.compared:,} of {len(similar.chunks):,} chunks"
+        note = _joined(note, f"compared with the sentences of {of}, preselected; keyword_search looks through all")
+    return _within(matches, snippets, note)
 
 
 def chunk_read(
@@ -215,23 +223,29 @@ def _limited(top_k: int) -> tuple[int, str]:
     return min(top_k, MOST_HITS), f"top_k is {MOST_HITS} at most" if top_k > MOST_HITS else ""
 
 
-def _keyword_hit(chunk: Chunk, score: float, keywords: Mapping[str, str], sentences: int) -> Hit:
-    text = plain(chunk.text)
-    contained = [key for key in keywords if key in text]
-    told = (s for s in chunk.passage.sentences if (words := plain(s)) and any(key in words for key in contained))
-    snippets = tuple(_abbreviated(sentence, contained) for sentence in islice(told, sentences))
-    return Hit(chunk.id, score, snippets, tuple(keywords[key] for key in contained))
+_Match = tuple[Chunk, float, Sequence[int], tuple[str, ...]]
+"""A chunk with its score, the places of its matching sentences, best first, and the keywords in it."""
 
 
-def _abbreviated(sentence: str, keys: Sequence[str] = ()) -> str:
-    """A sentence of at most 160 characters, cut around the first keyword."""
-    text = _SPACE.sub(" ", sentence).strip()
-    if len(text) <= SNIPPET:
-        return text
-    folded = text.casefold()
-    first = min((at for key in keys if (at := folded.find(key)) >= 0), default=0)
-    start = max(0, min(first - SNIPPET // 4, len(text) - SNIPPET))
-    return ("…" if start else "") + text[start : start + SNIPPET].strip() + ("…" if start + SNIPPET < len(text) else "")
+def _within(matches: Sequence[_Match], most: int, note: str) -> Hits:
+    """The hits with as many of their matching sentences as a budget of tokens has room for."""
+    chosen = [places[:1] for _, _, places, _ in matches]
+    texts = [[_SPACE.sub(" ", text) for text in chunk.passage.sentences] for chunk, *_ in matches]
+    left = most - sum(estimated_tokens(text[i]) for text, one in zip(texts, chosen, strict=True) for i in one)
+    for turn in range(1, max((len(places) for _, _, places, _ in matches), default=0)):
+        for at, (_, _, places, _) in enumerate(matches):
+            if turn < len(places) and (cost := estimated_tokens(texts[at][places[turn]])) <= left:
+                chosen[at] = [*chosen[at], places[turn]]
+                left -= cost
+    if over := sum(len(places) for _, _, places, _ in matches) - sum(map(len, chosen)):
+        note = _joined(note, f"{over:,} more matching sentences are not shown: read the chunks")
+    return Hits(
+        tuple(
+            Hit(chunk.id, score, tuple(text[i] for i in sorted(one)), keywords)
+            for (chunk, score, _, keywords), text, one in zip(matches, texts, chosen, strict=True)
+        ),
+        note,
+    )
 
 
 def _around(index: DocumentIndex, chunk_id: str, neighbours: int) -> list[str]:
@@ -341,10 +355,18 @@ class DocumentTools:
     Args:
         index: The documents.
         read: The context tracker, which ``chunk_read`` updates; a new one by default.
+        descriptions: Name of a tool -> description for the model, in place of ours.
     """
 
-    def __init__(self, index: DocumentIndex, *, read: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        index: DocumentIndex,
+        *,
+        read: dict[str, str] | None = None,
+        descriptions: Mapping[str, str] | None = None,
+    ) -> None:
         self._index = index
+        self._descriptions = descriptions or {}
         self.read: dict[str, str] = {} if read is None else read
 
     def keyword_search(self, keywords: Keywords, top_k: Many = TOP_K) -> Result:
@@ -364,7 +386,7 @@ class DocumentTools:
         return [
             StructuredTool.from_function(
                 function,
-                description=function.__doc__,
+                description=self._descriptions.get(function.__name__, function.__doc__),
                 response_format="content_and_artifact",
                 metadata={"annotations": dict(READ_ONLY)},
             )

@@ -143,9 +143,14 @@ class Evaluation:
             raise SettingsError(f"{name} was not measured on these queries: there are {', '.join(values)}")
         return values[name]
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON values, for ``callsheet eval --json``; ``misses`` is the number of missed queries."""
+    def to_dict(self, *, queries: bool = True) -> dict[str, Any]:
+        """JSON values, for ``callsheet eval --json``; ``misses`` is the number of missed queries.
+
+        Without ``queries``, the confused tools and the missed queries are left out.
+        """
         plain = asdict(self)
+        if not queries:
+            del plain["confused"], plain["missed"]
         sets = plain.pop("complete") or {_COMPLETE: None}
         intervals = {name: list(bounds) for name, bounds in self.intervals.items()}
         return {**plain, **sets, "intervals": intervals, "misses": len(self.missed)}
@@ -179,11 +184,14 @@ def evaluate(
     if not queries:
         raise SettingsError("there is no labelled query to measure with: give at least one")
     agents = retriever.k if agents is None else agents
-    tools = retriever.selector.settings.tools if tools is None else tools
+    settings = retriever.selector.settings
+    tools = settings.tools if tools is None else tools
+    # Methods that rank tools alone do not cut their list to the tools of a few agents.
+    most = max(agents, tools) if settings.in_order and settings.ranking == "scores" else agents
     runs, seconds = list[Run](), list[float]()
     for done, query in enumerate(queries, 1):
         began = perf_counter()
-        runs.append((query, retriever.select(query.query, agents=agents, tools=tools)))
+        runs.append((query, retriever.select(query.query, agents=most, tools=tools)))
         seconds.append(perf_counter() - began)
         if progress is not None:
             progress(done, len(queries))

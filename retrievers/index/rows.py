@@ -121,10 +121,9 @@ class ChromaRows:
             parts.append(np.asarray(found["embeddings"], np.float32)[[place[row] for row in page]])
         return np.concatenate(parts)
 
-    def nearest(self, queries: Vectors, most: int, kind: str | None = None) -> list[dict[str, float]]:
-        """The rows nearest to each query, of all kinds or of one, as HNSW finds them: id -> cosine, best first."""
-        where = {"kind": kind} if kind else None
-        found = self._read("query", query_embeddings=[*queries], n_results=most, where=where, include=["distances"])
+    def nearest(self, queries: Vectors, most: int) -> list[dict[str, float]]:
+        """The rows nearest to each query, as HNSW finds them: id -> cosine, best first."""
+        found = self._read("query", query_embeddings=[*queries], n_results=most, include=["distances"])
         return [
             {row: 1 - distance for row, distance in zip(ids, distances, strict=True)}
             for ids, distances in zip(found["ids"], found["distances"], strict=True)

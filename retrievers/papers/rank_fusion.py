@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 RRF_K = 60
+Id = TypeVar("Id", str, int)
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
-    """A node in a ranking, with its score there; higher is better."""
+class Hit(Generic[Id]):
+    """A node in a ranking, by its id or row, with its score there; higher is better."""
 
-    id: str
+    id: Id
     score: float
 
 
-def weighted_rrf(merged: Sequence[str], weight: Callable[[str], float], *, k: int = RRF_K) -> list[Hit]:
+def weighted_rrf(merged: Sequence[str], weight: Callable[[str], float], *, k: int = RRF_K) -> list[Hit[str]]:
     """Type-specific weighted reciprocal rank fusion over one merged list of agents and tools.
 
     Source: Agent-as-a-Graph, section 3.2, Eq. 3::
@@ -38,18 +40,26 @@ def weighted_rrf(merged: Sequence[str], weight: Callable[[str], float], *, k: in
     return sorted(scored, key=lambda hit: -hit.score)
 
 
-def reciprocal_rank_fusion(rankings: Iterable[Sequence[str]], *, k: int = RRF_K) -> list[Hit]:
+def reciprocal_rank_fusion(
+    rankings: Sequence[Sequence[Id]], *, weights: Sequence[float] | None = None, k: int = RRF_K
+) -> list[Hit[Id]]:
     """Several rankings of the same nodes as one.
 
-    Source: Cormack, Clarke and Buettcher, Reciprocal Rank Fusion (SIGIR 2009)::
+    Source: Cormack, Clarke and Buettcher, Reciprocal Rank Fusion (SIGIR 2009); with weights, the standard weighted
+    fusion of Agent-as-a-Graph, section 3.2, Eq. 2::
 
-        s(e) = sum over rankings of 1 / (k + r(e))
+        s(e) = sum over rankings m of weight_m / (k + r_m(e))
+
+    Args:
+        rankings: Ids, best first.
+        weights: The weight of each ranking; None: 1 each.
+        k: Reduces the difference between high ranks.
 
     Returns:
         The nodes with their scores, best first; nodes of equal score in the order of their first appearance.
     """
-    scores: dict[str, float] = defaultdict(float)
-    for ranking in rankings:
+    scores: dict[Id, float] = defaultdict(float)
+    for weight, ranking in zip(weights or [1.0] * len(rankings), rankings, strict=True):
         for rank, node in enumerate(ranking, 1):
-            scores[node] += 1 / (k + rank)
+            scores[node] += weight / (k + rank)
     return sorted((Hit(node, score) for node, score in scores.items()), key=lambda hit: -hit.score)

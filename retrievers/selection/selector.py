@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from itertools import compress
 from weakref import WeakKeyDictionary
 
 from callsheet.graphs import (
@@ -65,11 +66,11 @@ class SchemaTokens:
         self._counts.update(zip(new, (len(encoding.ids) for encoding in encodings), strict=True))
         return sum(self._counts[tool] for tool in ids)
 
-    def same(self, tool: str, others: Iterable[str]) -> str:
-        """The first of the other tools that a model is shown in the same form, by id; empty if there is none."""
+    def same(self, tool: str, others: Iterable[str]) -> list[str]:
+        """The other tools that a model is shown in the same form, by id."""
         own = self._catalog.tool(tool)
-        namesakes = (self._catalog.tool(other) for other in others if other != tool and other.endswith(f"/{own.name}"))
-        return next((one.id for one in namesakes if openai_form(one) == openai_form(own)), "")
+        namesakes = (self._catalog.tool(other) for other in others if other.endswith(f"/{own.name}"))
+        return [one.id for one in namesakes if openai_form(one) == openai_form(own)]
 
     def copied(self, tool: str, others: Iterable[str]) -> str:
         """The first of the other tools that is of the same agent and differs by its name only; empty if none is."""
@@ -149,6 +150,8 @@ def _definition(tool: Tool) -> tuple[object, ...]:
 
 
 _MAX_CUT = 10
+ALTERNATIVES, ALTERNATIVE = 2, 0.7
+"""Number of tools of several agents that do the same, as five searches of the web; the least cosine of such tools."""
 
 
 class Selector:
@@ -234,19 +237,24 @@ class Selector:
         settings = self.settings.changed(changes)
         if not isinstance(query, str):
             raise SettingsError(f"the query must be a text such as 'convert 3 miles to km', not {type(query).__name__}")
+        if settings.texts != self.settings.texts:
+            raise SettingsError(f"the index holds {self.settings.texts} texts: give {settings.texts!r} when it is made")
         query = bounded(query, settings.max_query, "max_query")
         if not query.strip() or not self._ranker.nodes:
             return Selection(query, trace=Trace(settings=settings.to_dict(), policy=self._policy_summary))
         ranked = self._ranker.rank(query, settings)
-        candidates, ordered = self._ordered(ranked, settings)
-        candidates, ordered, summary = self._reranked(query, candidates, ordered, settings)
+        ordered_by = self._published if settings.in_order else self._reranked
+        candidates, ordered, summary = ordered_by(query, ranked, settings)
         repeated = {tool: agent for tool, agent in self._copies.bounded.items() if not {tool, agent} & ranked.named}
         budget = Budget(settings.tools, settings.schema_tokens, self.tokens, repeated)
         skills = self._skills(budget, ranked, settings)
         agents = ordered.agents[: settings.agents]
         named = dict.fromkeys(self._ranker.row[owner] for owner, _ in budget.taken.values())
         agents += tuple((row, float(ranked.scores[row])) for row in named if row not in dict(agents))
-        self._spend(budget, candidates, ordered, {self._ranker.nodes[row].id for row, _ in agents}, settings)
+        if settings.in_order:
+            self._take(budget, candidates)
+        else:
+            self._spend(budget, candidates, ordered, {self._ranker.nodes[row].id for row, _ in agents}, settings)
         taken = sorted(budget.taken.values(), key=lambda item: -item[1].use)
         scored = ((self._ranker.nodes[row].id, score) for row, score in agents)
         picked = tuple(PickedAgent(a, score, tuple(t for owner, t in taken if owner == a)) for a, score in scored)
@@ -288,20 +296,13 @@ class Selector:
             picked.append(PickedSkill(skill.id, score, tuple(tool for tool in skill.tools if tool in budget.taken)))
         return tuple(picked)
 
-    def _ordered(self, ranked: Ranked, settings: SelectSettings) -> tuple[Iterable[PickedTool], Ranked]:
-        """The candidates in the order of the budget, and the ranking with their uses."""
-        if settings.expansion == "graph_rag_tool_fusion":
-            candidates = list(self._as_published(ranked, settings))
-            return candidates, replace(ranked, use=self._uses(candidates))
-        return self._candidates(ranked, settings), ranked
-
     def _reranked(
-        self, query: str, candidates: Iterable[PickedTool], ranked: Ranked, settings: SelectSettings
+        self, query: str, ranked: Ranked, settings: SelectSettings
     ) -> tuple[Iterable[PickedTool], Ranked, str]:
         """The candidates and the ranking after reranking; agents are reordered by their first tool."""
         if self._reranker is None:
-            return candidates, ranked, ""
-        candidates = list(candidates)
+            return self._candidates(ranked, settings), ranked, ""
+        candidates = list(self._candidates(ranked, settings))
         reranked = rerank_tools(query, candidates, self._reranker, self.catalog, settings.rerank)
         if reranked.failed:
             return candidates, ranked, reranked.summary
@@ -330,16 +331,14 @@ class Selector:
         picked: set[str],
         settings: SelectSettings,
     ) -> None:
-        least = settings.cut / settings.tools**2
+        least, published = settings.cut / settings.tools**2, settings.expansion != "expected_use"
         for place, candidate in enumerate(candidates):
             if not place:
                 least = max(least, settings.floor * candidate.use)
             if (budget.full or candidate.use < least) and len(budget.cut) >= _MAX_CUT:
                 return
             why = self._too_weak(candidate, ranked, least) if budget.taken else ""
-            if same := self._repeated(candidate.id, budget.taken, settings):
-                why = f"it is the same tool as {same}"
-            if why:
+            if why := why or ("" if budget.full or published else self._repeated(candidate.id, budget.taken)):
                 budget.leave_out(candidate, why)
                 continue
             needing = candidate.via[0]
@@ -354,10 +353,23 @@ class Selector:
             if owner in picked:
                 self._offer(budget, owner, replace(candidate, via=(candidate.id,), required=False), ranked)
 
-    def _repeated(self, tool: str, taken: Collection[str], settings: SelectSettings) -> str:
-        """The taken tool that a tool repeats: one of its agent, or for a shortlist one of any; empty if none."""
-        copied = self.tokens.copied(tool, taken)
-        return copied if copied or not settings.shortlist else self.tokens.same(tool, taken)
+    def _repeated(self, tool: str, taken: Collection[str]) -> str:
+        """Why a tool adds nothing to those that are taken; empty if it does."""
+        if copied := self.tokens.copied(tool, taken):
+            return f"it is the same tool as {copied}"
+        like = self._alternatives(tool, taken)
+        return f"{' and '.join(like[:ALTERNATIVES])} do the same" if len(like) >= ALTERNATIVES else ""
+
+    def _alternatives(self, tool: str, taken: Collection[str]) -> list[str]:
+        """The taken tools of other agents that are like a tool; in an index without vectors, that look the same."""
+        row, owner = self._ranker.row[tool], self._owner(self._ranker.row[tool])
+        others = {other: n for other in taken if self._owner(n := self._ranker.row[other]) != owner}
+        if len(others) < ALTERNATIVES:
+            return []
+        cosines = self._ranker.cosines(row, list(others.values()))
+        if cosines is None:
+            return self.tokens.same(tool, others)
+        return list(compress(others, cosines >= ALTERNATIVE))
 
     def _too_weak(self, tool: PickedTool, ranked: Ranked, least: float) -> str:
         """Why a tool is too weak for the budget; empty if it is not."""
@@ -405,16 +417,50 @@ class Selector:
                 path, needed = reached.path, reached.direct
             yield self._tool(row, ranked, path, needed=needed)
 
-    def _as_published(self, ranked: Ranked, settings: SelectSettings) -> Iterator[PickedTool]:
-        own = sorted(ranked.tools, key=lambda row: -ranked.scores[row])
-        first = [self._ranker.nodes[row].id for row in own[: settings.expand]]
-        reached = graph_rag_tool_fusion(first, self.graph, limit=settings.tools, direct_first=settings.direct_first)
-        last = len(reached) + len(own)
-        rest = (Reached(self._ranker.nodes[row].id, (self._ranker.nodes[row].id,), direct=True) for row in own)
-        for position, item in enumerate((*reached, *rest)):
-            row = self._ranker.row[item.tool]
-            tool = self._tool(row, ranked, item.path, needed=item.direct and len(item.path) > 1)
-            yield replace(tool, use=float(last - position))
+    def _published(
+        self, query: str, ranked: Ranked, settings: SelectSettings
+    ) -> tuple[Iterable[PickedTool], Ranked, str]:
+        """The tools of a published method in its order, and the ranking with its agents.
+
+        The reranker comes before the walk, as in lines 7 to 11 of Algorithm 1 of Graph RAG-Tool Fusion. Its agents, and
+        those of a plain search, are the owners of the tools that the search found.
+        """
+        nodes, row_of, summary = self._ranker.nodes, self._ranker.row, ""
+        rows = sorted(ranked.tools, key=lambda row: -ranked.scores[row])
+        if self._reranker is not None:
+            first = [self._tool(row, ranked, (nodes[row].id,)) for row in rows[: settings.rerank]]
+            reranked = rerank_tools(query, first, self._reranker, self.catalog, settings.rerank)
+            rows[: settings.rerank], summary = [row_of[tool.id] for tool in reranked.tools], reranked.summary
+        walks = settings.expansion == "graph_rag_tool_fusion"
+        owners: dict[int, float] = {}
+        for row in rows[: settings.expand] if walks else rows:
+            owners.setdefault(row_of[self._owner(row)], float(ranked.scores[row]))
+        agents = ranked.agents if settings.ranking == "agent_as_a_graph" else tuple(owners.items())
+        picked = {nodes[row].id for row, _ in agents[: settings.agents]}
+        own = [nodes[row].id for row in rows if self._owner(row) in picked]
+        reached = [Reached(tool, (tool,), direct=True) for tool in own[: settings.tools]]
+        if walks:
+            reached = graph_rag_tool_fusion(
+                own[: settings.expand],
+                self.graph,
+                limit=settings.tools,
+                d_limit=settings.d_limit,
+                direct_first=settings.direct_first,
+            )
+        tools = [
+            replace(
+                self._tool(row_of[item.tool], ranked, item.path, needed=item.direct and len(item.path) > 1),
+                use=float(len(reached) - place),
+            )
+            for place, item in enumerate(reached)
+        ]
+        return tools, replace(ranked, agents=agents, use=self._uses(tools)), summary
+
+    def _take(self, budget: Budget, tools: Iterable[PickedTool]) -> None:
+        """Adds tools in their order, each alone, where the path to it is there."""
+        for tool in tools:
+            if budget.taken.keys() >= {*tool.via[:-1]}:
+                budget.offer(self._owner(self._ranker.row[tool.via[0]]), [tool])
 
     def _tool(self, row: int, ranked: Ranked, path: tuple[str, ...], *, needed: bool = False) -> PickedTool:
         score, use = float(ranked.scores[row]), ranked.use.get(row, 0.0)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from callsheet.graphs import Agent, Catalog, Loaded, ServerConfig, Tool, TrustError
-from callsheet.graphs.storage import StoredFile
 from callsheet.graphs.trust.standing import StandingApprovals
 
 LOG = Tool(agent="git", name="git_log", description="Shows commits.", input_schema={"type": "object"})
@@ -106,14 +104,13 @@ def test_concurrent_writers_lose_nothing() -> None:
 @pytest.mark.parametrize(
     "content", ["{", "[]", "7", '{"callsheet_standing": 2, "allowed": []}', '{"callsheet_standing": 1, "allowed": [1]}']
 )
-def test_a_damaged_file_allows_nothing_and_is_not_overwritten(content: str, tmp_path: Path) -> None:
-    file = tmp_path / "allowed.json"
-    file.write_text(content)
-    one = replace(standing(loaded()), file=StoredFile(str(file)))
+def test_a_damaged_file_allows_nothing_and_is_not_overwritten(content: str) -> None:
+    one = standing(loaded())
+    one.file.replace(content.encode())
     assert not one.holds(LOG.id, "a")
     with pytest.raises(TrustError):
         one.add(LOG, "a")
-    assert file.read_text() == content
+    assert one.file.text() == content
 
 
 def test_it_can_be_read_by_its_owner_only_and_by_people(own_home: Path) -> None:

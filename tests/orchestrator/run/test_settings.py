@@ -18,7 +18,11 @@ SCHEMA = Settings.model_json_schema()["properties"]
 @pytest.mark.parametrize("name", list(Settings.model_fields))
 def test_studio_is_told_what_a_setting_does_and_where_it_counts(name: str) -> None:
     told = SCHEMA[name]
-    assert len(told["description"]) > 10
+    assert 10 < len(told["description"]) < 300
+    assert told["description"].endswith(".")
+    assert ". " not in told["description"].replace("\n", " "), "one sentence"
+    first = list(SCHEMA).index(name) < 5
+    assert told["title"].startswith("Advanced, ") is not first
     assert told["langgraph_nodes"]
     assert ("langgraph_type" in told) == name.endswith("_prompt")
     assert name in (Settings.__doc__ or "")
