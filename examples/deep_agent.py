@@ -36,6 +36,5 @@ for request in ("Tell me the weather in Oslo", "Send mail to ann@example.org"):
     while questions := state.get("__interrupt__"):
         (action,) = questions[0].value["action_requests"]
         print("May I?", action["name"], action["args"])
-        answer = {"decisions": [{"type": "approve"}]}  # LangChain's form
-        state = agent.invoke(Command(resume={question.id: answer for question in questions}), thread)
+        state = agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), thread)  # LangChain's form
     print(state["messages"][-1].text)
