@@ -22,8 +22,8 @@ def send_mail(to: str) -> str:
     return f"sent to {to}"
 
 
-own = {"meteo": [tell_weather], "post": [send_mail]}  # yours: "mcp.json"
-tools = CallsheetTools(own, tools=1, interrupt_on={"post/send_mail": True})
+agents = {"meteo": [tell_weather], "post": [send_mail]}  # yours: "mcp.json"
+tools = CallsheetTools(agents, tools=1, interrupt_on={"post/send_mail": True})
 agent = create_deep_agent(
     StandIn(),  # yours: "openai:gpt-5-mini"
     middleware=[TodoListMiddleware(), tools],
@@ -34,7 +34,6 @@ thread = {"configurable": {"thread_id": "1"}}
 for request in ("Tell me the weather in Oslo", "Send mail to ann@example.org"):
     state = agent.invoke({"messages": [("user", request)]}, thread)
     while questions := state.get("__interrupt__"):
-        (action,) = questions[0].value["action_requests"]
-        print("May I?", action["name"], action["args"])
+        print("May I?", *questions[0].value["action_requests"])
         state = agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), thread)  # LangChain's form
     print(state["messages"][-1].text)
