@@ -108,7 +108,7 @@ _SCALE = "Chroma's index of 100,000 nodes takes minutes: add --scale"
 SPECIAL: Mapping[str, Callable[[Any, Say], Body]] = {
     "nothing-fits": lambda options, say: nothing_fits.measure(_on_sets(options, nothing_fits.SETS)),
     "capabilities": lambda options, say: toolkg.measure_capabilities(_data(options, "livemcpbench")),
-    "discovery": lambda options, say: toolkg.measure_discovery(*_on_sets(options, [toolkg.SET])[0]),
+    "discovery": lambda options, say: toolkg.measure_discovery(_on_sets(options, toolkg.SETS), options.data),
     "inferred-edges": lambda options, say: dependencies.measure_edges(_on_sets(options, dependencies.SETS)),
     "inferred-retrieval": lambda options, say: dependencies.measure_ranks(*_on_sets(options, [dependencies.RANKED])[0]),
     "attack": lambda options, say: attack.measure(*_on_sets(options, [attack.SET])[0]),
