@@ -69,7 +69,9 @@ class StandingApprovals:
     @cached_property
     def file(self) -> StoredFile:
         """Their file, in the shared store or else in the user's data folder."""
-        return state_file(f"allowed/{self.loaded.key}.json")
+        from callsheet.graphs.catalog.loaded import key_of  # which imports policies
+
+        return state_file(f"allowed/{key_of(self.loaded.label)}.json")
 
     def entries(self) -> tuple[StandingApproval, ...]:
         """Those of all users, in the order in which they were given.

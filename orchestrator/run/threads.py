@@ -46,9 +46,11 @@ class Threads:
     def of(cls, loaded: Loaded) -> Threads:
         """The threads of a catalog, in ``threads`` of ``CALLSHEET_HOME``, otherwise of the user's data folder.
 
-        A catalog is the same if its sources are (``Loaded.key``). Files of dependencies do not count.
+        A catalog is the same if its sources are (``key_of``). Files of dependencies do not count.
         """
-        return cls(_all() / loaded.key)
+        from callsheet.graphs.catalog.loaded import key_of
+
+        return cls(_all() / key_of(loaded.label))
 
     @staticmethod
     def new() -> str:
