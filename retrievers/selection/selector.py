@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -254,7 +255,9 @@ class Selector:
         if settings.in_order:
             self._take(budget, candidates)
         else:
-            self._spend(budget, candidates, ordered, {self._ranker.nodes[row].id for row, _ in agents}, settings)
+            own = {self._ranker.nodes[row].id for row, _ in agents}
+        self._spend(budget, candidates, ordered, own, settings)
+        if os.environ.get("BARE"): self._equip(budget, own, ordered)
         taken = sorted(budget.taken.values(), key=lambda item: -item[1].use)
         scored = ((self._ranker.nodes[row].id, score) for row, score in agents)
         picked = tuple(PickedAgent(a, score, tuple(t for owner, t in taken if owner == a)) for a, score in scored)
@@ -352,6 +355,25 @@ class Selector:
             owner = self._owner(self._ranker.row[candidate.id])
             if owner in picked:
                 self._offer(budget, owner, replace(candidate, via=(candidate.id,), required=False), ranked)
+
+    def _equip(self, budget: Budget, agents: Collection[str], ranked: Ranked) -> None:
+        """Gives each agent without a tool its best one, in the place of the weakest that nothing needs."""
+        equipped = Counter(owner for owner, _ in budget.taken.values())
+        best: dict[str, int] = {}
+        for row in ranked.tools:
+            best.setdefault(self._owner(row), row)
+        needed = {tool for _, picked in budget.taken.values() for tool in self._required(picked.id)}
+        needed |= {part for _, picked in budget.taken.values() for part in picked.via[:-1]} | ranked.named
+        for agent in [agent for agent in agents if agent in best and not equipped[agent]]:
+            if budget.full:
+                weak = [i for i, (owner, _) in budget.taken.items() if equipped[owner] > 1 and i not in needed]
+                if not weak:
+                    return
+                out = min(weak, key=lambda i: budget.taken[i][1].use)
+                owner, tool = budget.taken.pop(out)
+                equipped[owner] -= 1
+                budget.leave_out(tool, "its place went to an agent without a tool")
+            self._offer(budget, agent, self._tool(best[agent], ranked, (self._ranker.nodes[best[agent]].id,)), ranked)
 
     def _repeated(self, tool: str, taken: Collection[str]) -> str:
         """Why a tool adds nothing to those that are taken; empty if it does."""
