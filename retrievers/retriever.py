@@ -225,7 +225,7 @@ class AgentGraphRetriever(BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        selection = self.select(query, agents=self.k if k is None else k)
+        selection = self.select(query, agents=self.k if k is None else k, equip=True)
         agents = [self._document(agent, selection) for agent in selection.agents]
         return [*agents, *(self._skill_document(skill, selection) for skill in selection.skills)]
 

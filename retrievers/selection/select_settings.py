@@ -129,6 +129,8 @@ class SelectSettings:
         shortlist: Whether the tools are for one model, which reads every schema. Then tools of the best tool's agent
             come before others of about equal expected use (``scoring.shortlisted``), dependencies that nobody has
             reviewed come after all tools that the search finds, and agents without a taken tool are left out.
+        equip: Whether each agent gets at least its best tool, in the place of the weakest one of another agent; not if
+            there are fewer than two places for each.
         threshold: Minimum score of the best agent; below it nothing fits.
         rerank: Maximum number of tools that a reranker is shown.
         texts: What the index holds of an agent or a tool: ``full``, or ``plain``, name and description, as in the
@@ -172,6 +174,7 @@ class SelectSettings:
     cut: float = 0.0
     floor: float = 0.0
     shortlist: bool = False
+    equip: bool = False
     threshold: float = 0.3
     rerank: int = 20
     texts: Texts = "full"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -257,7 +256,8 @@ class Selector:
         else:
             own = {self._ranker.nodes[row].id for row, _ in agents}
         self._spend(budget, candidates, ordered, own, settings)
-        if os.environ.get("BARE"): self._equip(budget, own, ordered)
+        if settings.equip and settings.tools >= 2 * len(own):
+            self._equip(budget, own, ordered)
         taken = sorted(budget.taken.values(), key=lambda item: -item[1].use)
         scored = ((self._ranker.nodes[row].id, score) for row, score in agents)
         picked = tuple(PickedAgent(a, score, tuple(t for owner, t in taken if owner == a)) for a, score in scored)
@@ -356,23 +356,17 @@ class Selector:
             if owner in picked:
                 self._offer(budget, owner, replace(candidate, via=(candidate.id,), required=False), ranked)
 
-    def _equip(self, budget: Budget, agents: Collection[str], ranked: Ranked) -> None:
-        """Gives each agent without a tool its best one, in the place of the weakest that nothing needs."""
-        equipped = Counter(owner for owner, _ in budget.taken.values())
-        best: dict[str, int] = {}
-        for row in ranked.tools:
-            best.setdefault(self._owner(row), row)
-        needed = {tool for _, picked in budget.taken.values() for tool in self._required(picked.id)}
-        needed |= {part for _, picked in budget.taken.values() for part in picked.via[:-1]} | ranked.named
-        for agent in [agent for agent in agents if agent in best and not equipped[agent]]:
-            if budget.full:
-                weak = [i for i, (owner, _) in budget.taken.items() if equipped[owner] > 1 and i not in needed]
-                if not weak:
-                    return
-                out = min(weak, key=lambda i: budget.taken[i][1].use)
-                owner, tool = budget.taken.pop(out)
-                equipped[owner] -= 1
-                budget.leave_out(tool, "its place went to an agent without a tool")
+    def _equip(self, budget: Budget, agents: set[str], ranked: Ranked) -> None:
+        """Gives each agent without a tool its best one, in the place of the weakest that nothing else needs."""
+        best = {self._owner(row): row for row in reversed(ranked.tools)}
+        picked = [tool for _, tool in budget.taken.values()]
+        needed = ranked.named.union(*(self._required(tool.id) for tool in picked), *(tool.via[:-1] for tool in picked))
+        for agent in sorted(agents & best.keys() - {owner for owner, _ in budget.taken.values()}):
+            owners = Counter(owner for owner, _ in budget.taken.values())
+            spare = [tool for owner, tool in budget.taken.values() if owners[owner] > 1 and tool.id not in needed]
+            if budget.full and spare:
+                del budget.taken[(weakest := min(spare, key=lambda tool: tool.use)).id]
+                budget.leave_out(weakest, "its place went to an agent without a tool")
             self._offer(budget, agent, self._tool(best[agent], ranked, (self._ranker.nodes[best[agent]].id,)), ranked)
 
     def _repeated(self, tool: str, taken: Collection[str]) -> str:
