@@ -30,7 +30,8 @@ from callsheet.orchestrator.state import (
     text_of,
 )
 from callsheet.orchestrator.step import StepNodes, after_input, after_work, check_tracing, selected
-from callsheet.retrievers import AgentGraphRetriever
+from callsheet.retrievers import AgentGraphRetriever, DecisionModel
+from callsheet.retrievers.selection.decision_models import judge_of
 
 Model = str | BaseChatModel
 
@@ -42,6 +43,7 @@ def create_supervisor(
     planner_model: Model | None = None,
     worker_model: Model | None = None,
     answer_model: Model | None = None,
+    decision_model: str | DecisionModel | None = None,
     retriever: AgentGraphRetriever | None = None,
     registry: ToolRegistry | None = None,
     settings: Settings | None = None,
@@ -58,6 +60,8 @@ def create_supervisor(
         planner_model: Chat model for the plan instead.
         worker_model: Chat model for the workers instead.
         answer_model: Chat model for the answer instead.
+        decision_model: Judges the first tools of each step; off by default. A ``BaseDecisionModel``, a chat model or
+            its name, or a document compressor such as a cross-encoder.
         retriever: Selects agents and tools; by default a retriever over the same catalog.
         registry: Makes tools callable; by default a registry over the same catalog.
         settings: Defaults for the ``context`` of a run.
@@ -84,6 +88,10 @@ def create_supervisor(
     given = {"model": model, "planner_model": planner_model, "worker_model": worker_model, "answer_model": answer_model}
     for name, chosen in given.items():
         check_model(chosen, name)
+    if isinstance(decision_model, str):
+        given["decision_model"] = decision_model
+    elif decision_model is not None:
+        judge_of(decision_model)  # refuses what is none
     loaded = load(source, yes=yes, policy=policy)
     for part in (retriever, registry):
         if part is not None and part.policy != loaded.policy:
@@ -94,7 +102,7 @@ def create_supervisor(
     defaults = {role: name for role, name in given.items() if isinstance(name, str)}
     configuration = RunConfiguration(
         defaults=(settings or Settings()).model_copy(update=defaults),
-        models=_objects(given),
+        models=_objects(given) | ({} if isinstance(decision_model, str | None) else {"decision": decision_model}),
         prompts=prompts or Prompts(),
     )
     steps = StepNodes(retriever, registry, configuration)
@@ -139,6 +147,7 @@ def create_retriever_app(retriever: AgentGraphRetriever) -> StateGraph[Retriever
     def retrieve(state: Query) -> Picked:
         given = context()
         reach = given.reach(given.model_fields_set) if given else {}
+        reach |= RunConfiguration(Settings(), {}, Prompts()).decision()
         return {"selection": selected(retriever.within(caller()), text_of(state, "query"), **reach).to_dict(trace=True)}
 
     app = StateGraph(RetrieverState, context_schema=Settings, input_schema=Query, output_schema=Picked)

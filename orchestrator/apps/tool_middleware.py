@@ -38,7 +38,7 @@ from callsheet.agents import (
     unstreamed,
 )
 from callsheet.agents.calls.tool_result import answer_to
-from callsheet.agents.models.chat_models import with_written_calls
+from callsheet.agents.models.chat_models import chat_model, with_written_calls
 from callsheet.agents.registry.binding import NEED_TOOL
 from callsheet.agents.work.own_tools import DEFINITION, answer_request, deferred
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
@@ -48,7 +48,8 @@ from callsheet.orchestrator.run.run_context import caller
 from callsheet.orchestrator.run.settings import TOOL_FLOOR, Settings
 from callsheet.orchestrator.run.sync_bridge import waited_for
 from callsheet.orchestrator.step import selected
-from callsheet.retrievers import AgentGraphRetriever, units_of
+from callsheet.retrievers import AgentGraphRetriever, DecisionModel, units_of
+from callsheet.retrievers.selection.decision_models import judge_of
 
 _AT_ONCE = 20
 """Requests that are searched for before a model call; the rest of a longer to-do list follows before the next."""
@@ -96,6 +97,8 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         tools: Maximum number of tools per request of the user; each request of the agent adds at most five.
         tool_floor: A tool is left out if its expected use is below this share of the best tool's.
         most: Maximum number of tools in a conversation; after that, none are added.
+        decision_model: Judges the tools for each message of the user, item of the list and call of ``need_tool``, as in
+            ``create_supervisor``.
         retriever: Selects agents and tools; by default a retriever over the same catalog.
         registry: Makes tools callable; by default a registry over the same catalog.
         yes: Starts the commands of an ``mcp.json`` without consent; see ``callsheet.graphs.load``.
@@ -121,6 +124,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         tools: int = 12,
         tool_floor: float = TOOL_FLOOR,
         most: int = 60,
+        decision_model: str | DecisionModel | None = None,
         retriever: AgentGraphRetriever | None = None,
         registry: ToolRegistry | None = None,
         yes: bool = False,
@@ -139,6 +143,9 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         self._registry = registry or ToolRegistry.from_catalog(loaded)
         CatalogSync(self._retriever, self._registry)
         self._reach, self._tools, self._most = told.reach(most=False), tools, most
+        if decision_model is not None:
+            model = chat_model(decision_model) if isinstance(decision_model, str) else decision_model
+            self._reach["decision_model"] = judge_of(model)
         self._approval: ApprovalPolicy = approval
         self._weak_model = weak_model
 
@@ -300,8 +307,8 @@ MOST_ADDED = 5
 """Maximum tools added for a sentence of the agent, a to-do item, or a call of ``need_tool``."""
 _READ = 4_000
 """Characters read from the end of an agent's text, where it says what it does next."""
-_SURE = 2.0
-"""Factor of the retriever's threshold for a sentence of the agent: most of them ask for nothing."""
+_SURE = 0.4
+"""``SelectSettings.fits`` for a sentence of the agent: most of them ask for nothing."""
 _CUT = 2.0
 """``SelectSettings.cut`` for a sentence: tools that are unlikely to be needed are not added."""
 Source = Literal["user", "agent", "to-do list"]
@@ -359,10 +366,10 @@ def picked(request: Request, retriever: AgentGraphRetriever, held: Set[str], *, 
         case "to-do list":
             best = 2
         case "agent":
-            few |= {"threshold": own.threshold * _SURE, "cut": _CUT, "implied": False}
+            few |= {"fits": _SURE, "cut": _CUT, "implied": False, "judged": 0, "general": 0.0}
     selection = selected(retriever, text, **few)
     if selection.verdict == "nothing_fits" and all_shown:
-        selection = selected(retriever, text, **{**few, "floor": 0.0})
+        selection = selected(retriever, text, **{**few, "floor": 0.0, "judged": 0})
     ids = [tool.id for tool in selection.tools]
     return ids if (selection.verdict == "found" or all_shown) and not held >= set(ids[:best]) else []
 

@@ -20,6 +20,7 @@ from callsheet.orchestrator.cli.shared_options import (
     CatalogOptions,
     check_model,
     common,
+    decision_option,
     kept_options,
     run_options,
     size_options,
@@ -58,6 +59,7 @@ _WAITS = {"tool_approval": "needs_approval", "unknown_outcome": "outcome_unknown
     metavar="AGENT/TOOL",
     help="A tool whose calls need no approval in this run, although it may change something; repeatable.",
 )
+@decision_option
 @click.option("--thread", metavar="NAME", help="Continue a named conversation, or start one.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run: that of --thread, otherwise the last one.")
 @click.option("--explain", is_flag=True, help="Print also the picked tools that no call has used, and why.")
@@ -89,6 +91,7 @@ def ask(
         raise click.UsageError("the question is empty: say what is to be done")
     began = time.monotonic()
     check_model(of_run["model"])
+    check_model(of_run["decision_model"])
     if of_run["code_mode"]:
         if not of_run["model"]:
             raise click.UsageError("--code-mode needs --model, which writes the programs")

@@ -172,6 +172,11 @@ def model_option(about: str, **more: Any) -> Callable[[Any], Any]:
     return click.option("--model", metavar="PROVIDER:NAME", help=about, **more)
 
 
+decision_option = click.option(
+    "--decision-model", metavar="PROVIDER:NAME", help="Chat model that judges the first tools.  [default: none]"
+)
+
+
 def size_options(agents: int, tools: int, each: str) -> Callable[[Command], Command]:
     """``-k`` and ``--tools``, up to these numbers."""
     most = click.IntRange(1, agents), click.IntRange(1, tools)

@@ -107,12 +107,12 @@ class RunConfiguration:
 
     Attributes:
         defaults: Settings of the supervisor.
-        models: Chat models given as objects, by role.
+        models: Chat models given as objects, by role, and under "decision" any decision model.
         preferences: Preferences of the user of the current run (fields of ``Settings``).
     """
 
     defaults: Settings
-    models: Mapping[str, BaseChatModel]
+    models: Mapping[str, Any]
     prompts: Prompts
     preferences: Settings | None = None
 
@@ -176,12 +176,21 @@ class RunConfiguration:
         Its calls in the current node get the timeout of the settings.
         """
         limit_model_calls(self.settings.model_seconds)
-        field = f"{role}_model"
-        said = [getattr(one, name) for one in (context(), self.preferences) if one for name in (field, "model")]
+        found: BaseChatModel | None = self._model(role, f"{role}_model", "model")
+        return found
+
+    def decision(self) -> dict[str, Any]:
+        """How the tools of a step are judged in the current run; empty if the retriever decides."""
+        model = self._model("decision", "decision_model")
+        return {"decision_model": model, "decision_seconds": self.settings.model_seconds} if model else {}
+
+    def _model(self, role: str, *names: str) -> Any:
+        """The model for a role, whose first setting counts more; in each place, an object before a name."""
+        said = [getattr(one, name) for one in (context(), self.preferences) if one for name in names]
         chosen = next(filter(None, said), None)
         if chosen is None and role in self.models:
             return self.models[role]
-        name = chosen or getattr(self.defaults, field) or self.defaults.model
+        name = chosen or next(filter(None, (getattr(self.defaults, name) for name in names)), None)
         return chat_model(name) if name else None
 
     def reasoner(self, role: Role) -> Reasoner:

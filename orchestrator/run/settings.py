@@ -86,6 +86,8 @@ class Settings(BaseModel):
     """Another model for the workers."""
     answer_model: str | None = _option(None, "answer")
     """Another model for the answer."""
+    decision_model: str | None = _option(None, "retriever")
+    """Chat model that judges the first tools of each step, in one call: their order, and whether one of them fits."""
     agents: int = _option(8, "retriever", ge=1, le=50)
     """Maximum agents per step."""
     tool_floor: float = _option(TOOL_FLOOR, "retriever", ge=0, le=1)
@@ -169,8 +171,9 @@ class Settings(BaseModel):
     """For ``arag``: tokens of the conversation after which the model must answer."""
 
     @field_validator(
-        "model", "planner_model", "worker_model", "answer_model", "planner_prompt", "worker_prompt", "answer_prompt"
-    )
+        "model", "planner_model", "worker_model", "answer_model", "decision_model",
+        "planner_prompt", "worker_prompt", "answer_prompt",
+    )  # fmt: skip
     @classmethod
     def _empty_is_none(cls, text: str | None) -> str | None:
         return (text or "").strip() or None

@@ -20,6 +20,7 @@ from callsheet.graphs import Policy, SettingsError, load
 from callsheet.orchestrator import CallsheetTools
 from callsheet.orchestrator.apps.tool_middleware import requests_of
 from callsheet.retrievers import AgentGraphRetriever
+from scripted_decisions import Stub, of
 
 RATE, NOTE = "look up the exchange rate of USD", "write a note with the text hello"
 FIRST = ["need_tool", "bank_exchange_rate"]
@@ -105,6 +106,18 @@ def test_an_agent_without_a_checkpointer_says_so_at_once(
     with pytest.raises(SettingsError, match="needs a checkpointer"):
         app.invoke({"messages": [HumanMessage(RATE)]})
     assert model.shown == []
+
+
+def test_a_decision_model_judges_requests_but_not_what_the_agent_says(catalog: Any, scripted: Any, say: Any) -> None:
+    judge = Stub(shares=of(write_note=0.9))
+    asks = say["calls"]("need_tool", what=NOTE).tool_calls
+    model = scripted(replies=[AIMessage("I look up the rate of USD.", tool_calls=asks), AIMessage("Hm.")])
+    ask(agent(model, catalog, decision_model=judge), RATE)
+    assert shown(model)[0] == ["need_tool", "notebook_write_note"]
+    assert [asked["request"] for asked, _ in judge.asked] == [RATE, NOTE]
+    hopeless = scripted(replies=[AIMessage("Hm.")])
+    ask(agent(hopeless, catalog, decision_model=Stub(shares={"none": 1.0})), RATE)
+    assert shown(hopeless) == [["need_tool"]]
 
 
 def test_no_more_than_the_most_are_kept(catalog: Any, scripted: Any) -> None:
