@@ -78,7 +78,7 @@ class Nodes:
         try:
             update["preferences"] = await preferences()
             configuration = self.configuration.of(update["preferences"])
-            check_answerable(self.registry, configuration.settings.approval, configuration.settings.allow)
+            await asyncio.to_thread(check_answerable, configuration.supervision(self.registry))
             await asyncio.to_thread(configuration.check_code_mode)
             meant = await understood(state, configuration)
         except (CallsheetError, ImportError) as error:

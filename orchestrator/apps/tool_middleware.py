@@ -37,14 +37,16 @@ from callsheet.agents import (
     supervised,
     unstreamed,
 )
+from callsheet.agents.approval.supervised_call import InterruptOn, reviews_of
 from callsheet.agents.calls.tool_result import answer_to
 from callsheet.agents.models.chat_models import chat_model, with_written_calls
 from callsheet.agents.registry.binding import NEED_TOOL
+from callsheet.agents.safety.secrets import RunSecrets
 from callsheet.agents.work.own_tools import DEFINITION, answer_request, deferred
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
 from callsheet.graphs.text.sanitizing import check_type
 from callsheet.orchestrator.run.process.process_state import CatalogSync
-from callsheet.orchestrator.run.run_context import caller
+from callsheet.orchestrator.run.run_context import caller, standing_approvals
 from callsheet.orchestrator.run.settings import TOOL_FLOOR, Settings
 from callsheet.orchestrator.run.sync_bridge import waited_for
 from callsheet.orchestrator.step import selected
@@ -103,9 +105,10 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         registry: Makes tools callable; by default a registry over the same catalog.
         yes: Starts the commands of an ``mcp.json`` without consent; see ``callsheet.graphs.load``.
         policy: Who may see and call which tools: a policy or its file; ``CALLSHEET_POLICY`` by default.
-        approval: Which calls of the catalog's tools need approval: ``always`` all, ``risky`` those of tools that are
+        approval: Which calls of the catalog's tools need approval: ``always`` all, ``ask`` those of tools that are
             not known to be harmless, ``never`` none. The first two need an agent with a checkpointer; without one, they
             raise a ``SettingsError``.
+        interrupt_on: As in ``create_supervisor``.
         weak_model: Whether calls that the model writes as text are made, as small models write them.
 
     Raises:
@@ -129,7 +132,8 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         registry: ToolRegistry | None = None,
         yes: bool = False,
         policy: Policy | str | Path | None = None,
-        approval: ApprovalPolicy = "risky",
+        approval: ApprovalPolicy = "ask",
+        interrupt_on: InterruptOn | None = None,
         weak_model: bool = False,
     ) -> None:
         super().__init__()
@@ -147,11 +151,12 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
             model = chat_model(decision_model) if isinstance(decision_model, str) else decision_model
             self._reach["decision_model"] = judge_of(model)
         self._approval: ApprovalPolicy = approval
+        self._reviews = reviews_of(interrupt_on, self._registry.catalog.tools)
         self._weak_model = weak_model
 
     def before_agent(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Checks that questions can be answered, and starts a new scope for sessions."""
-        check_answerable(self._registry, self._approval)
+        check_answerable(self._supervision())
         return {"callsheet_run": uuid.uuid4().hex, "callsheet_requests": []}
 
     def before_model(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -247,8 +252,11 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
             return _of_others(request, send, [*own, NEED_TOOL, *held])
         if not isinstance(tool, BoundTool):
             return None
-        supervision = Supervision("", self._approval, self._registry, self._secrets(state))
-        return supervised(request.override(tool=tool), tool, supervision, send)
+        return supervised(request.override(tool=tool), tool, self._supervision(self._secrets(state)), send)
+
+    def _supervision(self, secrets: RunSecrets | None = None) -> Supervision:
+        how: Any = {"reviews": self._reviews, "standing": standing_approvals(self._registry.loaded)}
+        return Supervision("", self._approval, self._registry, secrets or RunSecrets(), **how)
 
     async def _added(self, request: ToolCallRequest) -> Result:
         """Adds the tools that the agent asks for, and returns their names."""

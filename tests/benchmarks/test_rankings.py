@@ -54,11 +54,11 @@ def test_all_metrics_at_all_cutoffs(bench: Benchmark) -> None:
 
 
 def test_ours_is_what_a_selection_hands_over_and_a_longer_list_begins_with_it() -> None:
-    subjects = ("videos", "money", "lengths", "time zones", "markdown", "colours", "genomes", "sheet music")
-    agents = (
-        Agent(id=a, tools=tuple(Tool(agent=a, name=f"convert_{j}", description=f"Converts {a}.") for j in range(4)))
-        for a in subjects
+    subjects, verbs = (
+        ("videos", "money", "lengths", "zones", "prose", "colours", "genomes", "music"),
+        ("trim", "merge", "list", "sell"),
     )
+    agents = (Agent(id=a, tools=tuple(Tool(agent=a, name=f"{verb}_{a}") for verb in verbs)) for a in subjects)
     world = World(Catalog(agents=tuple(agents)), vectors_of_this_run())
     retriever = AgentGraphRetriever.from_catalog(world.catalog, index=":memory:", embeddings=world.vectors)
     chosen = retriever.select("convert")
