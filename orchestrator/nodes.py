@@ -42,6 +42,7 @@ from callsheet.orchestrator.state import (
     State,
     StepState,
     completed,
+    ending,
     plan_of,
     planned,
     read_results,
@@ -189,7 +190,8 @@ class Nodes:
         spent = {"answer": (usage_of([message], time.monotonic() - began) if asked else Usage()).model_dump()}
         usage = usage_report({**state, "spent": {**state["spent"], **spent}})
         get_stream_writer()({"event": "usage", **usage})
-        return {"messages": [message], "spent": spent, "usage": usage}
+        ended = ending(state["plan"], state["results"])
+        return {"messages": [message], "spent": spent, "usage": usage, "ended": ended}
 
     async def _answer(self, state: State) -> tuple[AIMessage, bool]:
         """The answer, and whether a model wrote it."""

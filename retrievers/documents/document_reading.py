@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, NamedTuple, cast
 
 from callsheet.graphs import CallsheetError, CatalogError, Problem
+from callsheet.graphs.catalog.errors import needs_extra
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.sanitizing import clean, hidden_in, one_line
 from callsheet.retrievers.documents import document_formats
@@ -185,12 +186,8 @@ class Reader:
     def _read(self, loader: str, path: Path) -> Iterator[Block]:
         size = path.stat().st_size
         seconds, most = self.seconds + self.rate * size / 1e6, self.most + _GROWTH * size
-        order = {
-            "loader": loader,
-            "path": str(path.resolve()),
-            "seconds": seconds,
-            "most": most,
-            "largest": self.largest,
+        order = {"loader": loader, "path": str(path.resolve()), "seconds": seconds, "most": most} | {
+            "largest": self.largest
         }
         process, ended = self._started(), False
         late = threading.Timer(_WAIT * seconds, process.kill)
@@ -209,8 +206,7 @@ class Reader:
                     continue
                 ended = True
                 if "missing" in answer:
-                    cure = "which is not installed: pip install 'callsheet[documents]'"
-                    raise ImportError(f"to read this {loader} file needs the extra documents, {cure}")
+                    raise ImportError(f"to read this {loader} file {needs_extra('documents')}")
                 if "wrong" in answer:
                     raise DocumentError(answer["wrong"])
                 return

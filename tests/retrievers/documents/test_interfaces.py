@@ -47,12 +47,12 @@ def test_snippets_are_the_sentences_that_hold_a_keyword(made: Made) -> None:
     assert str(hit) == f"[a.txt#1] holds leave: Leave is paid. … Ask for leave early. … {long}"
 
 
-def test_snippets_share_a_budget_by_turns(made: Made) -> None:
-    """A sentence of 14 to 16 bytes is 4 tokens: one of each chunk, 8 tokens; then one more of the best, 12."""
+def test_snippets_keep_to_a_budget(made: Made) -> None:
+    """A sentence of 14 bytes is 4 tokens: of 16 tokens for 2 chunks, each has room for two sentences."""
     index = made({"a.txt": "Leave A is 11. Leave A is 12. Leave A is 13.", "b.txt": "Leave B is 21. Leave B is 22."})
-    found = keyword_search(index, "leave", snippets=12)
-    assert [hit.snippets for hit in found.hits] == [("Leave A is 11.", "Leave A is 12."), ("Leave B is 21.",)]
-    assert (found.tokens, found.note) == (12, "2 more matching sentences are not shown: read the chunks")
+    found = keyword_search(index, "leave", top_k=2, snippets=16)
+    assert [hit.snippets[-1] for hit in found.hits] == ["Leave A is 12.", "Leave B is 22."]
+    assert (found.tokens, found.note) == (4 * 4, "1 more matching sentence not shown: read the chunks")
     assert [len(hit.snippets) for hit in keyword_search(index, "leave", snippets=0).hits] == [1, 1]
     assert keyword_search(index, "leave").tokens == 5 * 4
 
@@ -174,15 +174,10 @@ def test_a_chunk_with_a_new_text_is_shown_again(made: Made) -> None:
     assert "30 days" in chunk_read(index, ["leave.md#1"], read=before).parts[0].text
 
 
-def test_neighbours_come_in_order_and_once(made: Made) -> None:
+def test_chunks_come_in_the_requested_order_and_once(made: Made) -> None:
     index = made({"a.txt": "A sentence of about forty characters, see. " * 60}, chunk_tokens=110)
-    parts = chunk_read(index, ["a.txt#3", "a.txt#4"], neighbours=1).parts
-    assert [part.chunk for part in parts] == [f"a.txt#{n}" for n in (2, 3, 4, 5)]
-    assert [part.chunk for part in chunk_read(index, ["a.txt#1"], neighbours=2).parts] == [
-        f"a.txt#{n}" for n in (1, 2, 3)
-    ]
-    with pytest.raises(SettingsError, match="neighbours must be between 0 and 2, not 3"):
-        chunk_read(index, ["a.txt#1"], neighbours=3)
+    asked = ["a.txt#4", "a.txt#3", "[a.txt#4]"]
+    assert [part.chunk for part in chunk_read(index, asked).parts] == ["a.txt#4", "a.txt#3"]
 
 
 def test_too_many_chunks_at_once_are_named(made: Made) -> None:
@@ -249,7 +244,7 @@ def test_the_three_have_the_papers_parameters(made: Made) -> None:
     assert {tool.name: list(tool.args) for tool in tools} == {
         "keyword_search": ["keywords", "top_k"],
         "semantic_search": ["query", "top_k"],
-        "chunk_read": ["chunk_ids", "neighbours"],
+        "chunk_read": ["chunk_ids"],
     }
     assert tools[0].args["top_k"]["default"] == 5
     forms = [convert_to_openai_tool(tool)["function"] for tool in tools]
