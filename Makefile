@@ -40,7 +40,7 @@ help:
 	@echo 'make bench            measure against the papers; DATA=folder, default ../shared/benchmarks'
 	@echo 'make audit            look for known vulnerabilities of the pinned packages'
 	@echo 'make pins             resolve constraints.txt again from pyproject.toml'
-	@echo 'make clean            remove .venv, .callsheet, caches and build output'
+	@echo 'make clean            remove .venv, .callsheet, caches and build output, and say what lies elsewhere'
 
 run: .venv/.demo
 ifeq ($(origin Q),undefined)
@@ -105,7 +105,11 @@ pins: .venv/bin/uv
 	@rm -f uv.lock
 
 clean:
-	rm -rf .venv .callsheet .langgraph_api .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .cache build site
+	@-test ! -x $(BIN)/python || $(BIN)/python -c 'from callsheet.graphs.storage import cache_folder, state_folder; \
+	  print("Not removed: indexes and tool lists in", cache_folder(), "and consent, pins and runs in", state_folder())'
+	@echo "Not removed: the demo's servers, in the cache of uv (uv cache clean)"
+	find . -name __pycache__ -prune -exec rm -rf {} +
+	rm -rf callsheet.egg-info dist .venv .callsheet .langgraph_api .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .cache build site
 
 # ---------------------------------------------------------------------------------------------- set-up
 
