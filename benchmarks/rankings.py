@@ -12,16 +12,18 @@ from benchmarks.baselines import (
     AGENT_BASELINES,
     DEPENDENCY_BASELINES,
     FIRST_TOOLS,
+    FUSION,
     TOOL_BASELINES,
     WEIGHT_GRID,
     agent_as_a_graph_at,
-    graph_rag_at,
+    method,
 )
 from benchmarks.bootstrap import Bootstrap, cross_validated
 from benchmarks.search import Rank, World
 from benchmarks.sets.cases import Benchmark, Case, Level
+from callsheet.agents import chat_model
 from callsheet.graphs.text.sanitizing import clean
-from callsheet.retrievers import AgentGraphRetriever, Reranker
+from callsheet.retrievers import AgentGraphRetriever, ChatModelReranker, Reranker
 from callsheet.retrievers.evaluation.evaluator import TOOLS
 from callsheet.retrievers.evaluation.ranking_metrics import average_precision, complete, ndcg, recall
 
@@ -30,6 +32,7 @@ OURS = "Callsheet, default"
 OURS_PUBLISHED = "Callsheet, published embedder"
 ORACLE = "Callsheet, reranked by an oracle"
 NOTHING, FOLDED, IN_SAMPLE, HEADROOM = "nothing tuned", "cross-validated", "in sample", "headroom: it knows the answers"
+RERANKED_FUSION = "Graph RAG-Tool Fusion k=3, reranked"
 RERANKED = ("livemcpbench-steps", "toollinkos-published", "toollinkos-shuffled", "toolsandbox")
 _PEAKS = (10, 20, 50, 100)
 
@@ -73,12 +76,12 @@ class Oracle:
         return [documents[i] for i in sorted(range(len(ids)), key=lambda i: (i not in first, i))]
 
 
-def oracle(world: World, level: Level, depth: int, cases: Iterable[Case]) -> Rank:
-    """Ours with its first 20 tools reordered by one who knows the answers: what is to be won there."""
+def oracle(level: Level, cases: Iterable[Case]) -> Oracle:
+    """A reranker that knows the answers: what is to be won there."""
     wanted: dict[str, list[frozenset[str]]] = {}
     for case in cases:  # by the query as a selector hands it on; where two are worded alike, all that both want
         wanted.setdefault(clean(case.query), []).extend(frozenset(element) for element in case.gold(level))
-    return ours_at(world, level, depth, reranker=Oracle(wanted, level))
+    return Oracle(wanted, level)
 
 
 class Outcome(NamedTuple):
@@ -112,7 +115,13 @@ def outcomes(bench: Benchmark, level: Level, world: World) -> Iterator[tuple[str
         plain = ours_at(World(world.catalog, world.published), level, cutoffs[-1])
         yield OURS_PUBLISHED, Outcome(values(plain), IN_SAMPLE)
     if bench.name in RERANKED:
-        yield ORACLE, Outcome(values(oracle(world, level, cutoffs[-1], cases)), HEADROOM)
+        knowing = oracle(level, cases)
+        yield ORACLE, Outcome(values(ours_at(world, level, cutoffs[-1], reranker=knowing)), HEADROOM)
+        if bench.dependencies:
+            yield f"{RERANKED_FUSION} by an oracle", Outcome(values(method(world, FUSION, reranker=knowing)), HEADROOM)
+    if bench.dependencies and world.model:
+        asked = ChatModelReranker(chat_model(world.model))
+        yield f"{RERANKED_FUSION} by {world.model}", Outcome(values(method(world, FUSION, reranker=asked)))
     tools = {**TOOL_BASELINES, **DEPENDENCY_BASELINES} if bench.dependencies else TOOL_BASELINES
     for name, baseline in (AGENT_BASELINES if level == "agent" else tools).items():
         yield name, Outcome(values(baseline(world)))
@@ -127,7 +136,7 @@ def _grids(bench: Benchmark, level: Level, world: World) -> Mapping[str, Mapping
         choices = {f"{name}, N={n}": (weights, n) for name, weights in WEIGHT_GRID.items() for n in _PEAKS}
         grid = {choice: agent_as_a_graph_at(world, weights, top_n=n) for choice, (weights, n) in choices.items()}
         return {"Agent-as-a-Graph, weights and N": grid}
-    grid = {f"k={k}": graph_rag_at(world, k) for k in FIRST_TOOLS}
+    grid = {f"k={k}": method(world, FUSION, expand=k) for k in FIRST_TOOLS}
     return {"Graph RAG-Tool Fusion, k": grid} if bench.dependencies else {}
 
 
