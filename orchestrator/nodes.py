@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.runnables.config import ContextThreadPoolExecutor
 from langgraph.config import get_stream_writer
 from langgraph.types import Overwrite, Send, interrupt
@@ -31,6 +31,7 @@ from callsheet.agents.models.prompts import ANSWER
 from callsheet.agents.planning.planner import recent
 from callsheet.agents.planning.revision import NO_ITEMS
 from callsheet.agents.work.context import LISTED, listed, place_of
+from callsheet.agents.work.transcript import spoken, transcript
 from callsheet.graphs import CallsheetError
 from callsheet.graphs.dependencies import ObservationLog
 from callsheet.orchestrator.plans.plan_revision import expand_mapped, plan_update, retriable, revision_update
@@ -183,7 +184,12 @@ class Nodes:
         spent = {"answer": (usage_of([message], time.monotonic() - began) if asked else Usage()).model_dump()}
         usage = usage_report({**state, "spent": {**state["spent"], **spent}})
         get_stream_writer()({"event": "usage", **usage})
-        return {"messages": [message], "spent": spent, "usage": usage}
+        calls: Sequence[AnyMessage] = ()
+        if planned(state) and self._configuration(state).settings.transcript == "calls":
+            known, begun = results_of(state), dict.fromkeys(step for wave in state["waves"] for step in wave)
+            results = [*read_results(state["replaced"]).values(), *(known[step] for step in begun if step in known)]
+            calls = transcript(state["run"], plan_of(state), results)
+        return {"messages": [*calls, message], "spent": spent, "usage": usage}
 
     async def _answer(self, state: State) -> tuple[AIMessage, bool]:
         """The answer, and whether a model wrote it."""
@@ -192,7 +198,7 @@ class Nodes:
             return AIMessage(told.get("answer") or f"Nothing was done: {told['note']}.", name="supervisor"), False
         plan, results, configuration = plan_of(state), results_of(state), self._configuration(state)
         ordered = [results[step.id] for step in plan.steps]
-        said = "\n".join(message.text for message in state["messages"])
+        said = "\n".join(message.text for message in spoken(state["messages"]))
         if self.observed is not None and configuration.settings.learn:
             await keep_observed(self.observed, plan, results, said, self.registry.catalog, self.registry.policy)
         note = f"\n\n(Not finished: {plan.incomplete}.)" if plan.incomplete else ""

@@ -14,6 +14,7 @@ from callsheet.agents.calls.plan import Mode, Plan, Question, Step, plan_errors,
 from callsheet.agents.calls.token_usage import Usage, usage_of
 from callsheet.agents.models.chat_models import QUIET, ModelError, answered, structured
 from callsheet.agents.models.prompts import CONDENSER, PLANNER
+from callsheet.agents.work.transcript import spoken
 from callsheet.graphs.catalog.errors import CallsheetError, PlanError
 from callsheet.graphs.text.sanitizing import bounded
 
@@ -99,10 +100,10 @@ class Contextual(BaseModel):
 
 
 def recent(messages: Sequence[AnyMessage], max_tokens: int) -> list[BaseMessage]:
-    """The latest turns of a conversation within a token budget (approximate): whole messages, without tool messages."""
-    spoken = [m for m in messages if isinstance(m, HumanMessage | AIMessage) and m.text.strip()]
+    """The latest turns of a conversation within a token budget (approximate): whole messages, of people and answers."""
+    told = [m for m in spoken(messages) if isinstance(m, HumanMessage | AIMessage) and m.text.strip()]
     count = count_tokens_approximately
-    return list(trim_messages(spoken, max_tokens=max_tokens, token_counter=count, strategy="last", start_on="human"))
+    return list(trim_messages(told, max_tokens=max_tokens, token_counter=count, strategy="last", start_on="human"))
 
 
 async def self_contained(

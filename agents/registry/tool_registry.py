@@ -128,7 +128,9 @@ class ToolRegistry:
     def follow(self, loaded: Loaded) -> None:
         """Switches to another catalog; tools that it does not have are refused from now on."""
         with self._following:
-            self.loaded = loaded
+            before, self.loaded = self.loaded, loaded
+        if before.policy != loaded.policy:
+            self.pool.cool()
         for follower in self._followers:
             follower(loaded)
 

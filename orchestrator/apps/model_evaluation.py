@@ -31,6 +31,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import BaseModel, ConfigDict
 
 from callsheet.agents import Call, ModelError, ToolRegistry, Usage
+from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.token_usage import Price, usage_of
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.models.chat_models import answered, with_ids, with_written_calls
@@ -142,7 +143,8 @@ class Arms:
         Raises:
             SettingsError: There is no such arm; the message lists them.
         """
-        registry = ToolRegistry.from_catalog(self.loaded)
+        # What a server keeps of one request must not help or hinder the next.
+        registry = ToolRegistry.from_catalog(self.loaded, limits=Limits(warm=0))
         if name in (*_MODES, RULES):
             return Arm(name, partial(_supervised, self._supervisor(name, registry)))
         if name == ALL:

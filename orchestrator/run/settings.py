@@ -154,6 +154,9 @@ class Settings(BaseModel):
     allow: tuple[str, ...] = _option((), "worker")
     """Tools, as ``agent/tool``, whose calls need no approval in this run; without a model, a person confirms the calls
     of all others that may change something."""
+    transcript: Literal["answer", "calls"] = _option("calls", "answer")
+    """What a run adds to ``messages``: its ``answer`` alone, or, before it, the plan and the ``calls`` with the
+    beginnings of their results."""
     attended: bool = _option(True, "plan", "worker")
     """Whether a person can answer questions during the run; if not, models are told to ask nothing."""
     documents: str | None = _option(None, "prepare")

@@ -63,6 +63,7 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
         on_end: Called once if it ends by itself.
 
     Attributes:
+        environment: Its variables, without the mark of its session.
         ended: Whether it ended by itself.
         responsive: Whether it gets time for a graceful end.
         fault: Its error, if that ended the session.
@@ -73,6 +74,7 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
         super().__init__(limit=_BUFFER, loop=asyncio.get_running_loop())
         self.limits, self._on_end, self._mark = limits, on_end, uuid.uuid4().hex
         self.transport: asyncio.SubprocessTransport
+        self.environment: Mapping[str, str] = {}
         self.fault: Fault | None = None
         self._incoming: MemoryObjectSendStream[SessionMessage | Exception]
         self.ended = self.responsive = self._stopping = False
@@ -104,7 +106,8 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
     @asynccontextmanager
     async def running(self, server: ServerConfig) -> AsyncIterator[Any]:
         """The streams of messages from and to the process, which leaving this ends with all that it started."""
-        environment, command = environment_of(server) | {_MARK: self._mark}, server.command or ""
+        self.environment, command = environment_of(server), server.command or ""
+        environment = {**self.environment, _MARK: self._mark}
         # In a thread: it accesses the disk.
         program = await asyncio.to_thread(program_of, command, environment)
         start = asyncio.get_running_loop().subprocess_exec
