@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 from langchain_core.callbacks import Callbacks
@@ -14,6 +15,7 @@ from benchmarks.baselines import (
     FIRST_TOOLS,
     FUSION,
     TOOL_BASELINES,
+    TOP_N,
     WEIGHT_GRID,
     agent_as_a_graph_at,
     method,
@@ -34,7 +36,7 @@ ORACLE = "Callsheet, reranked by an oracle"
 NOTHING, FOLDED, IN_SAMPLE, HEADROOM = "nothing tuned", "cross-validated", "in sample", "headroom: it knows the answers"
 RERANKED_FUSION = "Graph RAG-Tool Fusion k=3, reranked"
 RERANKED = ("livemcpbench-steps", "toollinkos-published", "toollinkos-shuffled", "toolsandbox")
-_PEAKS = (10, 20, 50, 100)
+_PEAKS = (10, 20, 100)
 
 Values = Mapping[str, Sequence[float]]
 """Metric at a cut-off, as ``recall@5`` -> one value a query."""
@@ -123,21 +125,19 @@ def outcomes(bench: Benchmark, level: Level, world: World) -> Iterator[tuple[str
         asked = ChatModelReranker(chat_model(world.model))
         yield f"{RERANKED_FUSION} by {world.model}", Outcome(values(method(world, FUSION, reranker=asked)))
     tools = {**TOOL_BASELINES, **DEPENDENCY_BASELINES} if bench.dependencies else TOOL_BASELINES
+    done = dict[str, Values]()
     for name, baseline in (AGENT_BASELINES if level == "agent" else tools).items():
-        yield name, Outcome(values(baseline(world)))
-    for name, grid in _grids(bench, level, world).items():
-        tried = {choice: values(rank) for choice, rank in grid.items()}
-        yield name, chosen_by_folds(tried, cases, f"recall@{cutoffs[-1]}" if level == "agent" else "map@10")
-
-
-def _grids(bench: Benchmark, level: Level, world: World) -> Mapping[str, Mapping[str, Rank]]:
-    """What the papers' methods have to choose from."""
+        done[name] = values(baseline(world))
+        yield name, Outcome(done[name])
+    # What the papers' methods have to choose from.
     if level == "agent":
-        choices = {f"{name}, N={n}": (weights, n) for name, weights in WEIGHT_GRID.items() for n in _PEAKS}
-        grid = {choice: agent_as_a_graph_at(world, weights, top_n=n) for choice, (weights, n) in choices.items()}
-        return {"Agent-as-a-Graph, weights and N": grid}
-    grid = {f"k={k}": method(world, FUSION, expand=k) for k in FIRST_TOOLS}
-    return {"Graph RAG-Tool Fusion, k": grid} if bench.dependencies else {}
+        tried = {f"{name}, N={TOP_N}": done[f"Agent-as-a-Graph {name}"] for name in WEIGHT_GRID}
+        for (name, weights), n in product(WEIGHT_GRID.items(), _PEAKS):
+            tried[f"{name}, N={n}"] = values(agent_as_a_graph_at(world, weights, top_n=n))
+        yield "Agent-as-a-Graph, weights and N", chosen_by_folds(tried, cases, f"recall@{cutoffs[-1]}")
+    elif bench.dependencies:
+        tried = {f"k={k}": done[f"Graph RAG-Tool Fusion k={k}"] for k in FIRST_TOOLS}
+        yield "Graph RAG-Tool Fusion, k", chosen_by_folds(tried, cases, "map@10")
 
 
 def chosen_by_folds(tried: Mapping[str, Values], cases: Sequence[Case], criterion: str) -> Outcome:
