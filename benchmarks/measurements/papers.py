@@ -12,12 +12,12 @@ from benchmarks.sets.cases import Benchmark, Case
 from callsheet.graphs import NodeKind, kind_of
 from callsheet.retrievers import average_precision, recall, weighted_rrf
 
-STEPS, LINKED = "livemcpbench-steps", ("toollinkos-published", "toollinkos-shuffled", "toolsandbox")
+STEPS, LINKED = "livemcpbench-steps-single", ("toollinkos-published", "toollinkos-shuffled", "toolsandbox")
 FEW, MANY, TOP, CUT = 10, 50, 5, 10
 LIMITS = (1, 2, 3, 5, 8, 10, None)
 ERRORS = ("search", "cut", "order")
 _FIGURE = (
-    "Agent-as-a-Graph on the steps of LiveMCPBench, R@5 by weights of agents : tools (its figure 2), with Eq. 3 "
+    "Agent-as-a-Graph on LiveMCPBench (steps-single), R@5 by weights of agents : tools (its figure 2), with Eq. 3 "
     "over the first N nodes of one list (section 3.2), or over N agents and N tools (Algorithm 1, lines 1 and 2), and "
     "with Eq. 2 over two lists. From agents: the share of the first five that an agent's own node brought, N = 50"
 )

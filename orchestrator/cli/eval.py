@@ -85,15 +85,7 @@ def evaluate_command(options: CatalogOptions, demands: tuple[str, ...], model: s
 
 
 def _of_retrieval(
-    options: CatalogOptions,
-    demands: Sequence[str],
-    *,
-    queries: Path,
-    agents: int,
-    tools: int,
-    misses: int,
-    methods: Mapping[str, SelectSettings],
-    **_: Any,
+    options: CatalogOptions, demands: Sequence[str], *, queries: Path, agents: int, tools: int, misses: int, **more: Any
 ) -> int:
     from callsheet.retrievers import evaluate, metric_names, read_queries
     from callsheet.retrievers.evaluation.ranking_metrics import rounded
@@ -114,7 +106,7 @@ def _of_retrieval(
             return evaluate(retriever, labelled, agents=agents, tools=tools, progress=progress)
 
     evaluation = measured()
-    beside = {name: evaluation if name == OURS else measured(settings) for name, settings in methods.items()}
+    beside = {name: evaluation if name == OURS else measured(of) for name, of in more["methods"].items()}
     results = _results(gates, evaluation.metric)
     plain = evaluation.to_dict()
     plain |= {"missed": plain["missed"][:misses], "gates": results}

@@ -27,10 +27,11 @@ from benchmarks.rankings import (
     outcomes,
     summary,
 )
-from benchmarks.search import SharedVectors, World, plain_tool, vectors_of_this_run
+from benchmarks.search import SharedVectors, World, vectors_of_this_run
 from benchmarks.sets.cases import Benchmark, Case, Level, wanted
 from callsheet.graphs import Agent, Catalog, Tool
 from callsheet.retrievers import AgentGraphRetriever, Reranker
+from callsheet.retrievers.index.node_texts import plain_text
 
 SHOWN = [Document(i, metadata={"id": i, "agent": i[0]}) for i in ("a/x", "b/y", "a/z", "c/v")]
 
@@ -73,7 +74,7 @@ def test_baselines_embed_with_the_published_model(bench: Benchmark) -> None:
     assert list(found)[:2] == [OURS, OURS_PUBLISHED]
     tool = bench.catalog.tools["units/convert_length"]
     query = "convert miles to kilometres"
-    text, asked = world.published.encode([plain_tool(tool), query])
+    text, asked = world.published.encode([plain_text(tool), query])
     assert world.tools.cosines(query)[world.tools.ids.index(tool.id)] == pytest.approx(float(text @ asked), abs=1e-4)
 
 
