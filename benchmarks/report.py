@@ -33,8 +33,6 @@ HEADLINE = (
     ("metatool", "tool", "recall@10", "MetaTool, what people ask of plugins"),
 )
 ELSEWHERE: Mapping[str, str] = {
-    "capabilities": "../concepts/capabilities.md#assignment",
-    "discovery": "../concepts/capabilities.md#results",
     "fleet-tasks": "../how-to/servers.md#measured-over-27-real-servers",
     **dict.fromkeys(("livemcpbench-direct-single", "livemcpbench-steps-single", "rivals-livemcpbench-direct"), ""),
     **dict.fromkeys(("toollinkos-published", "rivals-toolsandbox"), ""),

@@ -15,10 +15,19 @@ from pydantic import TypeAdapter
 from callsheet.graphs.capabilities.taxonomy import Capability
 from callsheet.graphs.catalog.errors import SettingsError, UnknownNameError, near_names
 from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, DependencyKind
-from callsheet.graphs.knowledge_graph import KnowledgeGraph, detailed_graph, knowledge_graph, near, needs, owner
+from callsheet.graphs.knowledge_graph import (
+    Edge,
+    KnowledgeGraph,
+    detailed_graph,
+    knowledge_graph,
+    near,
+    needs,
+    node_name,
+    owner,
+)
 from callsheet.graphs.text.sanitizing import counted, encodable, escaped, written_out
 
-__all__ = ["to_cypher", "to_graphml", "to_mermaid"]
+__all__ = ["edges_to_mermaid", "to_cypher", "to_graphml", "to_mermaid"]
 
 Property = str | int | float | bool
 _FIELD = ("name", "type", "description", "format", "enum", "default")
@@ -147,7 +156,7 @@ def _literal(value: Property) -> str:
             return repr(value)
 
 
-MOST_TOOLS, _STEPS = 60, 2
+MOST_TOOLS, MOST_EDGES, _STEPS = 60, 200, 2
 _LONGEST_LABEL = 60
 _MARKUP = re.compile(r"[!-+.;-@\[-^`{-~]|^-")
 _ARROWS: Mapping[DependencyKind, str] = {
@@ -189,6 +198,32 @@ def to_mermaid(catalog: Catalog, *, around: str | None = None) -> str:
         *([f'more["and {counted(len(tools) - len(drawn), "more tool")}"]:::key'] if len(tools) > len(drawn) else []),
         *_legend({edge.kind for _, edge in edges}),
         *_STYLES,
+    ]
+    return "\n  ".join(["flowchart LR", *lines]) + "\n"
+
+
+_SHAPES = {
+    "agent": "[[{}]]",
+    "tool": "[{}]",
+    "skill": "[({})]",
+    "capability": "([{}])",
+    **dict.fromkeys(("parameter", "output"), "[/{}/]"),
+}
+
+
+def edges_to_mermaid(graph: KnowledgeGraph, edges: Sequence[Edge]) -> str:
+    """Edges of the knowledge graph as a Mermaid flowchart, with a shape for each kind of node; at most 200.
+
+    Source: Representing Agentic Tools in Knowledge Graphs, figure 3: server, tool, capability, parameter.
+    """
+    drawn = edges[:MOST_EDGES]
+    names = {node: f"n{i}" for i, node in enumerate(dict.fromkeys(end for edge in drawn for end in edge[:2]))}
+    shapes = {node: _SHAPES[graph.nodes[node]["kind"]].format(_label(node_name(node))) for node in names}
+    left = len(edges) - len(drawn)
+    lines = [
+        *(f"{name}{shapes[node]}" for node, name in names.items()),
+        *(f"{names[a]} -->|{data['kind'].replace('_', ' ')}| {names[b]}" for a, b, data in drawn),
+        *([f'more["and {counted(left, "more edge")}"]'] if left else []),
     ]
     return "\n  ".join(["flowchart LR", *lines]) + "\n"
 

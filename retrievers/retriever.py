@@ -91,7 +91,7 @@ class AgentGraphRetriever(BaseRetriever):
         reranker: Reranker | None = None,
         yes: bool = False,
         policy: Policy | str | Path | None = None,
-        taxonomy: Taxonomy | None = None,
+        taxonomy: Taxonomy | str | Path | None = None,
     ) -> AgentGraphRetriever:
         """A retriever over a catalog of any kind; it indexes new agents and tools.
 
@@ -107,7 +107,7 @@ class AgentGraphRetriever(BaseRetriever):
             reranker: Reorders the first tools, for example a LangChain document compressor.
             yes: Starts the commands of an ``mcp.json`` without consent; see ``callsheet.graphs.load``.
             policy: Who may see and call which tools: a policy or its file; ``CALLSHEET_POLICY`` by default.
-            taxonomy: The capabilities that tools can have; None: the default ones.
+            taxonomy: The capabilities that tools can have, as for ``read_taxonomy``: ``detailed``, a file, ...
 
         Raises:
             CatalogError: The catalog cannot be read.

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Sequence
 from typing import Annotated, Any, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, trim_messages
 from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.tools import BaseTool
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from callsheet.agents.calls.plan import Mode, Plan, Question, Step, plan_errors, source_of
 from callsheet.agents.calls.token_usage import Usage, usage_of
 from callsheet.agents.models.chat_models import QUIET, ModelError, answered, structured
-from callsheet.agents.models.prompts import CONDENSER, PLANNER
+from callsheet.agents.models.prompts import CONDENSER, LOOKER, PLANNER
 from callsheet.agents.work.transcript import spoken
 from callsheet.graphs.catalog.errors import CallsheetError, PlanError
 from callsheet.graphs.text.sanitizing import bounded
@@ -128,6 +130,33 @@ async def self_contained(
     except ModelError as error:
         return Contextual(request=said, note=f"the conversation was not taken into account: {error}", usage=usage)
     return Contextual(request=text, usage=usage)
+
+
+async def looked_up(request: str, model: BaseChatModel, tool: BaseTool, most: int) -> tuple[str, Usage]:
+    """What a model looks up for a request with one tool, in at most ``most`` calls of the model, and their cost.
+
+    A model that fails, or cannot call tools, has looked up nothing more; the text says why.
+    """
+    messages: list[AnyMessage] = [SystemMessage(LOOKER.format(most=most)), HumanMessage(request)]
+    told, spent = list[str](), Usage()
+
+    async def asked() -> AIMessage:
+        return await model.bind_tools([tool]).ainvoke(messages, QUIET)
+
+    for _ in range(most):
+        try:
+            answer = await answered(asked())
+        except ModelError as error:
+            return "\n\n".join([*told, f"Nothing more was looked up: {error}"]), spent
+        spent += usage_of([answer])
+        if not (calls := [call for call in answer.tool_calls if call["name"] == tool.name]):
+            break
+        found = [await tool.ainvoke({**call, "type": "tool_call"}) for call in calls]
+        told += [
+            f"{tool.name}({json.dumps(call['args'])}):\n{one.text}" for call, one in zip(calls, found, strict=True)
+        ]
+        messages += [answer.model_copy(update={"tool_calls": calls}), *found]
+    return "\n\n".join(told), spent
 
 
 S = TypeVar("S", bound=BaseModel)

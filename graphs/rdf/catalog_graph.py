@@ -94,8 +94,8 @@ def vocabulary() -> str:
 _EDGES: Mapping[str, tuple[Sequence[URIRef], Sequence[URIRef]]] = {
     Relation.OWNED_BY: ([CS.hostedOn], [CS.hosts]),
     Relation.USES: ([CS.namesTool], []),
-    Relation.HAS_REQUIRED_INPUT: ([CS.hasInput, CS.hasRequiredInput], []),
-    Relation.HAS_OPTIONAL_INPUT: ([CS.hasInput, CS.hasOptionalInput], []),
+    Relation.HAS_REQUIRED_INPUT: ([CS.hasRequiredInput], []),
+    Relation.HAS_OPTIONAL_INPUT: ([CS.hasInput], []),
     Relation.HAS_OUTPUT: ([CS.hasOutput], []),
     Relation.HAS_CAPABILITY: ([CS.hasCapability], []),
     Relation.PARENT: ([SKOS.broader], [SKOS.narrower]),
@@ -112,7 +112,7 @@ def to_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = None, *, 
 
     Args:
         catalog: The catalog. Lone surrogates become question marks.
-        taxonomy: The taxonomy of the capabilities; None: the default taxonomy. The graph includes the capabilities of
+        taxonomy: The taxonomy of the capabilities; None: the shipped ones. The graph includes the capabilities of
             the tools and all broader ones.
         base: The beginning of the IRIs of the catalog's nodes.
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
@@ -75,41 +75,14 @@ class ReaderPrompts(BaseModel):
     forced: str = FORCED
     tools: Mapping[str, str] = {}
 
+    @classmethod
+    def paper(cls) -> ReaderPrompts:
+        """The strategy of the paper's system prompt and tool descriptions, in our words.
 
-PAPER_PROMPTS = ReaderPrompts(
-    system="""\
-You answer questions about a collection of documents, which you reach through tools: keyword_search finds chunks by \
-the exact words, semantic_search finds chunks by meaning, chunk_read shows the whole text of chunks.
-Your aim is an accurate answer from the relevant information in the documents.
-Proceed in rounds: search, read, judge what you have, search and read again until you can answer. Take a question of \
-several hops apart, and settle one part after the other.
-Answer from the documents that you retrieved. Name the chunks that support the answer. Be clear and direct, and do not \
-speculate beyond what the documents say.""",
-    forced="""\
-The limit is reached. Give your final answer now, from the information that you have gathered. Call no more tools: \
-put together what there is and answer directly.""",
-    tools={
-        "keyword_search": """\
-Search for chunks by exact words, whatever their case. Gives ids of chunks and the sentences with a keyword.
-Keywords are compared letter by letter, each on its own. Give short and specific ones of one to three words: names \
-("Marie Curie", "Norway"), technical terms ("osmosis"), key concepts ("interest rate"). Do not give long phrases, \
-descriptions, questions or sentences: for "the person who discovered radium" give "radium", for "when did the war \
-end" give the name of the war.
-The sentences only help to choose chunks: read these with chunk_read before you answer.""",
-        "semantic_search": """\
-Search by meaning: the query is compared with each sentence of each chunk by the similarity of their embeddings. Use \
-it when keywords find nothing relevant, when you do not know the wording, and for concepts. Gives ids of chunks and \
-their matching sentences; take the full text from chunk_read.""",
-        "chunk_read": """\
-Read the full text of chunks by their ids. What searches show is abridged and not enough for an answer, so read the \
-most promising chunks first, all that you need. Where information seems incomplete or cut off, also read the chunk \
-before and after. A chunk that you have read before is only marked as read.""",
-    },
-)
-"""The strategy of the paper's system prompt and tool descriptions, in our words.
+        Source: A-RAG (arXiv 2602.03442) and its authors' program.
+        """
+        return cls.model_validate_json(Path(__file__).with_name("arag_paper_prompts.json").read_text(encoding="utf-8"))
 
-Source: A-RAG (arXiv 2602.03442), and its authors' program.
-"""
 
 _CITED = re.compile(r"[ \t]?[\[(]([^\[\]()\n]{1,400})[\])]|[ \t]?(?<![^\s\[\](),;])[^\s\[\](),;]+\.\w{1,8}#\d+")
 _ID = linear(r"[^\s,;][^,;]*?#\d+")
@@ -134,7 +107,7 @@ def create_arag(
         documents: The folder, or a ``Library``; without it, the workflow says what to configure.
         model: Chat model, ``provider:model`` or an object.
         settings: Defaults for the ``context`` of a run.
-        prompts: In place of ours, as ``PAPER_PROMPTS``.
+        prompts: In place of ours, as ``ReaderPrompts.paper()``.
         embeddings: As in ``DocumentIndex``.
         index: As in ``DocumentIndex``.
 
@@ -162,8 +135,10 @@ def create_arag(
     arag.add_node("act", nodes.act)
     arag.add_node("answer", nodes.answer)
     arag.add_edge(START, "prepare")
-    arag.add_conditional_edges("prepare", nodes.ready, ["think", "answer"])
-    arag.add_conditional_edges("think", nodes.wants, ["act", "answer"])
+    arag.add_conditional_edges("prepare", lambda state: "answer" if state["trouble"] else "think", ["think", "answer"])
+    arag.add_conditional_edges(
+        "think", lambda state: "act" if state["messages"][-1].tool_calls else "answer", ["act", "answer"]
+    )
     arag.add_edge("act", "think")
     arag.add_edge("answer", END)
     return arag
@@ -186,38 +161,30 @@ class ReaderNodes:
     def model(self) -> BaseChatModel | None:
         """The chat model of the current run: from its context, else the workflow's own, else none."""
         given = context()
-        chosen = given.model if given else None
-        if chosen is None and self.object_model is not None:
+        if self.object_model is not None and (given is None or given.model is None):
             return self.object_model
-        name = chosen or self.defaults.model
+        name = self.settings().model
         return chat_model(name) if name else None
 
     def prepare(self, state: ReaderInput) -> dict[str, Any]:
         """Starts a question: resets the budget and updates the index; chunks read earlier in the thread stay read."""
         fresh: dict[str, Any] = {"citations": [], "loops": 0, "retrieved_tokens": 0, "forced": False, "folder": ""}
         write = get_stream_writer()
-
-        def progress(stage: str, done: int, total: int) -> None:
-            write({"event": "indexing", "stage": stage, "done": done, "total": total})
-
         try:
             if not (question := _question(state["messages"])):
                 return {**fresh, "trouble": "There is no question: send one as the last message."}
             bounded(question, self.settings().max_request, "max_request")
             self.model()
             folder = self.library.folder(self.settings().documents)
-            found = self.library.index(folder).sync(progress)
+            found = self.library.index(folder).sync(
+                lambda stage, done, total: write({"event": "indexing", "stage": stage, "done": done, "total": total})
+            )
         except (CallsheetError, ImportError) as error:
             return {**fresh, "trouble": str(error)}
         if not found.documents:
             reasons = "; ".join(map(str, found.problems[:3]))
             return {**fresh, "trouble": f"There is no document in {folder.name} that can be read. {reasons}".strip()}
         return {**fresh, "folder": str(folder), "trouble": ""}
-
-    @staticmethod
-    def ready(state: ReaderState) -> Literal["think", "answer"]:
-        """Starts the work, unless there is an error."""
-        return "answer" if state["trouble"] else "think"
 
     async def think(self, state: ReaderState) -> dict[str, Any]:
         """The next call, or the answer; once the budget is spent, the answer without further calls."""
@@ -232,12 +199,6 @@ class ReaderNodes:
             quotes = await asyncio.to_thread(self._quoted, state, forced=True)
             reply = quotes.model_copy(update={"content": f"{quotes.text}\n({error})"})
         return {"loops": state["loops"] + 1, "forced": over, "messages": [reply]}
-
-    @staticmethod
-    def wants(state: ReaderState) -> Literal["act", "answer"]:
-        """Whether the last message has a call."""
-        last = state["messages"][-1]
-        return "act" if isinstance(last, AIMessage) and last.tool_calls else "answer"
 
     def act(self, state: ReaderState) -> dict[str, Any]:
         """Makes the call, and records what was read."""

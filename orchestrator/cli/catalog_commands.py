@@ -31,7 +31,6 @@ from callsheet.orchestrator.cli.shared_options import (
 if TYPE_CHECKING:
     from callsheet.graphs import Loaded, Taxonomy
     from callsheet.graphs.dependencies import Proposal
-    from callsheet.graphs.knowledge_graph import Edge
     from callsheet.retrievers import Selection, SelectSettings
     from callsheet.retrievers.capabilities import Discovery
 
@@ -285,8 +284,9 @@ def forget(patterns: tuple[str, ...], *, as_json: bool) -> int:
 @click.command(short_help="Show what an agent or a tool is linked to.")
 @click.argument("node")
 @click.option("--to", "end", metavar="NODE", help="Show the shortest path from NODE to this node instead.")
+@click.option("--mermaid", is_flag=True, help="Print a Mermaid chart; around an agent, with the edges of its tools.")
 @catalog_options
-def graph(options: CatalogOptions, node: str, end: str | None) -> int:
+def graph(options: CatalogOptions, node: str, end: str | None, mermaid: bool) -> int:
     """Show the edges of NODE: its owner, dependencies, parameters, capabilities and skills, also inferred ones.
 
     NODE is the id of an agent, a tool, a skill or a capability. The exit status is 1 if there is no path.
@@ -296,38 +296,29 @@ def graph(options: CatalogOptions, node: str, end: str | None) -> int:
       callsheet graph weather/forecast --catalog manifests/
       callsheet graph travel/plan_trip --to maps --catalog manifests/ --json
     """
-    from callsheet.graphs.knowledge_graph import detailed_graph, edges_at, named, shortest_path
+    from callsheet.graphs.export import edges_to_mermaid
+    from callsheet.graphs.knowledge_graph import (
+        detailed_graph,
+        edge_line,
+        edge_values,
+        edges_at,
+        named,
+        shortest_path,
+    )
     from callsheet.retrievers.inference import with_inferred
 
     loaded = options.open()
     whole = detailed_graph(with_inferred(visible(loaded), rejected=loaded.rejected, trusted=loaded.trusted))
     start = named(whole, node)
-    edges = list(map(_edge, shortest_path(whole, start, named(whole, end)) if end else edges_at(whole, start)))
-    content = {"node": node, **({"to": end} if end else {}), "edges": edges}
-    lines = [_edge_line(edge) for edge in edges] or [
-        f"there is no path from {node} to {end}" if end else f"{node}: no edge"
-    ]
-    report(content, shown("\n".join(lines), most=None), as_json=options.as_json)
+    edges = shortest_path(whole, start, named(whole, end)) if end else edges_at(whole, start)
+    content = {"node": node, **({"to": end} if end else {}), "edges": list(map(edge_values, edges))}
+    if mermaid:
+        tools = [] if end else [tool.id for tool in loaded.catalog.tools.values() if tool.agent == start]
+        chart = {id(edge[2]): edge for one in (edges, *(edges_at(whole, tool) for tool in tools)) for edge in one}
+        content["mermaid"] = edges_to_mermaid(whole, [*chart.values()])
+    lines = [*map(edge_line, edges)] or [f"there is no path from {node} to {end}" if end else f"{node}: no edge"]
+    report(content, str(content.get("mermaid") or shown("\n".join(lines), most=None)), as_json=options.as_json)
     return 1 if end and not edges and end != node else 0
-
-
-def _edge(edge: Edge) -> dict[str, Any]:
-    source, target, data = edge
-    dependency = data.get("dependency")
-    details = dependency.model_dump(mode="json", exclude={"tool", "kind"}) if dependency else {}
-    return {"source": _node_name(source), "target": _node_name(target), "kind": str(data["kind"]), **details}
-
-
-def _node_name(node: Any) -> str:
-    """The id of a node, or the name of a parameter or an output."""
-    return node if isinstance(node, str) else node[1] if node[0] == "capability" else node[2]
-
-
-def _edge_line(edge: dict[str, Any]) -> str:
-    about = ", ".join(filter(None, (edge.get("parameter"), edge.get("reason"))))
-    line = f"{edge['source']} -[{edge['kind']}]-> {edge['target']}{f': {about}' if about else ''}"
-    declared = edge.get("provenance", "declared") == "declared"
-    return line if declared else f"{line} ({edge['provenance']}, {edge['confidence']:.0%} sure)"
 
 
 COMMANDS = (capabilities, discover, forget, graph, index, infer, retrieve, sync)

@@ -161,7 +161,7 @@ def env(name: str) -> dict[str, Any]:
     return {"envvar": f"CALLSHEET_{name}", "show_envvar": True}
 
 
-def _taxonomy(_context: click.Context, _parameter: click.Parameter, file: Path | None) -> Taxonomy | None:
+def _taxonomy(_context: click.Context, _parameter: click.Parameter, file: str | None) -> Taxonomy | None:
     from callsheet.graphs import read_taxonomy
 
     return read_taxonomy(file) if file else None
@@ -213,7 +213,11 @@ catalog_option = click.option(
     "repeatable.  [default: CALLSHEET_CATALOG]",
 )
 taxonomy_option = click.option(
-    "--taxonomy", type=FILE, callback=_taxonomy, help="Your own capabilities, in addition to the default ones."
+    "--taxonomy",
+    callback=_taxonomy,
+    metavar="NAME|FILE",
+    **env("TAXONOMY"),
+    help="Capabilities: default (the paper's), detailed, or a file with your own in addition.",
 )
 approve_option = click.option(
     "--approve",

@@ -15,7 +15,7 @@ from callsheet.graphs import PlanError
 from callsheet.graphs.text.sanitizing import bounded
 from callsheet.orchestrator.run.run_context import RunConfiguration
 from callsheet.orchestrator.state import ChatInput, State
-from callsheet.retrievers import AgentGraphRetriever, catalog_outline
+from callsheet.retrievers import AgentGraphRetriever, CatalogTools, catalog_outline
 
 _AGENTS, _TOOLS = 12, 36
 """Maximum number of agents and tools in the planner's prompt."""
@@ -85,6 +85,8 @@ async def plan_request(
             tools=settings.tools,
             max_steps=settings.max_steps,
             max_request=settings.max_request,
+            graph=CatalogTools(retriever).graph_tool() if settings.graph_looks else None,
+            looks=settings.graph_looks,
         )
     )
     return _alone(state, plan, whole=settings.weak_model)

@@ -125,6 +125,8 @@ class Settings(BaseModel):
     """System prompt of the answer's model; the supervisor's own if empty."""
     max_steps: int = _option(12, "plan", "revise", ge=1, le=50)
     """Maximum steps of a plan, including added ones."""
+    graph_looks: int = _option(0, "plan", ge=0, le=20)
+    """Maximum calls of a model to look at the knowledge graph of agents, tools and capabilities before it plans."""
     max_items: int = _option(20, "dispatch", ge=1, le=100)
     """Maximum items of a step that runs once per item (``for_each``)."""
     max_waves: int = _option(16, "revise", ge=1, le=50)

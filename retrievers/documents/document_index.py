@@ -134,7 +134,7 @@ class DocumentIndex(TextStore):
         Args:
             progress: Called while it reads and embeds.
             exact: Embeds all sentences, however many they are; otherwise only if those without a vector have at most
-                250,000 characters, and else a digest of each chunk.
+                400,000 characters, and else a digest of each chunk.
         """
         report = progress or (lambda stage, done, total: None)
         with exclusive(self._lock):
@@ -152,7 +152,7 @@ class DocumentIndex(TextStore):
                 after = change.files()
                 if changed := after != self._seen or exact:
                     most = math.inf if exact else AFFORDABLE
-                    self._size = self._vectors.fill(change.chunks, most, partial(report, "embedding"))
+                    self._size = self._vectors.fill(change.chunks(), most, partial(report, "embedding"))
             if changed:
                 self._vectors.prune()
                 self.lexicon, self._seen = Lexicon(self), after
@@ -169,7 +169,7 @@ class DocumentIndex(TextStore):
 
     def similar(self, query: str, also: Collection[str] = ()) -> Similar:
         """The similarity of chunks and sentences to a query; if not all are compared, those in ``also`` are."""
-        return self._vectors.similar(query, self.lexicon.shares(content_words(query)), also)
+        return self._vectors.similar(query, lambda: self.lexicon.shares(content_words(query)), also)
 
 
 class _ChangedError(DocumentError):

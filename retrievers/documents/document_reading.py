@@ -185,12 +185,8 @@ class Reader:
     def _read(self, loader: str, path: Path) -> Iterator[Block]:
         size = path.stat().st_size
         seconds, most = self.seconds + self.rate * size / 1e6, self.most + _GROWTH * size
-        order = {
-            "loader": loader,
-            "path": str(path.resolve()),
-            "seconds": seconds,
-            "most": most,
-            "largest": self.largest,
+        order = {"loader": loader, "path": str(path.resolve()), "seconds": seconds, "most": most} | {
+            "largest": self.largest
         }
         process, ended = self._started(), False
         late = threading.Timer(_WAIT * seconds, process.kill)

@@ -202,9 +202,7 @@ def _content_words(text: str) -> Iterator[str]:
             yield word
 
 
-_FILES = "SELECT name, digest FROM file ORDER BY name"
 _SELECT = "SELECT file, number, page, text, ends FROM chunk"
-_CHUNKS = f"{_SELECT} ORDER BY file, number"
 _INSERT = "INSERT INTO chunk (file, number, page, text, ends) VALUES (?, ?, ?, ?, ?)"
 
 
@@ -295,11 +293,11 @@ class TextStore(SqliteFile):
 
     def files(self) -> dict[str, str]:
         """All documents by name, with the hashes of their content."""
-        return dict(self._read(_FILES))
+        return dict(self._read("SELECT name, digest FROM file ORDER BY name"))
 
     def chunks(self) -> Iterator[Chunk]:
         """Iterates over all chunks, document by document."""
-        return map(_chunk, self._read(_CHUNKS))
+        return map(_chunk, self._read(f"{_SELECT} ORDER BY file, number"))
 
     def ids(self) -> tuple[str, ...]:
         """The ids of all chunks, in the order of ``chunks``."""
@@ -324,11 +322,14 @@ class TextStore(SqliteFile):
             yield Change(connection)
 
 
-class Change:
-    """The operations within ``TextStore.changing``."""
+class Change(TextStore):
+    """The store within ``TextStore.changing``: it reads its own changes."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+
+    def _read(self, query: str, *values: object) -> Iterator[Any]:
+        return self._connection.execute(query, values)
 
     def put(self, name: str, digest: str, passages: Iterable[Passage]) -> int:
         """Adds or replaces a document and returns the number of its chunks; the old one stays if the passages raise."""
@@ -349,16 +350,8 @@ class Change:
 
     def remove(self, name: str) -> None:
         """Removes a document with its chunks."""
-        self._connection.execute("DELETE FROM chunk WHERE file = ?", (name,))
-        self._connection.execute("DELETE FROM file WHERE name = ?", (name,))
-
-    def files(self) -> dict[str, str]:
-        """As in ``TextStore``, within this change."""
-        return dict(self._connection.execute(_FILES))
-
-    def chunks(self) -> Iterator[Chunk]:
-        """As in ``TextStore``, within this change."""
-        return map(_chunk, self._connection.execute(_CHUNKS))
+        self._read("DELETE FROM chunk WHERE file = ?", name)
+        self._read("DELETE FROM file WHERE name = ?", name)
 
 
 def _chunk(row: tuple[str, int, int | None, str, bytes]) -> Chunk:

@@ -6,9 +6,10 @@ import hashlib
 import re
 import threading
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +19,10 @@ from callsheet.retrievers.index.embedding import Embedder, encode, encode_spans
 from callsheet.retrievers.index.node_texts import Progress
 from callsheet.retrievers.index.rows import Vectors, products
 
-AFFORDABLE = 250_000
-"""Characters of sentences that ``sync`` embeds where it is not told to embed all: some ten seconds on two cores."""
+AFFORDABLE = 400_000
+"""Characters of sentences that ``sync`` embeds where it is not told to embed all: some twelve seconds on two cores."""
 COMPARED = 40_000
 """Characters of the preselected chunks whose sentences are compared with a query where not all have a vector."""
-HELD_VECTORS = 256_000_000
-"""Maximum bytes of a folder's vectors that stay in memory; of more, each query reads them in blocks."""
 _AT_ONCE = 1_024
 _DIGEST, _PIECES = 280, 5
 _WORDS_WEIGHT = 0.6
@@ -39,14 +38,17 @@ class VectorFile(SqliteFile):
         """The ids of all rows."""
         return {row for (row,) in self._read("SELECT id FROM vector")}
 
-    def find(self, ids: Iterable[bytes]) -> Iterator[NDArray[np.float32] | None]:
-        """The vector of each of these ids, ``(d,)``; None where there is no row."""
+    def cosines(self, vector: Vectors) -> dict[bytes, float]:
+        """The cosine of every row with a vector ``(1, d)``; the rows are read in blocks, not held."""
+        found: dict[bytes, float] = {}
         with closing(self._connect()) as connection:
-            for row in ids:
-                found = connection.execute("SELECT value FROM vector WHERE id = ?", (row,)).fetchone()
-                yield np.frombuffer(found[0], np.float32) if found else None
+            rows = connection.execute("SELECT id, value FROM vector")
+            while page := rows.fetchmany(_AT_ONCE):
+                block = np.frombuffer(b"".join(value for _, value in page), np.float32).reshape(len(page), -1)
+                found.update(zip((row for row, _ in page), products(block, vector)[0].tolist(), strict=True))
+        return found
 
-    def add(self, ids: Iterable[bytes], vectors: NDArray[np.float32]) -> None:
+    def add(self, ids: Iterable[bytes], vectors: Vectors) -> None:
         """Adds rows; of an id that is there already the old row stays."""
         with self._transaction() as connection:
             rows = zip(ids, map(np.ndarray.tobytes, vectors), strict=True)
@@ -59,14 +61,7 @@ class VectorFile(SqliteFile):
 
 
 @dataclass(frozen=True, slots=True)
-class _Sentences:
-    chunks: tuple[str, ...]
-    starts: NDArray[np.int64]
-    places: NDArray[np.uint32]
-
-
-@dataclass(frozen=True, slots=True)
-class Similar(_Sentences):
+class Similar:
     """How similar all chunks are to a query.
 
     Attributes:
@@ -79,28 +74,23 @@ class Similar(_Sentences):
         compared: Number of chunks whose sentences were compared: all of them, or those that were preselected.
     """
 
+    chunks: tuple[str, ...]
+    starts: NDArray[np.int64]
+    places: NDArray[np.uint32]
     scores: NDArray[np.float32]
     sentences: NDArray[np.float32]
     compared: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Table(_Sentences):
-    """Which vector belongs to which sentence of which chunk.
+class _Table(NamedTuple):
+    """As in ``Similar``; the characters and the digest of each chunk, and the id of each sentence."""
 
-    Attributes:
-        digests: ``(chunks, d)``, the vector of each chunk's digest; None where every sentence has a vector.
-        sizes: ``(chunks,)`` characters.
-        ids: Id of each different sentence, by its row.
-        rows: ``(sentences,)`` row of each sentence, chunk by chunk.
-        blocks: The vectors of ``ids`` in order, where there are no digests and they fit into memory.
-    """
-
-    digests: Vectors | None
+    chunks: tuple[str, ...]
+    starts: NDArray[np.int64]
+    places: NDArray[np.uint32]
     sizes: NDArray[np.int64]
+    digests: tuple[str, ...]
     ids: tuple[bytes, ...]
-    rows: NDArray[np.int64]
-    blocks: tuple[Vectors, ...]
 
 
 class SentenceVectors:
@@ -122,9 +112,7 @@ class SentenceVectors:
         self._table: _Table | None = None
         self._building = threading.Lock()
 
-    def fill(
-        self, chunks: Callable[[], Iterable[Chunk]], most: float, progress: Progress | None = None
-    ) -> tuple[int, bool]:
+    def fill(self, chunks: Iterable[Chunk], most: float, progress: Progress) -> tuple[int, bool]:
         """Makes the missing vectors of these chunks; interrupted, it goes on from there.
 
         Args:
@@ -135,26 +123,24 @@ class SentenceVectors:
         Returns:
             The number of different sentences, and whether all of them have a vector now.
         """
-        held, sizes, digests = self._rows.ids(), dict[bytes, int](), set[bytes]()
-        for chunk in chunks():
-            sizes.update((_row(sentence), len(sentence)) for _, sentence in _telling(chunk))
-            digests.add(_row(digest_text(chunk)))
-        exact = sum(size for row, size in sizes.items() if row not in held) <= most
-        wanted = (sizes.keys() if exact else digests - {_row("")}) - held
-        self._kept = {*sizes, *(() if exact else digests)}
-        page: dict[bytes, str] = {}
-        done, total = 0, len(wanted)
-        for chunk in chunks() if wanted else ():
-            for text in [text for _, text in _telling(chunk)] if exact else [digest_text(chunk)]:
-                if (row := _row(text)) in wanted:
-                    wanted.discard(row)
-                    page[row] = text
-                if len(page) == _AT_ONCE or (page and not wanted):
-                    self._vectors(page)
-                    done, page = done + len(page), {}
-                    if progress:
-                        progress(done, total)
-        return len(sizes), exact
+        held, rows, size = self._rows.ids(), set[bytes](), 0
+        missing, digests = dict[bytes, str](), dict[bytes, str]()
+        for chunk in chunks:
+            if digest := digest_text(chunk):
+                digests[_row(digest)] = digest
+            for _, sentence in _telling(chunk):
+                row = _row(sentence)
+                if row not in rows and row not in held and (size := size + len(sentence)) <= most:
+                    missing[row] = sentence
+                rows.add(row)
+        exact = size <= most
+        self._kept = rows if exact else rows | digests.keys()
+        wanted = missing if exact else {row: digest for row, digest in digests.items() if row not in held}
+        order = list(wanted)
+        for start in range(0, len(order), _AT_ONCE):
+            self._embed({row: wanted[row] for row in order[start : start + _AT_ONCE]})
+            progress(min(start + _AT_ONCE, len(order)), len(order))
+        return len(rows), exact
 
     def prune(self) -> None:
         """Removes the vectors that nothing has any more after ``fill``."""
@@ -162,101 +148,58 @@ class SentenceVectors:
         with self._building:
             self._table = None
 
-    def _vectors(self, texts: Mapping[bytes, str]) -> dict[bytes, NDArray[np.float32]]:
-        """The vectors of these texts, by row; those that have none are embedded."""
-        found = {row: vector for row, vector in zip(texts, self._rows.find(texts), strict=True) if vector is not None}
-        if missing := [row for row in texts if row not in found]:
-            vectors = encode(self._embeddings, [texts[row] for row in missing])
-            self._rows.add(missing, vectors)
-            found.update(zip(missing, vectors, strict=True))
-        return found
+    def _embed(self, texts: Mapping[bytes, str]) -> Vectors:
+        vectors = encode(self._embeddings, [*texts.values()])
+        self._rows.add(texts, vectors)
+        return vectors
 
-    def similar(self, query: str, words: Mapping[str, float], also: Collection[str] = ()) -> Similar:
+    def similar(self, query: str, words: Callable[[], Mapping[str, float]], also: Collection[str] = ()) -> Similar:
         """The cosine of sentences with a query: of all, or of those of the most promising chunks, and estimates.
 
         Args:
             query: What is looked for.
-            words: Id of a chunk -> share of the query's words that it holds, each weighed by its rarity.
+            words: Gives for the id of a chunk the share of the query's words that it holds, each weighed by its rarity.
             also: Ids of chunks that are compared in any case.
         """
         vector = encode_spans(self._embeddings, query)
         with self._building:
-            if self._table is None:
-                self._table = self._built()
-            table = self._table
-            if not table.chunks:
-                none = np.zeros(0, np.float32)
-                return Similar((), table.starts, table.places, none, none, 0)
-            if table.digests is None:
-                blocks = table.blocks or self._blocks(table.ids)
-                sentences = np.concatenate([products(block, vector)[0] for block in blocks])[table.rows]
-                scores = np.maximum.reduceat(sentences, table.starts[:-1])
-                return Similar(table.chunks, table.starts, table.places, scores, sentences, len(scores))
-            scores = products(table.digests, vector)[0]
-            compared, vectors = self._preselected(table, _promising(table, scores, words, also))
-        counts = np.diff(table.starts)
-        sentences = np.repeat(scores, counts)
-        if compared.any():
-            own = np.repeat(compared, counts)
-            sentences[own] = np.stack([vectors[table.ids[row]] for row in table.rows[own].tolist()]) @ vector[0]
-            scores = np.maximum.reduceat(sentences, table.starts[:-1])
-            least = scores[compared].min()
-            sentences[~own] = np.minimum(sentences[~own], least)
-            scores[~compared] = np.minimum(scores[~compared], least)
+            table = self._table = self._table or self._built()
+            cosines, by_digest = self._rows.cosines(vector), np.zeros(0, np.float32)
+            compared = np.ones(len(table.chunks), bool)
+            if not all(map(cosines.__contains__, table.ids)):
+                self._compare({_row(digest): digest for digest in table.digests}, cosines, vector)
+                by_digest = np.array([cosines[_row(digest)] for digest in table.digests], np.float32)
+                compared = _promising(table, by_digest, words(), also)
+                chosen = filter(None, (self._store.chunk(table.chunks[i]) for i in np.flatnonzero(compared)))
+                texts = {_row(text): text for chunk in chosen for _, text in _telling(chunk)}
+                self._compare(texts, cosines, vector)
+        sentences = np.array([cosines.get(row, 0.0) for row in table.ids], np.float32)
+        scores = np.maximum.reduceat(sentences, table.starts[:-1]) if table.chunks else by_digest
+        if not compared.all():
+            scores = np.where(compared, scores, np.minimum(by_digest, scores[compared].min(initial=1)))
+            counts = np.diff(table.starts)
+            sentences = np.where(np.repeat(compared, counts), sentences, np.repeat(scores, counts))
         return Similar(table.chunks, table.starts, table.places, scores, sentences, int(compared.sum()))
 
-    def _preselected(
-        self, table: _Table, wanted: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.bool_], Mapping[bytes, NDArray[np.float32]]]:
-        """Which of these chunks there are (another process may have indexed another text), with their vectors."""
-        texts = dict[bytes, str]()
-        for place in np.flatnonzero(wanted).tolist():
-            chunk = self._store.chunk(table.chunks[place])
-            own = [(_row(text), text) for _, text in _telling(chunk)] if chunk else []
-            rows = table.rows[table.starts[place] : table.starts[place + 1]].tolist()
-            if [table.ids[row] for row in rows] == [row for row, _ in own]:
-                texts.update(own)
-            else:
-                wanted[place] = False
-        return wanted, self._vectors(texts)
-
-    def _blocks(self, ids: Sequence[bytes]) -> Iterator[Vectors]:
-        """The vectors of these rows in order, ``(n, d)`` at once; zeros where another process has deleted one."""
-        for start in range(0, len(ids), _AT_ONCE):
-            found = [*self._rows.find(ids[start : start + _AT_ONCE])]
-            some = next((one for one in found if one is not None), np.zeros(1, np.float32))
-            yield np.stack([np.zeros_like(some) if one is None else one for one in found])
+    def _compare(self, texts: Mapping[bytes, str], cosines: dict[bytes, float], vector: Vectors) -> None:
+        """Adds the cosines of those of these texts that are missing; nobody needed their vectors before."""
+        if missing := {row: text for row, text in texts.items() if row not in cosines}:
+            cosines.update(zip(missing, products(self._embed(missing), vector)[0].tolist(), strict=True))
 
     def _built(self) -> _Table:
-        row_of: dict[bytes, int] = {}
-        chunks: list[str] = []
-        digests: list[str] = []
-        rows, places, starts, sizes = array("q"), array("I"), array("q", [0]), array("q")
+        chunks, digests, sizes, starts = list[str](), list[str](), list[int](), [0]
+        places, ids, known = array("I"), list[bytes](), dict[bytes, bytes]()
         for chunk in self._store.chunks():
             for place, sentence in _telling(chunk):
-                rows.append(row_of.setdefault(_row(sentence), len(row_of)))
                 places.append(place)
-            if len(rows) > starts[-1]:
+                ids.append(known.setdefault(row := _row(sentence), row))
+            if len(ids) > starts[-1]:
                 chunks.append(chunk.id)
-                digests.append(digest_text(chunk))
                 sizes.append(len(chunk.text))
-                starts.append(len(rows))
-        ids, exact, by_digest = tuple(row_of), row_of.keys() <= self._rows.ids(), None
-        if not exact:
-            vectors = self._vectors({_row(digest): digest for digest in digests})
-            by_digest = np.stack([vectors[_row(digest)] for digest in digests])
-        first = next(self._blocks(ids[:1])) if exact and ids else np.zeros((0, 1), np.float32)
-        fits = exact and first.nbytes * len(ids) <= HELD_VECTORS
-        return _Table(
-            digests=by_digest,
-            chunks=tuple(chunks),
-            sizes=np.array(sizes, np.int64),
-            ids=ids,
-            rows=np.array(rows, np.int64),
-            starts=np.array(starts, np.int64),
-            places=np.array(places, np.uint32),
-            blocks=tuple(self._blocks(ids)) if fits else (),
-        )
+                digests.append(digest_text(chunk))
+                starts.append(len(ids))
+        ends, where = np.array(starts, np.int64), np.array(places, np.uint32)
+        return _Table(tuple(chunks), ends, where, np.array(sizes, np.int64), tuple(digests), tuple(ids))
 
 
 def digest_text(chunk: Chunk) -> str:

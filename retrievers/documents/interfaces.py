@@ -9,9 +9,10 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from heapq import nsmallest
+from itertools import accumulate
 from typing import Annotated, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BeforeValidator, Field
 
 from callsheet.graphs import SettingsError
-from callsheet.graphs.text.sanitizing import listed
+from callsheet.graphs.text.sanitizing import counted, listed
 from callsheet.graphs.text.words import tokens
 from callsheet.graphs.trust.policy import READ_ONLY
 from callsheet.retrievers.documents.document_index import DocumentIndex
@@ -120,7 +121,7 @@ def keyword_search(
         index: The documents.
         keywords: Words or short phrases, at most 50.
         top_k: Number of chunks, 1 to 20.
-        snippets: Estimated tokens of all snippets, by turns of the chunks; each chunk shows one in any case.
+        snippets: Estimated tokens of all snippets; each of ``top_k`` chunks has its share, and shows one in any case.
 
     Source: A-RAG, Eq. 1 and 2.
 
@@ -142,14 +143,14 @@ def keyword_search(
         note = _joined(note, f"only the first {MOST_KEYWORDS} keywords were looked for")
     if not best:
         note = _joined(note, _nothing(index, f"no chunk holds {' or '.join(first.values())}; try other words"))
-    matches: list[_Match] = []
+    hits = []
     for score, row in best:
         if chunk := index.chunk(lexicon.ids[row]):
             contained = [key for key in first if key in plain(chunk.text)]
             texts = enumerate(map(plain, chunk.passage.sentences))
             own = [place for place, text in texts if any(key in text for key in contained)]
-            matches.append((chunk, -score, own, tuple(first[key] for key in contained)))
-    return _within(matches, snippets, note)
+            hits.append(_hit(chunk, -score, own, snippets // limit, *(first[key] for key in contained)))
+    return _found(hits, note)
 
 
 def semantic_search(index: DocumentIndex, query: str, *, top_k: int = TOP_K, snippets: int = SNIPPETS) -> Hits:
@@ -171,20 +172,20 @@ def semantic_search(index: DocumentIndex, query: str, *, top_k: int = TOP_K, sni
     limit, note = _limited(top_k)
     similar = index.similar(query)
     least = np.sort(similar.sentences)[-3 * limit :][:1]
-    matches: list[_Match] = []
+    hits = []
     for at in np.argsort(-similar.scores, kind="stable")[:limit]:
         if chunk := index.chunk(similar.chunks[at]):  # None if another process has updated the index
             own = slice(similar.starts[at], similar.starts[at + 1])
             cosines, places = similar.sentences[own], similar.places[own]
             order = np.argsort(-cosines, kind="stable")
             best = [int(places[i]) for i in order if i == order[0] or cosines[i] >= least[0]]
-            matches.append((chunk, float(similar.scores[at]), best, ()))
-    if not matches:
+            hits.append(_hit(chunk, float(similar.scores[at]), best, snippets // limit))
+    if not hits:
         note = _joined(note, _nothing(index, "nothing was found"))
     elif similar.compared < len(similar.chunks):
         of = f"{similar.compared:,} of {len(similar.chunks):,} chunks"
         note = _joined(note, f"compared with the sentences of {of}, preselected; keyword_search looks through all")
-    return _within(matches, snippets, note)
+    return _found(hits, note)
 
 
 def chunk_read(
@@ -223,29 +224,18 @@ def _limited(top_k: int) -> tuple[int, str]:
     return min(top_k, MOST_HITS), f"top_k is {MOST_HITS} at most" if top_k > MOST_HITS else ""
 
 
-_Match = tuple[Chunk, float, Sequence[int], tuple[str, ...]]
-"""A chunk with its score, the places of its matching sentences, best first, and the keywords in it."""
+def _hit(chunk: Chunk, score: float, places: Sequence[int], most: int, *keywords: str) -> tuple[Hit, int]:
+    """A hit with its first matching sentences, by place, within a budget of tokens; how many there was no room for."""
+    texts = [_SPACE.sub(" ", sentence) for sentence in chunk.passage.sentences]
+    spent = list(accumulate(estimated_tokens(texts[place]) for place in places))
+    shown = [place for place, total in zip(places, spent, strict=True) if total <= max(most, spent[0])]
+    return Hit(chunk.id, score, tuple(texts[place] for place in sorted(shown)), keywords), len(places) - len(shown)
 
 
-def _within(matches: Sequence[_Match], most: int, note: str) -> Hits:
-    """The hits with as many of their matching sentences as a budget of tokens has room for."""
-    chosen = [places[:1] for _, _, places, _ in matches]
-    texts = [[_SPACE.sub(" ", text) for text in chunk.passage.sentences] for chunk, *_ in matches]
-    left = most - sum(estimated_tokens(text[i]) for text, one in zip(texts, chosen, strict=True) for i in one)
-    for turn in range(1, max((len(places) for _, _, places, _ in matches), default=0)):
-        for at, (_, _, places, _) in enumerate(matches):
-            if turn < len(places) and (cost := estimated_tokens(texts[at][places[turn]])) <= left:
-                chosen[at] = [*chosen[at], places[turn]]
-                left -= cost
-    if over := sum(len(places) for _, _, places, _ in matches) - sum(map(len, chosen)):
-        note = _joined(note, f"{over:,} more matching sentences are not shown: read the chunks")
-    return Hits(
-        tuple(
-            Hit(chunk.id, score, tuple(text[i] for i in sorted(one)), keywords)
-            for (chunk, score, _, keywords), text, one in zip(matches, texts, chosen, strict=True)
-        ),
-        note,
-    )
+def _found(hits: Sequence[tuple[Hit, int]], note: str) -> Hits:
+    left = sum(left for _, left in hits)
+    more = f"{counted(left, 'more matching sentence')} not shown: read the chunks" if left else ""
+    return Hits(tuple(hit for hit, _ in hits), _joined(note, more))
 
 
 def _around(index: DocumentIndex, chunk_id: str, neighbours: int) -> list[str]:
@@ -345,6 +335,7 @@ Around = Annotated[int, Field(description=f"Also read so many chunks before and 
 Result = tuple[str, dict[str, Any]]
 
 
+@dataclass
 class DocumentTools:
     """The interfaces to one index, for one conversation.
 
@@ -352,41 +343,34 @@ class DocumentTools:
     "read": {id: digest of those read now}}``. It raises a ``ToolException`` where the function raises a
     ``SettingsError``.
 
-    Args:
+    Attributes:
         index: The documents.
-        read: The context tracker, which ``chunk_read`` updates; a new one by default.
+        read: The context tracker, which ``chunk_read`` updates.
         descriptions: Name of a tool -> description for the model, in place of ours.
     """
 
-    def __init__(
-        self,
-        index: DocumentIndex,
-        *,
-        read: dict[str, str] | None = None,
-        descriptions: Mapping[str, str] | None = None,
-    ) -> None:
-        self._index = index
-        self._descriptions = descriptions or {}
-        self.read: dict[str, str] = {} if read is None else read
+    index: DocumentIndex
+    read: dict[str, str] = field(default_factory=dict, kw_only=True)
+    descriptions: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
     def keyword_search(self, keywords: Keywords, top_k: Many = TOP_K) -> Result:
         """Find chunks that hold these words to the letter, in any case; longer keywords count more. Gives chunk ids with the sentences that hold a keyword, not whole chunks. Best for names, numbers and terms; give several short keywords rather than a sentence."""  # noqa: E501 (models read it in one line)
-        return self._result(lambda: keyword_search(self._index, keywords, top_k=top_k))
+        return self._result(lambda: keyword_search(self.index, keywords, top_k=top_k))
 
     def semantic_search(self, query: Sought, top_k: Many = TOP_K) -> Result:
         """Find chunks by meaning, where the words of the documents are not known. Gives chunk ids with the sentences nearest to the query, not whole chunks."""  # noqa: E501 (models read it in one line)
-        return self._result(lambda: semantic_search(self._index, query, top_k=top_k))
+        return self._result(lambda: semantic_search(self.index, query, top_k=top_k))
 
     def chunk_read(self, chunk_ids: Ids, neighbours: Around = 0) -> Result:
         """Read chunks whole, before you answer from them. Ask for neighbours where a text begins or ends too early. A chunk that you have read before is not shown again."""  # noqa: E501 (models read it in one line)
-        return self._result(lambda: chunk_read(self._index, chunk_ids, neighbours=neighbours, read=self.read))
+        return self._result(lambda: chunk_read(self.index, chunk_ids, neighbours=neighbours, read=self.read))
 
     def as_tools(self) -> list[BaseTool]:
         """The three interfaces as LangChain tools."""
         return [
             StructuredTool.from_function(
                 function,
-                description=self._descriptions.get(function.__name__, function.__doc__),
+                description=self.descriptions.get(function.__name__, function.__doc__),
                 response_format="content_and_artifact",
                 metadata={"annotations": dict(READ_ONLY)},
             )

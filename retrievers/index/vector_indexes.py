@@ -19,7 +19,7 @@ from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.graphs.storage import replace_bytes
 from callsheet.retrievers.index.embedding import Embedder, embedder_name, encode, encode_spans
 from callsheet.retrievers.index.node_texts import Changes, Node, Progress, Span, VectorIndex
-from callsheet.retrievers.index.rows import MOST_AT_ONCE, PAGE, ChromaRows, Vectors, products, rows_of
+from callsheet.retrievers.index.rows import MOST_AT_ONCE, PAGE, ChromaRows, MemoryRows, Vectors, products
 
 if TYPE_CHECKING:
     from langchain_core.vectorstores import VectorStore
@@ -57,7 +57,7 @@ class ChromaIndex:
         self._catalog = hashlib.sha256(catalog.encode()).hexdigest()[:16]
         name = f"nodes-{embedder_name(embeddings)}-{recipe}-{self._catalog}"
         name = re.sub(r"[^a-zA-Z0-9.-]+", "-", name).strip("-.")
-        self._rows = rows_of(name, where)
+        self._rows = MemoryRows() if where is None else ChromaRows(name, where)
         self._stored = self._rows if isinstance(self._rows, ChromaRows) else None
         self.where = self._rows.where
         folder = self._rows.folder

@@ -14,7 +14,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from callsheet.graphs import Catalog, CatalogError, Loaded, SettingsError, Taxonomy, default_taxonomy
+from callsheet.graphs import Catalog, CatalogError, Loaded, SettingsError, Taxonomy, read_taxonomy
 from callsheet.graphs.dependencies import ObservationLog, OutcomeLog, Seen, following
 from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
 from callsheet.retrievers.index.embedding import Embedder
@@ -134,12 +134,11 @@ def selector_factory(
     index: str | Path | VectorIndex | VectorStore | None = None,
     settings: SelectSettings | None = None,
     reranker: Reranker | None = None,
-    taxonomy: Taxonomy | None = None,
+    taxonomy: Taxonomy | str | Path | None = None,
 ) -> SelectorFactory:
     """The factory for a loaded catalog; the arguments are those of ``from_catalog``."""
     opened = _opened(index, loaded.label, embedder, settings.texts if settings else "full")
-    taxonomy = taxonomy or default_taxonomy()
-    return SelectorFactory(opened, embedder, settings, reranker, taxonomy, learned=bool(loaded.label))
+    return SelectorFactory(opened, embedder, settings, reranker, read_taxonomy(taxonomy), learned=bool(loaded.label))
 
 
 def _opened(

@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from callsheet import Settings, create_arag
 from callsheet.graphs import SettingsError
-from callsheet.orchestrator.apps.arag_graph import FORCED, PAPER_PROMPTS, READER, ReaderPrompts, checked
+from callsheet.orchestrator.apps.arag_graph import FORCED, READER, ReaderPrompts, checked
 
 Say = dict[str, Callable[..., AIMessage]]
 
@@ -112,9 +112,9 @@ def test_a_model_that_answers_at_once_is_taken_at_its_word(docs: Path, tmp_path:
 
 def test_prompts_and_descriptions_are_the_callers(docs: Path, tmp_path: Path, scripted: Any, say: Say) -> None:
     model = scripted(replies=[say["calls"]("chunk_read", chunk_ids=["leave.md#1"]), AIMessage(""), AIMessage("25.")])
-    asked(app(docs, tmp_path, model=model, prompts=PAPER_PROMPTS), "How many {days}?")
-    assert model.shown[0]["messages"][0].text == PAPER_PROMPTS.system
-    assert model.shown[-1]["messages"][-1].text == PAPER_PROMPTS.forced
+    asked(app(docs, tmp_path, model=model, prompts=ReaderPrompts.paper()), "How many {days}?")
+    assert model.shown[0]["messages"][0].text == ReaderPrompts.paper().system
+    assert model.shown[-1]["messages"][-1].text == ReaderPrompts.paper().forced
     own = ReaderPrompts(forced="Now: {question}", tools={"chunk_read": "Reads."})
     model = scripted(replies=[AIMessage(""), AIMessage("25.")])
     asked(app(docs, tmp_path, model=model, prompts=own), "How many {days}?")

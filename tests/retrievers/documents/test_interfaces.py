@@ -47,12 +47,12 @@ def test_snippets_are_the_sentences_that_hold_a_keyword(made: Made) -> None:
     assert str(hit) == f"[a.txt#1] holds leave: Leave is paid. … Ask for leave early. … {long}"
 
 
-def test_snippets_share_a_budget_by_turns(made: Made) -> None:
-    """A sentence of 14 to 16 bytes is 4 tokens: one of each chunk, 8 tokens; then one more of the best, 12."""
+def test_snippets_keep_to_a_budget(made: Made) -> None:
+    """A sentence of 14 bytes is 4 tokens: of 16 tokens for 2 chunks, each has room for two sentences."""
     index = made({"a.txt": "Leave A is 11. Leave A is 12. Leave A is 13.", "b.txt": "Leave B is 21. Leave B is 22."})
-    found = keyword_search(index, "leave", snippets=12)
-    assert [hit.snippets for hit in found.hits] == [("Leave A is 11.", "Leave A is 12."), ("Leave B is 21.",)]
-    assert (found.tokens, found.note) == (12, "2 more matching sentences are not shown: read the chunks")
+    found = keyword_search(index, "leave", top_k=2, snippets=16)
+    assert [hit.snippets[-1] for hit in found.hits] == ["Leave A is 12.", "Leave B is 22."]
+    assert (found.tokens, found.note) == (4 * 4, "1 more matching sentence not shown: read the chunks")
     assert [len(hit.snippets) for hit in keyword_search(index, "leave", snippets=0).hits] == [1, 1]
     assert keyword_search(index, "leave").tokens == 5 * 4
 
