@@ -32,16 +32,6 @@ def owners(world: World, nodes: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(owner(world.graph, node) for node in nodes))
 
 
-def _owned(baseline: Baseline) -> Baseline:
-    """The same, each found node standing for its agent."""
-
-    def made(world: World) -> Rank:
-        rank = baseline(world)
-        return lambda query: owners(world, rank(query))
-
-    return made
-
-
 def method(world: World, name: str, *, level: Level = "tool", reranker: Reranker | None = None, **changes: Any) -> Rank:
     """The agents, or the tools, of a selection by a published method, as ``callsheet retrieve --method`` makes it."""
     retriever = world.reranked(reranker) if reranker else world.literature
@@ -139,7 +129,7 @@ AGENT_BASELINES: Mapping[str, Baseline] = {
     "BM25, agents": lambda world: partial(world.agents.search, how="bm25"),
     "dense, agents": lambda world: world.agents.search,
     "dense, concatenated (ScaleMCP)": concatenated_agents,
-    "MCP-Zero": _owned(mcp_zero),
+    "MCP-Zero": lambda world: lambda query: owners(world, mcp_zero(world)(query)),
     **{
         f"{title.removesuffix(' (naive RAG)')}, tools": partial(method, name=name, level="agent")
         for title, name in _SEARCHES.items()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
 from typing import Any, NamedTuple
 
 from langchain_core.callbacks import Callbacks
@@ -12,15 +11,11 @@ from langchain_core.documents import Document
 from benchmarks.baselines import (
     AGENT_BASELINES,
     DEPENDENCY_BASELINES,
-    FIRST_TOOLS,
     FUSION,
     TOOL_BASELINES,
-    TOP_N,
-    WEIGHT_GRID,
-    agent_as_a_graph_at,
     method,
 )
-from benchmarks.bootstrap import Bootstrap, cross_validated
+from benchmarks.bootstrap import Bootstrap
 from benchmarks.search import Rank, World
 from benchmarks.sets.cases import Benchmark, Case, Level
 from callsheet.agents import chat_model
@@ -33,10 +28,9 @@ METRICS = {"recall": recall, "map": average_precision, "ndcg": ndcg, "complete":
 OURS = "Callsheet, default"
 OURS_PUBLISHED = "Callsheet, published embedder"
 ORACLE = "Callsheet, reranked by an oracle"
-NOTHING, FOLDED, IN_SAMPLE, HEADROOM = "nothing tuned", "cross-validated", "in sample", "headroom: it knows the answers"
-RERANKED_FUSION = "Graph RAG-Tool Fusion k=3, reranked"
+NOTHING, IN_SAMPLE, HEADROOM = "nothing tuned", "in sample", "headroom: it knows the answers"
+RERANKED_FUSION = "Graph RAG-Tool Fusion, reranked"
 RERANKED = ("livemcpbench-steps", "toollinkos-published", "toollinkos-shuffled", "toolsandbox")
-_PEAKS = (10, 20, 100)
 
 Values = Mapping[str, Sequence[float]]
 """Metric at a cut-off, as ``recall@5`` -> one value a query."""
@@ -91,7 +85,6 @@ class Outcome(NamedTuple):
 
     values: Values
     tuning: str = NOTHING
-    note: str = ""
 
 
 def evaluate(rankings: Iterable[Sequence[str]], cases: Sequence[Case], level: Level, cutoffs: Sequence[int]) -> Values:
@@ -105,7 +98,7 @@ def evaluate(rankings: Iterable[Sequence[str]], cases: Sequence[Case], level: Le
 
 
 def outcomes(bench: Benchmark, level: Level, world: World) -> Iterator[tuple[str, Outcome]]:
-    """Ours first, then every baseline of this level, then those with something to choose, cross-validated."""
+    """Ours first, then every baseline of this level."""
     cases, cutoffs = bench.cases(level), bench.levels[level]
 
     def values(rank: Rank) -> Values:
@@ -125,33 +118,8 @@ def outcomes(bench: Benchmark, level: Level, world: World) -> Iterator[tuple[str
         asked = ChatModelReranker(chat_model(world.model))
         yield f"{RERANKED_FUSION} by {world.model}", Outcome(values(method(world, FUSION, reranker=asked)))
     tools = {**TOOL_BASELINES, **DEPENDENCY_BASELINES} if bench.dependencies else TOOL_BASELINES
-    done = dict[str, Values]()
     for name, baseline in (AGENT_BASELINES if level == "agent" else tools).items():
-        done[name] = values(baseline(world))
-        yield name, Outcome(done[name])
-    # What the papers' methods have to choose from.
-    if level == "agent":
-        tried = {f"{name}, N={TOP_N}": done[f"Agent-as-a-Graph {name}"] for name in WEIGHT_GRID}
-        for (name, weights), n in product(WEIGHT_GRID.items(), _PEAKS):
-            tried[f"{name}, N={n}"] = values(agent_as_a_graph_at(world, weights, top_n=n))
-        yield "Agent-as-a-Graph, weights and N", chosen_by_folds(tried, cases, f"recall@{cutoffs[-1]}")
-    elif bench.dependencies:
-        tried = {f"k={k}": done[f"Graph RAG-Tool Fusion k={k}"] for k in FIRST_TOOLS}
-        yield "Graph RAG-Tool Fusion, k", chosen_by_folds(tried, cases, "map@10")
-
-
-def chosen_by_folds(tried: Mapping[str, Values], cases: Sequence[Case], criterion: str) -> Outcome:
-    """Each fold's values under the choice that is best, by one metric, on the other folds."""
-
-    def fit(places: Sequence[int]) -> str:
-        return max(tried, key=lambda choice: sum(tried[choice][criterion][place] for place in places))
-
-    choice_of, choices = cross_validated([case.group for case in cases], fit)
-    values = {
-        metric: [tried[choice][metric][place] for place, choice in enumerate(choice_of)]
-        for metric in next(iter(tried.values()))
-    }
-    return Outcome(values, FOLDED, note=f"chosen by {criterion} from {len(tried)}: {', '.join(choices)}")
+        yield name, Outcome(values(baseline(world)))
 
 
 def summary(bench: Benchmark, level: Level, found: Mapping[str, Outcome]) -> dict[str, object]:
@@ -163,7 +131,6 @@ def summary(bench: Benchmark, level: Level, found: Mapping[str, Outcome]) -> dic
             "metrics": {m: bootstrap.mean(v)._asdict() for m, v in outcome.values.items()},
             "ours_minus_this": {m: bootstrap.difference(mine[m], v)._asdict() for m, v in outcome.values.items()},
             "tuning": outcome.tuning,
-            "note": outcome.note,
         }
         for name, outcome in found.items()
     }

@@ -111,8 +111,11 @@ def _of_retrieval(
     plain = evaluation.to_dict()
     plain |= {"missed": plain["missed"][:misses], "gates": results}
     if beside:
-        plain["methods"] = [{"name": name, **of.to_dict(queries=False)} for name, of in beside.items()]
-
+        figures = {name: of.to_dict().items() for name, of in beside.items()}
+        plain["methods"] = [
+            {"name": name, **{key: value for key, value in of if key not in ("confused", "missed")}}
+            for name, of in figures.items()
+        ]
     report(
         rounded(plain),
         lambda: output.show_evaluation(evaluation, catalog=loaded.catalog, misses=misses, methods=beside),

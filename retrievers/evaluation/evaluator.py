@@ -143,14 +143,9 @@ class Evaluation:
             raise SettingsError(f"{name} was not measured on these queries: there are {', '.join(values)}")
         return values[name]
 
-    def to_dict(self, *, queries: bool = True) -> dict[str, Any]:
-        """JSON values, for ``callsheet eval --json``; ``misses`` is the number of missed queries.
-
-        Without ``queries``, the confused tools and the missed queries are left out.
-        """
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values, for ``callsheet eval --json``; ``misses`` is the number of missed queries."""
         plain = asdict(self)
-        if not queries:
-            del plain["confused"], plain["missed"]
         sets = plain.pop("complete") or {_COMPLETE: None}
         intervals = {name: list(bounds) for name, bounds in self.intervals.items()}
         return {**plain, **sets, "intervals": intervals, "misses": len(self.missed)}
@@ -187,7 +182,8 @@ def evaluate(
     settings = retriever.selector.settings
     tools = settings.tools if tools is None else tools
     # Methods that rank tools alone do not cut their list to the tools of a few agents.
-    most = max(agents, tools) if settings.in_order and settings.ranking == "scores" else agents
+    alone = settings.expansion != "expected_use" and settings.ranking == "scores"
+    most = max(agents, tools) if alone else agents
     runs, seconds = list[Run](), list[float]()
     for done, query in enumerate(queries, 1):
         began = perf_counter()

@@ -39,8 +39,8 @@ def first_search(
         case "bm25":
             return by_words, bm25
         case "hybrid":
-            hits = reciprocal_rank_fusion([by_meaning[:FUSED], by_words[:FUSED]])
-            by_row = {hit.id: hit.score for hit in hits}
+            hits = reciprocal_rank_fusion([[*map(str, by_meaning[:FUSED])], [*map(str, by_words[:FUSED])]])
+            by_row = {int(hit.id): hit.score for hit in hits}
             return [*by_row], np.array([by_row.get(row, 0.0) for row in range(len(cosines))], np.float32)
         case "weighted_hybrid":
             scores = np.float32(ALPHA) * _unit(cosines) + np.float32(1 - ALPHA) * _unit(bm25)

@@ -192,11 +192,6 @@ class SelectSettings:
                 if not holds(value := getattr(self, name)):
                     raise SettingsError(f"{name} must be {what}, not {value!r}")
 
-    @property
-    def in_order(self) -> bool:
-        """Whether tools come in the order of a published method, not by expected use."""
-        return self.expansion != "expected_use"
-
     def changed(self, changes: Mapping[str, object]) -> SelectSettings:
         """The settings with these changes.
 
@@ -215,15 +210,11 @@ class SelectSettings:
 _NAMES = tuple(field.name for field in fields(SelectSettings))
 _COUNTS = ("agents", "tools", "max_query", "candidates", "rerank", "pool", "rrf_k", "expand")
 _SHARES = "tool_dependency parameter_dependency listing proposed capability_weight capability_sure floor".split()
-_WORDS = {
-    "texts": get_args(Texts),
-    "search": ("scores", *get_args(Search)),
-    "ranking": get_args(Ranking),
-    "expansion": get_args(Expansion),
-}
+_WORDS = {"texts": get_args(Texts), "search": ("scores", *get_args(Search))}
+_WORDS |= {"ranking": get_args(Ranking), "expansion": get_args(Expansion)}
 
 
-def _whole(value: Any, least: int) -> bool:
+def _whole(value: object, least: int) -> bool:
     return isinstance(value, int) and value >= least
 
 

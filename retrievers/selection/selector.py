@@ -243,7 +243,8 @@ class Selector:
         if not query.strip() or not self._ranker.nodes:
             return Selection(query, trace=Trace(settings=settings.to_dict(), policy=self._policy_summary))
         ranked = self._ranker.rank(query, settings)
-        ordered_by = self._published if settings.in_order else self._reranked
+        published = settings.expansion != "expected_use"
+        ordered_by = self._published if published else self._reranked
         candidates, ordered, summary = ordered_by(query, ranked, settings)
         repeated = {tool: agent for tool, agent in self._copies.bounded.items() if not {tool, agent} & ranked.named}
         budget = Budget(settings.tools, settings.schema_tokens, self.tokens, repeated)
@@ -251,7 +252,7 @@ class Selector:
         agents = ordered.agents[: settings.agents]
         named = dict.fromkeys(self._ranker.row[owner] for owner, _ in budget.taken.values())
         agents += tuple((row, float(ranked.scores[row])) for row in named if row not in dict(agents))
-        if settings.in_order:
+        if published:
             for tool in candidates:  # each alone, where the path to it is there
                 if budget.taken.keys() >= {*tool.via[:-1]}:
                     budget.offer(self._owner(self._ranker.row[tool.via[0]]), [tool])

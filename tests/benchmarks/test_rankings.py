@@ -14,14 +14,11 @@ from langchain_core.documents import Document
 from benchmarks import report
 from benchmarks.latency import COLUMNS, cost, generated_catalog, generated_queries, ratio_of_medians
 from benchmarks.rankings import (
-    FOLDED,
     HEADROOM,
     ORACLE,
     OURS,
     OURS_PUBLISHED,
     Oracle,
-    Outcome,
-    chosen_by_folds,
     evaluate,
     ours_at,
     outcomes,
@@ -81,7 +78,6 @@ def test_baselines_embed_with_the_published_model(bench: Benchmark) -> None:
 def test_from_queries_to_a_file_to_a_table(bench: Benchmark, tmp_path: Path) -> None:
     found = dict(outcomes(bench, "tool", World(bench.catalog, vectors_of_this_run())))
     assert next(iter(found)) == OURS
-    assert found["Graph RAG-Tool Fusion, k"].tuning == FOLDED
     body = {"about": bench.about, "levels": {"tool": summary(bench, "tool", found)}, **report.circumstances()}
     report.write("metatool", body, tmp_path)
     kept = report.read_all(tmp_path)
@@ -128,14 +124,6 @@ def test_a_table_on_another_page_is_there_or_only_the_file_has_it(name: str, lin
     headings = re.findall(r"^#+ (.+)$", (report.PAGE.parent / page).read_text(encoding="utf-8"), re.MULTILINE)
     assert anchor in [heading.lower().replace(" ", "-") for heading in headings]
     assert name in report.read_all()
-
-
-def test_a_grid_is_judged_by_what_the_other_folds_chose() -> None:
-    cases = [Case(str(i), "q", str(i)) for i in range(6)]
-    good, bad = Outcome({"m@1": [1.0] * 6}), Outcome({"m@1": [0.0] * 6})
-    chosen = chosen_by_folds({"bad": bad.values, "good": good.values}, cases, "m@1")
-    assert chosen.values["m@1"] == [1.0] * 6
-    assert "good, good" in chosen.note
 
 
 def test_a_sample_is_spread_evenly(bench: Benchmark) -> None:
