@@ -27,7 +27,7 @@ export ANONYMIZED_TELEMETRY := False
 # Compiled once, here, and not with every start: a machine may forbid Python to write what it compiled.
 export UV_COMPILE_BYTECODE := 1
 
-.PHONY: help run test test-long docs dev bench bench-rivals audit pins clean
+.PHONY: help run test test-long docs pictures dev bench bench-rivals audit pins clean
 
 help:
 	@echo 'make run              set up, then answer the demo request with real agents and no key'
@@ -35,6 +35,7 @@ help:
 	@echo 'make test             set up, then run every check that CI runs'
 	@echo 'make test-long        set up, then the exhaustive tests and new fuzzed examples too; an hour'
 	@echo 'make docs             set up, then build the documentation as a site, site/index.html'
+	@echo 'make pictures         make the pictures of the documentation anew, with Chromium'
 	@echo 'make dev [PORT=2024]  set up, then the LangGraph server, for Studio'
 	@echo 'make bench            measure against the papers; DATA=folder, default ../shared/benchmarks'
 	@echo 'make audit            look for known vulnerabilities of the pinned packages'
@@ -47,7 +48,8 @@ ifeq ($(origin Q),undefined)
 	callsheet ask $(DEMO) --yes --pins '$(PINS)' --allow files/write_file -- "$$QUESTION"
 	@python -m examples.demo.check '$(CALLSHEET_WORKSPACE)/trip.txt'
 else
-	callsheet ask $(DEMO) --yes --pins '$(PINS)' --allow files/write_file -- "$$QUESTION"
+	@# A request that was refused has had its answer; a crash is an error of make too.
+	@callsheet ask $(DEMO) --yes --pins '$(PINS)' --allow files/write_file -- "$$QUESTION" || [ $$? -eq 1 ]
 endif
 
 test: .venv/.demo .venv/.dev
@@ -68,6 +70,11 @@ docs: .venv/.dev
 
 # Web pages that may use the server of "make dev": Studio, and a chat page of this machine. All others are refused.
 dev: export CALLSHEET_ORIGINS ?= https://smith.langchain.com,http://localhost:3000
+
+# The map is that of FLEET, a folder of manifests; without it, of the demo.
+FLEET ?= ../shared/fleet/manifests
+pictures: .venv/.demo .venv/.dev
+	@python .ci/pictures.py '$(FLEET)' $(DEMO) --pins '$(PINS)'
 
 # A catalog of one's own is looked at first: what it starts, and what changed, is a person's to agree to.
 dev: .venv/.demo .venv/.dev

@@ -30,7 +30,7 @@ from callsheet.agents.calls.run_claim import checkpointer
 from callsheet.agents.calls.tool_result import answer_to, artifact_of
 from callsheet.agents.registry.binding import RUN_PROGRAM, BoundTool
 from callsheet.agents.safety.secrets import RunSecrets, has_secrets
-from callsheet.graphs.catalog.errors import SettingsError
+from callsheet.graphs.catalog.errors import SettingsError, needs_extra
 from callsheet.graphs.text.sanitizing import clean, counted, storable
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def check_installed() -> None:
     try:
         import pydantic_monty  # noqa: F401 only whether it is there
     except ImportError as error:
-        raise SettingsError("code mode needs an extra: pip install 'callsheet[code]'") from error
+        raise SettingsError(f"code mode {needs_extra('code')}") from error
 
 
 RESULTS = "results"

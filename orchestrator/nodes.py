@@ -42,6 +42,7 @@ from callsheet.orchestrator.state import (
     State,
     StepState,
     completed,
+    ending,
     plan_of,
     planned,
     read_results,
@@ -189,7 +190,8 @@ class Nodes:
             known, begun = results_of(state), dict.fromkeys(step for wave in state["waves"] for step in wave)
             results = [*read_results(state["replaced"]).values(), *(known[step] for step in begun if step in known)]
             calls = transcript(state["run"], plan_of(state), results)
-        return {"messages": [*calls, message], "spent": spent, "usage": usage}
+        ended = ending(state["plan"], state["results"])
+        return {"messages": [*calls, message], "spent": spent, "usage": usage, "ended": ended}
 
     async def _answer(self, state: State) -> tuple[AIMessage, bool]:
         """The answer, and whether a model wrote it."""

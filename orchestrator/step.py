@@ -43,6 +43,7 @@ from callsheet.agents.servers.in_process import tool_model
 from callsheet.agents.work.context import surroundings
 from callsheet.agents.work.worker_agent import WEAK_TURNS
 from callsheet.graphs import CallsheetError, Catalog, SettingsError, shown
+from callsheet.graphs.catalog.errors import needs_extra
 from callsheet.graphs.text.model_schema import model_schema
 from callsheet.orchestrator.run.run_context import RunConfiguration, caller
 from callsheet.orchestrator.run.run_metrics import count_result, measured
@@ -315,8 +316,7 @@ def check_tracing() -> None:
     try:
         importlib.import_module(_EXPORTER)
     except ImportError as error:
-        needed = "LANGSMITH_TRACING_MODE=otel needs an extra: pip install 'callsheet[otel]'"
-        raise SettingsError(needed) from error
+        raise SettingsError(f"LANGSMITH_TRACING_MODE=otel {needs_extra('otel')}") from error
 
 
 def selected(retriever: AgentGraphRetriever, query: str, *, step_id: str = "", **changes: Any) -> Selection:

@@ -211,6 +211,7 @@ class StepResult(BaseModel):
         tools: Ids of the tools that the worker had, best first.
         calls: The calls of all attempts, in order, of which there were ``attempts``.
         result: The worker's answer, a text for people.
+        note: What a reader should know beside it: that no tool was called for it.
         data: The answer as JSON, or a reference to the result of a call (``{"$call": "c2", "path": "items"}``); None if
             the text is all that there is.
         error: Why it was not done; names what is missing.
@@ -229,6 +230,7 @@ class StepResult(BaseModel):
     tools: tuple[str, ...] = ()
     calls: tuple[Call, ...] = ()
     result: str = ""
+    note: str = ""
     data: Any = None
     error: str = ""
     attempts: int = 1

@@ -341,6 +341,7 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
         tools=tuple(tool.id for tool in held.values()),
         calls=calls,
         result=last.text.strip() if status == "done" else "",
+        note="" if status != "done" or any(call.agent for call in calls) else "no tool was called",
         data=declared.get("data"),
         error=error or "",
         exhausted=status != "done"

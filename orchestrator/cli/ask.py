@@ -26,13 +26,14 @@ from callsheet.orchestrator.cli.shared_options import (
 )
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.threads import Threads, sweep_threads
+from callsheet.orchestrator.state import ending
 
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
 
     from callsheet.orchestrator.cli.output import Show
 
-_STEP_FIELDS = ("id", "text", "depends_on", "agents", "tools", "status", "calls", "result", "data", "error")
+_STEP_FIELDS = ("id", "text", "depends_on", "agents", "tools", "status", "calls", "result", "note", "data", "error")
 _WAITS = {"tool_approval": "needs_approval", "unknown_outcome": "outcome_unknown", "needs_input": "needs_input"}
 
 
@@ -59,6 +60,7 @@ _WAITS = {"tool_approval": "needs_approval", "unknown_outcome": "outcome_unknown
 )
 @click.option("--thread", metavar="NAME", help="Continue a named conversation, or start one.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run: that of --thread, otherwise the last one.")
+@click.option("--explain", is_flag=True, help="Print also the picked tools that no call has used, and why.")
 @common
 def ask(
     options: CatalogOptions,
@@ -67,6 +69,7 @@ def ask(
     allow: tuple[str, ...],
     *,
     resume: bool,
+    explain: bool,
     **of_run: Any,
 ) -> int:
     """Answer QUERY: plan steps, find agents and tools for each step, and carry out the steps.
@@ -106,7 +109,7 @@ def ask(
     workflow = create_supervisor(
         loaded, retriever=retriever, registry=registry, settings=settings, observed=ObservationLog()
     )
-    show = None if options.as_json else output.Show()
+    show = None if options.as_json else output.Show(explain=explain)
     kept = kept_options("thread", "resume", "as_json")
     again = shlex.join(["callsheet", "ask", "--resume", "--thread", thread, *kept])
     given = None if resume else {"messages": [{"role": "user", "content": query}]}
@@ -219,9 +222,7 @@ class RunResult:
     @property
     def done(self) -> bool:
         """Whether the request was answered and every step of its plan done, for exit status 0."""
-        steps = self.steps()
-        answered = bool(steps or self.plan.get("answer")) and not self.plan.get("incomplete")
-        return answered and all(step["status"] == "done" for step in steps)
+        return ending(self.plan, self.results) == "done"
 
     @property
     def plan(self) -> Mapping[str, Any]:
@@ -246,6 +247,7 @@ class RunResult:
             "status": _WAITS[asked[0]["type"]] if asked else "waiting",
             "calls": [],
             "result": "",
+            "note": "",
             "data": None,
             "error": " ".join(one["description"] for one in asked),
         }

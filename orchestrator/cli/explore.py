@@ -27,7 +27,7 @@ from callsheet.orchestrator.run.settings import Settings
     "--dependencies",
     "decisions",
     type=FILE,
-    help="Dependency file for decisions on the page; created if it does not exist, and loaded with the catalog.",
+    help="Dependency file for decisions on the page, created if it does not exist.  [default: in the user's data]",
 )
 @common
 def explore(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
@@ -22,7 +24,8 @@ from callsheet.graphs import (
     digest,
     told,
 )
-from callsheet.graphs.dependencies import Proposal, decide, read_dependencies
+from callsheet.graphs.dependencies import Proposal, decide, read_dependencies, write_dependencies
+from callsheet.graphs.storage import private_folder
 from callsheet.graphs.text.sanitizing import one_line
 from callsheet.graphs.trust.changes import sides_of
 from callsheet.orchestrator.server.page_requests import (
@@ -41,8 +44,7 @@ _PER_PAGE = 50
 _MOST_SHOWN, _LINE = 500_000, 50  # characters of a definition; a line of the page costs as much as so many
 _LOG = logging.getLogger("callsheet")
 _NO_FILE = (
-    "there is no file for decisions about dependencies: start `callsheet explore --dependencies dependencies.json`, "
-    "or name such a file among the catalogs (--catalog, CALLSHEET_CATALOG)"
+    "this catalog was made in memory, so there is no file for decisions about dependencies: name one among its sources"
 )
 _STALE = (
     "this is not what waits now: it was decided by somebody else, or has changed since it was shown. "
@@ -175,7 +177,8 @@ def _dependencies(visible: VisibleCatalog) -> list[Proposal]:
         CatalogError: A file of dependencies cannot be read.
     """
     tools = visible.catalog.tools
-    edges = [edge for file in visible.loaded.dependency_files for edge in read_dependencies(file)]
+    files = filter(os.path.exists, visible.loaded.dependency_files)
+    edges = [edge for file in files for edge in read_dependencies(file)]
     decided = [edge for edge in edges if edge.accept is not None and edge.source in tools and edge.target in tools]
     keys = {edge.key for edge in decided}
     inferred = (_proposal(tool, edge) for tool, edge in dependency_edges(visible.knowledge.graph) if not edge.holds)
@@ -246,5 +249,8 @@ def _file_of(visible: VisibleCatalog, edge: Proposal) -> str:
     files = visible.loaded.dependency_files
     if not files:
         raise CatalogError(_NO_FILE)
+    if not Path(files[-1]).exists():  # that of ``decisions_file``: the first decision makes it
+        private_folder(Path(files[-1]).parent)
+        write_dependencies((), files[-1])
     known = [(file, one.accept) for file in files for one in read_dependencies(file) if one.key == edge.key]
     return next((file for file, accept in known if accept is edge.accept), known[-1][0] if known else files[-1])

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, NamedTuple, cast
 
 from callsheet.graphs import CallsheetError, CatalogError, Problem
+from callsheet.graphs.catalog.errors import needs_extra
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.sanitizing import clean, hidden_in, one_line
 from callsheet.retrievers.documents import document_formats
@@ -205,8 +206,7 @@ class Reader:
                     continue
                 ended = True
                 if "missing" in answer:
-                    cure = "which is not installed: pip install 'callsheet[documents]'"
-                    raise ImportError(f"to read this {loader} file needs the extra documents, {cure}")
+                    raise ImportError(f"to read this {loader} file {needs_extra('documents')}")
                 if "wrong" in answer:
                     raise DocumentError(answer["wrong"])
                 return

@@ -80,7 +80,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The result of reading: the chunks in the requested order, each with its neighbours, and a note for the caller."""
+    """The result of reading: the chunks in the requested order, and a note for the caller."""
 
     parts: tuple[Part, ...]
     note: str = ""
@@ -101,7 +101,7 @@ class Reading:
 
 
 TOP_K, MOST_HITS = 5, 20
-MOST_KEYWORDS, MOST_READ, MOST_NEIGHBOURS = 50, 10, 2
+MOST_KEYWORDS, MOST_READ = 50, 10
 SNIPPETS = 1_000
 """Estimated tokens of the sentences that one search shows: as many as one chunk has."""
 _SPACE = re.compile(r"\s+")
@@ -189,29 +189,24 @@ def semantic_search(index: DocumentIndex, query: str, *, top_k: int = TOP_K, sni
 
 
 def chunk_read(
-    index: DocumentIndex, chunk_ids: str | Sequence[str], *, neighbours: int = 0, read: Mapping[str, str] | None = None
+    index: DocumentIndex, chunk_ids: str | Sequence[str], *, read: Mapping[str, str] | None = None
 ) -> Reading:
     """The whole text of chunks, without those that were read before.
 
     Args:
         index: The documents.
         chunk_ids: Ids from searches; at most 10 chunks are read at once.
-        neighbours: Number of chunks to read before and after each, 0 to 2.
         read: The context tracker: id -> digest of each chunk that was read. A chunk with a new text is read again.
 
     Source: A-RAG, chunk read and context tracker.
 
     Raises:
-        SettingsError: No id is given, or ``neighbours`` is not 0, 1 or 2.
+        SettingsError: No id is given.
     """
     chunk_ids = listed(chunk_ids)
     if not chunk_ids:
         raise SettingsError("chunk_read needs at least one chunk id, as the searches give it")
-    if not 0 <= neighbours <= MOST_NEIGHBOURS:
-        raise SettingsError(f"neighbours must be between 0 and {MOST_NEIGHBOURS}, not {neighbours}")
-    ids = list(
-        dict.fromkeys(one for chunk_id in chunk_ids for one in _around(index, str(chunk_id).strip(_ADDED), neighbours))
-    )
+    ids = list(dict.fromkeys(str(chunk_id).strip(_ADDED) for chunk_id in chunk_ids))
     note = ""
     if len(ids) > MOST_READ:
         note = f"{MOST_READ} chunks at once are the most; not read: {', '.join(ids[MOST_READ : 2 * MOST_READ])}"
@@ -236,14 +231,6 @@ def _found(hits: Sequence[tuple[Hit, int]], note: str) -> Hits:
     left = sum(left for _, left in hits)
     more = f"{counted(left, 'more matching sentence')} not shown: read the chunks" if left else ""
     return Hits(tuple(hit for hit, _ in hits), _joined(note, more))
-
-
-def _around(index: DocumentIndex, chunk_id: str, neighbours: int) -> list[str]:
-    file, number = split_id(chunk_id) or (chunk_id, 0)
-    last = index.last_number(file) if neighbours and number else 0
-    if not 1 <= number <= last:
-        return [chunk_id]
-    return [f"{file}#{n}" for n in range(max(1, number - neighbours), min(last, number + neighbours) + 1)]
 
 
 def _part(index: DocumentIndex, chunk_id: str, read: Mapping[str, str]) -> Part:
@@ -331,7 +318,6 @@ Sought = Annotated[str, Field(description="What is looked for, as a question or 
 Ids = Annotated[
     list[str], BeforeValidator(_as_list), Field(description=f"Ids as the searches give them, at most {MOST_READ}.")
 ]
-Around = Annotated[int, Field(description=f"Also read so many chunks before and after each, 0 to {MOST_NEIGHBOURS}.")]
 Result = tuple[str, dict[str, Any]]
 
 
@@ -361,9 +347,9 @@ class DocumentTools:
         """Find chunks by meaning, where the words of the documents are not known. Gives chunk ids with the sentences nearest to the query, not whole chunks."""  # noqa: E501 (models read it in one line)
         return self._result(lambda: semantic_search(self.index, query, top_k=top_k))
 
-    def chunk_read(self, chunk_ids: Ids, neighbours: Around = 0) -> Result:
-        """Read chunks whole, before you answer from them. Ask for neighbours where a text begins or ends too early. A chunk that you have read before is not shown again."""  # noqa: E501 (models read it in one line)
-        return self._result(lambda: chunk_read(self.index, chunk_ids, neighbours=neighbours, read=self.read))
+    def chunk_read(self, chunk_ids: Ids) -> Result:
+        """Read chunks whole, before you answer from them. Where a text begins or ends too early, also read the chunk with the number before or after it. A chunk that you have read before is not shown again."""  # noqa: E501 (models read it in one line)
+        return self._result(lambda: chunk_read(self.index, chunk_ids, read=self.read))
 
     def as_tools(self) -> list[BaseTool]:
         """The three interfaces as LangChain tools."""

@@ -52,8 +52,10 @@ def test_all_metrics_at_all_cutoffs(bench: Benchmark) -> None:
 
 
 def test_ours_is_what_a_selection_hands_over_and_a_longer_list_begins_with_it() -> None:
+    subjects = ("videos", "money", "lengths", "time zones", "markdown", "colours", "genomes", "sheet music")
     agents = (
-        Agent(id=f"a{i}", tools=tuple(Tool(agent=f"a{i}", name=f"convert_{i}_{j}") for j in range(4))) for i in range(8)
+        Agent(id=a, tools=tuple(Tool(agent=a, name=f"convert_{j}", description=f"Converts {a}.") for j in range(4)))
+        for a in subjects
     )
     world = World(Catalog(agents=tuple(agents)), vectors_of_this_run())
     retriever = AgentGraphRetriever.from_catalog(world.catalog, index=":memory:", embeddings=world.vectors)

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sysconfig
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -45,9 +46,10 @@ def environment_of(server: ServerConfig) -> dict[str, str]:
 
 
 def program_of(command: str, environment: Mapping[str, str]) -> str:
-    """The path of a command's program."""
-    if program := shutil.which(command, path=environment.get("PATH")):
-        return program
+    """The path of a command's program, in ``PATH`` or beside this interpreter, where a venv has uvx."""
+    for path in (environment.get("PATH"), sysconfig.get_path("scripts")):
+        if program := shutil.which(command, path=path):
+            return program
     first, *rest = command.split()[:4] or [""]
     cure = _CURES.get(command, "install it or correct the path")
     if rest and shutil.which(first):

@@ -12,6 +12,8 @@ from callsheet.orchestrator.server.explorer.node_details import neighbour
 from callsheet.orchestrator.server.visible_catalog import Json, VisibleCatalog, fit, shown_line, shown_text
 from callsheet.retrievers import Evidence, PickedTool, Selection, explain_tool
 
+INTRODUCE = "What can you do?"
+"""A request that works on every catalog."""
 PART = 60
 """Number of agents per page of the list."""
 _ORIGIN = {Provenance.PROPOSED: 1, Provenance.OBSERVED: 2}
@@ -95,7 +97,8 @@ def catalog_map(visible: VisibleCatalog) -> Json:
     needed one, and its origin (0 declared or reviewed, 1 inferred, 2 observed); a skill its id and the numbers of the
     tools that it names. ``labels`` are of ids that are displayed otherwise than they are.
     """
-    catalog = visible.catalog
+    catalog, select = visible.catalog, visible.retriever.select
+    works = examples(catalog, visible.registry, lambda text: [tool.id for tool in select(text, skills=0).tools])
     number_of = {agent.id: number for number, agent in enumerate(catalog.agents)}
     tools = {tool: number for number, tool in enumerate(catalog.tools)}
     labels = {node: shown_line(node) for node in (*number_of, *tools, *catalog.skills_by_id)}
@@ -108,7 +111,7 @@ def catalog_map(visible: VisibleCatalog) -> Json:
         ],
         "skills": [(skill.id, [tools[tool] for tool in skill.tools if tool in tools]) for skill in catalog.skills],
         "labels": {node: label for node, label in labels.items() if node != label},
-        "examples": [shown_line(one) for one in examples(catalog, visible.registry)],
+        "examples": [*map(shown_line, works), INTRODUCE][:3],
     }
 
 

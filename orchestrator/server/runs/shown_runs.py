@@ -12,6 +12,7 @@ from callsheet.agents import Usage
 from callsheet.orchestrator.plans.run_limits import usage_report
 from callsheet.orchestrator.server.runs.run_history import RunSnapshot, field_of, is_echo
 from callsheet.orchestrator.server.visible_catalog import Json, VisibleCatalog, fit, shown_line, shown_text
+from callsheet.orchestrator.state import ending
 
 WITHHELD = "withheld: it is about tools that you may not see"
 _STATUS = {"tool_approval": "needs_approval", "unknown_outcome": "outcome_unknown"}
@@ -34,9 +35,9 @@ def runs_of(visible: VisibleCatalog, history: Iterable[RunSnapshot]) -> list[Jso
 def run_of(visible: VisibleCatalog, last: RunSnapshot, begin: RunSnapshot | None = None) -> Json:
     """One request, from its last state and its first one.
 
-    ``status`` is ``running``, ``waiting`` for a person, ``done``, or ``stopped`` before its end. ``began`` is in
-    seconds since 1970, 0 if it is not known; ``seconds`` go from the first state to the last, None if there is only
-    one. ``answer`` is what is written of it so far. ``usage`` is None if no model was called.
+    ``status`` is ``running``, ``waiting`` for a person, ``stopped`` before its end, or how it ended (``ending``).
+    ``began`` is in seconds since 1970, 0 if it is not known; ``seconds`` go from the first state to the last, None if
+    there is only one. ``answer`` is what is written of it so far. ``usage`` is None if no model was called.
     """
     first, state = begin or last, last.values
     plan, results, selections = (state.get(name) or {} for name in ("plan", "results", "selections"))
@@ -61,11 +62,12 @@ def run_of(visible: VisibleCatalog, last: RunSnapshot, begin: RunSnapshot | None
     return {
         "id": shown_line(str(state.get("run") or "")),
         "request": _text(state.get("request")),
-        "status": "running" if last.running else "waiting" if asked else "done" if answer else "stopped",
+        "status": "running" if last.running else "waiting" if asked else ending(plan, results) if answer else "stopped",
         "at": first.at,
         "began": began,
         "seconds": round(time.time() - began, 3) if last.running and began else _between(first.at, last.at),
-        "note": _text(plan.get("note")),
+        # Without steps, the answer says it.
+        "note": _text(plan.get("note")) if steps else "",
         "answer": WITHHELD if withheld else shown_text(answer or last.draft),
         "trouble": WITHHELD if withheld and last.trouble else shown_text(last.trouble),
         "questions": asked,
@@ -147,6 +149,7 @@ def _step(
         "usage": usage,
         "attempts": result.get("attempts", 0),
         "result": _text(result.get("result")),
+        "note": _text(result.get("note")),
         "error": _text(result.get("error")),
         "seconds": sum(call["seconds"] for call in calls),
         "calls": calls,

@@ -38,6 +38,12 @@ def worked(catalog: Any, scripted: Any) -> Any:
     return run
 
 
+@pytest.mark.parametrize(("calls_before", "note"), [([], "no tool was called"), ([USD], "")])
+def test_a_step_that_is_called_done_without_a_call_says_so(worked: Any, calls_before: list[Any], note: str) -> None:
+    state, _ = worked(*calls_before, AIMessage("9.5"), **ALONE)
+    assert [(one["status"], one["note"]) for one in state["results"].values()] == [("done", note)]
+
+
 def test_the_model_is_shown_exactly_the_selected_tools(catalog: Any, scripted: Any, say: Any, worker: Any) -> None:
     settings = Settings(agents=1, tools=1)
     planner = scripted(replies=[say["planned"](("1", RATE, []))])

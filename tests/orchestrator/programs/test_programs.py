@@ -234,7 +234,7 @@ def test_code_mode_needs_its_extra(ran: Any, catalog: Any, scripted: Any, monkey
     monkeypatch.setitem(__import__("sys").modules, "pydantic_monty", None)
     app = create_supervisor(catalog, worker_model=scripted(replies=[AIMessage("x")]), settings=settings()).compile()
     state = app.invoke({"messages": [HumanMessage(RATE)]})
-    assert "pip install 'callsheet[code]'" in state["messages"][-1].text
+    assert "pip install '.[code]'" in state["messages"][-1].text
 
 
 async def test_the_sandbox_does_not_block_the_event_loop() -> None:

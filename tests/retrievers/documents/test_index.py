@@ -278,7 +278,7 @@ print(found.documents, found.chunks, found.sentences, peak() - before)
 sought = "here is the needle of page 777777."
 for result in (keyword_search(index, [sought]), semantic_search(index, sought)):
     print(result.hits[0].chunk, result.hits[0].snippets[0])
-print(len(chunk_read(index, [result.hits[0].chunk], neighbours=1).parts), peak() - before)
+print(len(chunk_read(index, [result.hits[0].chunk, "large.txt#1", "large.txt#2"]).parts), peak() - before)
 """
 
 

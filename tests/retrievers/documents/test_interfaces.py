@@ -174,15 +174,10 @@ def test_a_chunk_with_a_new_text_is_shown_again(made: Made) -> None:
     assert "30 days" in chunk_read(index, ["leave.md#1"], read=before).parts[0].text
 
 
-def test_neighbours_come_in_order_and_once(made: Made) -> None:
+def test_chunks_come_in_the_requested_order_and_once(made: Made) -> None:
     index = made({"a.txt": "A sentence of about forty characters, see. " * 60}, chunk_tokens=110)
-    parts = chunk_read(index, ["a.txt#3", "a.txt#4"], neighbours=1).parts
-    assert [part.chunk for part in parts] == [f"a.txt#{n}" for n in (2, 3, 4, 5)]
-    assert [part.chunk for part in chunk_read(index, ["a.txt#1"], neighbours=2).parts] == [
-        f"a.txt#{n}" for n in (1, 2, 3)
-    ]
-    with pytest.raises(SettingsError, match="neighbours must be between 0 and 2, not 3"):
-        chunk_read(index, ["a.txt#1"], neighbours=3)
+    asked = ["a.txt#4", "a.txt#3", "[a.txt#4]"]
+    assert [part.chunk for part in chunk_read(index, asked).parts] == ["a.txt#4", "a.txt#3"]
 
 
 def test_too_many_chunks_at_once_are_named(made: Made) -> None:
@@ -249,7 +244,7 @@ def test_the_three_have_the_papers_parameters(made: Made) -> None:
     assert {tool.name: list(tool.args) for tool in tools} == {
         "keyword_search": ["keywords", "top_k"],
         "semantic_search": ["query", "top_k"],
-        "chunk_read": ["chunk_ids", "neighbours"],
+        "chunk_read": ["chunk_ids"],
     }
     assert tools[0].args["top_k"]["default"] == 5
     forms = [convert_to_openai_tool(tool)["function"] for tool in tools]

@@ -204,7 +204,7 @@ def test_rdf_without_its_extra_says_which(check: Any, monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "rdflib", None)
     status, out, err = check(SOUND, arguments=("--rdf",))
     assert (status, out) == (2, "")
-    assert "pip install rdflib pyshacl" in err
+    assert "pip install '.[rdf]'" in err
 
 
 SERVER = Path(__file__).parents[3] / "fixtures" / "changing_server.py"
