@@ -64,7 +64,7 @@ def test_ours_is_what_a_selection_hands_over_and_a_longer_list_begins_with_it() 
         short, longer = (ours_at(world, level, depth)("convert") for depth in (1, 30))  # type: ignore[arg-type]
         assert short == [node.id for node in ids] == longer[: len(short)]
     assert len({tool.partition("/")[0] for tool in longer}) == 5
-    assert len(longer) == 20
+    assert len(longer) > len(chosen.tools)
 
 
 def test_baselines_embed_with_the_published_model(bench: Benchmark) -> None:
