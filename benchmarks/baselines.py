@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.search import Corpus, Rank, World
 from benchmarks.sets.cases import Level
 from callsheet.graphs import NodeKind, owner
-from callsheet.retrievers import METHODS, Reranker, reciprocal_rank_fusion
+from callsheet.retrievers import METHODS, ToolJudge, reciprocal_rank_fusion
 from callsheet.retrievers.index.node_texts import plain_text
 
 Baseline = Callable[[World], Rank]
@@ -32,9 +32,9 @@ def owners(world: World, nodes: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(owner(world.graph, node) for node in nodes))
 
 
-def method(world: World, name: str, *, level: Level = "tool", reranker: Reranker | None = None, **changes: Any) -> Rank:
+def method(world: World, name: str, *, level: Level = "tool", judge: ToolJudge | None = None, **changes: Any) -> Rank:
     """The agents, or the tools, of a selection by a published method, as ``callsheet retrieve --method`` makes it."""
-    retriever = world.reranked(reranker) if reranker else world.literature
+    retriever = world.judged(judge) if judge else world.literature
     settings = {**METHODS[name].to_dict(), "agents": _ALL, "tools": _LONGEST if level == "tool" else 1, **changes}
 
     def rank(query: str) -> list[str]:

@@ -1,11 +1,10 @@
-"""One benchmark, all methods in one run with one embedder: ours, the baselines, and an oracle as a reranker."""
+"""One benchmark, all methods in one run with one embedder: ours, the baselines, and an oracle as a judge."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from langchain_core.callbacks import Callbacks
 from langchain_core.documents import Document
 
 from benchmarks.baselines import (
@@ -20,9 +19,10 @@ from benchmarks.search import Rank, World
 from benchmarks.sets.cases import Benchmark, Case, Level
 from callsheet.agents import chat_model
 from callsheet.graphs.text.sanitizing import clean
-from callsheet.retrievers import AgentGraphRetriever, ChatModelReranker, Reranker
+from callsheet.retrievers import AgentGraphRetriever, Judgement, ToolJudge
 from callsheet.retrievers.evaluation.evaluator import TOOLS
 from callsheet.retrievers.evaluation.ranking_metrics import average_precision, complete, ndcg, recall
+from callsheet.retrievers.selection.decision_models import judge_of
 
 METRICS = {"recall": recall, "map": average_precision, "ndcg": ndcg, "complete": complete}
 OURS = "Callsheet, default"
@@ -36,13 +36,13 @@ Values = Mapping[str, Sequence[float]]
 """Metric at a cut-off, as ``recall@5`` -> one value a query."""
 
 
-def ours_at(world: World, level: Level, depth: int, *, reranker: Reranker | None = None, **changes: Any) -> Rank:
+def ours_at(world: World, level: Level, depth: int, *, judge: ToolJudge | None = None, **changes: Any) -> Rank:
     """The agents, or the tools, of a selection of ``AgentGraphRetriever`` by default, or with these changes.
 
     A list of tools that is longer than a selection (``depth``) has behind it what one with a larger budget holds too.
     """
     retriever = AgentGraphRetriever.from_catalog(
-        world.catalog, index=":memory:", embeddings=world.vectors, reranker=reranker
+        world.catalog, index=":memory:", embeddings=world.vectors, decision_model=judge
     )
 
     def rank(query: str) -> list[str]:
@@ -56,24 +56,23 @@ def ours_at(world: World, level: Level, depth: int, *, reranker: Reranker | None
 
 
 class Oracle:
-    """A reranker that puts what is wanted (query -> alternatives for each item) first, as far as it is shown it."""
+    """A judge that puts what is wanted (query -> alternatives for each item) first, as far as it is shown it."""
+
+    name = "oracle"
 
     def __init__(self, wanted: Mapping[str, Sequence[frozenset[str]]], level: Level) -> None:
         self._wanted = wanted
         self._key = "agent" if level == "agent" else "id"
 
-    def compress_documents(
-        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
-    ) -> Sequence[Document]:
+    def judge(self, request: str, tools: Sequence[Document]) -> Judgement:
         """Of each set of alternatives the one that stands highest, in their old order; then the others."""
-        ids = [document.metadata[self._key] for document in documents]
-        places = ([i for i, one in enumerate(ids) if one in wanted][:1] for wanted in self._wanted.get(query, ()))
-        first = {place for found in places for place in found}
-        return [documents[i] for i in sorted(range(len(ids)), key=lambda i: (i not in first, i))]
+        ids = [tool.metadata[self._key] for tool in tools]
+        places = ([i for i, one in enumerate(ids) if one in wanted][:1] for wanted in self._wanted.get(request, ()))
+        return Judgement([tools[place].metadata["id"] for place in sorted({i for found in places for i in found})], {})
 
 
 def oracle(level: Level, cases: Iterable[Case]) -> Oracle:
-    """A reranker that knows the answers: what is to be won there."""
+    """A judge that knows the answers: what is to be won there."""
     wanted: dict[str, list[frozenset[str]]] = {}
     for case in cases:  # by the query as a selector hands it on; where two are worded alike, all that both want
         wanted.setdefault(clean(case.query), []).extend(frozenset(element) for element in case.gold(level))
@@ -111,12 +110,12 @@ def outcomes(bench: Benchmark, level: Level, world: World) -> Iterator[tuple[str
         yield OURS_PUBLISHED, Outcome(values(plain), IN_SAMPLE)
     if bench.name in RERANKED:
         knowing = oracle(level, cases)
-        yield ORACLE, Outcome(values(ours_at(world, level, cutoffs[-1], reranker=knowing)), HEADROOM)
+        yield ORACLE, Outcome(values(ours_at(world, level, cutoffs[-1], judge=knowing)), HEADROOM)
         if bench.dependencies:
-            yield f"{RERANKED_FUSION} by an oracle", Outcome(values(method(world, FUSION, reranker=knowing)), HEADROOM)
+            yield f"{RERANKED_FUSION} by an oracle", Outcome(values(method(world, FUSION, judge=knowing)), HEADROOM)
     if bench.dependencies and world.model:
-        asked = ChatModelReranker(chat_model(world.model))
-        yield f"{RERANKED_FUSION} by {world.model}", Outcome(values(method(world, FUSION, reranker=asked)))
+        asked = judge_of(chat_model(world.model))
+        yield f"{RERANKED_FUSION} by {world.model}", Outcome(values(method(world, FUSION, judge=asked)))
     tools = {**TOOL_BASELINES, **DEPENDENCY_BASELINES} if bench.dependencies else TOOL_BASELINES
     for name, baseline in (AGENT_BASELINES if level == "agent" else tools).items():
         yield name, Outcome(values(baseline(world)))

@@ -15,7 +15,7 @@ from callsheet.retrievers import (
     LexicalIndex,
     MiniLMEmbeddings,
     Node,
-    Reranker,
+    ToolJudge,
     embeddings_of,
     first_search,
 )
@@ -112,12 +112,12 @@ class World:
     @cached_property
     def literature(self) -> AgentGraphRetriever:
         """Callsheet with the methods of the literature, over plain texts and with the baselines' embedder."""
-        return self.reranked(None)
+        return self.judged(None)
 
-    def reranked(self, reranker: Reranker | None) -> AgentGraphRetriever:
-        """The same with a reranker."""
+    def judged(self, judge: ToolJudge | None) -> AgentGraphRetriever:
+        """The same with a judge."""
         return AgentGraphRetriever.from_catalog(
-            self.catalog, index=":memory:", embeddings=self.published, settings=METHODS["dense"], reranker=reranker
+            self.catalog, index=":memory:", embeddings=self.published, settings=METHODS["dense"], decision_model=judge
         )
 
     @cached_property

@@ -78,7 +78,7 @@ class Nodes:
         try:
             update["preferences"] = await preferences()
             configuration = self.configuration.of(update["preferences"])
-            check_answerable(self.registry, configuration.settings.approval, configuration.settings.allow)
+            await asyncio.to_thread(check_answerable, configuration.supervision(self.registry))
             await asyncio.to_thread(configuration.check_code_mode)
             meant = await understood(state, configuration)
         except (CallsheetError, ImportError) as error:
@@ -148,8 +148,13 @@ class Nodes:
         """Selects agents and tools for each step of the wave, side by side."""
         wave = self._wave(state)
         with ContextThreadPoolExecutor() as pool:
-            selections = pool.map(self.steps.retrieve, wave)
-            return {"selections": {one["step"]["id"]: found for one, found in zip(wave, selections, strict=True)}}
+            found = list(zip(wave, pool.map(self.steps.retrieve, wave), strict=True))
+        spent = {
+            f"decision {one['step']['id']} {one['attempts']}": Usage(calls=1, **judged).model_dump()
+            for one, selection in found
+            if (judged := selection.get("decision"))
+        }
+        return {"selections": {one["step"]["id"]: selection for one, selection in found}, "spent": spent}
 
     def send(self, state: State) -> list[Send]:
         """One worker for each step of the wave."""

@@ -34,14 +34,11 @@ from .papers.rank_fusion import (
 )
 from .papers.tool_fusion import graph_rag_tool_fusion as graph_rag_tool_fusion
 from .retriever import AgentGraphRetriever as AgentGraphRetriever
-from .selection.reranking import (
-    ChatModelReranker as ChatModelReranker,
-    Reranker as Reranker,
-    RerankError as RerankError,
-    rerank_tools as rerank_tools,
-)
+from .selection.decision import DecisionError as DecisionError, Judgement as Judgement, ToolJudge as ToolJudge
+from .selection.decision_models import ChatDecisionModel as ChatDecisionModel, DecisionModel as DecisionModel
 from .selection.result import (
     Cut as Cut,
+    Decision as Decision,
     Evidence as Evidence,
     PickedAgent as PickedAgent,
     PickedSkill as PickedSkill,

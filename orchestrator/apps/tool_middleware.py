@@ -37,18 +37,21 @@ from callsheet.agents import (
     supervised,
     unstreamed,
 )
+from callsheet.agents.approval.supervised_call import InterruptOn, reviews_of
 from callsheet.agents.calls.tool_result import answer_to
-from callsheet.agents.models.chat_models import with_written_calls
+from callsheet.agents.models.chat_models import chat_model, with_written_calls
 from callsheet.agents.registry.binding import NEED_TOOL
+from callsheet.agents.safety.secrets import RunSecrets
 from callsheet.agents.work.own_tools import DEFINITION, answer_request, deferred
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
 from callsheet.graphs.text.sanitizing import check_type
 from callsheet.orchestrator.run.process.process_state import CatalogSync
-from callsheet.orchestrator.run.run_context import caller
+from callsheet.orchestrator.run.run_context import caller, standing_approvals
 from callsheet.orchestrator.run.settings import TOOL_FLOOR, Settings
 from callsheet.orchestrator.run.sync_bridge import waited_for
 from callsheet.orchestrator.step import selected
-from callsheet.retrievers import AgentGraphRetriever, units_of
+from callsheet.retrievers import AgentGraphRetriever, DecisionModel, units_of
+from callsheet.retrievers.selection.decision_models import judge_of
 
 _AT_ONCE = 20
 """Requests that are searched for before a model call; the rest of a longer to-do list follows before the next."""
@@ -96,13 +99,16 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         tools: Maximum number of tools per request of the user; each request of the agent adds at most five.
         tool_floor: A tool is left out if its expected use is below this share of the best tool's.
         most: Maximum number of tools in a conversation; after that, none are added.
+        decision_model: Judges the tools for each message of the user, item of the list and call of ``need_tool``, as in
+            ``create_supervisor``.
         retriever: Selects agents and tools; by default a retriever over the same catalog.
         registry: Makes tools callable; by default a registry over the same catalog.
         yes: Starts the commands of an ``mcp.json`` without consent; see ``callsheet.graphs.load``.
         policy: Who may see and call which tools: a policy or its file; ``CALLSHEET_POLICY`` by default.
-        approval: Which calls of the catalog's tools need approval: ``always`` all, ``risky`` those of tools that are
+        approval: Which calls of the catalog's tools need approval: ``always`` all, ``ask`` those of tools that are
             not known to be harmless, ``never`` none. The first two need an agent with a checkpointer; without one, they
             raise a ``SettingsError``.
+        interrupt_on: As in ``create_supervisor``.
         weak_model: Whether calls that the model writes as text are made, as small models write them.
 
     Raises:
@@ -121,11 +127,13 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         tools: int = 12,
         tool_floor: float = TOOL_FLOOR,
         most: int = 60,
+        decision_model: str | DecisionModel | None = None,
         retriever: AgentGraphRetriever | None = None,
         registry: ToolRegistry | None = None,
         yes: bool = False,
         policy: Policy | str | Path | None = None,
-        approval: ApprovalPolicy = "risky",
+        approval: ApprovalPolicy = "ask",
+        interrupt_on: InterruptOn | None = None,
         weak_model: bool = False,
     ) -> None:
         super().__init__()
@@ -139,12 +147,16 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         self._registry = registry or ToolRegistry.from_catalog(loaded)
         CatalogSync(self._retriever, self._registry)
         self._reach, self._tools, self._most = told.reach(most=False), tools, most
+        if decision_model is not None:
+            model = chat_model(decision_model) if isinstance(decision_model, str) else decision_model
+            self._reach["decision_model"] = judge_of(model)
         self._approval: ApprovalPolicy = approval
+        self._reviews = reviews_of(interrupt_on, self._registry.catalog.tools)
         self._weak_model = weak_model
 
     def before_agent(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Checks that questions can be answered, and starts a new scope for sessions."""
-        check_answerable(self._registry, self._approval)
+        check_answerable(self._supervision())
         return {"callsheet_run": uuid.uuid4().hex, "callsheet_requests": []}
 
     def before_model(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -240,8 +252,11 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
             return _of_others(request, send, [*own, NEED_TOOL, *held])
         if not isinstance(tool, BoundTool):
             return None
-        supervision = Supervision("", self._approval, self._registry, self._secrets(state))
-        return supervised(request.override(tool=tool), tool, supervision, send)
+        return supervised(request.override(tool=tool), tool, self._supervision(self._secrets(state)), send)
+
+    def _supervision(self, secrets: RunSecrets | None = None) -> Supervision:
+        how: Any = {"reviews": self._reviews, "standing": standing_approvals(self._registry.loaded)}
+        return Supervision("", self._approval, self._registry, secrets or RunSecrets(), **how)
 
     async def _added(self, request: ToolCallRequest) -> Result:
         """Adds the tools that the agent asks for, and returns their names."""
@@ -300,8 +315,8 @@ MOST_ADDED = 5
 """Maximum tools added for a sentence of the agent, a to-do item, or a call of ``need_tool``."""
 _READ = 4_000
 """Characters read from the end of an agent's text, where it says what it does next."""
-_SURE = 2.0
-"""Factor of the retriever's threshold for a sentence of the agent: most of them ask for nothing."""
+_SURE = 0.4
+"""``SelectSettings.fits`` for a sentence of the agent: most of them ask for nothing."""
 _CUT = 2.0
 """``SelectSettings.cut`` for a sentence: tools that are unlikely to be needed are not added."""
 Source = Literal["user", "agent", "to-do list"]
@@ -359,10 +374,10 @@ def picked(request: Request, retriever: AgentGraphRetriever, held: Set[str], *, 
         case "to-do list":
             best = 2
         case "agent":
-            few |= {"threshold": own.threshold * _SURE, "cut": _CUT, "implied": False}
+            few |= {"fits": _SURE, "cut": _CUT, "implied": False, "judged": 0, "general": 0.0}
     selection = selected(retriever, text, **few)
     if selection.verdict == "nothing_fits" and all_shown:
-        selection = selected(retriever, text, **{**few, "floor": 0.0})
+        selection = selected(retriever, text, **{**few, "floor": 0.0, "judged": 0})
     ids = [tool.id for tool in selection.tools]
     return ids if (selection.verdict == "found" or all_shown) and not held >= set(ids[:best]) else []
 

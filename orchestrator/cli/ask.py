@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from callsheet.agents.calls.review import flat
 from callsheet.graphs.text.sanitizing import counted
 from callsheet.orchestrator.cli import output
 from callsheet.orchestrator.cli.approval_prompt import approve_all, ask_person, described, has_terminal, leave_inputs
@@ -20,6 +21,7 @@ from callsheet.orchestrator.cli.shared_options import (
     CatalogOptions,
     check_model,
     common,
+    decision_option,
     kept_options,
     run_options,
     size_options,
@@ -58,6 +60,7 @@ _WAITS = {"tool_approval": "needs_approval", "unknown_outcome": "outcome_unknown
     metavar="AGENT/TOOL",
     help="A tool whose calls need no approval in this run, although it may change something; repeatable.",
 )
+@decision_option
 @click.option("--thread", metavar="NAME", help="Continue a named conversation, or start one.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run: that of --thread, otherwise the last one.")
 @click.option("--explain", is_flag=True, help="Print also the picked tools that no call has used, and why.")
@@ -89,6 +92,7 @@ def ask(
         raise click.UsageError("the question is empty: say what is to be done")
     began = time.monotonic()
     check_model(of_run["model"])
+    check_model(of_run["decision_model"])
     if of_run["code_mode"]:
         if not of_run["model"]:
             raise click.UsageError("--code-mode needs --model, which writes the programs")
@@ -249,7 +253,7 @@ class RunResult:
             "result": "",
             "note": "",
             "data": None,
-            "error": " ".join(one["description"] for one in asked),
+            "error": " ".join(flat(one)["description"] for one in asked),
         }
 
 

@@ -18,6 +18,7 @@ from callsheet.orchestrator.cli.shared_options import (
     CatalogOptions,
     catalog_options,
     common,
+    decision_option,
     json_option,
     methods_option,
     output_option,
@@ -137,13 +138,13 @@ def _report(options: CatalogOptions, found: Selection | Discovery, show: Callabl
     "--method",
     "Published method instead of ours: agent-as-a-graph, graph-rag-tool-fusion, bm25, dense, hybrid, weighted-hybrid.",
 )
-@click.option("--rerank", metavar="PROVIDER:NAME", help="Chat model that reranks the first tools.  [default: none]")
+@decision_option
 @click.option("--proposed", type=click.FloatRange(0, 1), help="Weight of unreviewed dependencies; 0: none is inferred.")
 @click.option(
     "--explain", is_flag=True, help="Explain the selection: ranks and scores by meaning and by words, and what was cut."
 )
 @common
-def retrieve(options: CatalogOptions, query: str, rerank: str | None, *, explain: bool, **settings: Any) -> int:
+def retrieve(options: CatalogOptions, query: str, decision_model: str | None, *, explain: bool, **settings: Any) -> int:
     """Find agents and tools for QUERY.
 
     \b
@@ -152,11 +153,11 @@ def retrieve(options: CatalogOptions, query: str, rerank: str | None, *, explain
       callsheet retrieve "convert 3 miles to km" --method agent-as-a-graph --catalog manifests/
     """
     more: dict[str, object] = {"settings": next(iter(settings.pop("method").values()), None)}
-    if rerank:
+    if decision_model:
         from callsheet.agents.models.chat_models import chat_model
-        from callsheet.retrievers import ChatModelReranker
+        from callsheet.retrievers.selection.decision_models import judge_of
 
-        more["reranker"] = ChatModelReranker(chat_model(rerank))
+        more["judge"] = judge_of(chat_model(decision_model))
     given = {name: value for name, value in settings.items() if value is not None}
     found = options.selector(options.open(), **more)[0].select(query, **given)
 

@@ -54,7 +54,8 @@ _POSITIVE = click.FloatRange(0, min_open=True)
 @click.option(
     "--arms",
     metavar="ARM,ARM",
-    help="With --model: all (the model gets all tools), k5, k10 ... (the best 5, 10 tools), none, once, adaptive, auto "
+    help="With --model: all (the model gets all tools), k5, k10 ... (the best 5, 10 tools), d5, d10 ... (the best "
+    "by a decision of the model), none, once, adaptive, auto "
     "(the supervisor in this planning mode), rules (no model).  [default: k5,k10,none,adaptive]",
 )
 @click.option("--sample", type=click.IntRange(1), help="With --model: only this many queries, always the same.")

@@ -64,7 +64,7 @@ async def plan_request(
     results = earlier_results(turns)
 
     def find(text: str) -> Sequence[str]:
-        found = retriever.select(text, **{**settings.reach(), "skills": 0})
+        found = retriever.select(text, **{**settings.reach(), "skills": 0, "judged": 0})
         return [tool.id for tool in sorted(found.tools, key=lambda tool: -tool.score)]
 
     async def context() -> str:
@@ -99,8 +99,8 @@ def planning_context(
     registry: ToolRegistry,
 ) -> str:
     """What planner and reviser know besides the request: earlier results, the agents that fit, the surroundings."""
-    skills = {} if configuration.read_skills else {"skills": 0}
-    found = retriever.select(state["request"], agents=_AGENTS, tools=_TOOLS, **skills)
+    skills: dict[str, Any] = {} if configuration.read_skills else {"skills": 0}
+    found = retriever.select(state["request"], agents=_AGENTS, tools=_TOOLS, judged=0, **skills)
     outline = catalog_outline(retriever.catalog, found)
     earlier = list(earlier_results(state["turns"]).values())
     agents = [*(agent.id for agent in found.agents), *retriever.catalog.by_id]

@@ -70,9 +70,9 @@ class Settings(BaseModel):
     model: str | None = _option(None, "plan", "worker", "answer")
     """Chat model for planner, workers and answer, as ``provider:model``; without one, a step must name a tool and all
     its values."""
-    approval: Literal["always", "risky", "never"] = _option("risky", "worker")
-    """Which calls a person must approve: ``always`` all, ``risky`` those of tools that are not known to be harmless,
-    ``never`` none."""
+    approval: Literal["always", "ask", "never"] = _option("ask", "worker")
+    """Which calls a person must approve: ``always`` all, ``ask`` those of tools that are not known to be harmless,
+    ``never`` only those that may delete or overwrite something."""
     planning: Planning = _option("auto", "plan", "revise")
     """How a request is planned: ``none`` (one worker does it), ``once`` (always so without a model), ``adaptive``
     (revised after results), or ``auto`` (``adaptive``, without a planner for a single small agent)."""
@@ -86,6 +86,8 @@ class Settings(BaseModel):
     """Another model for the workers."""
     answer_model: str | None = _option(None, "answer")
     """Another model for the answer."""
+    decision_model: str | None = _option(None, "retriever")
+    """Chat model that judges the first tools of each step, in one call: their order, and whether one of them fits."""
     agents: int = _option(8, "retriever", ge=1, le=50)
     """Maximum agents per step."""
     tool_floor: float = _option(TOOL_FLOOR, "retriever", ge=0, le=1)
@@ -169,8 +171,9 @@ class Settings(BaseModel):
     """For ``arag``: tokens of the conversation after which the model must answer."""
 
     @field_validator(
-        "model", "planner_model", "worker_model", "answer_model", "planner_prompt", "worker_prompt", "answer_prompt"
-    )
+        "model", "planner_model", "worker_model", "answer_model", "decision_model",
+        "planner_prompt", "worker_prompt", "answer_prompt",
+    )  # fmt: skip
     @classmethod
     def _empty_is_none(cls, text: str | None) -> str | None:
         return (text or "").strip() or None

@@ -182,8 +182,7 @@ def evaluate(
     settings = retriever.selector.settings
     tools = settings.tools if tools is None else tools
     # Methods that rank tools alone do not cut their list to the tools of a few agents.
-    alone = settings.expansion != "expected_use" and settings.ranking == "scores"
-    most = max(agents, tools) if alone else agents
+    most = max(agents, tools) if settings.in_order and settings.ranking == "scores" else agents
     runs, seconds = list[Run](), list[float]()
     for done, query in enumerate(queries, 1):
         began = perf_counter()

@@ -129,8 +129,11 @@ class SelectSettings:
         shortlist: Whether the tools are for one model, which reads every schema. Then tools of the best tool's agent
             come before others of about equal expected use (``scoring.shortlisted``), dependencies that nobody has
             reviewed come after all tools that the search finds, and agents without a taken tool are left out.
-        threshold: Minimum score of the best agent; below it nothing fits.
-        rerank: Maximum number of tools that a reranker is shown.
+        fits: Minimum probability that something selected does what is asked; below it nothing fits, unless a general
+            tool is selected and no decision model was asked.
+        threshold: Minimum score of a skill that fits, and of an agent in an outline of the catalog.
+        judged: Maximum number of tools that a decision model is shown; 0: it is not asked.
+        decision_seconds: Timeout of a decision model in seconds.
         texts: What the index holds of an agent or a tool: ``full``, or ``plain``, name and description, as in the
             papers. It is read when the index is made.
         search: How nodes are scored: ``scores``, or by the query alone ``dense``, ``bm25``, ``hybrid`` or
@@ -142,7 +145,7 @@ class SelectSettings:
         rrf_k: k of Eq. 3, for ``agent_as_a_graph``.
         pool: N, number of merged nodes, for ``agent_as_a_graph``; also the maximum length of the list of tools.
         expansion: ``expected_use``, ``graph_rag_tool_fusion`` (Algorithm 1 exactly: the first tools, after
-            a reranker if there is one, each followed by its walk, cut to ``tools``), or ``none``.
+            a decision model if there is one, each followed by its walk, cut to ``tools``), or ``none``.
         expand: Number of tools where the walk starts, for ``graph_rag_tool_fusion``.
         d_limit: Maximum number of dependencies per tool, for ``graph_rag_tool_fusion``; None: no maximum.
         direct_first: Whether the walk follows direct dependencies first, for ``graph_rag_tool_fusion``; in the paper,
@@ -172,8 +175,10 @@ class SelectSettings:
     cut: float = 0.0
     floor: float = 0.0
     shortlist: bool = False
+    fits: float = 0.25
     threshold: float = 0.3
-    rerank: int = 20
+    judged: int = 20
+    decision_seconds: float = 60.0
     texts: Texts = "full"
     search: Search | Literal["scores"] = "scores"
     ranking: Ranking = "scores"
@@ -192,6 +197,11 @@ class SelectSettings:
                 if not holds(value := getattr(self, name)):
                     raise SettingsError(f"{name} must be {what}, not {value!r}")
 
+    @property
+    def in_order(self) -> bool:
+        """Whether tools come in the order of a published method, not by expected use."""
+        return self.expansion != "expected_use"
+
     def changed(self, changes: Mapping[str, object]) -> SelectSettings:
         """The settings with these changes.
 
@@ -208,29 +218,29 @@ class SelectSettings:
 
 
 _NAMES = tuple(field.name for field in fields(SelectSettings))
-_COUNTS = ("agents", "tools", "max_query", "candidates", "rerank", "pool", "rrf_k", "expand")
-_SHARES = "tool_dependency parameter_dependency listing proposed capability_weight capability_sure floor".split()
+_COUNTS = ("agents", "tools", "max_query", "candidates", "pool", "rrf_k", "expand")
+_SHARES = "tool_dependency parameter_dependency listing proposed capability_weight capability_sure floor fits".split()
 _WORDS = {"texts": get_args(Texts), "search": ("scores", *get_args(Search))}
 _WORDS |= {"ranking": get_args(Ranking), "expansion": get_args(Expansion)}
 
 
-def _whole(value: object, least: int) -> bool:
+def _whole(value: Any, least: int) -> bool:
     return isinstance(value, int) and value >= least
 
 
 _CHECKS: Sequence[tuple[str, Sequence[str], Callable[[Any], bool]]] = (
     ("a whole number of at least 1", _COUNTS, lambda value: _whole(value, 1)),
-    ("a whole number of at least 0", ["skills"], lambda value: _whole(value, 0)),
+    ("a whole number of at least 0", ["skills", "judged"], lambda value: _whole(value, 0)),
     ("a whole number of at least 1", ["schema_tokens"], lambda value: value is None or _whole(value, 1)),
     ("a whole number of at least 0", ["d_limit"], lambda value: value is None or _whole(value, 0)),
     ("between 0 and 1", _SHARES, lambda value: 0 <= value <= 1),
     ("0 or more", ["cut", "general"], lambda value: value >= 0),
-    ("above 0", ["temperature"], lambda value: value > 0),
+    ("above 0", ["temperature", "decision_seconds"], lambda value: value > 0),
     ("a sequence of ids", ["without", "wanted"], lambda value: not isinstance(value, str)),
     *((" or ".join(map(repr, words)), [name], words.__contains__) for name, words in _WORDS.items()),
 )
 
-_PLAIN: Mapping[str, Any] = {"texts": "plain", "proposed": 0.0, "learned": False, "threshold": 0.0, "skills": 0}
+_PLAIN: Mapping[str, Any] = {"texts": "plain", "proposed": 0.0, "learned": False, "skills": 0}
 OURS = "callsheet"
 _DENSE = {**_PLAIN, "search": "dense"}
 METHODS: Mapping[str, SelectSettings] = {

@@ -24,7 +24,7 @@ from callsheet.retrievers.index.rows import IN_MEMORY, default_place, is_url
 from callsheet.retrievers.index.vector_indexes import ChromaIndex, VectorStoreIndex
 from callsheet.retrievers.inference import with_inferred
 from callsheet.retrievers.selection.copies import Copies, copies_in
-from callsheet.retrievers.selection.reranking import Reranker
+from callsheet.retrievers.selection.decision import ToolJudge
 from callsheet.retrievers.selection.select_settings import SelectSettings
 from callsheet.retrievers.selection.selector import Selector
 
@@ -49,7 +49,7 @@ class SelectorFactory:
     index: VectorIndex
     embeddings: Embedder
     settings: SelectSettings | None
-    reranker: Reranker | None
+    judge: ToolJudge | None
     taxonomy: Taxonomy
     learned: bool = False
     source: Catalog = field(default_factory=Catalog, init=False)
@@ -105,7 +105,7 @@ class SelectorFactory:
         of_tools = None if vectors is None else vectors[[n for n, node in enumerate(nodes) if node.kind == "tool"]]
         copies = Copies() if plain else copies_in(loaded, of_tools)
         outcomes = following(OutcomeLog(), loaded.catalog) if learned else dict
-        more: dict[str, Any] = {"reranker": self.reranker, "capabilities": capabilities, "outcomes": outcomes}
+        more: dict[str, Any] = {"judge": self.judge, "capabilities": capabilities, "outcomes": outcomes}
         selector = Selector(catalog, index, lexical, self.settings, nodes=bare, copies=copies, **more)
         del nodes, vectors, of_tools
         _return_freed_memory()
@@ -133,12 +133,12 @@ def selector_factory(
     *,
     index: str | Path | VectorIndex | VectorStore | None = None,
     settings: SelectSettings | None = None,
-    reranker: Reranker | None = None,
+    judge: ToolJudge | None = None,
     taxonomy: Taxonomy | str | Path | None = None,
 ) -> SelectorFactory:
     """The factory for a loaded catalog; the arguments are those of ``from_catalog``."""
     opened = _opened(index, loaded.label, embedder, settings.texts if settings else "full")
-    return SelectorFactory(opened, embedder, settings, reranker, read_taxonomy(taxonomy), learned=bool(loaded.label))
+    return SelectorFactory(opened, embedder, settings, judge, read_taxonomy(taxonomy), learned=bool(loaded.label))
 
 
 def _opened(

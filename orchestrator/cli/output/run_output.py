@@ -14,9 +14,10 @@ from rich.status import Status
 from rich.table import Column, Table
 from rich.text import Text
 
+from callsheet.agents.calls.review import flat
 from callsheet.orchestrator.cli.approval_prompt import approve_all
 from callsheet.orchestrator.cli.output.console import GREY, console, folded, number, one_line, table
-from callsheet.retrievers import Selection, explain_tool
+from callsheet.retrievers import Decision, Selection, explain_tool
 
 _LONGEST = 180
 _COLOURS = {
@@ -94,16 +95,16 @@ class Show:
         """Prints what waits for a person, and the command to continue."""
         self._heading("Waiting for you")
         for one in interrupts:
-            asked = one.value
-            if isinstance(asked, Mapping) and "description" in asked:
+            asked = flat(one.value)
+            if "description" in asked:
                 self._console.print(f"  [yellow]{escape(str(asked['description']))}[/]")
                 if "args" in asked:
                     self._line(json.dumps(asked["args"], ensure_ascii=False), by=4)
             else:
-                self._line(str(asked), by=4)
+                self._line(str(one.value), by=4)
         self._console.print(f"Continue in a terminal with: {escape(again)}")
         if len(approve_all(interrupts)) == len(interrupts):
-            self._console.print("or approve all calls with --approve never")
+            self._console.print("or skip all questions with --approval never; deletions still need a person")
 
     def _plan(self, plan: Mapping[str, Any]) -> None:
         if not plan["steps"]:  # the answer says why
@@ -131,6 +132,8 @@ class Show:
         notes = [(f"without {agent}: {why}", "yellow") for agent, why in selection.get("left_out", {}).items()]
         for agent, since in selection.get("down", {}).items():
             notes.append((f"{agent} did not answer when last asked; its tools are as of {since}", "yellow"))
+        if (decision := selection.get("decision")) and (decision["error"] or self._explain):
+            notes.append((f"judged: {Decision(**decision).summary}", "yellow" if decision["error"] else GREY))
         if selection["verdict"] == "nothing_fits":
             notes.append(("nothing in the catalog fits", ""))
         notes += [(f"skill {one['id']}, score {one['score']:.2f}", "green") for one in selection.get("skills", ())]
@@ -194,7 +197,9 @@ def show_selection(selection: Selection, *, explain: bool) -> None:
     if bare := [f"{agent.id} ({agent.score:.2f})" for agent in selection.agents if not agent.tools]:
         notes.append(f"without a tool among these: {', '.join(bare)}")
     if explain:
-        notes += [f"reranked: {trace.reranked}"] if trace.reranked else []
+        likely = "" if selection.probability is None else f"{selection.probability:.2f} likely that something fits, "
+        notes += [f"verdict: {likely}{trace.verdict}"] if trace.verdict else []
+        notes += [f"judged: {selection.decision.summary}"] if selection.decision else []
         notes += [trace.policy] if trace.policy else []
         notes += [f"{unit.kind}: {unit.text}" for unit in trace.units[1:]]
         notes += [f"cut: {cut.id} ({cut.score:.2f}): {cut.reason}" for cut in trace.cut[:5]]

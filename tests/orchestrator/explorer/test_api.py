@@ -139,7 +139,8 @@ def test_a_search_gives_ranked_agents_and_tools_with_the_reasons(client: TestCli
     assert (place["link"]["id"], place["required"]) == ("maps/find_place", True)
     assert [link["id"] for link in place["via"]] == ["weather/forecast"]
     assert found["considered"][0]["cosine_rank"] == 1
-    assert found["strength"] > found["threshold"]
+    assert found["probability"] > 0.5
+    assert found["reason"].startswith("by the best score, ")
 
 
 def test_an_empty_question_finds_nothing(client: TestClient, asked: Asked) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
-from langchain_core.documents import Document
 
 from callsheet.graphs import Catalog, SettingsError, knowledge_graph, required_paths
+from callsheet.retrievers import Judgement
 from callsheet.retrievers.selection.select_settings import IMPLIED
 from callsheet.retrievers.selection.selector import SchemaTokens
 from fuzzing import fuzzed
@@ -20,7 +20,7 @@ from scripted import catalog_of, selector, tools_of_a
     ("tool", "agent", "verdict"), [(0.5, 0.2, "found"), (0.4, 0.5, "found"), (0.4, 0.3, "nothing_fits")]
 )
 def test_the_verdict_is_about_the_best_agent(tool: float, agent: float, verdict: str) -> None:
-    selection = selector(catalog_of(a_x="", b_x=""), {"a/x": tool, "a": agent}).select("q", threshold=0.58)
+    selection = selector(catalog_of(a_x="", b_x=""), {"a/x": tool, "a": agent}).select("q", fits=0.38)
     assert selection.verdict == verdict
     assert selection.trace.strength == pytest.approx(tool + 0.5 * agent, abs=1e-5)
 
@@ -103,16 +103,14 @@ def test_algorithm_1_of_graph_rag_tool_fusion_to_the_letter(change: dict[str, An
     assert not any(tool.required for tool in selection.tools if "a/weather" in tool.via)
 
 
-def test_the_walk_starts_from_the_tools_of_the_reranker() -> None:
-    def mail_first(documents: list[Document], query: str, callbacks: object = None) -> list[Document]:
-        return sorted(documents, key=lambda document: document.metadata["id"] != "a/mail")
-
-    catalog = tools_of_a(price="ticker", hotel="user", mail="wifi")
-    made = selector(catalog, PRICE, reranker=SimpleNamespace(compress_documents=mail_first))
-    shown = made.select("q", expansion="graph_rag_tool_fusion", expand=2, rerank=3)
+def test_the_walk_starts_from_the_tools_of_the_judge() -> None:
+    judge: Any = SimpleNamespace(name="mail first", judge=lambda *_: Judgement(["a/mail"], {"a/mail": 0.9}, 0.8))
+    made = selector(tools_of_a(price="ticker", hotel="user", mail="wifi"), PRICE, judge=judge)
+    shown = made.select("q", expansion="graph_rag_tool_fusion", expand=2, judged=3)
     assert [tool.id for tool in shown.tools] == ["a/mail", "a/wifi", "a/price", "a/ticker"]
-    assert shown.trace.reranked == "the first 3 tools, by SimpleNamespace"
-    unshown = made.select("q", expansion="graph_rag_tool_fusion", expand=2, rerank=2)
+    assert [tool.probability for tool in shown.tools] == [0.9, None, None, None]
+    assert (shown.decision.by, shown.decision.tools, shown.probability) == ("mail first", 3, 0.8)  # type: ignore[union-attr]
+    unshown = made.select("q", expansion="graph_rag_tool_fusion", expand=2, judged=2)
     assert [tool.id for tool in unshown.tools] == ["a/price", "a/ticker", "a/hotel", "a/user"]
 
 

@@ -313,16 +313,24 @@ async def evaluated(made: Arms, names: list[str], folder: Path, **more: Any) -> 
     return await evaluate_arms(arms, [RAIN, AIR], model="m", folder=folder, **more)
 
 
-@pytest.mark.parametrize("name", ["all", "k3", "none", "once", "adaptive", "auto"])
+@pytest.mark.parametrize("name", ["all", "k3", "d3", "none", "once", "adaptive", "auto"])
 async def test_every_arm_lets_the_right_tool_be_called(arms: Any, name: str, tmp_path: Path) -> None:
     evaluation = await evaluated(arms(ChoosingModel(choices=RIGHT)), [name], tmp_path)
     (arm,) = evaluation.arms
     assert [(case.grade.cause, case.grade.detail) for case in arm.cases] == [("", ""), ("", "")]
     assert [case.attempt.calls[0].tool for case in arm.cases] == ["weather/forecast", "weather/air_quality"]
     assert all("recorded" in call.output for case in arm.cases for call in case.attempt.calls)
-    offered = {"all": 16, "k3": 3}.get(name, 10)
+    offered = {"all": 16, "k3": 3, "d3": 3}.get(name, 10)
     assert max(len(case.attempt.offered) for case in arm.cases) <= offered
     assert arm.usage.input_tokens == 100 * arm.usage.calls > 0
+
+
+async def test_the_model_judges_which_tools_it_is_given(arms: Any, tmp_path: Path) -> None:
+    weights = {"probabilities": [{"label": "t7", "probability": 0.9}, {"label": "none", "probability": 0.1}]}
+    model = ChoosingModel(choices={**RIGHT, "State": ("Decision", weights)})
+    (plain, judged) = (await evaluated(arms(model), ["k10", "d1"], tmp_path)).arms
+    assert [case.attempt.offered for case in judged.cases] == [case.attempt.offered[6:7] for case in plain.cases]
+    assert judged.usage.calls == plain.usage.calls
 
 
 async def test_the_best_tools_are_those_of_the_agents_that_a_selection_picks(loaded: Loaded, tmp_path: Path) -> None:

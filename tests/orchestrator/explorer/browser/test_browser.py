@@ -46,7 +46,7 @@ def test_a_question_gives_ranked_tools_with_reasons_and_the_best_ones_neighbourh
     assert page.run("document.getElementById('status').textContent").endswith("First: weather/forecast")
     assert page.run(f"{FOCUS}.id") == "q"
     page.run("document.querySelector('.trace').open = true")
-    assert "below 0.30 nothing fits" in page.run("document.querySelector('.trace').innerText")
+    assert "How likely something fits: 0." in page.run("document.querySelector('.trace').innerText")
     assert page.complaints == []
 
 
