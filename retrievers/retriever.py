@@ -239,12 +239,12 @@ class AgentGraphRetriever(BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        return self._documents(self.select(query, agents=self.k if k is None else k))
+        return self._documents(self.select(query, agents=self.k if k is None else k, equip=True))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        return self._documents(await self.aselect(query, agents=self.k if k is None else k))
+        return self._documents(await self.aselect(query, agents=self.k if k is None else k, equip=True))
 
     def _documents(self, selection: Selection) -> list[Document]:
         agents = [self._document(agent, selection) for agent in selection.agents]

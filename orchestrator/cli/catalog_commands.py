@@ -159,7 +159,7 @@ def retrieve(options: CatalogOptions, query: str, decision_model: str | None, *,
 
         more["judge"] = judge_of(chat_model(decision_model))
     given = {name: value for name, value in settings.items() if value is not None}
-    found = options.selector(options.open(), **more)[0].select(query, **given)
+    found = options.selector(options.open(), **more)[0].select(query, equip=True, **given)
 
     return _report(options, found, lambda: output.show_selection(found, explain=explain), trace=explain)
 

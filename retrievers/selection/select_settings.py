@@ -129,6 +129,8 @@ class SelectSettings:
         shortlist: Whether the tools are for one model, which reads every schema. Then tools of the best tool's agent
             come before others of about equal expected use (``scoring.shortlisted``), dependencies that nobody has
             reviewed come after all tools that the search finds, and agents without a taken tool are left out.
+        equip: Whether each agent gets at least its best tool, in the place of the weakest one of another agent; not if
+            there are fewer than two places for each.
         fits: Minimum probability that something selected does what is asked; below it nothing fits, unless a general
             tool is selected and no decision model was asked.
         threshold: Minimum score of a skill that fits, and of an agent in an outline of the catalog.
@@ -175,6 +177,7 @@ class SelectSettings:
     cut: float = 0.0
     floor: float = 0.0
     shortlist: bool = False
+    equip: bool = False
     fits: float = 0.25
     threshold: float = 0.3
     judged: int = 20

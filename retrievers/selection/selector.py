@@ -285,7 +285,10 @@ class Selector:
                 if budget.taken.keys() >= {*tool.via[:-1]}:
                     budget.offer(self._owner(self._ranker.row[tool.via[0]]), [tool])
         else:
-            self._spend(budget, candidates, ordered, {self._ranker.nodes[row].id for row, _ in agents}, settings)
+            names = {self._ranker.nodes[row].id for row, _ in agents}
+            self._spend(budget, candidates, ordered, names, settings)
+            if settings.equip and settings.tools >= 2 * len(names) and not (answer and answer.tools):
+                self._equip(budget, names, ordered)
         own = not settings.in_order and not (answer and answer.tools)
         taken = sorted(
             ((owner, tool.calibrated() if own else tool) for owner, tool in budget.taken.values()),
@@ -392,6 +395,19 @@ class Selector:
             owner = self._owner(self._ranker.row[candidate.id])
             if owner in picked:
                 self._offer(budget, owner, replace(candidate, via=(candidate.id,), required=False), ranked)
+
+    def _equip(self, budget: Budget, agents: set[str], ranked: Ranked) -> None:
+        """Gives each agent without a tool its best one, in the place of the weakest that nothing else needs."""
+        best = {self._owner(row): row for row in reversed(ranked.tools)}
+        picked = [tool for _, tool in budget.taken.values()]
+        needed = ranked.named.union(*(self._required(tool.id) for tool in picked), *(tool.via[:-1] for tool in picked))
+        for agent in sorted(agents & best.keys() - {owner for owner, _ in budget.taken.values()}):
+            owners = Counter(owner for owner, _ in budget.taken.values())
+            spare = [tool for owner, tool in budget.taken.values() if owners[owner] > 1 and tool.id not in needed]
+            if budget.full and spare:
+                del budget.taken[(weakest := min(spare, key=lambda tool: tool.use)).id]
+                budget.leave_out(weakest, "its place went to an agent without a tool")
+            self._offer(budget, agent, self._tool(best[agent], ranked, (self._ranker.nodes[best[agent]].id,)), ranked)
 
     def _repeated(self, tool: str, taken: Collection[str]) -> str:
         """Why a tool adds nothing to those that are taken; empty if it does."""

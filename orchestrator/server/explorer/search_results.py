@@ -27,7 +27,7 @@ def search(visible: VisibleCatalog, query: str, *, agents: int, tools: int) -> J
     and ``cut`` the tools that were left out.
     """
     began = time.perf_counter()
-    selection = visible.retriever.select(query, agents=agents, tools=tools)
+    selection = visible.retriever.select(query, agents=agents, tools=tools, equip=True)
     took = 1000 * (time.perf_counter() - began)
     link, trace, judged = visible.link, selection.trace, selection.decision.summary if selection.decision else ""
     evidence = {node.id: node for node in trace.nodes}

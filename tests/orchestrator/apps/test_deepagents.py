@@ -203,7 +203,7 @@ async def test_the_questions_of_deepagents_itself(behind: Any, shop: Any, script
 async def test_a_server_is_called_from_a_subagent_and_ends_with_it(tmp_path: Path, scripted: Any, say: Any) -> None:
     servers = Servers(tmp_path)
     args = [str(FIXTURES / "fault_server.py"), "ok", "400000", servers.tag]
-    entry = {"command": sys.executable, "args": args, "callsheet": {"approval": "never"}}
+    entry = {"command": sys.executable, "args": args, "callsheet": {"approval": "never", "session": "run"}}
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"mill": entry}}), encoding="utf-8")
     model = scripted(
         replies=[say["calls"]("task", description="Does work.", subagent_type="clerk"), AIMessage("Done.")]

@@ -271,14 +271,15 @@ export function names(world, { width, height, at, lit, active }, measure) {
   const free = (box) => box.x > 2 && box.y > 2 && box.x + box.w < width - 2 && box.y + box.h < height - 2 && !taken.some((one) => box.x < one.x + one.w && box.x + box.w > one.x && box.y < one.y + one.h && box.y + box.h > one.y);
   const outside = (box) => discs.every(({ x, y, r }) => Math.hypot(Math.max(box.x, Math.min(x, box.x + box.w)) - x, Math.max(box.y, Math.min(y, box.y + box.h)) - y) > r);
   const put = (text, font, h, { x, y, r }, order, better = () => true) => {
-    const w = measure(text, font) + 4, sides = { above: [x - w / 2, y - r - h - 1], below: [x - w / 2, y + r + 1], right: [x + r + 3, y - h / 2], left: [x - r - w - 3, y - h / 2] };
+    const w = measure(text, font) + 4, sides = { above: [x - w / 2, y - r - h - 1], below: [x - w / 2, y + r + 1], right: [x + r + 3, y - h / 2], left: [x - r - w - 3, y - h / 2],
+      northwest: [x + r - w, y - r - h - 1], northeast: [x - r, y - r - h - 1], southwest: [x + r - w, y + r + 1], southeast: [x - r, y + r + 1] };
     const boxes = order.map((side) => ({ x: sides[side][0], y: sides[side][1], w, h })), box = boxes.find((one) => better(one) && free(one)) ?? boxes.find(free);
     if (box) { taken.push(box); made.push({ text, font, ...box }); }
     return Boolean(box);
   };
   const shared = ({ disc }) => disc.tools.reduce((n, point) => n + lit.has(point), 0), named = active?.size ? active : lit;
   for (const one of discs.filter((one) => !lit || shared(one)).sort((a, b) => (lit ? shared(b) - shared(a) : 0) || b.disc.tools.length - a.disc.tools.length || a.disc.number - b.disc.number).slice(0, 400))
-    [30, 12].some((most) => put(cut(one.disc.label, most), BOLD, 17, one, ["above", "below", "right", "left"], outside));
+    [30, 12].some((most) => put(cut(one.disc.label, most), BOLD, 17, one, ["above", "below", "right", "left", "northwest", "northeast", "southwest", "southeast"], outside));
   if (at.k >= 1.5 || lit) for (const one of points.filter(({ point }) => !named || named.has(point)).slice(0, 400)) put(cut(one.point.name, 34), FONT, 14, one, ["right", "left", "below", "above"]);
   return made;
 }
