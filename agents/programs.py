@@ -13,7 +13,7 @@ import json
 import keyword
 import re
 import textwrap
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -207,6 +207,14 @@ def definition(functions: Mapping[str, BoundTool]) -> dict[str, Any]:
     }
 
 
+def with_programs(tools: Mapping[str, BoundTool], own: Sequence[Any] = ()) -> list[Any]:
+    """What a model sees in code mode: ``run_program``, its ``own`` tools, and those that no program may call."""
+    functions = functions_of(tools)
+    inside = {tool.id for tool in functions.values()}
+    alone = [tool for tool in tools.values() if tool.id not in inside]
+    return [*([definition(functions)] if functions else []), *own, *alone]
+
+
 def stubs(functions: Mapping[str, BoundTool]) -> str:
     """The same functions as stubs for a type checker."""
     written = (_function(name, tool) for name, tool in functions.items())
@@ -263,7 +271,7 @@ class Program:
     """A program and what it may call.
 
     Attributes:
-        call: The call of ``run_program``.
+        call: The call of ``run_program``; ``beside`` are all calls of its message, of which one program is run.
         functions: Its tools by the names of their functions; ``tools`` has the same by the names that a model sees.
         send: Makes a call, of which there may be ``most``.
         results: Values of earlier steps by id.
@@ -277,6 +285,7 @@ class Program:
     most: int
     results: Mapping[str, Any] = field(default_factory=dict)
     secrets: RunSecrets | None = None
+    beside: Sequence[ToolCall] = ()
 
     @property
     def sandbox(self) -> Sandbox:
@@ -318,6 +327,8 @@ async def run_program(program: Program) -> ToolMessage:
     Raises:
         GraphInterrupt: A person is asked about one of its calls.
     """
+    if program.call["id"] != next((one["id"] for one in program.beside if one["name"] == RUN_PROGRAM), ""):
+        return answer_to(program.call, "one program at a time: this one was not run", error=True)
     code = program.call["args"].get("code")
     if not isinstance(code, str) or not code.strip():
         return program.said("give the program as the text 'code'", {}, error=True)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.messages import AIMessage
 from langchain_core.runnables.config import ContextThreadPoolExecutor
 from langgraph.config import get_stream_writer
 from langgraph.types import Overwrite, Send, interrupt
@@ -78,7 +78,7 @@ class Nodes:
         try:
             update["preferences"] = await preferences()
             configuration = self.configuration.of(update["preferences"])
-            check_answerable(self.registry, configuration.settings.approval, configuration.settings.allow)
+            await asyncio.to_thread(check_answerable, configuration.supervision(self.registry))
             await asyncio.to_thread(configuration.check_code_mode)
             meant = await understood(state, configuration)
         except (CallsheetError, ImportError) as error:
@@ -138,7 +138,12 @@ class Nodes:
         ready = _ready(plan, {**results, **marked}, settings.replans)
         waves = [*state["waves"], [step.id for step in ready]] if ready else state["waves"]
         plain = {name: result.model_dump(mode="json") for name, result in marked.items()}
-        return {**plan_update(state, plan, mapped.revisions), "results": plain, "waves": waves}
+        update = {**plan_update(state, plan, mapped.revisions), "results": plain, "waves": waves}
+        if not ready and settings.transcript == "calls":  # the answer is next, and streamed after them
+            begun = dict.fromkeys(step for wave in waves for step in wave)
+            told = [*read_results(state["replaced"]).values(), *(results[step] for step in begun if step in results)]
+            update["messages"] = transcript(state["run"], plan, told)
+        return update
 
     def route(self, state: State) -> str:
         """To the retriever, if there is another wave; otherwise to the answer."""
@@ -190,13 +195,8 @@ class Nodes:
         spent = {"answer": (usage_of([message], time.monotonic() - began) if asked else Usage()).model_dump()}
         usage = usage_report({**state, "spent": {**state["spent"], **spent}})
         get_stream_writer()({"event": "usage", **usage})
-        calls: Sequence[AnyMessage] = ()
-        if planned(state) and self._configuration(state).settings.transcript == "calls":
-            known, begun = results_of(state), dict.fromkeys(step for wave in state["waves"] for step in wave)
-            results = [*read_results(state["replaced"]).values(), *(known[step] for step in begun if step in known)]
-            calls = transcript(state["run"], plan_of(state), results)
         ended = ending(state["plan"], state["results"])
-        return {"messages": [*calls, message], "spent": spent, "usage": usage, "ended": ended}
+        return {"messages": [message], "spent": spent, "usage": usage, "ended": ended}
 
     async def _answer(self, state: State) -> tuple[AIMessage, bool]:
         """The answer, and whether a model wrote it."""
@@ -205,11 +205,12 @@ class Nodes:
             return AIMessage(told.get("answer") or f"Nothing was done: {told['note']}.", name="supervisor"), False
         plan, results, configuration = plan_of(state), results_of(state), self._configuration(state)
         ordered = [results[step.id] for step in plan.steps]
-        said = "\n".join(message.text for message in spoken(state["messages"]))
+        conversation = spoken(state["messages"])
+        said = "\n".join(message.text for message in conversation)
         if self.observed is not None and configuration.settings.learn:
             await keep_observed(self.observed, plan, results, said, self.registry.catalog, self.registry.policy)
         note = f"\n\n(Not finished: {plan.incomplete}.)" if plan.incomplete else ""
-        before = recent(state["messages"][:-1], configuration.settings.conversation_tokens)
+        before = recent(conversation[:-1], configuration.settings.conversation_tokens)
         task = AnswerTask(state["request"], ordered, configuration.prompt("answer"), before)
         try:
             alone = len(ordered) == 1 and not state["revisions"]

@@ -24,7 +24,6 @@ from callsheet.agents import (
     Equipment,
     Step,
     StepResult,
-    Supervision,
     ToolRegistry,
     ToolRequests,
     checkpointer,
@@ -188,7 +187,6 @@ class StepNodes:
             item=step.item,
             given=state.get("given", {}),
         )
-        secrets = self.registry.secrets.of(state["run_id"])
         equipment = Equipment(
             tools=self.registry.bind(ranked, state["run_id"], user=caller(), held_only=True),
             prompt=configuration.prompt("worker"),
@@ -200,9 +198,7 @@ class StepNodes:
             code=settings.code_mode,
             replans=settings.planning in ("auto", "adaptive"),
             weak=settings.weak_model,
-            supervision=Supervision(
-                step.id, settings.approval, self.registry, secrets, allow=frozenset(settings.allow)
-            ),
+            supervision=configuration.supervision(self.registry, step.id, state["run_id"]),
         )
         seconds = settings.step_seconds
         with unsettled() as calls, tool_model(configuration.model("worker")) as tools:
@@ -262,7 +258,7 @@ class StepNodes:
         asking = state.get("asking", {})
         result, tool, schema = StepResult(**asking["result"]), asking["tool"], asking["schema"]
         form = input_question(result.id, tool, schema, result.error, asking["problem"])
-        values = given_values(interrupt(form, response_schema=input_answers(schema)))
+        values = given_values(interrupt(form, response_schema=input_answers(tool, schema)), tool)
         if values is None:
             count_result(result)
             return {"asking": {}, **_finished(result)}

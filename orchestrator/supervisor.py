@@ -9,6 +9,7 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.graph import END, START, StateGraph
 
 from callsheet.agents import Prompts, ToolRegistry, worker
+from callsheet.agents.approval.supervised_call import InterruptOn, reviews_of
 from callsheet.agents.models.chat_models import check_model
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
 from callsheet.graphs.dependencies import ObservationLog
@@ -51,6 +52,7 @@ def create_supervisor(
     yes: bool = False,
     policy: Policy | str | Path | None = None,
     observed: ObservationLog | None = None,
+    interrupt_on: InterruptOn | None = None,
 ) -> StateGraph[State, Settings, ChatInput, ChatOutput]:
     """A workflow that plans a request, finds agents and tools for each step, and lets workers do the steps.
 
@@ -69,6 +71,8 @@ def create_supervisor(
         yes: Starts the commands of an ``mcp.json`` without consent; see ``callsheet.graphs.load``.
         policy: Who may see and call which tools: a policy or its file; ``CALLSHEET_POLICY`` by default.
         observed: Counts which tools take arguments from which, and how calls end; None counts nothing.
+        interrupt_on: As in LangChain, by ``agent/tool``: True asks before each call, ``{"allowed_decisions": [...]}``
+            offers only these decisions, False never asks. It overrides what else is known of the tool.
 
     Returns:
         An uncompiled ``StateGraph``; call ``compile(checkpointer=...)``. It takes ``messages`` and returns
@@ -77,8 +81,9 @@ def create_supervisor(
     Raises:
         CatalogError: The catalog cannot be read.
         TrustError: A command of the catalog has no consent, or its pins cannot be used.
+        UnknownNameError: ``interrupt_on`` names a tool that the catalog does not have.
         SettingsError: The policy cannot be read, the retriever or registry has a different policy, an argument has
-            another type (such as a model with ``with_retry``), or OpenTelemetry is on without its packages.
+            another type or form (such as a model with ``with_retry``), or OpenTelemetry is on without its packages.
     """
     check_tracing()
     check_type(settings, Settings, "settings")
@@ -104,6 +109,7 @@ def create_supervisor(
         defaults=(settings or Settings()).model_copy(update=defaults),
         models=_objects(given) | ({} if isinstance(decision_model, str | None) else {"decision": decision_model}),
         prompts=prompts or Prompts(),
+        reviews=reviews_of(interrupt_on, registry.catalog.tools),
     )
     steps = StepNodes(retriever, registry, configuration)
     nodes = Nodes(retriever, registry, configuration, steps, observed)

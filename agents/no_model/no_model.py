@@ -124,7 +124,7 @@ def not_allowed(tool: Tool) -> str:
     """Why a complete call is not made where nobody can confirm it."""
     return (
         f"{tool.id} may change something, and nobody is here to confirm the call: repeat this in a terminal, or allow "
-        f"the tool with --allow {tool.id}"
+        f"the tool with --allow {tool.id}, or for good with `callsheet trust allow {tool.id}`"
     )
 
 
@@ -146,12 +146,10 @@ class NoModel:
 
     Attributes:
         present: Whether a person can confirm calls.
-        allow: Ids of tools that may change something without being confirmed, because a person named them.
         works: Whether it works on the steps of its plans; if not, it only splits.
     """
 
     present: bool = False
-    allow: frozenset[str] = frozenset()
     works: bool = True
     prose = False
 
@@ -171,7 +169,11 @@ class NoModel:
         inputs = [result for result in brief.inputs if result.status == "done"]
         registry = supervision.registry
         reading = await asyncio.to_thread(read_step, brief.text, [*names], registry, inputs)
-        step = _StepModel(mode=self, given=brief.given, names=names, registry=registry, reading=reading)
+        free = self.present or reading is None or reading.harmless
+        if reading is not None and not free:
+            unclear = registry.assurance(reading.tool.id).unclear
+            free = not unclear or await asyncio.to_thread(supervision.allows, reading.tool.id)
+        step = _StepModel(free=free, given=brief.given, names=names, registry=registry, reading=reading)
         equipped = replace(
             equipment,
             model=step,
@@ -252,7 +254,7 @@ def _read(task: PlanTask, text: str, place: int) -> StepReading | None:
 class _StepModel(BaseChatModel):
     """The chat model of one step, which the worker's loop asks for the next message."""
 
-    mode: Any
+    free: bool
     given: Mapping[str, Mapping[str, Any]]
     names: Mapping[str, str]
     registry: Any
@@ -291,8 +293,7 @@ class _StepModel(BaseChatModel):
         if missing or reading.unused or reading.others:
             parameters = [] if reading.unused or reading.others else missing
             return _ended("needs_input", refusal(reading, self.registry), tool=tool.id, parameters=parameters)
-        allowed = tool.id in self.mode.allow or self.registry.assurance(tool.id).allowed
-        if not (reading.harmless or self.mode.present or allowed):
+        if not self.free:
             return _ended("needs_input", not_allowed(tool))
         call = ToolCall(name=self.names[tool.id], args={**reading.args, **given}, id="call_1", type="tool_call")
         return AIMessage("", tool_calls=[call])

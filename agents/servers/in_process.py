@@ -68,10 +68,15 @@ def tool_model(model: BaseChatModel | None) -> Iterator[ToolModel]:
 
 @dataclass(frozen=True, slots=True)
 class InProcess:
-    """A connection to tools of this process, with what the user's catalog sets for them."""
+    """A connection to tools of this process, with what the user's catalog sets for them.
+
+    Attributes:
+        own: Whether the program that runs has passed them as objects.
+    """
 
     tools: Mapping[str, BaseTool]
     options: ServerOptions = field(default_factory=ServerOptions)
+    own: bool = False
 
 
 async def call(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -24,15 +24,14 @@ def transcript(run: str, plan: Plan, results: Sequence[StepResult]) -> list[AnyM
 
     Every provider accepts them within a conversation: each call has an answer right after it, ids are unique over the
     runs of a thread, names fit, and the plan is the text of the first call, because Gemini refuses a call after a text
-    of the model. A plan of one step is the request itself, and is not shown.
+    of the model. A plan of one step is the request itself, and is not shown; nor is one without any call.
     """
     calls = {(one.id, call.id): call for one in results for call in one.calls if call.id and call.agent}
     text = f"The plan:\n{plan_lines(plan.steps)}" if len(plan.steps) > 1 else ""
-    if not calls:
-        return [_said(text, f"{run}-plan", {})] if text else []
-    texts = (text, *("" for _ in calls))
-    pairs = (_pair(said, call, step, run) for said, ((step, _), call) in zip(texts, calls.items(), strict=False))
-    return [message for pair in pairs for message in pair]
+    messages: list[AnyMessage] = []
+    for (step, _), call in calls.items():
+        messages += _pair("" if messages else text, call, step, run)
+    return messages
 
 
 def spoken(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
@@ -46,14 +45,9 @@ def _pair(text: str, call: Call, step: str, run: str) -> tuple[AIMessage, ToolMe
     about = {PART: "call", "step_id": step, "tool": call.tool}
     args = dict(call.args)
     args |= {key: shown(whole, most=_MOST) for key, value in args.items() if len(whole := written(value)) > _MOST}
-    asked = _said(text, f"{call_id}-asked", about).model_copy(
-        update={"tool_calls": [{"type": "tool_call", "name": name, "args": args, "id": call_id}]}
-    )
+    called = [{"type": "tool_call", "name": name, "args": args, "id": call_id}]
+    asked = AIMessage(text, id=f"{call_id}-asked", name=NAME, tool_calls=called, response_metadata=about)
     answer = shown(call.error or call.output or NO_OUTPUT, most=_LONGEST)
     status: Any = "error" if call.error else "success"
     fields: dict[str, Any] = {"id": call_id, "name": name, "status": status, "response_metadata": about}
     return asked, ToolMessage(answer, tool_call_id=call_id, **fields)
-
-
-def _said(text: str, message_id: str, about: Mapping[str, Any]) -> AIMessage:
-    return AIMessage(text, id=message_id, name=NAME, response_metadata={PART: "plan", **about})

@@ -265,17 +265,14 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
         from callsheet.agents.programs import Program, functions_of, run_program
 
         call, messages = request.tool_call, request.state["messages"]
-        if call["id"] != next(other["id"] for other in messages[-1].tool_calls if other["name"] == RUN_PROGRAM):
-            return answer_to(call, "one program at a time: this one was not run", error=True)
 
         async def send(inner: ToolCall) -> Answer:
             return await self._call(request.override(tool_call=inner), equipment, tools, handler)
 
         results = {result.id: value_of(result) for result in equipment.brief.inputs}
+        about: Any = {"results": results, "secrets": equipment.secrets, "beside": messages[-1].tool_calls}
         most = equipment.max_calls - made_calls(messages)
-        return await run_program(
-            Program(call, functions_of(tools), tools, send, most=most, results=results, secrets=equipment.secrets)
-        )
+        return await run_program(Program(call, functions_of(tools), tools, send, most=most, **about))
 
     async def _call(
         self, request: ToolCallRequest, equipment: Equipment, tools: Mapping[str, BoundTool], handler: Send

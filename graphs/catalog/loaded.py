@@ -14,7 +14,7 @@ from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_addr
 from callsheet.graphs.catalog.model import Agent, Catalog, Skill, Tool
 from callsheet.graphs.dependencies.dependency_files import Proposal
 from callsheet.graphs.storage import state_folder
-from callsheet.graphs.trust.pins import Change
+from callsheet.graphs.trust.pins import Change, digest, server_identity
 from callsheet.graphs.trust.policy import Policy
 
 
@@ -88,6 +88,12 @@ class Loaded(_Details):
         """SHA-256 of a tool's accepted definition; None if its server is not live."""
         return self.digests.get(tool.agent, {}).get(tool.name)
 
+    def pin(self, tool: Tool) -> str:
+        """SHA-256 of what a person approves: a tool's accepted definition, and how its server is reached."""
+        connection = self.connections.get(tool.agent)
+        reached = server_identity(connection) if isinstance(connection, ServerConfig) else ""
+        return digest([self.digest(tool) or tool.model_dump(mode="json"), reached])
+
     def trusts(self, agent_id: str) -> bool:
         """Whether what an agent says of itself is believed: by its entry in the ``mcp.json``, or by the policy."""
         connection = self.connections.get(agent_id)
@@ -104,7 +110,7 @@ class Loaded(_Details):
     def of_resources(self) -> Loaded:
         """The resources, templates and prompts of the same servers, under the same policy, as a catalog of tools."""
         kept = {name: self.details[name] for name in ("connections", "digests", "changes")}
-        return Loaded(Catalog(agents=tuple(self.resources.values())), policy=self.policy, **kept)
+        return Loaded(Catalog(agents=tuple(self.resources.values())), label=self.label, policy=self.policy, **kept)
 
     @property
     def part(self) -> SourceCatalog:

@@ -37,7 +37,7 @@ from callsheet.graphs.catalog.loaded import (
 from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, Skill, Tool
 from callsheet.graphs.dependencies import attach, parse_dependencies
 from callsheet.graphs.text.sanitizing import counted
-from callsheet.graphs.trust.consent import Start, check_agreed, starts_of
+from callsheet.graphs.trust.consent import Start, check_agreed, starts_of, with_trust
 from callsheet.graphs.trust.pins import PinBook
 from callsheet.graphs.trust.policy import Policy, policy_of
 
@@ -404,7 +404,7 @@ def _configured(document: Mapping[str, Any], path: Path, opening: _Opening) -> S
     configuration = read_configuration(document, path)
     commands = opening.policy.commands if opening.policy else None
     consented = check_agreed(configuration.servers, str(path), yes=opening.yes, commands=commands)
-    parts, servers = [SourceCatalog(problems=configuration.problems)], dict(configuration.servers)
+    parts, servers = [SourceCatalog(problems=configuration.problems)], with_trust(configuration.servers)
     for name, folder in configuration.servers.items():
         if folder.documents:
             del servers[name]

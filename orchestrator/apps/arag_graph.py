@@ -248,7 +248,7 @@ class ReaderNodes:
             call = ToolCall(name=name, args=args, id=f"call_{len(messages)}", type="tool_call")
             return AIMessage("", tool_calls=[call])
         found = best_passages(question, index, _read_since(messages))
-        text = "\n".join(map(str, found)) or NOT_FOUND
+        text = "\n".join(found) or NOT_FOUND
         return AIMessage(text, additional_kwargs={"arag": {"answered": bool(found)}})
 
 

@@ -160,7 +160,8 @@ class Arms:
 
     def _supervisor(self, name: str, registry: ToolRegistry) -> Any:
         planning, weak = "auto" if name == RULES else name, self.weak_model
-        settings = Settings(planning=planning, tools=self.tools, approval="never", learn=False, weak_model=weak)
+        told: dict[str, Any] = {"approval": "never", "allow": tuple(self.loaded.catalog.tools), "weak_model": weak}
+        settings = Settings(planning=planning, tools=self.tools, learn=False, **told)
         parts: dict[str, Any] = {"retriever": self.retriever, "registry": registry, "settings": settings}
         workflow = create_supervisor(self.loaded, model=None if name == RULES else self.model, **parts)
         return workflow.compile(checkpointer=InMemorySaver())

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from callsheet.agents.calls.review import flat
 from callsheet.graphs.text.sanitizing import counted
 from callsheet.orchestrator.cli import output
 from callsheet.orchestrator.cli.approval_prompt import approve_all, ask_person, described, has_terminal, leave_inputs
@@ -252,7 +253,7 @@ class RunResult:
             "result": "",
             "note": "",
             "data": None,
-            "error": " ".join(one["description"] for one in asked),
+            "error": " ".join(flat(one)["description"] for one in asked),
         }
 
 

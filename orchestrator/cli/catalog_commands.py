@@ -297,7 +297,7 @@ def graph(options: CatalogOptions, node: str, end: str | None, mermaid: bool) ->
       callsheet graph weather/forecast --catalog manifests/
       callsheet graph travel/plan_trip --to maps --catalog manifests/ --json
     """
-    from callsheet.graphs.export import edges_to_mermaid
+    from callsheet.graphs.export import MOST_TOOLS, edges_to_mermaid
     from callsheet.graphs.knowledge_graph import (
         detailed_graph,
         edge_line,
@@ -315,8 +315,8 @@ def graph(options: CatalogOptions, node: str, end: str | None, mermaid: bool) ->
     content = {"node": node, **({"to": end} if end else {}), "edges": list(map(edge_values, edges))}
     if mermaid:
         tools = [] if end else [tool.id for tool in loaded.catalog.tools.values() if tool.agent == start]
-        chart = {id(edge[2]): edge for one in (edges, *(edges_at(whole, tool) for tool in tools)) for edge in one}
-        content["mermaid"] = edges_to_mermaid(whole, [*chart.values()])
+        more = [edge for tool in tools[:MOST_TOOLS] for edge in whole.out_edges(tool, data=True) if edge[1] != start]
+        content["mermaid"] = edges_to_mermaid(whole, [*edges, *more], start=start)
     lines = [*map(edge_line, edges)] or [f"there is no path from {node} to {end}" if end else f"{node}: no edge"]
     report(content, str(content.get("mermaid") or shown("\n".join(lines), most=None)), as_json=options.as_json)
     return 1 if end and not edges and end != node else 0

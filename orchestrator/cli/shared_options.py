@@ -57,12 +57,14 @@ class CatalogOptions:
             TrustError: There is no consent to its commands, or its pins are not reliable.
         """
         from callsheet.graphs import shown
-        from callsheet.orchestrator.cli.approval_prompt import ask_consent
+        from callsheet.orchestrator.cli.approval_prompt import ask_consent, ask_trust
 
         named, read = catalogs_of(self.catalogs), self.reader()
         ask_consent(named, yes=self.yes)
         with status("Reading the catalog"):
             loaded = read(**asking)
+        if ask_trust(loaded, yes=self.yes):
+            loaded = read(known=True)
         if not tell:
             return loaded
         if not (loaded.catalog.agents or loaded.catalog.skills or loaded.problems):
@@ -151,6 +153,13 @@ def kept_options(*but: str) -> list[str]:
     return masked(words)
 
 
+def refuse_before(context: click.Context, command: str) -> None:
+    """A usage error for an option of a group in front of one of its commands, which would not get it."""
+    for option in context.command.params:
+        if context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{option.opts[0]} is before {command!r}: put it after, or leave it out")
+
+
 def together(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
     """One decorator of several, which stand in the help in this order."""
     return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
@@ -224,15 +233,15 @@ taxonomy_option = click.option(
     **env("TAXONOMY"),
     help="Capabilities: default (the paper's), detailed, or a file with your own in addition.",
 )
-approve_option = click.option(
-    "--approve",
-    "approval",
-    default="risky",
-    type=click.Choice(["always", "risky", "never"]),
+approval_option = click.option(
+    "--approval",
+    default="ask",
+    type=click.Choice(["ask", "never", "always"]),
     **env("APPROVAL"),
-    help="Which calls need approval: all, those of tools that are not known to be harmless, or none.",
+    help="Whether to ask before calls: of tools that are not known to be harmless, never (but before what may delete), "
+    "or always. A tool that is allowed by name is not asked about.",
 )
-run_options = together(model_option("Chat model for planner, workers and answer.", **env("MODEL")), approve_option)
+run_options = together(model_option("Chat model for planner, workers and answer.", **env("MODEL")), approval_option)
 index_options = together(
     click.option(
         "--index",

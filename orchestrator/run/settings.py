@@ -70,9 +70,9 @@ class Settings(BaseModel):
     model: str | None = _option(None, "plan", "worker", "answer")
     """Chat model for planner, workers and answer, as ``provider:model``; without one, a step must name a tool and all
     its values."""
-    approval: Literal["always", "risky", "never"] = _option("risky", "worker")
-    """Which calls a person must approve: ``always`` all, ``risky`` those of tools that are not known to be harmless,
-    ``never`` none."""
+    approval: Literal["always", "ask", "never"] = _option("ask", "worker")
+    """Which calls a person must approve: ``always`` all, ``ask`` those of tools that are not known to be harmless,
+    ``never`` only those that may delete or overwrite something."""
     planning: Planning = _option("auto", "plan", "revise")
     """How a request is planned: ``none`` (one worker does it), ``once`` (always so without a model), ``adaptive``
     (revised after results), or ``auto`` (``adaptive``, without a planner for a single small agent)."""

@@ -46,8 +46,7 @@ class Threads:
     def of(cls, loaded: Loaded) -> Threads:
         """The threads of a catalog, in ``threads`` of ``CALLSHEET_HOME``, otherwise of the user's data folder.
 
-        A catalog is the same if its sources are: files, addresses, and modules as this folder knows them. Files of
-        dependencies do not count.
+        A catalog is the same if its sources are (``key_of``). Files of dependencies do not count.
         """
         from callsheet.graphs.catalog.loaded import key_of
 

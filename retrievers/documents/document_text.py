@@ -23,7 +23,6 @@ from callsheet.graphs.text.sanitizing import clean, normalized
 from callsheet.retrievers.index.lexical_index import inverse_frequency
 
 CHUNK_TOKENS = 1_000
-BYTES_PER_TOKEN = 4
 LONGEST_SENTENCE = 1_000
 _WINDOW = 4_000  # characters that the splitter sees at once: one unclosed quotation mark joins all that follow it
 _SUSPICIOUS = 400
@@ -64,7 +63,7 @@ class Passage:
 
 def estimated_tokens(text: str) -> int:
     """Estimated tokens for a chat model: a quarter of the bytes in UTF-8, rounded up; so in any script."""
-    return -(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
+    return -(-len(text.encode("utf-8", "replace")) // 4)
 
 
 def passages_of(blocks: Iterable[Block], *, tokens: int = CHUNK_TOKENS) -> Iterator[Passage]:

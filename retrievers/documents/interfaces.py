@@ -265,24 +265,10 @@ _LEAST_SHARE = 1 / 3
 """Minimum share of a question's words in a passage and the headings above it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Quote:
-    """A sentence of a chunk, with the heading above it, and the share of the question's words in both, 0 to 1."""
-
-    text: str
-    chunk: str
-    heading: str
-    share: float
-    cosine: float
-
-    def __str__(self) -> str:
-        """The sentence with its heading and its citation."""
-        return f"{f'{self.heading}: ' if self.heading else ''}{self.text} [{self.chunk}]"
-
-
-def best_passages(question: str, index: DocumentIndex, chunk_ids: Sequence[str]) -> list[Quote]:
-    """The passages of these chunks that hold most of a question's words, best first; none if all hold too few."""
-    wanted, similar, found = set(tokens(question)), index.similar(question, also=chunk_ids), list[Quote]()
+def best_passages(question: str, index: DocumentIndex, chunk_ids: Sequence[str]) -> list[str]:
+    """The sentences of these chunks, with headings and citations, that hold most of a question's words, best first."""
+    wanted, similar = set(tokens(question)), index.similar(question, also=chunk_ids)
+    found = list[tuple[float, float, str]]()
     place = {chunk: i for i, chunk in enumerate(similar.chunks)}
     for chunk_id in dict.fromkeys(chunk_ids):
         if (chunk := index.chunk(chunk_id)) is None or chunk_id not in place or not wanted:
@@ -293,8 +279,9 @@ def best_passages(question: str, index: DocumentIndex, chunk_ids: Sequence[str])
             if mark := _HEADING.match(text):
                 heading = text[mark.end() :]
             elif (share := len(wanted & {*tokens(f"{heading} {text}")}) / len(wanted)) >= _LEAST_SHARE:
-                found.append(Quote(text, chunk_id, heading, share, float(similar.sentences[at])))
-    return sorted(found, key=lambda one: (-one.share, -one.cosine))[:_MOST_QUOTES]
+                quote = f"{heading}: {text} [{chunk_id}]" if heading else f"{text} [{chunk_id}]"
+                found.append((-share, -float(similar.sentences[at]), quote))
+    return [quote for *_, quote in sorted(found, key=lambda one: one[:2])[:_MOST_QUOTES]]
 
 
 def _as_list(value: object) -> object:

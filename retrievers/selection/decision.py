@@ -81,12 +81,10 @@ def shares_of(probabilities: Mapping[str, float], labels: Sequence[str]) -> dict
     """A distribution over labels, those that are missing with 0.
 
     Raises:
-        DecisionError: A label is unknown, a probability is not between 0 and 1, or they do not sum to about 1.
+        DecisionError: A label is unknown, or the probabilities do not sum to about 1.
     """
     if unknown := [label for label in probabilities if label not in labels]:
         raise DecisionError(f"the answer has the unknown label {shown(unknown[0], most=_MAX_NAME)!r}")
-    if wrong := [value for value in probabilities.values() if not 0 <= value <= 1]:
-        raise DecisionError(f"a probability must be between 0 and 1, not {wrong[0]!r}")
     total = math.fsum(probabilities.values())
     if abs(total - 1) > _SUM:
         raise DecisionError(f"the probabilities sum to {total:.3g}, not to 1")

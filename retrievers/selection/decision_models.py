@@ -21,7 +21,7 @@ from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.runnables import Runnable
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, create_model
 
 from callsheet.graphs import SettingsError
 from callsheet.retrievers.selection.decision import DecisionError, Judgement, ToolJudge, shares_of
@@ -90,9 +90,9 @@ def _judgement(response: ClassifierResponse, tools: Sequence[Document]) -> Judge
     labels = _labelled(tools)
     with _charged(response.usage):
         shares = shares_of(answer.probabilities, [*labels, NONE])
-    probabilities = {str(tool.metadata["id"]): shares[label] for label, tool in labels.items()}
-    order = sorted(probabilities, key=lambda tool: -probabilities[tool])
-    return Judgement(order, probabilities, min(1.0, max(0.0, 1.0 - shares[NONE])), *_tokens(response.usage))
+        probabilities = {str(tool.metadata["id"]): shares[label] for label, tool in labels.items()}
+        order = sorted(probabilities, key=lambda tool: -probabilities[tool])
+        return Judgement(order, probabilities, 1.0 - shares[NONE], *_tokens(response.usage))
 
 
 def _tokens(usage: Mapping[str, Any] | None) -> tuple[int, int]:
@@ -184,7 +184,7 @@ def _form(labels: tuple[str, ...]) -> type[BaseModel]:
     share = create_model("Share", label=(label, ...), probability=(float, ...))
     shares: Any = list[share]  # type: ignore[valid-type]
     about = "The labels that may be right, the most probable first."
-    return create_model("Decision", __doc__=about, probabilities=(shares, Field(min_length=1)))
+    return create_model("Decision", __doc__=about, probabilities=(shares, ...))
 
 
 def _json(value: Any) -> str:

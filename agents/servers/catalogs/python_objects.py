@@ -175,7 +175,7 @@ def part_of_tools(name: str, tools: Sequence[Any], where: str, description: str 
 
     usable, left_out = usable_tools(name, tools, where)
     agent, problems = agent_from_listing(name, [entry_of(tool) for tool in usable], description=description)
-    connections = {name: InProcess({tool.name: tool for tool in usable})}
+    connections = {name: InProcess({tool.name: tool for tool in usable}, own=True)}
     return SourceCatalog((agent,), connections=connections, problems=(*left_out, *problems))
 
 

@@ -46,7 +46,7 @@ _NO_OPTIONS[KEY] = _LOCAL | {"approval", "allow"}
 
 APPROVAL = "callsheet/approval"
 """The metadata key of a LangChain tool's own policy: ``metadata={"callsheet/approval": "never"}``."""
-ApprovalPolicy = Literal["always", "risky", "never"]
+ApprovalPolicy = Literal["always", "ask", "never"]
 """Which calls need approval: all, those of tools that are not known to be harmless, or none."""
 
 
@@ -58,7 +58,7 @@ class ServerOptions(Record):
         limits: Limits of this server by name (``call``, ``output`` ...).
         tools: Limits of single tools, by tool name.
         roots: Folders that path arguments must stay in; none: no restriction.
-        approval: When to ask a person before a call: ``always``, ``risky`` or ``never``; None: the setting of the run.
+        approval: When to ask a person before a call: ``always``, ``ask`` or ``never``; None: the setting of the run.
         allow: Names of tools whose calls need no approval; also without a model, as ``--allow AGENT/TOOL``.
         session: Whether the process of a server serves one run after another of the same user (``shared``), or, because
             it keeps something that the next run must not see, ends with the ``run``.

@@ -14,6 +14,7 @@ from rich.status import Status
 from rich.table import Column, Table
 from rich.text import Text
 
+from callsheet.agents.calls.review import flat
 from callsheet.orchestrator.cli.approval_prompt import approve_all
 from callsheet.orchestrator.cli.output.console import GREY, console, folded, number, one_line, table
 from callsheet.retrievers import Decision, Selection, explain_tool
@@ -94,16 +95,16 @@ class Show:
         """Prints what waits for a person, and the command to continue."""
         self._heading("Waiting for you")
         for one in interrupts:
-            asked = one.value
-            if isinstance(asked, Mapping) and "description" in asked:
+            asked = flat(one.value)
+            if "description" in asked:
                 self._console.print(f"  [yellow]{escape(str(asked['description']))}[/]")
                 if "args" in asked:
                     self._line(json.dumps(asked["args"], ensure_ascii=False), by=4)
             else:
-                self._line(str(asked), by=4)
+                self._line(str(one.value), by=4)
         self._console.print(f"Continue in a terminal with: {escape(again)}")
         if len(approve_all(interrupts)) == len(interrupts):
-            self._console.print("or approve all calls with --approve never")
+            self._console.print("or skip all questions with --approval never; deletions still need a person")
 
     def _plan(self, plan: Mapping[str, Any]) -> None:
         if not plan["steps"]:  # the answer says why

@@ -9,6 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from callsheet.agents import Usage
+from callsheet.agents.calls.plan import KIND
+from callsheet.agents.calls.review import flat
 from callsheet.orchestrator.plans.run_limits import usage_report
 from callsheet.orchestrator.server.runs.run_history import RunSnapshot, field_of, is_echo
 from callsheet.orchestrator.server.visible_catalog import Json, VisibleCatalog, fit, shown_line, shown_text
@@ -99,10 +101,11 @@ def question_view(visible: VisibleCatalog, interrupt: str, value: Any) -> Json:
 
     ``kind`` is ``tool_approval``, ``unknown_outcome``, ``needs_input`` or ``question``, or that of another agent;
     ``status`` is that of the step meanwhile. ``why`` is the reason, ``problem`` what was wrong with the last answer,
-    ``unchecked`` why the arguments could not be validated, ``fields`` are the missing values with their schemas, and
-    ``hash`` binds an answer to exactly this call.
+    ``unchecked`` why the arguments could not be validated, ``fields`` are the missing values with their schemas,
+    ``name`` and ``decisions`` are those of LangChain's form, ``always`` says whether the tool can be approved for good,
+    and ``hash`` binds an answer to exactly this call.
     """
-    plain: Mapping[str, Any] = value if isinstance(value, Mapping) else {"type": "", "description": str(value)}
+    plain: Mapping[str, Any] = flat(value) or {"type": "", "description": str(value)}
     kind, tool = str(plain.get("type") or ""), plain.get("tool")
     hidden = bool(tool) and not visible.may_see(str(tool))
     given: Mapping[str, Any] = {} if hidden else plain
@@ -113,14 +116,23 @@ def question_view(visible: VisibleCatalog, interrupt: str, value: Any) -> Json:
         "step": shown_line(str(plain.get("step_id") or "")),
         "status": _STATUS.get(kind, "needs_input"),
         "tool": visible.link(str(tool)) if tool and not hidden else None,
-        "text": WITHHELD if hidden else _text(plain.get("question") or plain.get("description") or plain),
+        "text": WITHHELD if hidden else _text(_question(plain) or plain.get("description") or plain),
         **{name: _text(given.get(name)) for name in ("why", "problem", "unchecked")},
         # Complete and exact: what is approved has to be seen, and what is edited is sent back.
         "args": None if args is None else json.dumps(args, ensure_ascii=True, indent=2, default=str),
         "fields": dict(schema.get("properties") or {}) if isinstance(schema, Mapping) else {},
-        **{name: [str(one) for one in given.get(name) or ()] for name in ("choices", "decisions")},
-        "hash": str(given.get("hash") or ""),
+        "choices": [str(one) for one in args.get("choices") or ()]
+        if isinstance(args, Mapping) and _question(given)
+        else [],
+        "decisions": [str(one) for one in given.get("decisions") or ()],
+        "always": bool(given.get("always")),
+        **{name: str(given.get(name) or "") for name in ("name", "hash")},
     }
+
+
+def _question(asked: Mapping[str, Any]) -> str:
+    """The question to the user, if it is one about the request, or of another agent."""
+    return str(asked["args"]["question"] if asked.get("type") == KIND else asked.get("question") or "")
 
 
 def _step(

@@ -328,7 +328,7 @@ async def test_limits_and_approval_of_its_own(tmp_path: Path) -> None:
     with answering(CARD, lambda _: said("x" * 20_000)) as (url, _):
         loaded = load(entry(tmp_path, url, callsheet=terms), yes=True)
         assert (await called(loaded)).artifact["kind"] == "too_large"
-        assert ToolRegistry.from_catalog(loaded).assurance("clerk/run").why("risky") == ""
+        assert ToolRegistry.from_catalog(loaded).assurance("clerk/run").why("ask") == ""
 
 
 @pytest.mark.parametrize(

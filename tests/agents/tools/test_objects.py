@@ -18,6 +18,7 @@ from langgraph.types import Command
 from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.graphs import Agent, Catalog, CatalogError, load
 from scripted_model import ScriptedModel
+from small import outside
 
 
 def add(a: float, b: float) -> float:
@@ -128,10 +129,14 @@ def test_an_app_is_described_by_its_tools_or_by_its_caller() -> None:
 
 def test_the_author_of_an_app_says_whether_a_person_is_asked() -> None:
     sure = listening("clerk").with_config(metadata={"callsheet/approval": "never", "owner": "us"})
-    loaded = load({"clerk": sure, "other": listening()})
+    third = listening().with_config(metadata={"callsheet/approval": "always"})
+    loaded = load({"clerk": sure, "other": listening(), "third": third})
     registry = ToolRegistry.from_catalog(loaded)
-    assert registry.assurance("clerk/run").why("risky") == ""
-    assert registry.assurance("other/run").why("risky")
+    assert registry.assurance("clerk/run").why("ask") == ""
+    assert registry.assurance("other/run").why("ask") == ""
+    assert "before every call" in registry.assurance("third/run").why("ask")
+    of_others = ToolRegistry.from_catalog(outside({"other": listening()}))
+    assert "may change something" in of_others.assurance("other/run").why("ask")
 
 
 @pytest.mark.parametrize(

@@ -189,6 +189,18 @@ def test_a_decision_model_that_fails_changes_nothing_and_the_step_says_so(
     assert state["results"]["1"]["status"] == plain["results"]["1"]["status"]
 
 
+def test_a_worker_whose_step_nothing_fits_is_told_so_with_the_nearest_agents(catalog: Any, worker: Any) -> None:
+    parts: dict[str, Any] = {"worker_model": worker, "settings": Settings(planning="none")}
+    state = ask(create_supervisor(catalog, decision_model=Stub(shares={"none": 1.0}), **parts).compile(), RATE)
+    assert state["selections"]["1"]["verdict"] == "nothing_fits"
+    opening, tools = worker.shown[0]["messages"][-1].text, worker.shown[0]["tools"]
+    assert "No tool of the catalog seems to fit this step." in opening
+    assert "The nearest agents:\n- bank" in opening
+    assert {"need_tool", "bank_exchange_rate"} <= set(tools)
+    ask(create_supervisor(catalog, **parts).compile(), RATE)
+    assert "seems to fit" not in worker.shown[-1]["messages"][-1].text
+
+
 def test_a_run_names_its_decision_model(catalog: Any, worker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("callsheet.orchestrator.run.run_context.chat_model", lambda name: Stub(model=name))
     app = create_supervisor(catalog, worker_model=worker, settings=Settings(planning="none")).compile()

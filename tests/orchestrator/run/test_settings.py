@@ -43,7 +43,7 @@ def test_the_nodes_that_studio_is_told_of_are_there(catalog: Any) -> None:
             {"schema_tokens": 0, "tools": 999},
             "not 999; setting 'schema_tokens': Input should be greater than",
         ),
-        ({"approval": "sometimes"}, "setting 'approval': Input should be 'always', 'risky' or 'never'"),
+        ({"approval": "sometimes"}, "setting 'approval': Input should be 'always', 'ask' or 'never'"),
         ({"tool": 3}, "there is no setting 'tool' (did you mean 'tools'?)"),
         ({"model": 5}, "setting 'model': Input should be a valid string, not 5"),
     ],

@@ -106,7 +106,5 @@ def test_odd_and_large_calls_fit(steps: int) -> None:
     assert len(providers([HumanMessage("do"), *messages])) == 3
 
 
-def test_a_plan_without_a_call_is_said() -> None:
-    plan = Plan(steps=(Step(id="1", text="think"), Step(id="2", text="say", depends_on=("1",))))
-    (said,) = transcript("run", plan, [])
-    assert (said.text, said.type) == ("The plan:\n1. think\n2. say (after 1)", "ai")
+def test_a_plan_without_a_call_adds_nothing() -> None:
+    assert transcript("run", Plan(steps=(Step(id="1", text="think"), Step(id="2", text="say"))), []) == []

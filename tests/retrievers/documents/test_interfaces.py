@@ -212,7 +212,7 @@ def test_hostile_text_is_text(made: Made) -> None:
 
 
 def quoted(index: DocumentIndex, question: str) -> list[str]:
-    return list(map(str, best_passages(question, index, index.lexicon.ids)))
+    return best_passages(question, index, index.lexicon.ids)
 
 
 def test_the_best_passages_have_their_headings_and_citations(made: Made) -> None:

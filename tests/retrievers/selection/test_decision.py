@@ -262,7 +262,7 @@ def test_a_chat_model_answers_a_choice_with_weights() -> None:
         (says(t1=0.0), "no probability above 0"),
         (says(t1=math.nan), "no probability above 0"),
         (says(t1=2.0, t2=-1.0), "between 0 and 1, not 2"),
-        (Model(answer={"probabilities": []}), "not have the requested form"),
+        (Model(answer={"probabilities": []}), "no probability above 0"),
         (Model(answer="It is t1."), "not have the requested form"),
         (Model(answer=ConnectionError("refused")), "ConnectionError: refused"),
     ],

@@ -80,7 +80,7 @@ class Asking:
             loaded,
             retriever=found.retriever,
             registry=found.registry,
-            settings=Settings(approval="risky"),
+            settings=Settings(approval="ask"),
             worker_model=worker or ScriptedModel(replies=[work]) if model else None,
         )
         runner = LocalRuns(workflow, self.threads, found.registry, user)

@@ -59,7 +59,7 @@ def send_mail(email: str, body: str) -> str:
 agents = {"orders": [order_status], "mail": [send_mail]}
 '''
 QUESTION = "Look up the status of order ORD-551 and send the result by mail to ann@example.org"
-UNASKED = ("--approve", "never", "--allow", "mail/send_mail")
+UNASKED = ("--approval", "never", "--allow", "mail/send_mail")
 SECONDS = 120  # only what hangs takes so long
 
 
@@ -129,13 +129,13 @@ def post(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Post:
 
 
 def test_where_nobody_can_be_asked_the_run_stops_and_says_how_to_go_on(post: Post) -> None:
-    status, said, _ = post.ask(QUESTION, "-k", "3", "--approve", "always")
+    status, said, _ = post.ask(QUESTION, "-k", "3", "--approval", "always")
     assert (status, post.effects) == (1, [])
     assert [step["status"] for step in said["steps"]] == ["needs_approval", "waiting"]
     assert said["steps"][0]["tools"][0] == "orders/order_status"
     assert "wants to call orders/order_status" in said["steps"][0]["error"]
-    assert said["waiting"][0]["args"] == {"order_id": "ORD-551"}
-    kept = "--approve always -k 3 --catalog post_of_the_tests:agents"
+    assert said["waiting"][0]["action_requests"][0]["args"] == {"order_id": "ORD-551"}
+    kept = "--approval always -k 3 --catalog post_of_the_tests:agents"
     assert said["answer"].endswith(f"callsheet ask --resume --thread {said['thread']} {kept}")
 
 
@@ -174,7 +174,7 @@ def test_threads_are_readable_for_their_owner_only(post: Post) -> None:
         (["--resume", "--thread", "../../etc/passwd"], "cannot be the name of a thread"),
         (["--resume", "What time is it?"], "leave the question out"),
         (["x", "--thread", ""], "cannot be the name of a thread"),
-        (["x", "--approve", "sometimes"], "sometimes"),
+        (["x", "--approval", "sometimes"], "sometimes"),
         ([], "the question is empty"),
     ],
 )
@@ -185,7 +185,7 @@ def test_a_callers_mistake_ends_with_2(post: Post, arguments: list[str], said: s
 
 
 def test_a_run_belongs_to_its_catalog(post: Post, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    thread = post.ask(QUESTION, "--approve", "always")[1]["thread"]
+    thread = post.ask(QUESTION, "--approval", "always")[1]["thread"]
     (tmp_path / "other.json").write_text(dump(small_catalog()))
     for resumed in (("--resume",), ("--resume", "--thread", thread)):
         status, _, err = post.ask(*resumed, "--catalog", "other.json")
@@ -204,7 +204,7 @@ def test_a_run_belongs_to_its_catalog(post: Post, tmp_path: Path, monkeypatch: p
 
 
 def test_threads_of_all_catalogs_are_swept(post: Post) -> None:
-    thread = post.ask(QUESTION, "--approve", "always")[1]["thread"]
+    thread = post.ask(QUESTION, "--approval", "always")[1]["thread"]
     (file,) = (post.folder / "home" / "threads").rglob(f"{thread}.sqlite")
     os.utime(file, (0, 0))
     sweep_threads()

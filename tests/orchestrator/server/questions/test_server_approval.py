@@ -26,7 +26,7 @@ async def test_two_calls_are_answered_by_id(server: DevServer, folder: Path) -> 
     thread = (await client.threads.create())["thread_id"]
     await client.runs.wait(thread, "supervisor", input=GIVEN)
     state: Any = await client.threads.get_state(thread)
-    asked = {found["value"]["args"]["order_id"]: found for found in state["interrupts"]}
+    asked = {found["value"]["action_requests"][0]["args"]["order_id"]: found for found in state["interrupts"]}
     assert set(asked) == {"ORD-551", "ORD-552"}
     assert effects(folder) == []
     assert asked["ORD-551"]["value"]["step_id"] == "1"

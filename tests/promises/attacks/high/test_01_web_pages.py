@@ -137,7 +137,7 @@ def test_a_client_that_is_not_authenticated_loosens_nothing(server: DevServer, f
     thread = httpx.post(f"{server.url}/threads", json={}).json()["thread_id"]
     given = {"assistant_id": made["assistant_id"], "input": {"messages": ORDER}}
     state = httpx.post(f"{server.url}/threads/{thread}/runs/wait", json=given, timeout=60).json()
-    assert "stays 'risky'" in state["plan"]["note"]
+    assert "stays 'ask'" in state["plan"]["note"]
     assert state["__interrupt__"][0]["value"]["tool"] == "notebook/add_note"
     assert not noted(folder)
 
