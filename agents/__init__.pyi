@@ -1,4 +1,3 @@
-from .approval.questions import AnswerError as AnswerError, Decision as Decision, Verdict as Verdict
 from .approval.supervised_call import (
     Supervision as Supervision,
     check_answerable as check_answerable,
@@ -13,6 +12,7 @@ from .calls.plan import (
     Step as Step,
     StepResult as StepResult,
 )
+from .calls.review import AnswerError as AnswerError, Decision as Decision
 from .calls.run_claim import (
     ConcurrentRunError as ConcurrentRunError,
     checkpointer as checkpointer,

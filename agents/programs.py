@@ -13,7 +13,7 @@ import json
 import keyword
 import re
 import textwrap
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,10 +30,11 @@ from callsheet.agents.calls.run_claim import checkpointer
 from callsheet.agents.calls.tool_result import answer_to, artifact_of
 from callsheet.agents.registry.binding import RUN_PROGRAM, BoundTool
 from callsheet.agents.safety.secrets import RunSecrets, has_secrets
-from callsheet.graphs.catalog.errors import SettingsError
+from callsheet.graphs.catalog.errors import SettingsError, needs_extra
 from callsheet.graphs.text.sanitizing import clean, counted, storable
 
 if TYPE_CHECKING:
+    from langchain.agents.middleware import ToolCallRequest
     from pydantic_monty import AsyncMonty, AsyncMontySession, AsyncSnapshot, CollectString, ResourceLimits
 
 
@@ -160,7 +161,7 @@ def check_installed() -> None:
     try:
         import pydantic_monty  # noqa: F401 only whether it is there
     except ImportError as error:
-        raise SettingsError("code mode needs an extra: pip install 'callsheet[code]'") from error
+        raise SettingsError(f"code mode {needs_extra('code')}") from error
 
 
 RESULTS = "results"
@@ -205,6 +206,14 @@ def definition(functions: Mapping[str, BoundTool]) -> dict[str, Any]:
             "parameters": {"type": "object", "properties": {"code": code}, "required": ["code"]},
         },
     }
+
+
+def with_programs(tools: Mapping[str, BoundTool], own: Sequence[Any] = ()) -> list[Any]:
+    """What a model sees in code mode: ``run_program``, its ``own`` tools, and those that no program may call."""
+    functions = functions_of(tools)
+    inside = {tool.id for tool in functions.values()}
+    alone = [tool for tool in tools.values() if tool.id not in inside]
+    return [*([definition(functions)] if functions else []), *own, *alone]
 
 
 def stubs(functions: Mapping[str, BoundTool]) -> str:
@@ -310,6 +319,27 @@ class ProgramState(TypedDict):
 
 
 _Update = dict[str, Any]
+
+
+async def run_requested(
+    request: ToolCallRequest,
+    tools: Mapping[str, BoundTool],
+    make: Callable[[ToolCallRequest, BoundTool], Awaitable[Answer]],
+    **about: Any,
+) -> ToolMessage:
+    """Runs the program of a request, if it is the first of its message; each of its calls goes the way of any other.
+
+    ``make`` makes a call; ``about`` are further fields of the ``Program``.
+    """
+    call, beside = request.tool_call, request.state["messages"][-1].tool_calls
+    if call["id"] != next(other["id"] for other in beside if other["name"] == RUN_PROGRAM):
+        return answer_to(call, "one program at a time: this one was not run", error=True)
+
+    async def send(inner: ToolCall) -> Answer:
+        tool = tools[inner["name"]]
+        return await make(request.override(tool_call=inner, tool=tool), tool)
+
+    return await run_program(Program(call, functions_of(tools), tools, send, **about))
 
 
 async def run_program(program: Program) -> ToolMessage:

@@ -9,9 +9,11 @@ from typing import Any, Protocol
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
 
 from callsheet.agents.calls.plan import Mode, Plan, StepResult
-from callsheet.agents.planning.planner import decompose, single
+from callsheet.agents.calls.token_usage import Usage
+from callsheet.agents.planning.planner import decompose, looked_up, single
 from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.work.context import Brief, synthesize
 from callsheet.agents.work.equipment import Equipment
@@ -32,6 +34,7 @@ class PlanTask:
         answers: Questions that the user answered, with the answers.
         earlier: Ids of the results of all earlier requests; ``last`` are the results of the last one.
         tools: Maximum tools per worker.
+        graph: The tool that walks the knowledge graph, if a model may look at it, at most ``looks`` times.
         max_request: Maximum characters of the request.
     """
 
@@ -48,6 +51,8 @@ class PlanTask:
     tools: int = 12
     max_steps: int = 12
     max_request: int = 32_000
+    graph: BaseTool | None = None
+    looks: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +99,21 @@ class ModelReasoner:
             return single(task.request)
         if task.mode == "auto" and len(task.catalog.agents) == 1 and len(task.catalog.tools) <= task.tools:
             return single(task.request, mode="adaptive")
+        request, context = "\n".join([task.request, *task.answers]), await task.context()
+        found, spent = "", Usage()
+        if task.graph is not None:
+            found, spent = await looked_up(f"{request}\n\n{context}", self.model, task.graph, task.looks)
         plan = await decompose(
-            "\n".join([task.request, *task.answers]),
+            request,
             self.model,
             prompt=task.prompt,
-            context=await task.context(),
+            context="\n\n".join(filter(None, (context, found and f"From the knowledge graph:\n{found}"))),
             earlier=task.earlier,
             max_steps=task.max_steps,
             max_request=task.max_request,
         )
         mode: Mode = "once" if task.mode == "once" else "adaptive"
-        return plan.model_copy(update={"mode": mode})
+        return plan.model_copy(update={"mode": mode, "usage": spent + plan.usage})
 
     async def work(self, brief: Brief, equipment: Equipment, app: Runnable[Any, Any]) -> StepResult:
         """Lets the worker's loop do the step."""

@@ -22,7 +22,8 @@ def send_mail(to: str) -> str:
     return f"sent to {to}"
 
 
-tools = CallsheetTools({"meteo": [tell_weather], "post": [send_mail]}, tools=1)  # yours: CallsheetTools("mcp.json")
+agents = {"meteo": [tell_weather], "post": [send_mail]}  # yours: "mcp.json"
+tools = CallsheetTools(agents, tools=1, interrupt_on={"post/send_mail": True})
 agent = create_deep_agent(
     StandIn(),  # yours: "openai:gpt-5-mini"
     middleware=[TodoListMiddleware(), tools],
@@ -33,6 +34,6 @@ thread = {"configurable": {"thread_id": "1"}}
 for request in ("Tell me the weather in Oslo", "Send mail to ann@example.org"):
     state = agent.invoke({"messages": [("user", request)]}, thread)
     while questions := state.get("__interrupt__"):
-        print("May I?", questions[0].value["tool"], questions[0].value["args"])
-        state = agent.invoke(Command(resume={question.id: {"type": "approve"} for question in questions}), thread)
+        print("May I?", *questions[0].value["action_requests"])
+        state = agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), thread)  # LangChain's form
     print(state["messages"][-1].text)

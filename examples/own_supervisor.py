@@ -5,7 +5,7 @@ python -m examples.own_supervisor
 
 from langchain.agents import create_agent
 
-from callsheet import Settings, create_supervisor
+from callsheet import create_supervisor
 from examples.stand_in import StandIn
 
 
@@ -26,8 +26,7 @@ def send_mail(email: str, body: str) -> str:
 
 forecaster = create_agent(StandIn(), tools=[weather], name="forecaster")
 workflow = create_supervisor(
-    {"forecaster": forecaster, "orders": [order_status], "mail": [send_mail]},
-    settings=Settings(allow=("mail/send_mail", "forecaster/run"), approval="never"),  # nobody is asked before a call
+    {"forecaster": forecaster, "orders": [order_status], "mail": [send_mail]}  # yours, so nobody is asked before a call
 )
 request = (
     "Look up the status of order ORD-551 and send the result by mail to ann@example.org. "

@@ -26,7 +26,7 @@ def send_mail(email: str, body: str) -> str:
     return f"sent to {email}"
 
 
-order_status.metadata = {"annotations": {"readOnlyHint": True}}  # harmless: nobody is asked before it is called
+order_status.metadata = {"annotations": {"readOnlyHint": True}}  # harmless: nobody is asked on the command line either
 
 
 def agents() -> dict[str, list[object]]:
@@ -35,14 +35,17 @@ def agents() -> dict[str, list[object]]:
 
 
 if __name__ == "__main__":
-    app = create_supervisor("examples.own_tools:agents").compile(checkpointer=InMemorySaver())
+    ask_before = {"mail/send_mail": True}
+    app = create_supervisor(agents(), interrupt_on=ask_before).compile(checkpointer=InMemorySaver())
     thread = {"configurable": {"thread_id": "1"}}
     request = "Look up the status of order ORD-551 and send the result by mail to ann@example.org"
     state = app.invoke({"messages": [("user", request)]}, thread)
-    while questions := state.get("__interrupt__"):  # sending mail is not: here somebody would decide
+    while questions := state.get("__interrupt__"):  # here somebody would decide
         for question in questions:
-            print("May I?", question.value["tool"], question.value["args"])
-        state = app.invoke(Command(resume={question.id: {"type": "approve"} for question in questions}), thread)
+            (action,) = question.value["action_requests"]
+            print("May I?", action["name"], action["args"])
+        answer = {"decisions": [{"type": "approve"}]}  # LangChain's form
+        state = app.invoke(Command(resume={question.id: answer for question in questions}), thread)
     for step in state["plan"]["steps"]:
         result = state["results"][step["id"]]
         print(step["id"], step["text"], "->", result["status"], [call["tool"] for call in result["calls"]])

@@ -3,6 +3,7 @@ from .capabilities.taxonomy import (
     Taxonomy as Taxonomy,
     default_taxonomy as default_taxonomy,
     read_taxonomy as read_taxonomy,
+    shipped_taxonomy as shipped_taxonomy,
 )
 from .catalog.errors import (
     CallsheetError as CallsheetError,

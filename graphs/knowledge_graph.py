@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 import networkx as nx
 
-from callsheet.graphs.capabilities.taxonomy import Capability, default_taxonomy
+from callsheet.graphs.capabilities.taxonomy import Capability, shipped_capabilities
 from callsheet.graphs.catalog.errors import lookup
 from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, DependencyKind, Parameter, Skill
 
@@ -316,7 +316,7 @@ def detailed_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = Non
 
     Args:
         catalog: The catalog.
-        taxonomy: The taxonomy of the capabilities; None: the default taxonomy. The graph includes the capabilities of
+        taxonomy: The taxonomy of the capabilities; None: the shipped ones. The graph includes the capabilities of
             the tools and all broader ones.
 
     Returns:
@@ -331,7 +331,7 @@ def detailed_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = Non
             node = field_node(tool.agent, field, role)
             graph.add_node(node, kind=role, record=field)
             graph.add_edge(tool.id, node, kind=kind)
-    _add_capabilities(graph, catalog, default_taxonomy().capabilities if taxonomy is None else taxonomy)
+    _add_capabilities(graph, catalog, shipped_capabilities() if taxonomy is None else taxonomy)
     return graph
 
 
@@ -379,6 +379,28 @@ def named(graph: KnowledgeGraph, name: str) -> Any:
 def edges_at(graph: KnowledgeGraph, node: Any) -> list[Edge]:
     """The edges from a node, then those to it."""
     return [*graph.out_edges(node, data=True), *graph.in_edges(node, data=True)]
+
+
+def node_name(node: Any) -> str:
+    """The id of a node, or the name of a parameter or an output."""
+    return node if isinstance(node, str) else str(node[1] if node[0] == "capability" else node[2])
+
+
+def edge_values(edge: Edge) -> dict[str, Any]:
+    """``source``, ``target`` and ``kind``, and what else a dependency says, as JSON values."""
+    source, target, data = edge
+    dependency = data.get("dependency")
+    details = dependency.model_dump(mode="json", exclude={"tool", "kind"}) if dependency else {}
+    return {"source": node_name(source), "target": node_name(target), "kind": str(data["kind"]), **details}
+
+
+def edge_line(edge: Edge) -> str:
+    """``weather/forecast -[owned_by]-> weather``, with the parameter, the reason and the confidence of a dependency."""
+    values = edge_values(edge)
+    about = ", ".join(filter(None, (values.get("parameter"), values.get("reason"))))
+    line = f"{values['source']} -[{values['kind']}]-> {values['target']}{f': {about}' if about else ''}"
+    declared = values.get("provenance", "declared") == "declared"
+    return line if declared else f"{line} ({values['provenance']}, {values['confidence']:.0%} sure)"
 
 
 def shortest_path(graph: KnowledgeGraph, start: Any, end: Any) -> list[Edge]:

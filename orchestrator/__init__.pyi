@@ -1,4 +1,4 @@
-from .apps.arag_graph import create_arag as create_arag
+from .apps.arag_graph import ReaderPrompts as ReaderPrompts, create_arag as create_arag
 from .apps.ask_graph import create_ask_app as create_ask_app
 from .apps.tool_middleware import CallsheetTools as CallsheetTools
 from .run.settings import Settings as Settings

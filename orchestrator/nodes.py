@@ -31,6 +31,7 @@ from callsheet.agents.models.prompts import ANSWER
 from callsheet.agents.planning.planner import recent
 from callsheet.agents.planning.revision import NO_ITEMS
 from callsheet.agents.work.context import LISTED, listed, place_of
+from callsheet.agents.work.transcript import spoken, transcript
 from callsheet.graphs import CallsheetError
 from callsheet.graphs.dependencies import ObservationLog
 from callsheet.orchestrator.plans.plan_revision import expand_mapped, plan_update, retriable, revision_update
@@ -41,6 +42,7 @@ from callsheet.orchestrator.state import (
     State,
     StepState,
     completed,
+    ending,
     plan_of,
     planned,
     read_results,
@@ -76,7 +78,7 @@ class Nodes:
         try:
             update["preferences"] = await preferences()
             configuration = self.configuration.of(update["preferences"])
-            check_answerable(self.registry, configuration.settings.approval, configuration.settings.allow)
+            await asyncio.to_thread(check_answerable, configuration.supervision(self.registry))
             await asyncio.to_thread(configuration.check_code_mode)
             meant = await understood(state, configuration)
         except (CallsheetError, ImportError) as error:
@@ -136,7 +138,12 @@ class Nodes:
         ready = _ready(plan, {**results, **marked}, settings.replans)
         waves = [*state["waves"], [step.id for step in ready]] if ready else state["waves"]
         plain = {name: result.model_dump(mode="json") for name, result in marked.items()}
-        return {**plan_update(state, plan, mapped.revisions), "results": plain, "waves": waves}
+        update = {**plan_update(state, plan, mapped.revisions), "results": plain, "waves": waves}
+        if not ready and settings.transcript == "calls":  # the answer is next, and streamed after them
+            begun = dict.fromkeys(step for wave in waves for step in wave)
+            told = [*read_results(state["replaced"]).values(), *(results[step] for step in begun if step in results)]
+            update["messages"] = transcript(state["run"], plan, told)
+        return update
 
     def route(self, state: State) -> str:
         """To the retriever, if there is another wave; otherwise to the answer."""
@@ -146,8 +153,13 @@ class Nodes:
         """Selects agents and tools for each step of the wave, side by side."""
         wave = self._wave(state)
         with ContextThreadPoolExecutor() as pool:
-            selections = pool.map(self.steps.retrieve, wave)
-            return {"selections": {one["step"]["id"]: found for one, found in zip(wave, selections, strict=True)}}
+            found = list(zip(wave, pool.map(self.steps.retrieve, wave), strict=True))
+        spent = {
+            f"decision {one['step']['id']} {one['attempts']}": Usage(calls=1, **judged).model_dump()
+            for one, selection in found
+            if (judged := selection.get("decision"))
+        }
+        return {"selections": {one["step"]["id"]: selection for one, selection in found}, "spent": spent}
 
     def send(self, state: State) -> list[Send]:
         """One worker for each step of the wave."""
@@ -183,7 +195,8 @@ class Nodes:
         spent = {"answer": (usage_of([message], time.monotonic() - began) if asked else Usage()).model_dump()}
         usage = usage_report({**state, "spent": {**state["spent"], **spent}})
         get_stream_writer()({"event": "usage", **usage})
-        return {"messages": [message], "spent": spent, "usage": usage}
+        ended = ending(state["plan"], state["results"])
+        return {"messages": [message], "spent": spent, "usage": usage, "ended": ended}
 
     async def _answer(self, state: State) -> tuple[AIMessage, bool]:
         """The answer, and whether a model wrote it."""
@@ -192,11 +205,12 @@ class Nodes:
             return AIMessage(told.get("answer") or f"Nothing was done: {told['note']}.", name="supervisor"), False
         plan, results, configuration = plan_of(state), results_of(state), self._configuration(state)
         ordered = [results[step.id] for step in plan.steps]
-        said = "\n".join(message.text for message in state["messages"])
+        conversation = spoken(state["messages"])
+        said = "\n".join(message.text for message in conversation)
         if self.observed is not None and configuration.settings.learn:
             await keep_observed(self.observed, plan, results, said, self.registry.catalog, self.registry.policy)
         note = f"\n\n(Not finished: {plan.incomplete}.)" if plan.incomplete else ""
-        before = recent(state["messages"][:-1], configuration.settings.conversation_tokens)
+        before = recent(conversation[:-1], configuration.settings.conversation_tokens)
         task = AnswerTask(state["request"], ordered, configuration.prompt("answer"), before)
         try:
             alone = len(ordered) == 1 and not state["revisions"]

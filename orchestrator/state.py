@@ -32,7 +32,9 @@ def step_result(step: Step, **fields: Any) -> StepResult:
 
 def continued(result: StepResult, before: StepResult) -> StepResult:
     """The result with the calls and the cost of the part before."""
-    return result.model_copy(update={"calls": (*before.calls, *result.calls), "usage": before.usage + result.usage})
+    note = "" if any(call.agent for call in before.calls) else result.note
+    calls, usage = (*before.calls, *result.calls), before.usage + result.usage
+    return result.model_copy(update={"calls": calls, "usage": usage, "note": note})
 
 
 def with_earlier(result: StepResult, before: StepResult) -> StepResult:
@@ -93,9 +95,11 @@ class State(ChatOutput):
         spent: Cost of models, by role and place in the run (``Usage`` as plain values).
         replaced: Step id -> result of a step that a revision dropped or changed.
         turns: Earlier requests of the conversation, the latest last, each with ``id``, ``request`` and ``results``.
+        ended: How the request ended, as of ``ending``; empty while it has not.
     """
 
     run: str
+    ended: str
     begun: float
     request: str
     preferences: Annotated[dict[str, Any], latest]
@@ -127,6 +131,19 @@ def planned(state: State) -> bool:
     return bool(plan["steps"])
 
 
+def ending(plan: Mapping[str, Any], results: Mapping[str, Any]) -> str:
+    """How an answered request ended, from plain values: ``done``, ``partly`` done, ``failed``, or ``refused``.
+
+    A request is refused if nothing was tried: nothing was planned, or no step did more than ask or wait.
+    """
+    ended = [results.get(step["id"], {}).get("status", "skipped") for step in plan.get("steps") or ()]
+    if all(status == "done" for status in ended) and (ended or plan.get("answer")):
+        return "partly" if plan.get("incomplete") else "done"
+    if "done" in ended:
+        return "partly"
+    return "failed" if {"failed", "outcome_unknown"} & {*ended} else "refused"
+
+
 def plan_of(state: State) -> Plan:
     """The plan of the state."""
     return Plan(**state["plan"])
@@ -149,6 +166,7 @@ _DEFAULTS: State = {
     "results": {},
     "revisions": [],
     "usage": {},
+    "ended": "",
     "run": "",
     "begun": 0.0,
     "request": "",

@@ -24,7 +24,6 @@ from callsheet.agents import (
     Equipment,
     Step,
     StepResult,
-    Supervision,
     ToolRegistry,
     ToolRequests,
     checkpointer,
@@ -43,6 +42,7 @@ from callsheet.agents.servers.in_process import tool_model
 from callsheet.agents.work.context import surroundings
 from callsheet.agents.work.worker_agent import WEAK_TURNS
 from callsheet.graphs import CallsheetError, Catalog, SettingsError, shown
+from callsheet.graphs.catalog.errors import needs_extra
 from callsheet.graphs.text.model_schema import model_schema
 from callsheet.orchestrator.run.run_context import RunConfiguration, caller
 from callsheet.orchestrator.run.run_metrics import count_result, measured
@@ -54,6 +54,11 @@ from callsheet.retrievers.index.embedding import first_tokens
 Worker = Runnable[Any, Any]
 _BEST = 6
 """Number of tools of an agent that the planner has named without a tool."""
+_NEAREST = 3
+_UNFIT = (
+    "No tool of the catalog seems to fit this step. If none of yours does it, ask for one in other words, or end with "
+    "cannot, and say what is missing. The nearest agents:"
+)
 _EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 _SELECTION = TypeAdapter(Selection)
 
@@ -110,10 +115,12 @@ class StepNodes:
             **({} if configuration.read_skills else {"skills": 0}),
         }
         if wanted := self._wanted(step, reach["tools"]):  # the planner has read what they do
-            reach |= {"wanted": wanted, "tools": len(wanted)}
+            reach |= {"wanted": wanted, "tools": len(wanted), "judged": 0}
+        else:
+            reach |= configuration.decision()
         selection = selected(self._visible(), step.text, **reach, without=(*tried, *left_out))
         if left_out and selection.verdict == "nothing_fits":
-            return selected(self._visible(), step.text, **reach, without=tried), {}
+            return selected(self._visible(), step.text, **{**reach, "judged": 0}, without=tried), {}
         return selection, left_out
 
     def _wanted(self, step: Step, most: int) -> tuple[str, ...]:
@@ -125,7 +132,7 @@ class StepNodes:
         for name in agents:
             best = min(_BEST, (most - len(wanted)) // len(agents))
             others = [agent for agent in known if agent != name]
-            tools = visible.select(step.text, tools=best, without=others, skills=0).tools if best else ()
+            tools = visible.select(step.text, tools=best, without=others, skills=0, judged=0).tools if best else ()
             wanted += [tool.id for tool in tools]
         return tuple(dict.fromkeys(wanted))
 
@@ -168,6 +175,7 @@ class StepNodes:
         catalog, present = self._visible().catalog, configuration.someone_present
         places = [*agents, *catalog.by_id]
         before = state.get("before")
+        about = await asyncio.to_thread(surroundings, self.registry, places, begun, present=present)
         brief = Brief(
             text=step.text,
             request=state["run_request"],
@@ -175,11 +183,10 @@ class StepNodes:
             inputs=tuple(StepResult(**result) for result in state["inputs"]),
             before=StepResult(**before) if before else None,
             place=state.get("place", ""),
-            about=await asyncio.to_thread(surroundings, self.registry, places, begun, present=present),
+            about="\n\n".join(filter(None, (about, _unfit(selection, catalog)))),
             item=step.item,
             given=state.get("given", {}),
         )
-        secrets = self.registry.secrets.of(state["run_id"])
         equipment = Equipment(
             tools=self.registry.bind(ranked, state["run_id"], user=caller(), held_only=True),
             prompt=configuration.prompt("worker"),
@@ -191,9 +198,7 @@ class StepNodes:
             code=settings.code_mode,
             replans=settings.planning in ("auto", "adaptive"),
             weak=settings.weak_model,
-            supervision=Supervision(
-                step.id, settings.approval, self.registry, secrets, allow=frozenset(settings.allow)
-            ),
+            supervision=configuration.supervision(self.registry, step.id, state["run_id"]),
         )
         seconds = settings.step_seconds
         with unsettled() as calls, tool_model(configuration.model("worker")) as tools:
@@ -212,12 +217,13 @@ class StepNodes:
 
     def _requests(self, step: Step, state: StepState) -> ToolRequests:
         """Answers a worker's requests for tools by another selection, without the tools that it has."""
-        settings, write = self._configuration(state).settings, get_stream_writer()
+        configuration, write = self._configuration(state), get_stream_writer()
+        settings, decision = configuration.settings, configuration.decision()
         user, visible = caller(), self._visible()
 
         async def find(what: str, has: Collection[str]) -> Sequence[str]:
             without = (*state["tried"], *self.registry.unavailable())
-            reach = {**settings.reach(most=False), "without": without}
+            reach = {**settings.reach(most=False), **decision, "without": without}
             added = await asyncio.to_thread(visible.more, what, has, **reach)
             write({"event": "added", "step_id": step.id, "what": what, "tools": list(added)})
             return added
@@ -252,7 +258,7 @@ class StepNodes:
         asking = state.get("asking", {})
         result, tool, schema = StepResult(**asking["result"]), asking["tool"], asking["schema"]
         form = input_question(result.id, tool, schema, result.error, asking["problem"])
-        values = given_values(interrupt(form, response_schema=input_answers(schema)))
+        values = given_values(interrupt(form, response_schema=input_answers(tool, schema)), tool)
         if values is None:
             count_result(result)
             return {"asking": {}, **_finished(result)}
@@ -289,6 +295,14 @@ def _words(error: Exception) -> str:
     return str(error) if isinstance(error, CallsheetError) else f"{type(error).__name__}: {error}"
 
 
+def _unfit(selection: Selection, catalog: Catalog) -> str:
+    """For a worker, if nothing seems to fit its step: the nearest agents, and what it may do; otherwise empty."""
+    if selection.verdict == "found":
+        return ""
+    known = [agent.id for agent in selection.agents if agent.id in catalog.by_id][:_NEAREST]
+    return "\n".join((_UNFIT, *(agent_line(catalog.agent(agent)) for agent in known)))
+
+
 def skill_texts(catalog: Catalog, ids: Sequence[str], *, most: int) -> dict[str, str]:
     """The texts of skills by name, without hidden characters."""
     texts: dict[str, str] = {}
@@ -315,8 +329,7 @@ def check_tracing() -> None:
     try:
         importlib.import_module(_EXPORTER)
     except ImportError as error:
-        needed = "LANGSMITH_TRACING_MODE=otel needs an extra: pip install 'callsheet[otel]'"
-        raise SettingsError(needed) from error
+        raise SettingsError(f"LANGSMITH_TRACING_MODE=otel {needs_extra('otel')}") from error
 
 
 def selected(retriever: AgentGraphRetriever, query: str, *, step_id: str = "", **changes: Any) -> Selection:

@@ -9,6 +9,7 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.graph import END, START, StateGraph
 
 from callsheet.agents import Prompts, ToolRegistry, worker
+from callsheet.agents.approval.supervised_call import InterruptOn, reviews_of
 from callsheet.agents.models.chat_models import check_model
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
 from callsheet.graphs.dependencies import ObservationLog
@@ -30,7 +31,8 @@ from callsheet.orchestrator.state import (
     text_of,
 )
 from callsheet.orchestrator.step import StepNodes, after_input, after_work, check_tracing, selected
-from callsheet.retrievers import AgentGraphRetriever
+from callsheet.retrievers import AgentGraphRetriever, DecisionModel
+from callsheet.retrievers.selection.decision_models import judge_of
 
 Model = str | BaseChatModel
 
@@ -42,6 +44,7 @@ def create_supervisor(
     planner_model: Model | None = None,
     worker_model: Model | None = None,
     answer_model: Model | None = None,
+    decision_model: str | DecisionModel | None = None,
     retriever: AgentGraphRetriever | None = None,
     registry: ToolRegistry | None = None,
     settings: Settings | None = None,
@@ -49,6 +52,7 @@ def create_supervisor(
     yes: bool = False,
     policy: Policy | str | Path | None = None,
     observed: ObservationLog | None = None,
+    interrupt_on: InterruptOn | None = None,
 ) -> StateGraph[State, Settings, ChatInput, ChatOutput]:
     """A workflow that plans a request, finds agents and tools for each step, and lets workers do the steps.
 
@@ -58,6 +62,8 @@ def create_supervisor(
         planner_model: Chat model for the plan instead.
         worker_model: Chat model for the workers instead.
         answer_model: Chat model for the answer instead.
+        decision_model: Judges the first tools of each step; off by default. A ``BaseDecisionModel``, a chat model or
+            its name, or a document compressor such as a cross-encoder.
         retriever: Selects agents and tools; by default a retriever over the same catalog.
         registry: Makes tools callable; by default a registry over the same catalog.
         settings: Defaults for the ``context`` of a run.
@@ -65,6 +71,8 @@ def create_supervisor(
         yes: Starts the commands of an ``mcp.json`` without consent; see ``callsheet.graphs.load``.
         policy: Who may see and call which tools: a policy or its file; ``CALLSHEET_POLICY`` by default.
         observed: Counts which tools take arguments from which, and how calls end; None counts nothing.
+        interrupt_on: As in LangChain, by ``agent/tool``: True asks before each call, ``{"allowed_decisions": [...]}``
+            offers only these decisions, False never asks. It overrides what else is known of the tool.
 
     Returns:
         An uncompiled ``StateGraph``; call ``compile(checkpointer=...)``. It takes ``messages`` and returns
@@ -73,8 +81,9 @@ def create_supervisor(
     Raises:
         CatalogError: The catalog cannot be read.
         TrustError: A command of the catalog has no consent, or its pins cannot be used.
+        UnknownNameError: ``interrupt_on`` names a tool that the catalog does not have.
         SettingsError: The policy cannot be read, the retriever or registry has a different policy, an argument has
-            another type (such as a model with ``with_retry``), or OpenTelemetry is on without its packages.
+            another type or form (such as a model with ``with_retry``), or OpenTelemetry is on without its packages.
     """
     check_tracing()
     check_type(settings, Settings, "settings")
@@ -84,6 +93,10 @@ def create_supervisor(
     given = {"model": model, "planner_model": planner_model, "worker_model": worker_model, "answer_model": answer_model}
     for name, chosen in given.items():
         check_model(chosen, name)
+    if isinstance(decision_model, str):
+        given["decision_model"] = decision_model
+    elif decision_model is not None:
+        judge_of(decision_model)  # refuses what is none
     loaded = load(source, yes=yes, policy=policy)
     for part in (retriever, registry):
         if part is not None and part.policy != loaded.policy:
@@ -94,8 +107,9 @@ def create_supervisor(
     defaults = {role: name for role, name in given.items() if isinstance(name, str)}
     configuration = RunConfiguration(
         defaults=(settings or Settings()).model_copy(update=defaults),
-        models=_objects(given),
+        models=_objects(given) | ({} if isinstance(decision_model, str | None) else {"decision": decision_model}),
         prompts=prompts or Prompts(),
+        reviews=reviews_of(interrupt_on, registry.catalog.tools),
     )
     steps = StepNodes(retriever, registry, configuration)
     nodes = Nodes(retriever, registry, configuration, steps, observed)
@@ -139,6 +153,7 @@ def create_retriever_app(retriever: AgentGraphRetriever) -> StateGraph[Retriever
     def retrieve(state: Query) -> Picked:
         given = context()
         reach = given.reach(given.model_fields_set) if given else {}
+        reach |= RunConfiguration(Settings(), {}, Prompts()).decision()
         return {"selection": selected(retriever.within(caller()), text_of(state, "query"), **reach).to_dict(trace=True)}
 
     app = StateGraph(RetrieverState, context_schema=Settings, input_schema=Query, output_schema=Picked)

@@ -26,6 +26,7 @@ from .index.vector_indexes import (
     VectorStoreIndex as VectorStoreIndex,
 )
 from .papers.agent_graph import agent_as_a_graph as agent_as_a_graph
+from .papers.first_search import first_search as first_search
 from .papers.rank_fusion import (
     Hit as Hit,
     reciprocal_rank_fusion as reciprocal_rank_fusion,
@@ -33,14 +34,11 @@ from .papers.rank_fusion import (
 )
 from .papers.tool_fusion import graph_rag_tool_fusion as graph_rag_tool_fusion
 from .retriever import AgentGraphRetriever as AgentGraphRetriever
-from .selection.reranking import (
-    ChatModelReranker as ChatModelReranker,
-    Reranker as Reranker,
-    RerankError as RerankError,
-    rerank_tools as rerank_tools,
-)
+from .selection.decision import DecisionError as DecisionError, Judgement as Judgement, ToolJudge as ToolJudge
+from .selection.decision_models import ChatDecisionModel as ChatDecisionModel, DecisionModel as DecisionModel
 from .selection.result import (
     Cut as Cut,
+    Decision as Decision,
     Evidence as Evidence,
     PickedAgent as PickedAgent,
     PickedSkill as PickedSkill,
@@ -55,5 +53,10 @@ from .selection.scoring import (
     node_scores as node_scores,
     share as share,
 )
-from .selection.select_settings import SelectSettings as SelectSettings, Unit as Unit, units_of as units_of
+from .selection.select_settings import (
+    METHODS as METHODS,
+    SelectSettings as SelectSettings,
+    Unit as Unit,
+    units_of as units_of,
+)
 from .selection.selector import Selector as Selector

@@ -10,9 +10,12 @@ from typing import Annotated, Any
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import Field
 
-from callsheet.graphs import Agent, Catalog, Tool, UnknownNameError, shown, shown_schema, split_name
+from callsheet.graphs import Agent, Catalog, KnowledgeGraph, Tool, UnknownNameError, shown, shown_schema, split_name
+from callsheet.graphs.knowledge_graph import Edge, detailed_graph, edge_line, edges_at, graph_of, named, node_name
+from callsheet.graphs.text.sanitizing import counted
 from callsheet.graphs.text.words import tokens
 from callsheet.graphs.trust.policy import READ_ONLY
+from callsheet.retrievers.capabilities import with_capabilities
 from callsheet.retrievers.index.embedding import shared_tokenizer
 from callsheet.retrievers.index.lexical_index import keyword_score
 from callsheet.retrievers.index.node_texts import first_sentence
@@ -93,12 +96,14 @@ def _short(text: str, most: int) -> str:
     return " ".join(shown(text, most=most).split())
 
 
-MOST_FOUND, MOST_READ = 20, 10
+MOST_FOUND, MOST_READ, MOST_LINES = 20, 10, 40
 
 Keywords = Annotated[list[str], Field(description="Exact words or parts of words; upper and lower case are alike.")]
 Found = Annotated[int, Field(description=f"How many tools to list, 1 to {MOST_FOUND}.")]
 Wanted = Annotated[str, Field(description="What is to be done, in any words.")]
 Ids = Annotated[list[str], Field(description=f"Ids as a search gave them, at most {MOST_READ}.")]
+Node = Annotated[str, Field(description="Id of an agent, a tool, a skill or a capability; empty for all there is.")]
+Skip = Annotated[int, Field(description="How many lines to leave out, to read on.", ge=0)]
 Again = Annotated[bool, Field(description="Also those that were read before.")]
 
 
@@ -108,12 +113,14 @@ class CatalogTools:
     Searches return one line per tool; ``read_tools`` returns descriptions and schemas, once. All raise a
     ``ToolException`` for arguments that are empty, unknown or out of range.
 
-    Source: A-RAG, section 3 (hierarchical retrieval interfaces), with tools in place of chunks.
+    Source: A-RAG, section 3 (hierarchical retrieval interfaces), with tools in place of chunks; for ``walk_graph``,
+    Representing Agentic Tools in Knowledge Graphs (the discovery agent).
     """
 
     def __init__(self, retriever: AgentGraphRetriever) -> None:
         self._retriever = retriever
         self._texts: tuple[Catalog | None, Mapping[str, str]] = None, {}
+        self._graph: tuple[Catalog | None, KnowledgeGraph] = None, graph_of(())
         self._read: dict[str, Tool] = {}
 
     def keyword_search_tools(self, keywords: Keywords, top_k: Found = 5) -> str:
@@ -150,11 +157,55 @@ class CatalogTools:
         self._read.update(zip(unique, tools, strict=True))
         return "\n".join(texts)
 
+    def walk_graph(self, node: Node = "", skip: Skip = 0) -> str:
+        """Walk the knowledge graph: all agents and capabilities, or the neighbours of one node, one line each.
+
+        An agent leads to its tools; a tool to its inputs, its capabilities, what it needs and what needs it; a
+        capability to its tools.
+        """
+        graph = self._walked()
+        try:
+            found = edges_at(graph, named(graph, node)) if node else []
+        except UnknownNameError as error:
+            raise ToolException(str(error)) from error
+        lines = [self._neighbour(edge, node) for edge in found] if node else self._overview(graph)
+        left = len(lines) - skip - MOST_LINES
+        more = [f"and {left} more: skip {skip + MOST_LINES}"] if left > 0 else []
+        return "\n".join([*lines[skip : skip + MOST_LINES], *more]) or "nothing more"
+
     def as_tools(self) -> list[BaseTool]:
-        """The three as LangChain tools."""
-        about = {"annotations": dict(READ_ONLY)}
-        functions = (self.keyword_search_tools, self.semantic_search_tools, self.read_tools)
-        return [StructuredTool.from_function(one, description=one.__doc__, metadata=about) for one in functions]
+        """The four as LangChain tools; their errors are results."""
+        functions = (self.keyword_search_tools, self.semantic_search_tools, self.read_tools, self.walk_graph)
+        known: dict[str, Any] = {"handle_tool_error": True, "handle_validation_error": True}
+        known["metadata"] = {"annotations": dict(READ_ONLY)}
+        texts = {one: " ".join(str(one.__doc__).split()) for one in functions}
+        return [StructuredTool.from_function(one, description=text, **known) for one, text in texts.items()]
+
+    def _walked(self) -> KnowledgeGraph:
+        """The graph of the tools that the user may see, with their likely capabilities; made again for another one."""
+        (known, graph), catalog = self._graph, self._retriever.catalog
+        if known is not catalog:
+            able = with_capabilities(catalog, self._retriever.capabilities())
+            graph = detailed_graph(able, self._retriever.selector.capabilities.taxonomy.capabilities)
+            self._graph = catalog, graph
+        return graph
+
+    def _overview(self, graph: KnowledgeGraph) -> list[str]:
+        able = ((node, data["record"]) for node, data in graph.nodes(data=True) if data["kind"] == "capability")
+        lines = [
+            _line(f"- capability {node[1]} ({graph.in_degree(node)})", record.definition if record else "")
+            for node, record in able
+        ]
+        agents = self._retriever.catalog.agents
+        return lines + [f"{agent_line(agent)} ({counted(len(agent.tools), 'tool')})" for agent in agents]
+
+    def _neighbour(self, edge: Edge, node: str) -> str:
+        """The edge, and what the node at its other end is about."""
+        other = edge[1] if node_name(edge[0]) == node else edge[0]
+        catalog, record = self._retriever.catalog, self._graph[1].nodes[other].get("record")
+        record = record or catalog.tools.get(other) or catalog.by_id.get(other)
+        about = getattr(record, "definition", "") or first_sentence(getattr(record, "description", ""))
+        return _line(edge_line(edge), about, _LONGEST_LINE)
 
     def _searched(self) -> Mapping[str, str]:
         """Tool id -> text in lower case, made again if the retriever follows another catalog."""

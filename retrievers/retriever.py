@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
@@ -31,14 +32,16 @@ from callsheet.retrievers.index.embedding import EMBEDDED
 from callsheet.retrievers.index.minilm_embeddings import embeddings_of
 from callsheet.retrievers.index.node_texts import Changes, Progress, VectorIndex
 from callsheet.retrievers.index.rows import IN_MEMORY
-from callsheet.retrievers.selection.reranking import Reranker
 from callsheet.retrievers.selection.result import PickedAgent, PickedSkill, Selection, explain_tool
 from callsheet.retrievers.selection.select_settings import SelectSettings
-from callsheet.retrievers.selection.selector import Selector
+from callsheet.retrievers.selection.selector import Draft, Selector
 from callsheet.retrievers.selection.selector_factory import SelectorFactory, selector_factory
 
 if TYPE_CHECKING:
     from langchain_core.vectorstores import VectorStore
+
+    from callsheet.retrievers.selection.decision import ToolJudge
+    from callsheet.retrievers.selection.decision_models import DecisionModel
 
 
 class AgentGraphRetriever(BaseRetriever):
@@ -88,10 +91,10 @@ class AgentGraphRetriever(BaseRetriever):
         index: str | Path | VectorIndex | VectorStore | None = None,
         settings: SelectSettings | None = None,
         progress: Progress | None = None,
-        reranker: Reranker | None = None,
+        decision_model: DecisionModel | None = None,
         yes: bool = False,
         policy: Policy | str | Path | None = None,
-        taxonomy: Taxonomy | None = None,
+        taxonomy: Taxonomy | str | Path | None = None,
     ) -> AgentGraphRetriever:
         """A retriever over a catalog of any kind; it indexes new agents and tools.
 
@@ -104,10 +107,10 @@ class AgentGraphRetriever(BaseRetriever):
                 disk, and memory for one that was made in memory.
             settings: Settings of the selection.
             progress: Called during embedding.
-            reranker: Reorders the first tools, for example a LangChain document compressor.
+            decision_model: Judges the first tools of each selection: their order, and whether one of them fits.
             yes: Starts the commands of an ``mcp.json`` without consent; see ``callsheet.graphs.load``.
             policy: Who may see and call which tools: a policy or its file; ``CALLSHEET_POLICY`` by default.
-            taxonomy: The capabilities that tools can have; None: the default ones.
+            taxonomy: The capabilities that tools can have, as for ``read_taxonomy``: ``detailed``, a file, ...
 
         Raises:
             CatalogError: The catalog cannot be read.
@@ -119,9 +122,8 @@ class AgentGraphRetriever(BaseRetriever):
         loaded = load(source, yes=yes, policy=policy)
         # Not the embedder without LangChain: users find theirs in the index, and hand it on.
         embedder = embeddings_of(embeddings)
-        factory = selector_factory(
-            loaded, embedder, index=index, settings=settings, reranker=reranker, taxonomy=taxonomy
-        )
+        judge = _judge(decision_model)
+        factory = selector_factory(loaded, embedder, index=index, settings=settings, judge=judge, taxonomy=taxonomy)
         return cls._first(factory, loaded, k, progress)
 
     @classmethod
@@ -181,15 +183,27 @@ class AgentGraphRetriever(BaseRetriever):
         """The same retriever restricted to what one user may see. It is cheap: indexes are shared."""
         return self.model_copy(update={"user": User(user) if isinstance(user, str) else user})
 
-    def select(self, query: str, **changes: Any) -> Selection:
+    def select(self, query: str, *, decision_model: DecisionModel | None = None, **changes: Any) -> Selection:
         """Selects agents and tools for a query, with a trace that explains the selection.
 
         Args:
             query: The request.
+            decision_model: Judges the tools in this call, instead of the retriever's own.
             changes: Fields of ``SelectSettings`` for this call; ``agents`` is ``k`` by default.
         """
+        visible, draft = self._drafted(query, decision_model, changes)
+        return visible.finish(draft, draft.question.ask() if draft.question else None)
+
+    async def aselect(self, query: str, *, decision_model: DecisionModel | None = None, **changes: Any) -> Selection:
+        """As ``select``, off the event loop, but for the decision model, which is awaited."""
+        visible, draft = await asyncio.to_thread(self._drafted, query, decision_model, changes)
+        answer = await draft.question.aask() if draft.question else None
+        return await asyncio.to_thread(visible.finish, draft, answer)
+
+    def _drafted(self, query: str, model: DecisionModel | None, changes: dict[str, Any]) -> tuple[Selector, Draft]:
+        """The selection up to the decision model, for which no update of the index waits."""
         with self._searching() as visible:
-            return visible.select(query, **{"agents": self.k, **self._of_user(changes)})
+            return visible, visible.draft(query, _judge(model), **{"agents": self.k, **self._of_user(changes)})
 
     def _of_user(self, changes: dict[str, Any]) -> dict[str, Any]:
         return changes if counts_outcomes(self.policy, self.user) else {**changes, "learned": False}
@@ -225,7 +239,14 @@ class AgentGraphRetriever(BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        selection = self.select(query, agents=self.k if k is None else k)
+        return self._documents(self.select(query, agents=self.k if k is None else k, equip=True))
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
+    ) -> list[Document]:
+        return self._documents(await self.aselect(query, agents=self.k if k is None else k, equip=True))
+
+    def _documents(self, selection: Selection) -> list[Document]:
         agents = [self._document(agent, selection) for agent in selection.agents]
         return [*agents, *(self._skill_document(skill, selection) for skill in selection.skills)]
 
@@ -250,3 +271,12 @@ class AgentGraphRetriever(BaseRetriever):
                 "verdict": selection.verdict,
             },
         )
+
+
+def _judge(model: DecisionModel | None) -> ToolJudge | None:
+    """The judge that a model is; without one, nothing is imported for it."""
+    if model is None:
+        return None
+    from callsheet.retrievers.selection.decision_models import judge_of
+
+    return judge_of(model)

@@ -7,6 +7,7 @@ anything is sent, and a call that was running when the program died is recognise
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,18 +21,8 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command, StateSnapshot, interrupt
 from typing_extensions import TypedDict
 
-from callsheet.agents.approval.questions import (
-    MOST_WRONG,
-    AnswerError,
-    Decision,
-    Kind,
-    Verdict,
-    answer_schema,
-    fingerprint,
-    question,
-    read_decision,
-    read_verdict,
-)
+from callsheet.agents.approval.questions import MOST_WRONG, Kind, fingerprint, offered, question
+from callsheet.agents.calls.review import AnswerError, Decision, DecisionType, read_decision, review_answers
 from callsheet.agents.calls.run_claim import Claim, checkpointer, sole_run
 from callsheet.agents.calls.tool_result import answer_to, artifact_of
 from callsheet.agents.registry.assurance import Assurance
@@ -39,22 +30,53 @@ from callsheet.agents.registry.binding import RUN_PROGRAM, BoundTool
 from callsheet.agents.registry.tool_registry import AGREED, ToolRegistry
 from callsheet.agents.safety.arguments import Fit, fit_of
 from callsheet.agents.safety.secrets import LostSecretError, RunSecrets
-from callsheet.graphs.catalog.errors import SettingsError
+from callsheet.graphs.catalog.errors import CallsheetError, SettingsError, UnknownNameError, near_names
 from callsheet.graphs.catalog.formats.server_config import ApprovalPolicy
 from callsheet.graphs.text.json_schema import shown_form
+from callsheet.graphs.trust.standing import StandingApprovals
 
 Answer = ToolMessage | Command[Any]
 Send = Callable[[ToolCallRequest], Awaitable[Answer]]
 NOBODY = "it needs approval, and nobody can be asked here: run the graph supervisor in a thread"
 """The message of a program that refuses calls because there is no person."""
+_PROGRAM_ASKS = "The program asks before every call of this tool."
 _CUT_OFF = "it was running when the program stopped or the run was rolled back; whether it took effect is unknown"
 # Seconds for which an approval is valid; a tool that interrupts by itself may wait for longer.
 _GOOD_FOR = 600.0
 NO_CHECKPOINTER = (
     "some tools need approval before a call, and approval needs a checkpointer: compile the workflow with one, "
-    "compile(checkpointer=InMemorySaver()), on a LangGraph server run it in a thread, or turn approval off: "
-    'Settings(approval="never")'
+    "compile(checkpointer=InMemorySaver()), on a LangGraph server run it in a thread, allow the tools by name: "
+    'Settings(allow=("agent/tool",)), or turn approval off: Settings(approval="never")'
 )
+InterruptOn = Mapping[str, bool | Mapping[str, Any]]
+"""LangChain's ``interrupt_on``, by tool id: True, False, or ``{"allowed_decisions": ["approve", "reject"]}``."""
+Reviews = Mapping[str, tuple[DecisionType, ...]]
+"""The same as the decisions that are offered; none: the tool is called without a question."""
+
+
+def reviews_of(interrupt_on: InterruptOn | None, known: Collection[str]) -> Reviews:
+    """Reads ``interrupt_on``; ``known`` are the ids of the tools.
+
+    Raises:
+        UnknownNameError: A tool is not in the catalog: it would be called without the question.
+        SettingsError: A value has another form.
+    """
+    reviews: dict[str, tuple[DecisionType, ...]] = {}
+    for tool_id, wanted in (interrupt_on or {}).items():
+        if tool_id not in known:
+            raise UnknownNameError(f"interrupt_on: no tool {tool_id!r} in the catalog{near_names(tool_id, known)}")
+        words = offered("tool_approval")
+        match wanted:
+            case bool():
+                reviews[tool_id] = words if wanted else ()
+            case {"allowed_decisions": [_, *_] as some} if len(wanted) == 1 and set(some) <= set(words):
+                reviews[tool_id] = tuple(some)
+            case _:
+                raise SettingsError(
+                    f"interrupt_on, {tool_id!r}: write True, False or {{'allowed_decisions': [...]}} with some of "
+                    f"{', '.join(words)}, not {wanted!r}"
+                )
+    return reviews
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +87,8 @@ class Supervision:
         notice: Whether the model is told that a person changed its arguments.
         allow: Ids of tools that need no approval, because a person named them for this run.
         confirms: Whether a person must confirm every call that may change something, whatever the policy.
+        reviews: What the program says of tools by ``interrupt_on``.
+        standing: Tools that the user has allowed for good; None if nothing can be allowed here.
     """
 
     step_id: str
@@ -74,6 +98,19 @@ class Supervision:
     notice: bool = True
     allow: frozenset[str] = frozenset()
     confirms: bool = False
+    reviews: Reviews = field(default_factory=dict)
+    standing: StandingApprovals | None = None
+
+    def allows(self, tool_id: str) -> bool:
+        """Whether the program or a person has allowed a tool by name: for this run, in the catalog, or for good.
+
+        It reads a file.
+        """
+        if tool_id in self.reviews:
+            return not self.reviews[tool_id]
+        if tool_id in self.allow or self.registry.assurance(tool_id).allowed:
+            return True
+        return self.standing is not None and self.standing.holds(tool_id, self.registry.pin(tool_id))
 
 
 @dataclass(slots=True)
@@ -81,6 +118,7 @@ class SupervisedCall:
     """Objects of a call that no checkpoint can hold.
 
     Attributes:
+        allowed: Whether a person has allowed the tool by name.
         asked: The hash in the pending question; empty without one.
         cut_off: Whether the call was running when the program stopped, or its run was rolled back.
         claim: The claim of the run; None without a checkpointer.
@@ -90,6 +128,7 @@ class SupervisedCall:
     bound: BoundTool
     supervision: Supervision
     send: Send
+    allowed: bool = False
     asked: str = ""
     cut_off: bool = False
     claim: Claim | None = None
@@ -109,18 +148,23 @@ class SupervisedCall:
         """What is known about the tool."""
         return self.registry.assurance(self.bound.id)
 
-    @property
-    def must_confirm(self) -> bool:
-        """Whether a person must see each call of the tool, and no policy replaces that."""
-        allowed = self.assured.allowed or self.bound.id in self.supervision.allow
-        return self.supervision.confirms and self.assured.harm != "none" and not allowed
+    def doubt(self, policy: ApprovalPolicy) -> str:
+        """Why calls of the tool need approval, as a sentence; empty if they need none.
+
+        The program's ``interrupt_on`` counts first, then a person's yes to the tool by name, then ``approval``.
+        """
+        assured, supervision = self.assured, self.supervision
+        if supervision.reviews.get(self.bound.id):
+            return assured.doubt or _PROGRAM_ASKS
+        if self.allowed:
+            return ""
+        if supervision.confirms and assured.unclear:
+            return assured.doubt or "This tool may change something."
+        return assured.why(policy)
 
     def why(self, args: Mapping[str, Any]) -> str:
         """Why a call with these arguments needs approval, in sentences; empty if it needs none."""
-        doubt = ""
-        if self.bound.id not in self.supervision.allow:
-            unknown = self.assured.doubt or "This tool may change something."
-            doubt = unknown if self.must_confirm else self.assured.why(self.supervision.policy)
+        doubt = self.doubt(self.supervision.policy)
         if not doubt and self.supervision.policy == "never":
             return ""
         return " ".join(filter(None, (doubt, self.unchecked(args))))
@@ -140,31 +184,55 @@ class SupervisedCall:
         """The fingerprint that an approval is bound to."""
         return fingerprint(self.bound.id, self.registry.pin(self.bound.id), args)
 
-    def ask(self, kind: Kind, args: Mapping[str, Any], why: str, problem: str) -> tuple[Any, str]:
-        """A person's ``Decision`` or ``Verdict``, and the fingerprint of the call that it is about.
+    def ask(self, kind: Kind, args: Mapping[str, Any], why: str, problem: str) -> tuple[Decision, str]:
+        """A person's decision, and the fingerprint of the call that it is about.
 
         Raises:
             AnswerError: It is invalid or about another call, or edited arguments do not fit.
         """
-        mark, unchecked = self.mark(args), self.unchecked(args) if kind == "tool_approval" else ""
-        told = {"step_id": self.supervision.step_id, "why": why, "mark": mark, "problem": problem}
-        shown = question(kind, self.request.tool_call, self.bound, args, **told, unchecked=unchecked)
-        shown |= {"confirm": True} if self.must_confirm else {}
-        said = interrupt(shown, response_schema=answer_schema(kind, shown_form(self.bound.form.plain)))
+        mark, name, more = self.mark(args), self.request.tool_call["name"], dict[str, Any]()
+        words, approval = offered(kind), kind == "tool_approval"
+        if approval:
+            words = self.supervision.reviews.get(self.bound.id) or words
+            more = {"unchecked": self.unchecked(args) or None, "confirm": bool(self.doubt("never")) or None}
+            more["always"] = self.remembers or None
+        told: Any = {"step_id": self.supervision.step_id, "why": why, "mark": mark, "allowed": words}
+        shown = question(kind, self.request.tool_call, self.bound, args, **told, problem=problem or None, **more)
+        form = review_answers(name, words, shown_form(self.bound.form.plain), always=approval and self.remembers)
+        said = interrupt(shown, response_schema=form)
         asked, self.asked = self.asked, ""
         if asked not in ("", mark):
             raise AnswerError("the tool's definition has changed since this was asked: look at the call again")
-        called = self.request.tool_call["name"]
-        answer = read_decision(said, called) if kind == "tool_approval" else read_verdict(said)
+        answer = read_decision(said, name, words)
         if answer.hash not in (None, mark):
             raise AnswerError("the answer's hash is that of another call: look at this one again")
-        if isinstance(answer, Decision) and answer.args is not None:
+        if answer.always and not (approval and answer.type == "approve" and self.remembers):
+            raise AnswerError('"always" is not offered here: approve this call alone')
+        if answer.args is not None:
             secrets = self.supervision.secrets
             if trouble := fit_of(
                 self.registry.schema(self.bound.id), secrets.opened(self.bound.form.plain, answer.args)
             ).misfit:
                 raise AnswerError(secrets.hidden(trouble))
         return answer, mark
+
+    @property
+    def remembers(self) -> bool:
+        """Whether the tool can be approved for good: the program does not ask before each call."""
+        return self.supervision.standing is not None and self.bound.id not in self.supervision.reviews
+
+    async def remember(self) -> None:
+        """Stores that the user has approved the tool for good.
+
+        Raises:
+            AnswerError: It cannot be stored.
+        """
+        standing, tool_id = self.supervision.standing, self.bound.id
+        try:
+            if standing is not None and (tool := self.registry.catalog.tools.get(tool_id)):
+                await asyncio.to_thread(standing.add, tool, self.registry.pin(tool_id))
+        except (CallsheetError, OSError) as error:
+            raise AnswerError(f'"always" was not stored, so nothing was sent: {error}') from error
 
     def refused(self, args: Mapping[str, Any]) -> ToolMessage | None:
         """The refusal of a call that nobody can approve: its tool is no longer there, or the arguments do not fit."""
@@ -217,6 +285,8 @@ async def _ask(state: CallState) -> _Update:
         return {"approved": case.mark(state["args"]), "when": time.time()}
     try:
         decision, mark = case.ask("tool_approval", state["args"], state["why"], state["problem"])
+        if decision.always:
+            await case.remember()
     except (AnswerError, LostSecretError) as error:
         if (wrong := state.get("wrong", 0) + 1) < MOST_WRONG:
             return {"problem": str(error), "wrong": wrong}
@@ -273,17 +343,19 @@ def _unknown(case: SupervisedCall, answer: ToolMessage) -> _Update:
 async def _settle(state: CallState) -> _Update:
     case = get_runtime(SupervisedCall).context
     try:
-        verdict, mark = case.ask("unknown_outcome", state["args"], state["unknown"], state["problem"])
+        decision, mark = case.ask("unknown_outcome", state["args"], state["unknown"], state["problem"])
     except (AnswerError, LostSecretError) as error:
         if (wrong := state.get("wrong", 0) + 1) < MOST_WRONG:
             return {"problem": str(error), "wrong": wrong}
-        verdict, mark = Verdict(type="give_up"), ""
-    match verdict.type:
-        case "not_done":
-            return {"unknown": "", "problem": "", "wrong": 0, "approved": mark, "when": time.time()}
-        case "done":
-            told = verdict.message or "A person says that this call took effect; what it answered is not known."
-            return {"answer": case.said(told, kind="", effect="reported", error=False), "unknown": ""}
+        decision, mark = Decision(type="reject"), ""
+    match decision.type:
+        case "edit":
+            args = case.supervision.secrets.masked(case.bound.form.plain, decision.args or {})
+            again = {"args": args, "unknown": "", "problem": "", "wrong": 0, "why": state["why"] or state["unknown"]}
+            # With other arguments it is another call, which is shown before it is sent.
+            return {**again, "approved": mark if case.mark(args) == mark else "", "when": time.time()}
+        case "respond":
+            return {"answer": case.said(decision.message, kind="", effect="reported", error=False), "unknown": ""}
         case _:
             kind = state.get("kind", "crash")
             return {"answer": case.said(state["unknown"], kind=kind, effect="unknown"), "unknown": ""}
@@ -315,18 +387,29 @@ def _edited(answer: ToolMessage, args: Mapping[str, Any], *, notice: bool) -> To
     return answer.model_copy(update={"content": content, "artifact": {**artifact_of(answer), "args": dict(args)}})
 
 
-def check_answerable(registry: ToolRegistry, policy: ApprovalPolicy, allow: Collection[str] = ()) -> None:
-    """Checks that the questions of a run can be answered, before it begins.
+def check_answerable(supervision: Supervision) -> None:
+    """Checks that the questions of a run can be answered, before it begins; with ``never``, none are expected.
 
     Raises:
         SettingsError: A call may need approval, and there is no checkpointer.
     """
+    registry = supervision.registry
     if checkpointer() is not None:
         return
     for tool_id in registry.catalog.tools:
         assured = registry.assurance(tool_id)
-        if assured.callable and tool_id not in allow and (why := assured.why(policy)):
+        why = assured.why(supervision.policy) if supervision.policy != "never" or assured.rule == "always" else ""
+        why = _PROGRAM_ASKS if supervision.reviews.get(tool_id) else why
+        if assured.callable and why and not supervision.allows(tool_id):
             raise SettingsError(f"{NO_CHECKPOINTER}. One of these tools is {tool_id}: {why}")
+
+
+async def examined(request: ToolCallRequest, bound: BoundTool, supervision: Supervision, send: Send) -> SupervisedCall:
+    """A call, with what a person has said of its tool."""
+    case = SupervisedCall(request, bound, supervision, send)
+    if case.why(request.tool_call["args"]):  # a call that needs nobody reads no file
+        case.allowed = await asyncio.to_thread(supervision.allows, bound.id)
+    return case
 
 
 async def supervised(request: ToolCallRequest, bound: BoundTool, supervision: Supervision, send: Send) -> Answer:
@@ -336,7 +419,7 @@ async def supervised(request: ToolCallRequest, bound: BoundTool, supervision: Su
         GraphInterrupt: A person is asked.
         ConcurrentRunError: Another run of the thread works on the same step.
     """
-    case = SupervisedCall(request, bound, supervision, send)
+    case = await examined(request, bound, supervision, send)
     why = case.why(request.tool_call["args"])
     saver = checkpointer()
     if saver is None:

@@ -11,14 +11,14 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from callsheet.graphs.catalog.errors import SettingsError
 
 _PREFIX = "CALLSHEET_LIMIT_"
-_SHARED = frozenset(("calls", "starts", "failures", "pause"))
+_SHARED = frozenset(("calls", "starts", "failures", "pause", "warm"))
 
 
 class Limits(BaseSettings):
     """Limits for exchanges with tools; each is a variable ``CALLSHEET_LIMIT_`` with its name in capitals.
 
     A server may have its own, ``"callsheet": {"limits": {"call": 120}}`` in its entry of an ``mcp.json``, except for
-    the common ones: ``calls``, ``starts``, ``failures`` and ``pause``.
+    the common ones: ``calls``, ``starts``, ``failures``, ``pause`` and ``warm``.
 
     Attributes:
         start: Seconds for a server to start and initialize.
@@ -32,6 +32,7 @@ class Limits(BaseSettings):
         server_calls: Maximum concurrent calls per server.
         starts: Maximum servers that are started at once.
         idle: Seconds without a call after which a session is closed.
+        warm: Maximum servers that keep running after their run, for the next one of the same user; 0: none.
         failures: Consecutive failures after which a server is not called for a while.
         pause: Seconds of that pause.
         fresh: Seconds for which a server's last answer to ``tools/list`` is used to load a catalog, one day by default;
@@ -54,6 +55,7 @@ class Limits(BaseSettings):
     server_calls: int = Field(default=8, ge=1)
     starts: int = Field(default=32, ge=1)
     idle: float = Field(default=300.0, gt=0)
+    warm: int = Field(default=8, ge=0)
     failures: int = Field(default=3, ge=1)
     pause: float = Field(default=60.0, ge=0)
     fresh: float = Field(default=86_400.0, ge=0)

@@ -13,6 +13,7 @@ import jmespath
 from jmespath.exceptions import JMESPathError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from callsheet.agents.calls.review import AnswerError, DecisionType, read_decision, review_answers, review_request
 from callsheet.agents.calls.token_usage import Usage
 from callsheet.agents.calls.tool_result import Effect, Kind
 from callsheet.graphs.catalog.errors import CallsheetError, PlanError
@@ -26,18 +27,13 @@ class Question(BaseModel):
 
 
 KIND = "question"
-"""The ``type`` of the interrupt."""
+"""The ``type`` of the interrupt, and the name of its action."""
+_REPLIES: tuple[DecisionType, ...] = ("respond", "reject")
 
 
 def user_question(asked: Question) -> dict[str, Any]:
     """The payload of the interrupt."""
-    return {
-        "type": KIND,
-        "question": asked.question,
-        "choices": list(asked.choices),
-        "description": question_text(asked),
-        "decisions": ["answer", "leave"],
-    }
+    return review_request(KIND, KIND, asked.model_dump(), question_text(asked), _REPLIES)
 
 
 def question_text(asked: Question) -> str:
@@ -47,21 +43,16 @@ def question_text(asked: Question) -> str:
 
 def question_answers() -> dict[str, Any]:
     """JSON Schema of the answers, from which a client can build a form."""
-    text = {"type": "string", "minLength": 1}
-    answer = answer_form("answer", {"answer": text}, ["answer"])
-    return {"oneOf": [answer, answer_form("leave"), {**text, "title": "the answer itself"}]}
-
-
-def answer_form(kind: str, fields: Mapping[str, Any] | None = None, required: Sequence[str] = ()) -> dict[str, Any]:
-    """JSON Schema of one kind of answer: an object with its ``type`` and these fields."""
-    properties = {"type": {"const": kind}, **(fields or {})}
-    return {"type": "object", "title": kind, "properties": properties, "required": ["type", *required]}
+    return review_answers(KIND, _REPLIES)
 
 
 def user_answer(answer: object) -> str:
     """The user's answer; empty if the question is left unanswered."""
-    text = answer.get("answer") if isinstance(answer, Mapping) else answer
-    return " ".join(text.split()) if isinstance(text, str) else ""
+    try:
+        decision = read_decision(answer, KIND, _REPLIES)
+    except AnswerError:
+        return ""
+    return " ".join(decision.message.split()) if decision.type == "respond" else ""
 
 
 Mode = Literal["none", "once", "adaptive"]
@@ -211,6 +202,7 @@ class StepResult(BaseModel):
         tools: Ids of the tools that the worker had, best first.
         calls: The calls of all attempts, in order, of which there were ``attempts``.
         result: The worker's answer, a text for people.
+        note: What a reader should know beside it: that no tool was called for it.
         data: The answer as JSON, or a reference to the result of a call (``{"$call": "c2", "path": "items"}``); None if
             the text is all that there is.
         error: Why it was not done; names what is missing.
@@ -229,6 +221,7 @@ class StepResult(BaseModel):
     tools: tuple[str, ...] = ()
     calls: tuple[Call, ...] = ()
     result: str = ""
+    note: str = ""
     data: Any = None
     error: str = ""
     attempts: int = 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
@@ -40,14 +40,22 @@ _VALUES = {
     Kind.URL: ("https://example.org",),
     Kind.EMAIL: ("ann@example.org",),
     Kind.TEXT: ('"text"',),
+    Kind.EXPRESSION: ("2 + 3",),
 }
+_THERE = {Kind.TEXT, Kind.FILE, Kind.FOLDER, Kind.URL, Kind.EMAIL}
+"""What must be there, or mean something to a tool, so that a value of ours is no request that works."""
+_NOTE = "planned without a model: it does what names a tool and its values; anything else needs --model"
 _ABOUT = (
     "Without a model, a step must name a tool and each of its values, and nothing else; anything else needs --model"
 )
 
 
-def example(tool: Tool, registry: ToolRegistry) -> str:
-    """A request that works for a tool; empty if none of the words tried does."""
+Find = Callable[[str], Sequence[str]]
+"""The ids of the tools for a text, best first."""
+
+
+def example(tool: Tool, registry: ToolRegistry, find: Find | None = None) -> str:
+    """A request that is read as a call of a tool, also among those of ``find``; empty if none of the words tried is."""
     needed = [parameter for parameter in tool.parameters if parameter.required]
     needed.sort(key=lambda p: (side_of(p.name) == 1, kind_of(p) not in (Kind.NUMBER, Kind.CLOCK)))
     said = split_name(tool.name)
@@ -56,8 +64,8 @@ def example(tool: Tool, registry: ToolRegistry) -> str:
             return ""
         said += f"{' to' if side_of(parameter.name) == 1 else ''} {value}"
     said = f"{said[:1].upper()}{said[1:]}"
-    reading = read_step(said, [tool.id], registry)
-    return said if reading is not None and reading.complete else ""
+    reading = read_step(said, find(said) if find else [tool.id], registry)
+    return said if reading is not None and reading.complete and reading.tool.id == tool.id else ""
 
 
 def _value(parameter: Parameter) -> str | None:
@@ -66,33 +74,25 @@ def _value(parameter: Parameter) -> str | None:
     return str(some[max(0, side_of(parameter.name)) % len(some)]) if some else None
 
 
-def examples(catalog: Catalog, registry: ToolRegistry) -> list[str]:
-    """Requests that work, of different agents."""
+def examples(catalog: Catalog, registry: ToolRegistry, find: Find) -> list[str]:
+    """Requests that work, of different agents; ``find`` searches the whole catalog."""
     found: list[str] = []
     for agent in catalog.agents:
         if len(found) == _EXAMPLES:
             break
         clear = (tool for tool in agent.tools if _is_clear(tool, registry))
-        found += filter(None, [next(filter(None, (example(tool, registry) for tool in clear)), "")])
+        found += filter(None, [next(filter(None, (example(tool, registry, find) for tool in clear)), "")])
     return found
 
 
 def _is_clear(tool: Tool, registry: ToolRegistry) -> bool:
-    """Whether a tool is harmless, and its required values have forms of their own: any text may be a wrong one."""
+    """Whether a tool is harmless, and any value of the right form does for each that it requires."""
     if tool.id not in registry.catalog.tools or registry.assurance(tool.id).harm != "none":
         return False
-    return not any(parameter.required and kind_of(parameter) == Kind.TEXT for parameter in tool.parameters)
+    return not any(parameter.required and kind_of(parameter) in _THERE for parameter in tool.parameters)
 
 
-def note(catalog: Catalog, registry: ToolRegistry) -> str:
-    """One sentence about the mode, for the plan."""
-    works = " or ".join(f'"{said}"' for said in examples(catalog, registry)[:2])
-    return f"planned without a model: it does what names a tool and its values{f', as {works}' if works else ''}; " + (
-        "anything else needs --model"
-    )
-
-
-def introduction(catalog: Catalog, registry: ToolRegistry) -> str:
+def introduction(catalog: Catalog, registry: ToolRegistry, find: Find) -> str:
     """The agents, and requests that work."""
     lines = ["The agents are:"]
     for agent in catalog.agents[:_AGENTS]:
@@ -100,7 +100,7 @@ def introduction(catalog: Catalog, registry: ToolRegistry) -> str:
         lines.append(f"- {agent.id}: {shown(' '.join(about.split())[:_LONGEST])}")
     if (more := len(catalog.agents) - _AGENTS) > 0:
         lines.append(f"- and {more} more")
-    works = [f"- {said}" for said in examples(catalog, registry)]
+    works = [f"- {said}" for said in examples(catalog, registry, find)]
     return "\n".join([*lines, *(["Requests that work:", *works] if works else []), _ABOUT])
 
 
@@ -124,7 +124,7 @@ def not_allowed(tool: Tool) -> str:
     """Why a complete call is not made where nobody can confirm it."""
     return (
         f"{tool.id} may change something, and nobody is here to confirm the call: repeat this in a terminal, or allow "
-        f"the tool with --allow {tool.id}"
+        f"the tool with --allow {tool.id}, or for good with `callsheet trust allow {tool.id}`"
     )
 
 
@@ -146,12 +146,10 @@ class NoModel:
 
     Attributes:
         present: Whether a person can confirm calls.
-        allow: Ids of tools that may change something without being confirmed, because a person named them.
         works: Whether it works on the steps of its plans; if not, it only splits.
     """
 
     present: bool = False
-    allow: frozenset[str] = frozenset()
     works: bool = True
     prose = False
 
@@ -171,7 +169,11 @@ class NoModel:
         inputs = [result for result in brief.inputs if result.status == "done"]
         registry = supervision.registry
         reading = await asyncio.to_thread(read_step, brief.text, [*names], registry, inputs)
-        step = _StepModel(mode=self, given=brief.given, names=names, registry=registry, reading=reading)
+        free = self.present or reading is None or reading.harmless
+        if reading is not None and not free:
+            unclear = registry.assurance(reading.tool.id).unclear
+            free = not unclear or await asyncio.to_thread(supervision.allows, reading.tool.id)
+        step = _StepModel(free=free, given=brief.given, names=names, registry=registry, reading=reading)
         equipped = replace(
             equipment,
             model=step,
@@ -191,13 +193,13 @@ class NoModel:
 
 def _plan(task: PlanTask, *, works: bool) -> Plan:
     if works and not tokens(task.request):
-        return Plan(answer=introduction(task.catalog, task.registry))
+        return Plan(answer=introduction(task.catalog, task.registry, task.find))
     readings = [] if task.mode == "none" else _readings(task)
     texts = [reading.text for reading in readings] or [task.request.strip()]
     check_number(len(texts), task.max_steps)
     lone = len(set(tokens(task.request))) == 1 and not any(reading.complete for reading in readings)
     if works and readings and (lone or not any(reading.named or reading.args for reading in readings)):
-        raise PlanError(f"no tool fits. {introduction(task.catalog, task.registry)}")
+        raise PlanError(f"no tool fits. {introduction(task.catalog, task.registry, task.find)}")
     lost = [r for r in readings if r.unused or r.others or not r.named]
     if works and len(texts) > 1 and lost and any(not reading.harmless for reading in readings):
         why = "; ".join(f'"{reading.text}": {refusal(reading, task.registry)}' for reading in lost)
@@ -205,12 +207,19 @@ def _plan(task: PlanTask, *, works: bool) -> Plan:
     placeholders = [StepResult(id=str(number), text=text) for number, text in enumerate(texts, start=1)]
     steps = []
     for place, text in enumerate(texts):
-        before, changes = placeholders[:place], [not reading.harmless for reading in readings[: place + 1]]
+        before = placeholders[:place]
         needs = {one.id for one in refers_to(text, before)}
-        needs |= {one.id for one, changed in zip(before, changes, strict=False) if changed or changes[-1]}
+        needs |= {one.id for one, r in zip(before, readings, strict=False) if _waits(readings[place], r, task.catalog)}
         uses = [one.id for one in refers_to(text, task.last)] if place == 0 else []
         steps.append(Step(id=str(place + 1), text=text, depends_on=tuple(sorted(needs, key=int)), uses=tuple(uses)))
-    return Plan(steps=tuple(steps), note=note(task.catalog, task.registry), mode="once")
+    return Plan(steps=tuple(steps), note=_NOTE, mode="once")
+
+
+def _waits(step: StepReading, before: StepReading, catalog: Catalog) -> bool:
+    """Whether a step waits for an earlier one: it may change something, or may see what the other one changes."""
+    first, second = (catalog.agent(reading.tool.agent).system_key for reading in (before, step))
+    shared = {one for one in before.args.values() if isinstance(one, str)} & {*map(str, step.args.values())}
+    return not step.harmless or (not before.harmless and bool(first == second or shared))
 
 
 def _readings(task: PlanTask) -> list[StepReading]:
@@ -245,7 +254,7 @@ def _read(task: PlanTask, text: str, place: int) -> StepReading | None:
 class _StepModel(BaseChatModel):
     """The chat model of one step, which the worker's loop asks for the next message."""
 
-    mode: Any
+    free: bool
     given: Mapping[str, Mapping[str, Any]]
     names: Mapping[str, str]
     registry: Any
@@ -284,8 +293,7 @@ class _StepModel(BaseChatModel):
         if missing or reading.unused or reading.others:
             parameters = [] if reading.unused or reading.others else missing
             return _ended("needs_input", refusal(reading, self.registry), tool=tool.id, parameters=parameters)
-        allowed = tool.id in self.mode.allow or self.registry.assurance(tool.id).allowed
-        if not (reading.harmless or self.mode.present or allowed):
+        if not self.free:
             return _ended("needs_input", not_allowed(tool))
         call = ToolCall(name=self.names[tool.id], args={**reading.args, **given}, id="call_1", type="tool_call")
         return AIMessage("", tool_calls=[call])

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Sequence
 from typing import Annotated, Any, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, trim_messages
 from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.tools import BaseTool
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from callsheet.agents.calls.plan import Mode, Plan, Question, Step, plan_errors, source_of
 from callsheet.agents.calls.token_usage import Usage, usage_of
 from callsheet.agents.models.chat_models import QUIET, ModelError, answered, structured
-from callsheet.agents.models.prompts import CONDENSER, PLANNER
+from callsheet.agents.models.prompts import CONDENSER, LOOKER, PLANNER
+from callsheet.agents.work.transcript import spoken
 from callsheet.graphs.catalog.errors import CallsheetError, PlanError
 from callsheet.graphs.text.sanitizing import bounded
 
@@ -99,10 +102,10 @@ class Contextual(BaseModel):
 
 
 def recent(messages: Sequence[AnyMessage], max_tokens: int) -> list[BaseMessage]:
-    """The latest turns of a conversation within a token budget (approximate): whole messages, without tool messages."""
-    spoken = [m for m in messages if isinstance(m, HumanMessage | AIMessage) and m.text.strip()]
+    """The latest turns of a conversation within a token budget (approximate): whole messages, of people and answers."""
+    told = [m for m in spoken(messages) if isinstance(m, HumanMessage | AIMessage) and m.text.strip()]
     count = count_tokens_approximately
-    return list(trim_messages(spoken, max_tokens=max_tokens, token_counter=count, strategy="last", start_on="human"))
+    return list(trim_messages(told, max_tokens=max_tokens, token_counter=count, strategy="last", start_on="human"))
 
 
 async def self_contained(
@@ -127,6 +130,32 @@ async def self_contained(
     except ModelError as error:
         return Contextual(request=said, note=f"the conversation was not taken into account: {error}", usage=usage)
     return Contextual(request=text, usage=usage)
+
+
+async def looked_up(request: str, model: BaseChatModel, tool: BaseTool, most: int) -> tuple[str, Usage]:
+    """What a model looks up for a request with one tool, in at most ``most`` calls of the model, and their cost.
+
+    A model that fails, or cannot call tools, has looked up nothing more; the text says why.
+    """
+    messages: list[AnyMessage] = [SystemMessage(LOOKER.format(most=most)), HumanMessage(request)]
+    told, spent = list[str](), Usage()
+
+    async def asked() -> AIMessage:
+        return await model.bind_tools([tool]).ainvoke(messages, QUIET)
+
+    for _ in range(most):
+        try:
+            answer = await answered(asked())
+        except ModelError as error:
+            return "\n\n".join([*told, f"Nothing more was looked up: {error}"]), spent
+        spent += usage_of([answer])
+        if not (calls := [call for call in answer.tool_calls if call["name"] == tool.name][:most]):
+            break
+        messages.append(answer.model_copy(update={"tool_calls": calls}))
+        for call in calls:
+            messages.append(found := await tool.ainvoke({**call, "type": "tool_call"}))
+            told.append(f"{tool.name}({json.dumps(call['args'])}):\n{found.text}")
+    return "\n\n".join(told), spent
 
 
 S = TypeVar("S", bound=BaseModel)

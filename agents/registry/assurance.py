@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from callsheet.agents.servers.in_process import InProcess
+from callsheet.agents.servers.in_process import InProcess, is_foreign
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.server_config import APPROVAL, ApprovalPolicy, ServerConfig
 from callsheet.graphs.catalog.model import Tool
@@ -79,6 +79,7 @@ class Assurance:
         callable: Whether the tool is connected.
         harm: What a call may do, according to the tool's hints and name.
         allowed: Whether the user named the tool in the catalog as one whose calls need no approval.
+        own: Whether the tool is an object of the program that runs, which asks by ``interrupt_on`` where it wants to.
     """
 
     doubt: str = ""
@@ -87,45 +88,60 @@ class Assurance:
     callable: bool = True
     harm: Harm = "change"
     allowed: bool = False
+    own: bool = False
+
+    @property
+    def unclear(self) -> bool:
+        """Whether a call that no model and no person has chosen must be confirmed."""
+        return self.harm == "destroy" or (self.harm == "change" and not self.own)
 
     def why(self, policy: ApprovalPolicy) -> str:
         """Why a call needs approval, as a sentence; empty if it needs none.
 
-        ``always``, of the run or of the tool, overrides ``never``. Otherwise one ``never``, or the tool's name in
-        the catalog, is enough.
+        The tool's name in the catalog overrides every ``approval``. Otherwise ``always``, of the run or of the tool,
+        overrides ``never``, and one ``never`` is enough; but that of a run does not cover what may destroy something.
         """
+        if self.allowed:
+            return ""
         if "always" in (policy, self.rule):
             whose = "run" if policy == "always" else "tool"
             return self.doubt or f"This {whose} is set to ask before every call."
-        return "" if self.allowed or "never" in (policy, self.rule) else self.doubt
+        return "" if self.rule == "never" or (policy == "never" and self.harm != "destroy") else self.doubt
 
 
 def assurance_of(tool: Tool, connection: object, *, trusted: bool) -> Assurance:
     """What is known about a tool, by its connection; only with a ``ServerConfig`` or ``InProcess`` it can be called.
 
-    Hints are claims of their author. The hints of a server count if the user trusts it, those of a tool in this process
-    always. Other hints can only tighten: an untrusted ``readOnlyHint`` has no effect.
+    Hints are claims of their author. The hints of a server count if the user trusts it, also where LangChain adapts its
+    tools; those of other tools in this process always. Other hints can only tighten: an untrusted ``readOnlyHint`` has
+    no effect. Those of an API are ours, by the method: an operation by GET reads, unless its name says otherwise. The
+    program's own tools are called, unless they declare ``destructiveHint``.
 
     Raises:
         CatalogError: The tool's ``callsheet/approval`` is not a policy.
     """
-    allowed = False
+    allowed = own = False
     match connection:
         case ServerConfig():
             rule, allowed = connection.callsheet.approval, tool.name in connection.callsheet.allow
+            reads = bool(connection.openapi) and tool.annotations.get("readOnlyHint") is True
+            trusted = trusted or (reads and not _DESTROYS & set(split_name(tool.name).split()))
         case InProcess() if tool.name in connection.tools:
-            rule, trusted = connection.options.approval or _rule(tool, connection.tools[tool.name].metadata), True
-            allowed = tool.name in connection.options.allow
+            foreign = is_foreign(made := connection.tools[tool.name])
+            rule, trusted = connection.options.approval or _rule(tool, made.metadata), trusted or not foreign
+            allowed, own = tool.name in connection.options.allow, connection.own and not foreign
         case _:
             return Assurance(callable=False)
     told = hints(tool, trusted=trusted)
     harm = harm_of(tool, trusted=trusted)
+    vouched = told["readOnlyHint"] or (own and tool.annotations.get("destructiveHint") is not True)
     return Assurance(
-        doubt=_doubt(tool, harm, only_reads=told["readOnlyHint"]),
+        doubt=_doubt(tool, harm, only_reads=vouched),
         repeatable=told["idempotentHint"],
         rule=rule,
         harm=harm,
         allowed=allowed,
+        own=own,
     )
 
 

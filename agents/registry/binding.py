@@ -25,6 +25,8 @@ NEED_TOOL = "need_tool"
 """The tool by which a worker asks for more tools; no tool of the catalog gets this name."""
 READ_RESULT = "read_result"
 """The tool by which a worker reads a long result; no tool of the catalog gets this name."""
+READ_SKILL = "read_skill"
+"""The tool by which an agent reads a skill; no tool of the catalog gets this name."""
 RUN_PROGRAM = "run_program"
 """The tool by which a worker runs a program; no tool of the catalog gets this name."""
 NO_OUTPUT = "(no output)"
@@ -44,7 +46,7 @@ def model_names(tools: Sequence[Tool], *, beside: Collection[str] = ()) -> list[
     is added if the name is still not unique, is too long, or ends like a digest.
     """
     candidates = [names_of(tool.agent, tool.name) for tool in tools]
-    taken = (*beside, NEED_TOOL, READ_RESULT, RUN_PROGRAM)
+    taken = (*beside, NEED_TOOL, READ_RESULT, READ_SKILL, RUN_PROGRAM)
     names = [first for first, _, _ in candidates]
     for longer in (1, 2):
         seen = Counter((*names, *taken))

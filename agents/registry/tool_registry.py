@@ -33,7 +33,7 @@ from callsheet.graphs.catalog.loading import load
 from callsheet.graphs.catalog.model import Catalog, Tool
 from callsheet.graphs.text.model_schema import model_schema
 from callsheet.graphs.text.sanitizing import listed, shown
-from callsheet.graphs.trust.pins import digest, digests
+from callsheet.graphs.trust.pins import digests
 from callsheet.graphs.trust.policy import Policy, User
 
 AGREED: ContextVar[bool] = ContextVar("callsheet_agreed", default=False)
@@ -41,7 +41,7 @@ AGREED: ContextVar[bool] = ContextVar("callsheet_agreed", default=False)
 _LOG = logging.getLogger("callsheet")
 _LONGEST_URI = 200
 _NOT_OFFERED = "its server does not offer it any more, or more than once, or the catalog leaves it out by now"
-_UNASKED = '{}. Nothing was sent: such a call needs approval, in a run that asks for it (approval "risky" or "always")'
+_UNASKED = '{}. Nothing was sent: such a call needs approval, in a run that asks for it (approval "ask" or "always")'
 _UNCONNECTED = (
     "agent {!r} is known from a manifest only, so its tools can be found but not called: "
     "connect it by an mcp.json with a server of that name"
@@ -128,7 +128,9 @@ class ToolRegistry:
     def follow(self, loaded: Loaded) -> None:
         """Switches to another catalog; tools that it does not have are refused from now on."""
         with self._following:
-            self.loaded = loaded
+            before, self.loaded = self.loaded, loaded
+        if before.policy != loaded.policy:
+            self.pool.cool()
         for follower in self._followers:
             follower(loaded)
 
@@ -206,9 +208,9 @@ class ToolRegistry:
         return self._assured(tool) if tool else Assurance(callable=False)
 
     def pin(self, tool_id: str) -> str:
-        """SHA-256 of a tool's accepted definition, or of that in the catalog; empty if it is not in the catalog."""
+        """SHA-256 of what an approval of a tool covers (``Loaded.pin``); empty if it is not in the catalog."""
         tool = self.catalog.tools.get(tool_id)
-        return (self.loaded.digest(tool) or digest(tool.model_dump(mode="json"))) if tool else ""
+        return self.loaded.pin(tool) if tool else ""
 
     def schema(self, tool_id: str) -> Mapping[str, Any]:
         """JSON Schema of a tool's arguments; empty if it is not in the catalog."""

@@ -240,6 +240,8 @@ class Session:
         retired: Whether it takes no new calls.
         personal: Whether its requests carry a user's own token, so that its answers are for that user only.
         idle: Whether it retires after ``limits.idle`` seconds without a request.
+        asks: Whether the server was told so.
+        reused: Whether it has served an earlier run.
         telling: Lists its tools and passes them on; of the pool, as ``outdated``: whether they have changed since.
 
     Raises:
@@ -259,8 +261,8 @@ class Session:
         *,
         asks: bool = False,
     ) -> None:
-        self.server, self._user, self._asks, self._changed = server, user, asks, changed
-        self.retired = self.idle = self.personal = self.outdated = False
+        self.server, self._user, self.asks, self._changed = server, user, asks, changed
+        self.retired = self.idle = self.personal = self.outdated = self.reused = False
         self.loop = asyncio.get_running_loop()
         self.limits = limits.own(server.callsheet.limits)
         self._expanded = server.expanded(environ)
@@ -344,6 +346,25 @@ class Session:
     def hidden(self, text: str) -> str:
         """The text without the server's secrets."""
         return self._faults.hidden(text)
+
+    @property
+    def reusable(self) -> bool:
+        """Whether another run may go on with it: a process that works, at rest, and keeps nothing of one run."""
+        shared = self.server.transport == "stdio" and self.server.callsheet.session == "shared"
+        at_rest = not (self.retired or self._users) and self.telling.done() and not self.telling.cancelled()
+        return shared and at_rest and self.telling.exception() is None
+
+    def fits(self, server: ServerConfig, environ: Mapping[str, str]) -> bool:
+        """Whether its process was started as this server would be now.
+
+        Raises:
+            CatalogError: A variable of the server is not set.
+        """
+        from callsheet.agents.servers.transport.stdio import environment_of
+
+        expanded, child = server.expanded(environ), self._faults.child
+        same = not self.retired and (self.server, self._expanded) == (server, expanded)
+        return same and child is not None and child.environment == environment_of(expanded)
 
     def retire(self) -> None:
         """Takes no new calls, and ends after the last current one."""
@@ -446,7 +467,7 @@ class Session:
         library, stdio = await asyncio.to_thread(_client_library)
         self._faults.child = child = stdio.ChildProcess(self.limits, self._over)
         with anyio.move_on_after(self.limits.start) as scope:
-            elicited = self._questions.elicited if self._asks else None
+            elicited = self._questions.elicited if self.asks else None
             connection = library.connected(
                 self._expanded, child, self._changed, self._fail, self._auth(), elicited=elicited
             )

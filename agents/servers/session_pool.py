@@ -1,7 +1,8 @@
 """The MCP sessions of a program: one per run and server, on the background event loop.
 
 A session must be left by the task that entered it, and callers run on several loops. So all sessions live on one
-background loop, each owned by one task there.
+background loop, each owned by one task there. A server of this machine takes seconds to start: after its run it waits
+for the next run of the same user, which lists its tools again before any call.
 """
 
 from __future__ import annotations
@@ -120,6 +121,8 @@ class SessionPool:
         self._lock = threading.Lock()
         # Only the loop of the sessions changes these.
         self._sessions: dict[Key, Session] = {}
+        # Sessions that wait for another run of an agent and a user, the last one last.
+        self._warm: dict[Session, tuple[str, str]] = {}
         self._ending: set[Session] = set()
 
     def watch(self, watcher: Listed) -> None:
@@ -171,7 +174,7 @@ class SessionPool:
 
     @contextmanager
     def held(self, run_id: str) -> Iterator[None]:
-        """Keeps the sessions of a run open while a part of it is at work, and for three seconds after that.
+        """Keeps the sessions of a run for it while a part of it is at work, and for three seconds after that.
 
         A run ends its sessions itself (``close_run``), unless it is cancelled or dies between two steps. A run that is
         interrupted to ask a person keeps its sessions until they are idle for too long; when it resumes, its servers
@@ -209,7 +212,7 @@ class SessionPool:
             await LOOP.awaited(self._settled(run_id, agents))
 
     async def close_run(self, run_id: str) -> None:
-        """Ends the sessions of one run, and waits until their processes have ended."""
+        """Ends the sessions of one run, and waits until their processes have ended; ``reusable`` ones may wait."""
         if self._any:
             await LOOP.awaited(self._close(run_id))
 
@@ -218,9 +221,14 @@ class SessionPool:
         if self._any:
             LOOP.blocking(self._close(run_id), _LAST_GOODBYE)
 
+    def cool(self) -> None:
+        """Ends the sessions that wait for another run, as after a change of the policy; does not wait for their end."""
+        if self._warm:
+            LOOP.submit(self._cool())
+
     @property
     def _any(self) -> bool:
-        return bool(self._sessions or self._ending)
+        return bool(self._sessions or self._ending or self._warm)
 
     async def _ready(self, key: Key, server: ServerConfig, *, asks: bool = False) -> Session:
         """The run's session with a server, started or replaced if necessary, after its tools are listed.
@@ -238,9 +246,35 @@ class SessionPool:
                 self._ending.add(session)
             self._ending = {one for one in self._ending if not one.gone}
             self._sessions = {known: one for known, one in self._sessions.items() if not one.gone}
-            session = self._sessions[key] = self._opened(server, key, asks=asks)
-        await asyncio.shield(session.telling)
+            session = self._waiting(server, key, asks=asks) or self._opened(server, key, asks=asks)
+            self._sessions[key] = session
+        try:
+            await asyncio.shield(session.telling)
+        except Fault:
+            if not session.reused:
+                raise
+            session.hang_up()  # it died, or hangs, since its last run
+            return await self._ready(key, server, asks=asks)
         return session
+
+    def _waiting(self, server: ServerConfig, key: Key, *, asks: bool) -> Session | None:
+        """A session of an earlier run of the same user; those that were started in another way than now are ended."""
+        self._forget_lost()
+        for session in [one for one, of in self._warm.items() if of == key[1:]]:
+            if not session.fits(server, os.environ):
+                del self._warm[session]
+                self._end(session)
+            elif session.asks == asks:
+                del self._warm[session]
+                session.reused = True
+                self._tell(key, session)
+                return session
+        return None
+
+    def _forget_lost(self) -> None:
+        """Drops waiting sessions that have ended, and after a fork those of the parent process."""
+        here = asyncio.get_running_loop()
+        self._warm = {one: of for one, of in self._warm.items() if one.loop is here and not one.retired}
 
     def _opened(self, server: ServerConfig, key: Key, *, asks: bool) -> Session:
         def changed() -> None:
@@ -298,8 +332,20 @@ class SessionPool:
 
     async def _close(self, run_id: str | None) -> None:
         for key in [key for key in self._sessions if run_id in (None, key[0])]:
-            self._end(self._sessions.pop(key))
+            session = self._sessions.pop(key)
+            if run_id is not None and session.reusable:
+                self._warm[session] = key[1:]
+            else:
+                self._end(session)
+        await self._cool(self.limits.warm if run_id is not None else 0)
         await self._gone()
+
+    async def _cool(self, most: int = 0) -> None:
+        """Ends all but the last of the sessions that wait for another run."""
+        self._forget_lost()
+        for session in list(self._warm)[: max(0, len(self._warm) - most)]:
+            del self._warm[session]
+            self._end(session)
 
     async def _close_unheld(self, run_id: str, wait: float) -> None:
         await asyncio.sleep(wait)

@@ -270,4 +270,5 @@ def _said(result: StepResult) -> str:
     """One step's result in the form for a model."""
     if result.status != "done":
         return reported(result)
-    return f"<step id={result.id!r}>\n{result.text}\n<result>\n{result.result}\n</result>\n</step>"
+    note = f"\n({result.note})" if result.note else ""
+    return f"<step id={result.id!r}>\n{result.text}\n<result>\n{result.result}\n</result>{note}\n</step>"

@@ -122,12 +122,9 @@ class Equipment:
         own = self._own_tools(calls)
         if not self.code:
             return [*self.tools.values(), *own, *list(held.values())[len(self.tools) :]]
-        from callsheet.agents.programs import definition, functions_of
+        from callsheet.agents.programs import with_programs
 
-        functions = functions_of(held)
-        inside = {tool.id for tool in functions.values()}
-        alone = [tool for tool in held.values() if tool.id not in inside]
-        return [*([definition(functions)] if functions else []), *own, *alone]
+        return with_programs(held, own)
 
 
 OWN_TOOLS = (NEED_TOOL, READ_RESULT, FINISH)

@@ -1,4 +1,4 @@
-"""A worker's own tools: it ends its step, asks for a missing tool, and reads long results.
+"""An agent's own tools: it ends its step, asks for a missing tool, and reads long results and skills.
 
 Tools that are added stand after the others, or where the provider takes them.
 """
@@ -6,7 +6,7 @@ Tools that are added stand after the others, or where the provider takes them.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -27,8 +27,9 @@ from callsheet.agents.calls.plan import (
     value_of,
 )
 from callsheet.agents.calls.tool_result import answer_to, artifact_of
-from callsheet.agents.registry.binding import NEED_TOOL, READ_RESULT, BoundTool
+from callsheet.agents.registry.binding import NEED_TOOL, READ_RESULT, READ_SKILL, BoundTool
 from callsheet.agents.work.context import reports, written
+from callsheet.graphs.catalog.model import Skill
 from callsheet.graphs.text.sanitizing import error_lines, shown
 
 FINISH = "finish"
@@ -152,6 +153,8 @@ _LONGEST, _BEGINNING = 20_000, 8_000
 _WORTH_AN_ID = 500
 """Characters from which an answer is worth a reference, so that its id is shown."""
 _PIECE = 4_000
+_LONGEST_ABOUT = 1_024
+"""Characters of a skill's description, as its format allows."""
 
 
 class _Reading(BaseModel):
@@ -167,9 +170,37 @@ class _Reading(BaseModel):
 READ_DEFINITION = convert_to_openai_tool(_Reading)
 
 
+class _Skill(BaseModel):
+    """Read the instructions of a skill before you do what it is for."""
+
+    model_config = ConfigDict(title=READ_SKILL)
+
+    name: str = Field(description="The name of the skill")
+
+
+def skill_definition(skills: Sequence[Skill]) -> dict[str, Any]:
+    """The tool that reads these skills, with their names and descriptions."""
+    definition = convert_to_openai_tool(_Skill)
+    lines = (f"- {skill.name}: {shown(skill.description, most=_LONGEST_ABOUT)}" for skill in skills)
+    definition["function"]["description"] = "\n".join([definition["function"]["description"], *lines])
+    return definition
+
+
+def answer_skill(call: ToolCall, texts: Mapping[str, str]) -> ToolMessage:
+    """The text of a skill, as the answer to a call of ``read_skill``; ``texts`` are those of all by name."""
+    if (text := texts.get(name := str(call["args"].get("name")))) is not None:
+        return answer_to(call, text, {"effect": "none"})
+    return answer_to(call, f"there is no skill {name!r}; there are: {', '.join(texts)}", {"effect": "none"}, error=True)
+
+
+def long_calls(calls: Iterable[Call]) -> list[Call]:
+    """The calls whose answers a model sees only in part."""
+    return [call for call in calls if call.agent and len(call.output) > _LONGEST]
+
+
 def shown_in_part(results: Sequence[StepResult], calls: Sequence[Call]) -> bool:
     """Whether an earlier result, or the answer to one of the worker's calls, is shown only in part."""
-    return READ_RESULT in reports(results) or any(len(call.output) > _LONGEST for call in calls)
+    return READ_RESULT in reports(results) or bool(long_calls(calls))
 
 
 def abbreviated(messages: Sequence[AnyMessage], calls: Sequence[Call]) -> list[AnyMessage]:

@@ -1,41 +1,32 @@
 """A-RAG without a language model: which interface to call next, by rules, and what is read for each retrieved token.
 
-Key phrases first, then meaning, then reading; from what was read to the names in it, for a second hop. Measured with
-and without each interface, on collections of documents whose questions say what has to be read.
+Key phrases first, then meaning, then reading; from what was read to the names in it, for a second hop.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import string
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.bootstrap import Bootstrap, cell, short
 from benchmarks.search import vectors_of_this_run
-from callsheet.retrievers.documents import (
-    DocumentIndex,
-    Hits,
-    Reading,
-    chunk_read,
-    content_words,
-    estimated_tokens,
-    keyword_search,
-    semantic_search,
-)
+from callsheet.retrievers.documents import DocumentIndex, Hits, Reading, chunk_read, content_words, estimated_tokens
 from callsheet.retrievers.documents.document_text import STOP_WORDS, plain, rarity
+from callsheet.retrievers.documents.interfaces import keyword_search, semantic_search
 
 Scores = NDArray[np.floating[Any]]
-Interface = Literal["keyword_search", "semantic_search", "chunk_read"]
-ALL: tuple[Interface, ...] = ("keyword_search", "semantic_search", "chunk_read")
+ALL = ("keyword_search", "semantic_search", "chunk_read")
 BEARING = 0.75
 """The share of an answer's content words that a chunk must hold to bear it."""
 _PART, _MOST, _LEAST_WORDS, _COUNTED = 200_000, 100, 2, 2
@@ -43,42 +34,64 @@ _LEAST_NAME, _LEAST_FOLLOWED, _LONGEST_NAME = 2, 4, 60
 _JOINING = r"(?:of|the|and|de|la|von|van|der|du|&)"
 _CAPITAL = r"(?:(?:[A-Z]\.)+|[^\W\d_a-zß-ÿа-я][\w'’&-]*(?:\.\w+)*|\d[\w.,'’-]*\w|\d)"
 _NAME = re.compile(rf"\"[^\"\n]{{2,60}}\"|“[^”\n]{{2,60}}”|{_CAPITAL}(?:[ \t]+(?:{_JOINING}[ \t]+){{0,2}}{_CAPITAL})*")
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]+")
+_NO_PUNCTUATION = dict.fromkeys(map(ord, string.punctuation))
 _EDGE = " .,?!;:'\"“”‘’"
 
 
 class Question(NamedTuple):
-    """A question, and from the ids of the chunks read, how much of what is needed was read, 0 to 1, and whether all."""
+    """A question; from the chunks read, the share of what is needed, and whether it is complete; its short answers."""
 
     text: str
     recall: Callable[[Collection[str]], float]
     complete: Callable[[Collection[str]], bool]
+    answers: Sequence[str] = ()
 
 
 Collected = tuple[DocumentIndex, Sequence[Question]]
-"""Documents with their questions, in the order of their file."""
+Paragraphs = Mapping[tuple[str, str], bool]
+"""By title and text, whether a paragraph supports its question."""
 
 
-@contextmanager
-def hotpotqa(data: Path) -> Iterator[Collected]:
+def hotpotqa(data: Path) -> AbstractContextManager[Collected]:
     """The paragraphs of 100 questions pooled into one collection, a paragraph a document; two support each question.
 
     Source: Yang et al., HotpotQA (EMNLP 2018), distractor setting, CC BY-SA 4.0.
     """
-    asked = json.loads((data / "hotpotqa" / "distractor_sample_100.json").read_text(encoding="utf-8"))
-    paragraphs = {title: "".join(sentences) for question in asked for title, sentences in question["context"]}
-    file_of = {title: f"{number:04}.md" for number, title in enumerate(paragraphs)}
 
-    def supported(one: Mapping[str, Any]) -> Question:
-        files = {file_of[title] for title, _ in one["supporting_facts"]}
+    def paragraphs(one: Any) -> Paragraphs:
+        return {(title, "".join(text)): title in dict(one["supporting_facts"]) for title, text in one["context"]}
 
-        def share(chunks: Collection[str]) -> float:
-            return len({chunk.rpartition("#")[0] for chunk in chunks} & files) / len(files)
+    return _pooled(data / "hotpotqa" / "distractor_sample_100.json", paragraphs)
 
-        return Question(one["question"], share, lambda chunks: share(chunks) == 1)
 
-    with _indexed({file_of[title]: f"# {title}\n\n{text}\n" for title, text in paragraphs.items()}) as index:
-        yield index, [supported(one) for one in asked]
+def musique(data: Path) -> AbstractContextManager[Collected]:
+    """The same of 100 questions of MuSiQue; two to four paragraphs support each.
+
+    Source: Trivedi et al., MuSiQue (TACL 2022), CC BY 4.0; the file is ``data/musique_train.json`` in the branch
+    ``legacy`` of github.com/OSU-NLP-Group/HippoRAG, MIT.
+    """
+
+    def paragraphs(one: Any) -> Paragraphs:
+        return {(part["title"], part["paragraph_text"]): part["is_supporting"] for part in one["paragraphs"]}
+
+    return _pooled(data / "musique" / "musique_train.json", paragraphs)
+
+
+@contextmanager
+def _pooled(path: Path, paragraphs_of: Callable[[Any], Paragraphs]) -> Iterator[Collected]:
+    file_of, questions = dict[tuple[str, str], str](), list[Question]()
+    for one in json.loads(path.read_text(encoding="utf-8")):
+        paragraphs = paragraphs_of(one)
+        names = [file_of.setdefault(paragraph, f"{len(file_of):04}.md") for paragraph in paragraphs]
+        files = {name for name, supports in zip(names, paragraphs.values(), strict=True) if supports}
+
+        def share(chunks: Collection[str], files: Collection[str] = files) -> float:
+            return len({chunk.rpartition("#")[0] for chunk in chunks} & set(files)) / len(files)
+
+        answers = [] if one["answer"] in ("yes", "no") else [one["answer"], *one.get("answer_aliases", ())]
+        questions.append(Question(one["question"], share, lambda chunks, share=share: share(chunks) == 1, answers))
+    with _indexed({name: f"# {title}\n\n{text}\n" for (title, text), name in file_of.items()}) as index:
+        yield index, questions
 
 
 @contextmanager
@@ -93,20 +106,30 @@ def medical(data: Path) -> Iterator[Collected]:
     with _indexed({"medical.txt": text[:_PART]}) as index:
         texts = dict(zip(index.lexicon.ids, index.lexicon.texts(), strict=True))
 
-        def worded(question: str, words: Sequence[str]) -> Question:
-            def share(text: str) -> float:
-                return sum(word in text for word in words) / len(words)
+        def share(words: Sequence[str], chunks: Collection[str]) -> float:
+            text = " ".join(texts[chunk] for chunk in chunks)
+            return sum(word in text for word in words) / len(words)
 
-            return Question(
-                question,
-                lambda chunks: share(" ".join(texts[chunk] for chunk in chunks)),
-                lambda chunks: any(share(texts[chunk]) >= BEARING for chunk in chunks),
-            )
+        def bears(words: Sequence[str], chunks: Collection[str]) -> bool:
+            return any(share(words, [chunk]) >= BEARING for chunk in chunks)
 
         found = [(one["question"], answer_words(one["question"], one["answer"])) for one in asked]
-        questions = [worded(question, words) for question, words in found if len(words) >= _LEAST_WORDS]
+        questions = [
+            Question(text, partial(share, words), partial(bears, words))
+            for text, words in found
+            if len(words) >= _LEAST_WORDS
+        ]
         borne = [question for question in questions if question.complete(texts)]
         yield index, borne[:: -(-len(borne) // _MOST) or 1]
+
+
+def contains(text: str, answers: Sequence[str]) -> bool:
+    """Contain-Acc (A-RAG, 4.1): whether a text contains an answer, both without case, articles and punctuation."""
+
+    def bare(text: str) -> str:
+        return " ".join(re.sub(r"\b(a|an|the)\b", " ", text.lower().translate(_NO_PUNCTUATION)).split())
+
+    return any(answer and answer in bare(text) for answer in map(bare, answers))
 
 
 def answer_words(question: str, answer: str) -> list[str]:
@@ -121,21 +144,16 @@ def _indexed(files: Mapping[str, str]) -> Iterator[DocumentIndex]:
         for file, text in files.items():
             Path(name, file).write_text(text, encoding="utf-8")
         index = DocumentIndex(name, embeddings=vectors_of_this_run(), index=":memory:")
-        index.sync()
+        index.sync(exact=True)
         yield index
 
 
 def names(text: str) -> list[str]:
-    """Likely names in a text: quotations, runs of capitalized words, numbers; without repetitions, in order.
-
-    Names joined by "and" also count one by one. Chinese, Japanese and Korean have no capitals and so no names.
-    """
+    """Likely names in a text: quotations, runs of capitalized words, numbers; joined by "and", also one by one."""
     result: dict[str, None] = {}
-    for match in _NAME.finditer(text):
-        if not _CJK.match(match.group()):
-            whole = _trimmed(match.group())
-            parts = map(_trimmed, whole.split(" and ")) if " and " in whole else ()
-            result |= dict.fromkeys(name for name in (whole, *parts) if _LEAST_NAME <= len(name) <= _LONGEST_NAME)
+    for whole in map(_trimmed, _NAME.findall(text)):
+        parts = map(_trimmed, whole.split(" and ")) if " and " in whole else ()
+        result |= dict.fromkeys(name for name in (whole, *parts) if _LEAST_NAME <= len(name) <= _LONGEST_NAME)
     return list(result)
 
 
@@ -150,7 +168,6 @@ def _trimmed(name: str) -> str:
 
 
 def _first_line(text: str) -> str:
-    """The first line of a text, plain, without the marks of a heading."""
     return plain(text.lstrip().split("\n", 1)[0].strip("#= \t"))
 
 
@@ -181,7 +198,7 @@ class Rules:
 
 
 class Words:
-    """The occurrences of keywords in the chunks of ``index.lexicon.ids``.
+    """Keywords in the chunks of ``index.lexicon.ids``.
 
     ``rarity`` is ``(keys,)``, 1 for a keyword in one chunk, near 0 for one in nearly all, 0 for one in none. Of shape
     ``(chunks, keys)``: ``held``, number of occurrences, up to 2, divided by 2, and ``title``, the share of the keyword
@@ -219,62 +236,49 @@ class Words:
         return np.where([key in keys for key in self.keys], self.rarity, 0.0)
 
 
-def _meaning_of(index: DocumentIndex, query: str) -> tuple[Scores, Scores]:
-    """``(chunks,)`` twice: the cosine of each chunk's best sentence with a query, and the mean over its sentences."""
-    ids = index.lexicon.ids
-    similar, row = index.similar(query), {chunk: row for row, chunk in enumerate(ids)}
-    best, mean = np.zeros(len(ids), np.float32), np.zeros(len(ids), np.float32)
-    if similar.chunks:
-        rows = [row[chunk] for chunk in similar.chunks]
-        best[rows] = similar.scores
-        mean[rows] = np.add.reduceat(similar.sentences, similar.starts[:-1]) / np.diff(similar.starts)
-    return best, mean
-
-
+@dataclass
 class Reader:
     """What one method did for one question: its calls, the chunks whose whole text it got, and retrieved tokens."""
 
-    def __init__(self, index: DocumentIndex) -> None:
-        self.index = index
-        self.calls: list[tuple[Interface, Any]] = []
-        self.read: dict[str, str] = {}  # the context tracker, id -> digest
-        self.tokens = 0
+    index: DocumentIndex
+    calls: list[str] = field(default_factory=list)
+    read: dict[str, str] = field(default_factory=dict)  # the context tracker, id -> digest
+    tokens: int = 0
 
-    def search(self, name: Interface, query: Any) -> None:
+    def search(self, search: Callable[..., Hits], query: Any) -> None:
         """Calls one of the searches, for one sentence."""
-        search: Callable[..., Hits] = keyword_search if name == "keyword_search" else semantic_search
-        self.calls.append((name, query))
-        self.tokens += search(self.index, query, top_k=1, sentences=1).tokens
+        self.calls.append(search.__name__)
+        self.tokens += search(self.index, query, top_k=1, snippets=0).tokens
 
     def fetch(self, chunks: Sequence[str]) -> list[str]:
         """Reads chunks; the texts of those that were not read before."""
         reading = chunk_read(self.index, chunks, read=self.read) if chunks else Reading(())
-        self.calls.append(("chunk_read", chunks))
+        self.calls.append("chunk_read")
         self.tokens, self.read = self.tokens + reading.tokens, {**self.read, **reading.read}
         return [part.text for part in reading.parts]
 
 
-def by_rules(index: DocumentIndex, question: str, rules: Rules, interfaces: Collection[Interface] = ALL) -> Reader:
+def by_rules(index: DocumentIndex, question: str, rules: Rules, interfaces: Collection[str] = ALL) -> Reader:
     """Reads for one question.
 
-    The rules see the scores of all chunks of a search, not of the first one alone; of texts they see those that
-    were read. Reading is always one of the interfaces that may be called.
+    The rules see the scores of all chunks of a search, and of texts those that were read.
 
     Source: A-RAG (arXiv 2602.03442), Algorithm 1, with rules in the place of the language model.
     """
-    reader, ids, asked = Reader(index), index.lexicon.ids, asked_for(question)
+    reader, ids, asked = Reader(index), index.lexicon.ids, _asked_for(question)
     own_names, words = list(map(plain, names(question))), content_words(question)
     base: Scores = np.zeros(len(ids), np.float32)
     links: Scores = np.zeros(len(ids), np.float32)
     found, following, first, texts = None, False, 0.0, list[str]()
     if "keyword_search" in interfaces and asked:
-        reader.search("keyword_search", asked)
+        reader.search(keyword_search, asked)
         found = Words(index, asked)
         base += rules.names * found.coverage(own_names) + rules.words * found.coverage(words)
     if "semantic_search" in interfaces:
-        reader.search("semantic_search", question)
-        best, mean = _meaning_of(index, question)
-        base += best + rules.mean * mean
+        reader.search(semantic_search, question)
+        similar = index.similar(question)
+        mean = np.add.reduceat(similar.sentences, similar.starts[:-1]) / np.diff(similar.starts)
+        base += similar.scores + rules.mean * mean
     while True:
         scores = base if found is None else base + _open(found, own_names, words, texts, rules)
         scores = links + rules.rest * scores if following and links.any() else scores.copy()
@@ -288,13 +292,12 @@ def by_rules(index: DocumentIndex, question: str, rules: Rules, interfaces: Coll
             return reader
         news = [name for name in names(texts[-1]) if len(name) >= _LEAST_FOLLOWED and plain(name) not in own_names]
         if news and "keyword_search" in interfaces:
-            reader.search("keyword_search", news)
+            reader.search(keyword_search, news)
             links = np.maximum(links * rules.fading, Words(index, news).linked(rules))
         following = not following and "keyword_search" in interfaces
 
 
-def asked_for(question: str) -> list[str]:
-    """The key phrases of a question: its names, then its other content words."""
+def _asked_for(question: str) -> list[str]:
     return list(dict.fromkeys([*names(question), *content_words(question)]))
 
 
@@ -308,47 +311,45 @@ def _open(found: Words, own_names: Sequence[str], words: Sequence[str], read: Se
 
 TOP_K = 5
 COLUMNS = (
-    "", "recall", "complete", "recall, tuning half", "recall, other half", "retrieved tokens", "chunks read", "calls"
+    "", "recall", "complete", "Contain-Acc", "recall, tuning half", "recall, other half", "retrieved tokens",
+    "chunks read", "calls"
 )  # fmt: skip
 FULL = "A-RAG, all interfaces"
-_ROUNDS = 6
-
-
-_HOTPOTQA = (
-    "HotpotQA, distractor setting: 100 questions, their 1,000 paragraphs pooled. Recall: the share of a question's "
-    "two supporting paragraphs that were read whole; complete: both. The rules stop at {} retrieved tokens; their "
-    "weights were chosen on the even questions (tuning half). No language model"
+_POOLED = (
+    "paragraphs pooled. Recall: the share of a question's supporting paragraphs that were read whole; complete: all. "
+    "Contain-Acc: the share of questions with a short answer that has it in what was read. The rules stop at 600 tokens"
 )
-_MEDICAL = (
-    "GraphRAG-Bench, medical: 200,000 characters, and at most 100 questions of which a chunk bears the answer, holds "
-    f"{BEARING:.0%} of its words. Recall: the share of these words in what was read; complete: such a chunk was read. "
-    "The rules stop at {} retrieved tokens and are those of HotpotQA, so the halves are two samples. No language model"
-)
+_OTHER = "and are those of HotpotQA, so the halves are two samples. No language model"
+SETS: Mapping[str, tuple[Callable[[Path], AbstractContextManager[Collected]], int, str]] = {
+    "hotpotqa": (hotpotqa, 600, f"HotpotQA, distractor setting: 100 questions, their 1,000 {_POOLED}; their weights "
+        "were chosen on the even questions (tuning half). No language model"),
+    "musique": (musique, 600, f"MuSiQue: 100 training questions of two to four hops, their 1,890 {_POOLED} {_OTHER}"),
+    "graphrag-bench": (medical, 4_000, "GraphRAG-Bench, medical: 200,000 characters, and at most 100 questions of "
+        f"which a chunk bears the answer, holds {BEARING:.0%} of its words. Recall: the share of these words in what "
+        f"was read; complete: such a chunk was read. The rules stop at 4,000 tokens {_OTHER}"),
+}  # fmt: skip
+"""What is measured, by its folder."""
 
 
-def on_hotpotqa(data: Path) -> Mapping[str, object]:
-    """The body of the results file for HotpotQA."""
-    return _measured(hotpotqa(data), Rules(tokens=600), _HOTPOTQA)
-
-
-def on_medical(data: Path) -> Mapping[str, object]:
-    """The body of the results file for GraphRAG-Bench medical."""
-    return _measured(medical(data), Rules(tokens=4_000), _MEDICAL)
-
-
-def _measured(opening: AbstractContextManager[Collected], rules: Rules, about: str) -> Mapping[str, object]:
-    with opening as (index, questions):
-        played = {name: [play(q.text) for q in questions] for name, play in methods(index, rules).items()}
+def measure(data: Path, name: str) -> Mapping[str, object]:
+    """The body of the results file for one of ``SETS``."""
+    collected, most, about = SETS[name]
+    with collected(data) as (index, questions):
+        how = methods(index, Rules(tokens=most))
+        played = {method: [play(question.text) for question in questions] for method, play in how.items()}
+        texts = {chunk.id: chunk.text for chunk in index.chunks()}
     bootstrap, rows = Bootstrap([str(place) for place in range(len(questions))]), []
-    for name, runs in played.items():
+    for method, runs in played.items():
         both = list(zip(questions, runs, strict=True))
         recalls = [question.recall(one.read) for question, one in both]
         complete = bootstrap.mean([question.complete(one.read) for question, one in both])
+        answered = [contains(" ".join(map(texts.__getitem__, one.read)), q.answers) for q, one in both if q.answers]
         halves = (short(float(np.mean(recalls[start::2]))) for start in (0, 1))
         tokens, read, calls = np.mean([(one.tokens, len(one.read), len(one.calls)) for one in runs], axis=0)
         means = (f"{tokens:,.0f}", f"{read:.1f}", f"{calls:.1f}")
-        rows.append([name, cell(bootstrap.mean(recalls)), cell(complete), *halves, *means])
-    return {"about": about.format(f"{rules.tokens:,}"), "columns": list(COLUMNS), "rows": rows}
+        contained = short(float(np.mean(answered))) if answered else ""
+        rows.append([method, cell(bootstrap.mean(recalls)), cell(complete), contained, *halves, *means])
+    return {"about": about, "columns": list(COLUMNS), "rows": rows}
 
 
 def methods(index: DocumentIndex, rules: Rules) -> Mapping[str, Callable[[str], Reader]]:
@@ -359,13 +360,11 @@ def methods(index: DocumentIndex, rules: Rules) -> Mapping[str, Callable[[str], 
     def naive(question: str) -> Reader:
         """One vector a chunk, the nearest five in one go."""
         best = np.argsort(-(matrix @ vectors.encode([question])[0]), kind="stable")[:TOP_K]
-        reader = Reader(index)
-        reader.calls, reader.read = [("chunk_read", question)], {chunks[i].id: "" for i in best}
-        reader.tokens = sum(estimated_tokens(chunks[i].text) for i in best)
-        return reader
+        tokens = sum(estimated_tokens(chunks[i].text) for i in best)
+        return Reader(index, ["chunk_read"], {chunks[i].id: "" for i in best}, tokens)
 
     def read_at_once(question: str) -> Reader:
-        """A-RAG (Naive), section 4.1 of the paper: one tool, which searches by meaning and returns whole chunks."""
+        """A-RAG (Naive), section 4.1: one tool, which searches by meaning and returns whole chunks."""
         reader = Reader(index)
         reader.fetch([hit.chunk for hit in semantic_search(index, question, top_k=TOP_K).hits])
         return reader
@@ -382,8 +381,8 @@ def methods(index: DocumentIndex, rules: Rules) -> Mapping[str, Callable[[str], 
 
 def _without_reading(index: DocumentIndex, question: str, rules: Rules) -> Reader:
     """The searches give whole chunks: in turn by words, by meaning, and by the names in what came."""
-    reader, keywords = Reader(index), asked_for(question)
-    for top_k in range(1, _ROUNDS):
+    reader, keywords = Reader(index), _asked_for(question)
+    for top_k in range(1, TOP_K + 1):
         for found in (keyword_search(index, keywords, top_k=top_k), semantic_search(index, question, top_k=top_k)):
             texts = reader.fetch([hit.chunk for hit in found.hits])
             if reader.tokens >= rules.tokens and len(reader.read) >= rules.least:

@@ -7,27 +7,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.bootstrap import Bootstrap, Interval, cell
+from benchmarks.bootstrap import Bootstrap, Interval, cell, short
 from benchmarks.search import World
 from benchmarks.sets.cases import Benchmark, Case
 from callsheet.graphs import Catalog
-from callsheet.retrievers import AgentGraphRetriever, SelectSettings
+from callsheet.graphs.trust.policy import view_of
+from callsheet.retrievers import AgentGraphRetriever
 
 SETS = ("livemcpbench-steps", "livemcpbench-direct", "sealtools", "metatool")
 MOST = 300
-COLUMNS = (
-    "queries", "n", "AUROC", "refused, though its agents are there", "refused, its agents taken away",
-    "the same at 5 % wrongly refused",
-)  # fmt: skip
+_REFUSED = ("refused, though its agents are there", "refused, its agents taken away")
+COLUMNS = ("queries", "n", "AUROC", *_REFUSED, "Brier", "said / was")
 _ABOUT = (
-    "Each query against the whole catalog, and without the agents that serve it. AUROC: how often the best score of an "
-    "agent is higher in the first case than in the second, over all pairs of queries, ties half. Refused: the verdict "
-    "nothing_fits at the default threshold, {}, or at the one that wrongly refuses 5 % of these very queries"
+    "Each query with the whole catalog, and without the agents that serve it. AUROC: how often the probability is "
+    "higher in the first case, ties half. Brier: mean squared difference of probability and truth; that of a coin is "
+    ".25. Said / was: mean probability, and share of the first case, where the probability is 0 to .2, .2 to .4 ..."
 )
 
 
 class Asked(NamedTuple):
-    """A query: its group, the strength with the whole catalog and without what serves it, and whether it is refused."""
+    """A query: its group, the probability with the whole catalog and without what serves it, whether it is refused."""
 
     group: str
     there: float
@@ -38,23 +37,22 @@ class Asked(NamedTuple):
 
 def measure(worlds: Sequence[tuple[Benchmark, World]]) -> Mapping[str, object]:
     """The body of the results file: a row a set of queries, at most 300 of each."""
-    rows = []
-    for bench, world in worlds:
-        if bench.name in SETS:
-            found = asked(bench, world)
-            rows.append([bench.name, f"{len(found):,}", *map(cell, figures(found))])
-    return {"about": _ABOUT.format(SelectSettings().threshold), "columns": list(COLUMNS), "rows": rows}
+    sets = [(bench.name, asked(bench, world)) for bench, world in worlds if bench.name in SETS]
+    rows = [[name, f"{len(found):,}", *map(cell, figures(found)), reliability(found)] for name, found in sets]
+    return {"about": _ABOUT, "columns": list(COLUMNS), "rows": rows}
 
 
 def asked(bench: Benchmark, world: World) -> list[Asked]:
     """Every query of a sample, with and without what serves it; the index is made once."""
     retriever = AgentGraphRetriever.from_catalog(world.catalog, index=":memory:", embeddings=world.vectors)
-    cases = [case for case in bench.queries if gold_agents(case, bench.catalog)]
+    whole, cases = retriever.selector, [case for case in bench.queries if gold_agents(case, bench.catalog)]
     found = []
     for case in cases[:: -(-len(cases) // MOST) or 1]:
-        both = [retriever.select(case.query, without=out) for out in ((), gold_agents(case, bench.catalog))]
-        refused = (selection.verdict == "nothing_fits" for selection in both)
-        found.append(Asked(case.group, *(selection.trace.strength for selection in both), *refused))
+        gone = gold_agents(case, bench.catalog)
+        rest = whole.within(view_of(whole.catalog, lambda tool, gone=gone: tool.agent not in gone))  # type: ignore[misc]
+        there, away = (selector.select(case.query) for selector in (whole, rest))
+        refused = (selection.verdict == "nothing_fits" for selection in (there, away))
+        found.append(Asked(case.group, there.probability, away.probability, *refused))
     return found
 
 
@@ -65,8 +63,15 @@ def gold_agents(case: Case, catalog: Catalog) -> tuple[str, ...]:
 
 
 def figures(asked: Sequence[Asked]) -> list[Interval]:
-    """AUROC and shares with their intervals."""
+    """AUROC, shares and Brier score with their intervals."""
     groups, there, away, refused_there, refused_away = zip(*asked, strict=True)
-    bootstrap, edge = Bootstrap(groups), float(np.percentile(there, 5))
-    shares = (refused_there, refused_away, [strength < edge for strength in away])
-    return [bootstrap.auroc(there, away), *map(bootstrap.mean, shares)]
+    bootstrap, brier = Bootstrap(groups), [((1 - p) ** 2 + q**2) / 2 for p, q in zip(there, away, strict=True)]
+    return [bootstrap.auroc(there, away), *map(bootstrap.mean, (refused_there, refused_away, brier))]
+
+
+def reliability(asked: Sequence[Asked]) -> str:
+    """Mean probability and share of the first case, for each fifth of the probabilities."""
+    said = np.array([[one.there, one.away] for one in asked])
+    fifths = [fifth for low in range(5) if (fifth := (said >= low / 5) & (said < (low + 1) / 5)).any()]
+    pairs = ((said[fifth].mean(), fifth[:, 0].sum() / fifth.sum()) for fifth in fifths)
+    return ", ".join(f"{short(mean, '.2f')} / {short(share, '.2f')}" for mean, share in pairs)

@@ -1,14 +1,15 @@
-"""Taxonomies of capabilities, from broad to narrow; users can extend the default one."""
+"""Taxonomies of capabilities, from broad to narrow: the paper's, our detailed one, and a user's own."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from functools import cache, cached_property
 from graphlib import CycleError, TopologicalSorter
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -21,8 +22,7 @@ Phrase = Annotated[str, StringConstraints(min_length=1, max_length=400, pattern=
 class Capability(Record):
     """Something that a tool can do.
 
-    Source: *Representing Agentic Tools in Knowledge Graphs* (GenAIK-NORA 2026) links tools to capabilities of a small
-    taxonomy; the definitions and examples here are ours.
+    Source: *Representing Agentic Tools in Knowledge Graphs* (GenAIK-NORA 2026), section 4.2.
 
     Attributes:
         id: Id, unique in its taxonomy.
@@ -107,28 +107,51 @@ class Taxonomy(Record):
         return path[min(depth, len(path) - 1)]
 
 
+_Shipped = Literal["default", "detailed"]
+SHIPPED: tuple[_Shipped, ...] = ("default", "detailed")
+
+
 class _File(Record):
     """The content of a taxonomy file."""
 
     capabilities: tuple[Capability, ...]
-    extends: bool = True
+    extends: _Shipped | bool = "default"
 
 
 @cache
-def default_taxonomy() -> Taxonomy:
-    """The taxonomy that ships with Callsheet: four clusters, ten types of action, and narrower capabilities."""
-    text = files("callsheet.graphs.capabilities").joinpath("capabilities.json").read_text(encoding="utf-8")
+def shipped_taxonomy(name: _Shipped) -> Taxonomy:
+    """The ``default`` taxonomy, which is the paper's, or our ``detailed`` one, with 45 narrower capabilities."""
+    text = files("callsheet.graphs.capabilities").joinpath(f"{name}.json").read_text(encoding="utf-8")
     return Taxonomy(**json.loads(text))
 
 
-def read_taxonomy(path: str | Path) -> Taxonomy:
-    """A taxonomy from a JSON file: ``{"capabilities": [...], "extends": true}``.
+def default_taxonomy() -> Taxonomy:
+    """The taxonomy of the paper: four clusters of ten capabilities.
 
-    Its capabilities extend the default taxonomy, unless the file says ``"extends": false``.
+    Source: *Representing Agentic Tools in Knowledge Graphs*, section 4.2; definitions, examples and words are ours.
+    """
+    return shipped_taxonomy("default")
+
+
+def shipped_capabilities() -> tuple[Capability, ...]:
+    """The capabilities of the default taxonomy, and those of the detailed one with other ids."""
+    return tuple({**shipped_taxonomy("detailed").by_id, **default_taxonomy().by_id}.values())
+
+
+def read_taxonomy(taxonomy: Taxonomy | str | Path | None = None) -> Taxonomy:
+    """A taxonomy, by its file or as ``default`` or ``detailed``; None: that of ``CALLSHEET_TAXONOMY``, or the default.
+
+    A file is JSON, ``{"capabilities": [...], "extends": "default"}``: its capabilities extend the named taxonomy, the
+    default one if none is named, or stand alone with ``"extends": false``.
 
     Raises:
         CatalogError: The file cannot be read, has another format, or describes an invalid taxonomy.
     """
+    if isinstance(taxonomy, Taxonomy):
+        return taxonomy
+    path = taxonomy or os.environ.get("CALLSHEET_TAXONOMY") or "default"
+    if path in SHIPPED:
+        return shipped_taxonomy(path)
     try:
         content: Any = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, RecursionError, ValueError) as error:
@@ -137,7 +160,7 @@ def read_taxonomy(path: str | Path) -> Taxonomy:
         raise CatalogError(f'the taxonomy {path} must be an object {{"capabilities": [...]}}')
     try:
         file = _File(**content)
-        base = default_taxonomy().capabilities if file.extends else ()
-        return Taxonomy(capabilities=(*base, *file.capabilities))
+        base = shipped_taxonomy("default" if file.extends is True else file.extends) if file.extends else Taxonomy()
+        return Taxonomy(capabilities=(*base.capabilities, *file.capabilities))
     except CatalogError as error:
         raise CatalogError(f"the taxonomy {path}: {error}") from error

@@ -55,6 +55,11 @@ def lookup(entries: Mapping[str, _Entry], name: str, kind: str, where: str) -> _
     return entries[name]
 
 
+def needs_extra(extra: str) -> str:
+    """What an error says about an extra that is not installed: "needs the extra rdf: ..."."""
+    return f"needs the extra {extra}, which is not installed: in the checkout, pip install '.[{extra}]'"
+
+
 def near_names(name: str, known: Iterable[str]) -> str:
     """A hint " (did you mean ...?)" with similar names; empty if there is none, or the name is long."""
     # Two names are compared in quadratic time.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import chain
@@ -9,10 +10,11 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from callsheet.graphs.catalog.formats.mcp_format import Problem
-from callsheet.graphs.catalog.formats.server_config import ServerConfig
+from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address
 from callsheet.graphs.catalog.model import Agent, Catalog, Skill, Tool
 from callsheet.graphs.dependencies.dependency_files import Proposal
-from callsheet.graphs.trust.pins import Change
+from callsheet.graphs.storage import state_folder
+from callsheet.graphs.trust.pins import Change, digest, server_identity
 from callsheet.graphs.trust.policy import Policy
 
 
@@ -27,7 +29,7 @@ class _Details:
         live: Agent id -> the object that updates its tools after a new listing (``LiveServer`` of ``agents``).
         down: Agents whose servers did not answer, with their last known tools: id -> time of the last answer.
         rejected: Source, target and parameter of each dependency that a person rejected.
-        dependency_files: Paths of the files of dependencies.
+        dependency_files: Paths of the files of dependencies; if none was named, that of ``decisions_file``.
         resources: Agent id -> an agent whose tools are the server's resources, templates and prompts.
         remembered: Agents whose servers answered recently and were not listed again: id -> time, UTC, ISO 8601.
         places: Agent id -> when its server was first pinned (``ServerPin``); other agents have none.
@@ -86,6 +88,12 @@ class Loaded(_Details):
         """SHA-256 of a tool's accepted definition; None if its server is not live."""
         return self.digests.get(tool.agent, {}).get(tool.name)
 
+    def pin(self, tool: Tool) -> str:
+        """SHA-256 of what a person approves: a tool's accepted definition, and how its server is reached."""
+        connection = self.connections.get(tool.agent)
+        reached = server_identity(connection) if isinstance(connection, ServerConfig) else ""
+        return digest([self.digest(tool) or tool.model_dump(mode="json"), reached])
+
     def trusts(self, agent_id: str) -> bool:
         """Whether what an agent says of itself is believed: by its entry in the ``mcp.json``, or by the policy."""
         connection = self.connections.get(agent_id)
@@ -102,7 +110,7 @@ class Loaded(_Details):
     def of_resources(self) -> Loaded:
         """The resources, templates and prompts of the same servers, under the same policy, as a catalog of tools."""
         kept = {name: self.details[name] for name in ("connections", "digests", "changes")}
-        return Loaded(Catalog(agents=tuple(self.resources.values())), policy=self.policy, **kept)
+        return Loaded(Catalog(agents=tuple(self.resources.values())), label=self.label, policy=self.policy, **kept)
 
     @property
     def part(self) -> SourceCatalog:
@@ -157,3 +165,14 @@ def label_of(source: CatalogSource) -> str:
             return str(Path(source).resolve()) if Path(source).exists() else str(source)
         case _:
             return ""
+
+
+def key_of(label: str) -> str:
+    """A key of a catalog for files about it; the same sources have the same key, in whatever order."""
+    names = {name if is_address(name) else str(Path.cwd() / name) for name in label.splitlines()}
+    return hashlib.sha256("\n".join(sorted(names)).encode()).hexdigest()[:16]
+
+
+def decisions_file(label: str) -> Path:
+    """Where decisions about the dependencies of a catalog are kept, if its user names no file for them."""
+    return state_folder() / "dependencies" / f"{key_of(label)}.json"

@@ -25,11 +25,19 @@ from callsheet.graphs.catalog.formats.server_config import (
     read_configuration,
 )
 from callsheet.graphs.catalog.formats.skill_folders import is_skill, is_skill_file, read_skills
-from callsheet.graphs.catalog.loaded import CatalogSource, Loaded, SourceCatalog, joined, label_of, sources_of
+from callsheet.graphs.catalog.loaded import (
+    CatalogSource,
+    Loaded,
+    SourceCatalog,
+    decisions_file,
+    joined,
+    label_of,
+    sources_of,
+)
 from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, Skill, Tool
 from callsheet.graphs.dependencies import attach, parse_dependencies
 from callsheet.graphs.text.sanitizing import counted
-from callsheet.graphs.trust.consent import Start, check_agreed, starts_of
+from callsheet.graphs.trust.consent import Start, check_agreed, starts_of, with_trust
 from callsheet.graphs.trust.pins import PinBook
 from callsheet.graphs.trust.policy import Policy, policy_of
 
@@ -199,16 +207,21 @@ def load(
     _check_unique(
         [(label_of(source) or "a catalog in memory", part) for source, part in zip(sources, parts, strict=True)]
     )
+    labels = [label_of(source) for source, part in zip(sources, parts, strict=True) if not part.dependencies]
+    label, lenient = "\n".join(filter(None, labels)), set(joined(parts).connections)
+    own = None if any(part.dependency_files for part in parts) or not all(labels) else decisions_file(label)
+    if own is not None and own.is_file():
+        parts.append(_part(str(own), _Opening()))
+        lenient.update(agent.id for part in parts for agent in part.agents)  # nobody who lost a tool named this file
     whole = joined(parts)
     agents, misnamed = separated(whole.agents, whole.skills)
     agents, dangling = resolve(agents, lenient=set(whole.connections))
-    agents, unattached = attach(agents, whole.dependencies, lenient=set(whole.connections))
+    agents, unattached = attach(agents, whole.dependencies, lenient=lenient)
     skills, unclear, unresolved = resolve_skills(whole.skills, agents, whole.unresolved)
-    labels = [label_of(source) for source, part in zip(sources, parts, strict=True) if not part.dependencies]
     problems = (*whole.problems, *misnamed, *dangling, *unattached, *unclear)
-    label = "\n".join(filter(None, labels))
     refused = (edge.key for _, edges in whole.dependencies for edge in edges if edge.accept is False)
     more = {"problems": problems, "rejected": (*whole.rejected, *refused), "unresolved": unresolved}
+    more["dependency_files"] = whole.dependency_files or ((str(own),) if own else ())
     return Loaded(Catalog(agents=agents, skills=skills), label=label, policy=rules, **{**whole.details, **more})
 
 
@@ -391,7 +404,7 @@ def _configured(document: Mapping[str, Any], path: Path, opening: _Opening) -> S
     configuration = read_configuration(document, path)
     commands = opening.policy.commands if opening.policy else None
     consented = check_agreed(configuration.servers, str(path), yes=opening.yes, commands=commands)
-    parts, servers = [SourceCatalog(problems=configuration.problems)], dict(configuration.servers)
+    parts, servers = [SourceCatalog(problems=configuration.problems)], with_trust(configuration.servers)
     for name, folder in configuration.servers.items():
         if folder.documents:
             del servers[name]

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
+from callsheet.graphs.capabilities.taxonomy import shipped_taxonomy
 from callsheet.graphs.catalog.errors import Severity, near_names
 from callsheet.graphs.catalog.formats.mcp_format import UNREAD
 from callsheet.graphs.catalog.model import Tool
@@ -53,11 +54,12 @@ def dependency_cycle(subject: Subject) -> Iterator[Remark]:
 @rule("unknown-capability", Severity.ERROR, "A tool names a capability that is not in the taxonomy.")
 def unknown_capability(subject: Subject) -> Iterator[Remark]:
     """Retrieval by capabilities ignores it."""
-    known = subject.taxonomy.by_id
+    known, detailed = subject.taxonomy.by_id, shipped_taxonomy("detailed").by_id
     for tool in subject.catalog.tools.values():
         for name in tool.capabilities:
             if name not in known:
-                yield on(tool, f"has the unknown capability {quoted(name)}{near_names(name, known)}")
+                cure = ", which the taxonomy 'detailed' holds: use it" if name in detailed else near_names(name, known)
+                yield on(tool, f"has the unknown capability {quoted(name)}{cure}")
 
 
 _REMEMBERED = 4_096

@@ -2,10 +2,12 @@
 
 import logging
 
+from callsheet.graphs.catalog.errors import needs_extra as _needs_extra
+
 try:
     import rdflib as _rdflib  # noqa: F401
 except ImportError as error:
-    raise ImportError("RDF needs the extra rdf, which is not installed: pip install rdflib pyshacl") from error
+    raise ImportError(f"RDF {_needs_extra('rdf')}") from error
 
 from callsheet.graphs.rdf.catalog_graph import (
     BASE as BASE,

@@ -6,15 +6,20 @@ import hashlib
 import json
 import os
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from callsheet.graphs.catalog.errors import TrustError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address
 from callsheet.graphs.storage import StoreError, file_named, state_file, yes_from_environment
 from callsheet.graphs.text.sanitizing import one_line
+from callsheet.graphs.trust.pins import digest, server_identity
+
+if TYPE_CHECKING:
+    from callsheet.graphs.catalog.loaded import Loaded
 
 # These variables select the program, or code in it; their values are shown, and consent includes them.
 _DECISIVE = frozenset(
@@ -135,11 +140,50 @@ class Agreements:
             return frozenset()
         return frozenset(map(str, content)) if isinstance(content, list) else frozenset()
 
-    def add(self, starts: Collection[Start]) -> None:
-        """Stores consent to these starts."""
+    def add(self, agreed: Iterable[Start | str]) -> None:
+        """Stores consent to these starts, or these digests of ``believed``."""
+        digests = {one.digest if isinstance(one, Start) else one for one in agreed}
+        self._change(lambda known: known | digests)
+
+    def remove(self, digests: Iterable[str]) -> int:
+        """Removes these; returns how many there were."""
+        return -self._change(lambda known: known.difference(digests))
+
+    def _change(self, change: Callable[[frozenset[str]], frozenset[str]]) -> int:
         with self.file.locked():
-            digests = self.known() | {start.digest for start in starts}
-            self.file.replace(json.dumps(sorted(digests), indent=1).encode())
+            before = self.known()
+            if (after := change(before)) != before:
+                self.file.replace(json.dumps(sorted(after), indent=1).encode())
+            return len(after) - len(before)
+
+
+def believed(server: ServerConfig, *, yes: bool = True) -> str:
+    """SHA-256 of a person's answer whether a server is believed which of its tools only read."""
+    return digest(["reads", yes, server_identity(server)])
+
+
+def believable(loaded: Loaded) -> dict[str, ServerConfig]:
+    """The MCP servers that say which of their tools only read, by agent."""
+    of_agents = {agent.id: (agent, loaded.connections.get(agent.id)) for agent in loaded.catalog.agents}
+    return {
+        name: server
+        for name, (agent, server) in of_agents.items()
+        if isinstance(server, ServerConfig)
+        and server.transport in ("stdio", "http", "sse")
+        and any(tool.annotations.get("readOnlyHint") is True for tool in agent.tools)
+    }
+
+
+def with_trust(servers: Mapping[str, ServerConfig]) -> dict[str, ServerConfig]:
+    """The servers, those that a person believes as if their entries had ``"trusted": true``."""
+    known = Agreements().known()
+    trusting = {"trusted": True}
+    return {
+        name: server.model_copy(update={"callsheet": server.callsheet.model_copy(update=trusting)})
+        if server.transport in ("stdio", "http", "sse") and believed(server) in known
+        else server
+        for name, server in servers.items()
+    }
 
 
 def _start(name: str, server: ServerConfig) -> Start:

@@ -142,7 +142,7 @@ def pinned(listed: Listed, place: int = 0) -> ServerPin:
     definitions = Entries.of(listed.entries).tools
     small = sum(len(json.dumps(definition)) for definition in definitions.values()) <= _LARGEST_SERVER
     return ServerPin(
-        sha256=_identity(listed.server),
+        sha256=server_identity(listed.server),
         command=_shown_command(listed.server),
         about={key: "" if suspect(text) else text for key, text in listed.about.items()},
         tools={
@@ -192,7 +192,7 @@ def _compare(agent: str, pin: ServerPin, listed: Listed, *, agreed: Collection[s
     entries, hashes = Entries.of(listed.entries), digests(listed.entries)
     now = entries.tools
     changes: list[Change] = []
-    if (command := _identity(listed.server)) != pin.sha256 and agent not in agreed:
+    if (command := server_identity(listed.server)) != pin.sha256 and agent not in agreed:
         changes.append(Change(agent, "command", "", pin.command, _shown_command(listed.server), command))
     if dict(listed.about) != pin.about:
         changes.append(Change(agent, "about", "", pin.about, dict(listed.about), digest(dict(listed.about))))
@@ -237,7 +237,7 @@ def _accepted(pin: ServerPin, change: Change) -> ServerPin:
             return pin.model_copy(update={"tools": {**pin.tools, change.tool: pin_of(change.after or {})}})
 
 
-def _identity(server: ServerConfig) -> str:
+def server_identity(server: ServerConfig) -> str:
     """SHA-256 of a server's configuration, with names of variables and headers but without their values."""
     return digest(
         {

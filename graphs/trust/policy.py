@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, model_serializer, model_validator
 
-from callsheet.graphs.capabilities.taxonomy import default_taxonomy
+from callsheet.graphs.capabilities.taxonomy import SHIPPED, shipped_taxonomy
 from callsheet.graphs.catalog.errors import CatalogError, Finding, SettingsError, Severity
 from callsheet.graphs.catalog.model import SKILLS, Catalog, Name, Record, Tool
 from callsheet.graphs.text.sanitizing import counted, normalized, shown
@@ -147,9 +147,9 @@ def _id_matches(pattern: str, tool: Tool, *, loosely: bool) -> bool:
 
 
 def _has_capability(tool: Tool, capability: str) -> bool:
-    known = default_taxonomy().by_id
+    shipped = list(map(shipped_taxonomy, SHIPPED))
     return any(
-        capability == own or (own in known and capability in default_taxonomy().ancestors(own))
+        capability == own or any(own in one.by_id and capability in one.ancestors(own) for one in shipped)
         for own in tool.capabilities
     )
 

@@ -17,9 +17,8 @@ from langgraph.types import Command, Interrupt
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from callsheet.agents.approval.questions import NEEDS_INPUT
 from callsheet.agents.approval.supervised_call import NOBODY
-from callsheet.agents.calls.plan import KIND as QUESTION
+from callsheet.agents.calls.review import decided, flat
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.sync_bridge import sync_and_async
 from callsheet.orchestrator.state import text_of
@@ -83,16 +82,10 @@ async def _answered(question: str, supervisor: Supervisor) -> Answer:
     return _reported(state)
 
 
-def _refusals(asked: Sequence[Interrupt]) -> dict[str, dict[str, str]]:
+def _refusals(asked: Sequence[Interrupt]) -> dict[str, dict[str, Any]]:
     """Answers that refuse the pending questions."""
-    kinds = {one.id: one.value.get("type") for one in asked if isinstance(one.value, dict)}
-    said = {
-        "tool_approval": {"type": "reject", "message": NOBODY},
-        "unknown_outcome": {"type": "give_up"},
-        NEEDS_INPUT: {"type": "leave"},
-        QUESTION: {"type": "leave"},
-    }
-    return {key: said[kind] for key, kind in kinds.items() if kind in said}
+    ours = [one for one in asked if "reject" in flat(one.value).get("decisions", ())]
+    return {one.id: decided("reject", one.value, message=NOBODY) for one in ours}
 
 
 def _reported(state: dict[str, Any]) -> Answer:

@@ -1,6 +1,6 @@
 """Lets a chat model attempt labelled queries in several arms, grades what it called, and compares the arms.
 
-The arms: all tools, the best k tools, or the supervisor.
+The arms: all tools, the best k tools, the best k by a judgement of the model, or the supervisor.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from functools import partial
 from hashlib import sha256
@@ -31,6 +31,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import BaseModel, ConfigDict
 
 from callsheet.agents import Call, ModelError, ToolRegistry, Usage
+from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.token_usage import Price, usage_of
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.models.chat_models import answered, with_ids, with_written_calls
@@ -142,29 +143,36 @@ class Arms:
         Raises:
             SettingsError: There is no such arm; the message lists them.
         """
-        registry = ToolRegistry.from_catalog(self.loaded)
+        # What a server keeps of one request must not help or hinder the next.
+        registry = ToolRegistry.from_catalog(self.loaded, limits=Limits(warm=0))
         if name in (*_MODES, RULES):
             return Arm(name, partial(_supervised, self._supervisor(name, registry)))
         if name == ALL:
             return Arm(name, partial(self._looped, registry, None))
-        if name[:1] == "k" and name[1:].isdecimal() and 0 < int(name[1:]) <= _MOST_BOUND:
-            return Arm(name, partial(self._looped, registry, int(name[1:])))
+        if name[:1] in ("k", "d") and name[1:].isdecimal() and 0 < int(name[1:]) <= _MOST_BOUND:
+            judge = self.model if name[0] == "d" else None
+            return Arm(name, partial(self._looped, registry, int(name[1:]), judge=judge))
         raise SettingsError(
             f"there is no arm {name!r}: there are {ALL} (all tools bound), k5, k10, ... (the best 5, 10, ... tools "
-            f"bound), {', '.join(_MODES)} (the supervisor in this planning mode), and {RULES} (without a model)"
+            f"bound), d5, d10, ... (the best ones by a decision of the model), {', '.join(_MODES)} (the supervisor in "
+            f"this planning mode), and {RULES} (without a model)"
         )
 
     def _supervisor(self, name: str, registry: ToolRegistry) -> Any:
         planning, weak = "auto" if name == RULES else name, self.weak_model
-        settings = Settings(planning=planning, tools=self.tools, approval="never", learn=False, weak_model=weak)
+        told: dict[str, Any] = {"approval": "never", "allow": tuple(self.loaded.catalog.tools), "weak_model": weak}
+        settings = Settings(planning=planning, tools=self.tools, learn=False, **told)
         parts: dict[str, Any] = {"retriever": self.retriever, "registry": registry, "settings": settings}
         workflow = create_supervisor(self.loaded, model=None if name == RULES else self.model, **parts)
         return workflow.compile(checkpointer=InMemorySaver())
 
-    async def _looped(self, registry: ToolRegistry, k: int | None, request: str) -> Attempt:
+    async def _looped(
+        self, registry: ToolRegistry, k: int | None, request: str, *, judge: BaseChatModel | None = None
+    ) -> Attempt:
         """An agent loop without a supervisor, over the best k tools, or all of them."""
         began, run, failure = monotonic(), uuid4().hex, ""
-        best = await asyncio.to_thread(self.retriever.select, request, tools=k) if k else None
+        best = await self.retriever.aselect(request, tools=k, decision_model=judge, decision_seconds=600) if k else None
+        judged = {**asdict(best.decision), "seconds": 0.0, "calls": 1} if best and best.decision else {}
         offered = [tool.id for tool in best.tools] if best else [*self.retriever.catalog.tools]
         tools = registry.bind(offered, run)
         around: list[Any] = [ModelCallLimitMiddleware(run_limit=_MAX_TURNS), _reader([*tools], records=self.records)]
@@ -183,7 +191,7 @@ class Arms:
             offered=tuple(dict.fromkeys(offered)),
             calls=calls_of(messages, tools),
             answer=answers[-1].text if answers and not stopped else "",
-            usage=usage_of(answers[:_MAX_TURNS], monotonic() - began),
+            usage=usage_of(answers[:_MAX_TURNS], monotonic() - began) + Usage(**judged),
             steps=(request,),
             stopped=f"the limit of {_MAX_TURNS} model calls" if stopped else "",
             failure=failure,

@@ -37,22 +37,38 @@ from callsheet.agents import (
     supervised,
     unstreamed,
 )
+from callsheet.agents.approval.supervised_call import InterruptOn, reviews_of
 from callsheet.agents.calls.tool_result import answer_to
-from callsheet.agents.models.chat_models import with_written_calls
-from callsheet.agents.registry.binding import NEED_TOOL
-from callsheet.agents.work.own_tools import DEFINITION, answer_request, deferred
-from callsheet.graphs import CatalogSource, Policy, SettingsError, load
+from callsheet.agents.models.chat_models import chat_model, with_written_calls
+from callsheet.agents.registry.binding import NEED_TOOL, READ_RESULT, READ_SKILL, RUN_PROGRAM
+from callsheet.agents.safety.secrets import RunSecrets
+from callsheet.agents.work.equipment import calls_of
+from callsheet.agents.work.own_tools import (
+    DEFINITION,
+    READ_DEFINITION,
+    abbreviated,
+    answer_reading,
+    answer_request,
+    answer_skill,
+    deferred,
+    long_calls,
+    skill_definition,
+)
+from callsheet.graphs import CatalogSource, Policy, SettingsError, Skill, load
 from callsheet.graphs.text.sanitizing import check_type
 from callsheet.orchestrator.run.process.process_state import CatalogSync
-from callsheet.orchestrator.run.run_context import caller
+from callsheet.orchestrator.run.run_context import caller, standing_approvals
 from callsheet.orchestrator.run.settings import TOOL_FLOOR, Settings
 from callsheet.orchestrator.run.sync_bridge import waited_for
-from callsheet.orchestrator.step import selected
-from callsheet.retrievers import AgentGraphRetriever, units_of
+from callsheet.orchestrator.step import selected, skill_texts
+from callsheet.retrievers import AgentGraphRetriever, DecisionModel, units_of
+from callsheet.retrievers.selection.decision_models import judge_of
 
 _AT_ONCE = 20
 """Requests that are searched for before a model call; the rest of a longer to-do list follows before the next."""
 _REMEMBERED = 256
+_CALLS = 64
+"""Maximum calls of a program."""
 Result = ToolMessage | Command[Any]
 
 
@@ -70,6 +86,7 @@ class EquippedState(AgentState[Any]):
             selection have no place.
         callsheet_own: Names of the agent's own tools, with which ours must not clash.
         callsheet_requests: Keys of the requests that were handled in this call of the agent.
+        callsheet_skills: Ids of the skills that fit its requests.
         callsheet_run: Identifies the sessions of this call of the agent.
     """
 
@@ -77,6 +94,7 @@ class EquippedState(AgentState[Any]):
     callsheet_places: NotRequired[Annotated[dict[str, list[str]], PrivateStateAttr]]
     callsheet_own: NotRequired[Annotated[list[str], PrivateStateAttr, _joined]]
     callsheet_requests: NotRequired[Annotated[list[str], PrivateStateAttr]]
+    callsheet_skills: NotRequired[Annotated[list[str], PrivateStateAttr, _joined]]
     callsheet_run: NotRequired[Annotated[str, PrivateStateAttr]]
 
 
@@ -88,7 +106,8 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
     user, each sentence of the agent and each item of its to-do list, once for each text, and when the agent calls
     ``need_tool``. New tools are appended: none is reordered or removed within a conversation. The effect on prompt
     caches depends on the provider; see the page on prompt caching. The agent's own tools do not change, and come
-    first. Skills of the catalog are not used.
+    first. As for a worker of the supervisor, of a long result the model sees the beginning, and reads on with
+    ``read_result``. It sees names and descriptions of the skills that fit, and reads one with ``read_skill``.
 
     Args:
         source: A catalog of any kind, or several; see ``callsheet.graphs.load``.
@@ -96,14 +115,19 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         tools: Maximum number of tools per request of the user; each request of the agent adds at most five.
         tool_floor: A tool is left out if its expected use is below this share of the best tool's.
         most: Maximum number of tools in a conversation; after that, none are added.
+        decision_model: Judges the tools for each message of the user, item of the list and call of ``need_tool``, as in
+            ``create_supervisor``.
         retriever: Selects agents and tools; by default a retriever over the same catalog.
         registry: Makes tools callable; by default a registry over the same catalog.
         yes: Starts the commands of an ``mcp.json`` without consent; see ``callsheet.graphs.load``.
         policy: Who may see and call which tools: a policy or its file; ``CALLSHEET_POLICY`` by default.
-        approval: Which calls of the catalog's tools need approval: ``always`` all, ``risky`` those of tools that are
+        approval: Which calls of the catalog's tools need approval: ``always`` all, ``ask`` those of tools that are
             not known to be harmless, ``never`` none. The first two need an agent with a checkpointer; without one, they
             raise a ``SettingsError``.
+        interrupt_on: As in ``create_supervisor``.
         weak_model: Whether calls that the model writes as text are made, as small models write them.
+        code_mode: As in ``Settings``.
+        skill_tokens: Maximum tokens of a skill's text; 0: no skills.
 
     Raises:
         CatalogError: The catalog cannot be read.
@@ -121,15 +145,19 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         tools: int = 12,
         tool_floor: float = TOOL_FLOOR,
         most: int = 60,
+        decision_model: str | DecisionModel | None = None,
         retriever: AgentGraphRetriever | None = None,
         registry: ToolRegistry | None = None,
         yes: bool = False,
         policy: Policy | str | Path | None = None,
-        approval: ApprovalPolicy = "risky",
+        approval: ApprovalPolicy = "ask",
+        interrupt_on: InterruptOn | None = None,
         weak_model: bool = False,
+        code_mode: bool = False,
+        skill_tokens: int = 5_000,
     ) -> None:
         super().__init__()
-        told = Settings(agents=agents, tools=tools, tool_floor=tool_floor, approval=approval)
+        told = Settings(agents=agents, tools=tools, tool_floor=tool_floor, approval=approval, skill_tokens=skill_tokens)
         if most < tools:
             raise SettingsError(f"most ({most}) must be at least tools ({tools})")
         check_type(retriever, AgentGraphRetriever, "retriever")
@@ -139,12 +167,20 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         self._registry = registry or ToolRegistry.from_catalog(loaded)
         CatalogSync(self._retriever, self._registry)
         self._reach, self._tools, self._most = told.reach(most=False), tools, most
+        if decision_model is not None:
+            model = chat_model(decision_model) if isinstance(decision_model, str) else decision_model
+            self._reach["decision_model"] = judge_of(model)
         self._approval: ApprovalPolicy = approval
-        self._weak_model = weak_model
+        self._reviews = reviews_of(interrupt_on, self._registry.catalog.tools)
+        self._weak_model, self._code_mode, self._skill_tokens = weak_model, code_mode, told.skill_tokens
+        if code_mode:
+            from callsheet.agents.programs import check_installed
+
+            check_installed()
 
     def before_agent(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Checks that questions can be answered, and starts a new scope for sessions."""
-        check_answerable(self._registry, self._approval)
+        check_answerable(self._supervision())
         return {"callsheet_run": uuid.uuid4().hex, "callsheet_requests": []}
 
     def before_model(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -154,15 +190,17 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         if not new:
             return None
         had, seen = state.get("callsheet_tools", []), self._retriever.within(caller())
-        held = list(had)
+        held, skills = list(had), list[str]()
+        reach = {**self._reach, **({} if self._skill_tokens else {"skills": 0})}
         for request in new:
             if len(held) < self._most:
-                held = _joined(held, picked(request, seen, set(held), tools=self._tools, **self._reach))
+                tools, fitting = picked(request, seen, set(held), tools=self._tools, **reach)
+                held, skills = _joined(held, tools), _joined(skills, fitting)
         asked, places = [*before, *(request.key for request in new)], state.get("callsheet_places", {})
         if had and (added := held[len(had) : self._most]):
             places = {**places, str(state["messages"][-1].id): added}
-        requests = asked[-_REMEMBERED:]
-        return {"callsheet_tools": held[: self._most], "callsheet_requests": requests, "callsheet_places": places}
+        update = {"callsheet_requests": asked[-_REMEMBERED:], "callsheet_places": places, "callsheet_skills": skills}
+        return {"callsheet_tools": held[: self._most], **update}
 
     async def abefore_model(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """As ``before_model``, off the event loop."""
@@ -211,10 +249,24 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         state: Any = request.state
         own = _joined(state.get("callsheet_own", []), [_name(tool) for tool in request.tools])
         held = self._held(state, own)
+        long, skills = long_calls(calls_of(state["messages"], held)), self._skills(state)
         need = [] if NEED_TOOL in own else [dict(DEFINITION)]
-        every = request.override(tools=[*request.tools, *need, *held.values()])
-        shown = deferred(every, held, state.get("callsheet_places"))
+        reads = [skill_definition(skills)] if skills and READ_SKILL not in own else []
+        reads += [dict(READ_DEFINITION)] if long and READ_RESULT not in own else []
+        ours: list[Any] = [*need, *held.values(), *reads]
+        if self._code_mode:
+            from callsheet.agents.programs import with_programs
+
+            ours = with_programs(held, [*need, *reads])
+        messages = abbreviated(request.messages, long)
+        every = request.override(tools=[*request.tools, *ours], messages=messages)
+        shown = every if self._code_mode else deferred(every, held, state.get("callsheet_places"))
         return shown.override(model=unstreamed(request.model, held)), own, held
+
+    def _skills(self, state: Any) -> list[Skill]:
+        """The skills that fit, as far as the user may see them."""
+        visible = self._retriever.within(caller()).catalog.skills_by_id
+        return [visible[skill] for skill in state.get("callsheet_skills", []) if skill in visible]
 
     def _normalized(
         self, response: ModelResponse[Any], state: Any, own: list[str], held: Mapping[str, BoundTool]
@@ -232,16 +284,50 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
     ) -> Coroutine[Any, Any, Result] | None:
         """Adds the tools that the agent asks for, or calls one of ours; None for the agent's own tools."""
         name, state = request.tool_call["name"], request.state
-        if name == NEED_TOOL and NEED_TOOL not in state.get("callsheet_own", []):
-            return self._added(request)
         held, own = self._held(state), state.get("callsheet_own", [])
+        ours = {NEED_TOOL: self._added, READ_RESULT: self._read, READ_SKILL: self._skill}
+        if name in ours and name not in own:
+            return ours[name](request)
+        if name == RUN_PROGRAM and self._code_mode and name not in own:
+            return self._program(request, held, send)
         tool = request.tool or held.get(name)
         if tool is None and name not in own:
             return _of_others(request, send, [*own, NEED_TOOL, *held])
         if not isinstance(tool, BoundTool):
             return None
-        supervision = Supervision("", self._approval, self._registry, self._secrets(state))
-        return supervised(request.override(tool=tool), tool, supervision, send)
+        return supervised(request.override(tool=tool), tool, self._supervision(self._secrets(state)), send)
+
+    def _supervision(self, secrets: RunSecrets | None = None) -> Supervision:
+        how: Any = {"reviews": self._reviews, "standing": standing_approvals(self._registry.loaded)}
+        return Supervision("", self._approval, self._registry, secrets or RunSecrets(), **how)
+
+    async def _read(self, request: ToolCallRequest) -> Result:
+        """Reads on in a long result."""
+        made = calls_of(request.state["messages"], self._held(request.state))
+        return answer_reading(request.tool_call, (), long_calls(made))
+
+    async def _skill(self, request: ToolCallRequest) -> Result:
+        """Reads a skill."""
+        texts: dict[str, str] = {}
+        for skill in self._skills(request.state):
+            texts |= skill_texts(self._retriever.catalog, [skill.id], most=self._skill_tokens)
+        return answer_skill(request.tool_call, texts)
+
+    async def _program(
+        self,
+        request: ToolCallRequest,
+        held: Mapping[str, BoundTool],
+        send: Callable[[ToolCallRequest], Awaitable[Result]],
+    ) -> Result:
+        """Runs a program, each of whose calls goes the way of any other."""
+        from callsheet.agents.programs import run_requested
+
+        secrets = self._secrets(request.state)
+
+        def make(inner: ToolCallRequest, tool: BoundTool) -> Awaitable[Result]:
+            return supervised(inner, tool, self._supervision(secrets), send)
+
+        return await run_requested(request, held, make, most=_CALLS, secrets=secrets)
 
     async def _added(self, request: ToolCallRequest) -> Result:
         """Adds the tools that the agent asks for, and returns their names."""
@@ -300,8 +386,8 @@ MOST_ADDED = 5
 """Maximum tools added for a sentence of the agent, a to-do item, or a call of ``need_tool``."""
 _READ = 4_000
 """Characters read from the end of an agent's text, where it says what it does next."""
-_SURE = 2.0
-"""Factor of the retriever's threshold for a sentence of the agent: most of them ask for nothing."""
+_SURE = 0.4
+"""``SelectSettings.fits`` for a sentence of the agent: most of them ask for nothing."""
 _CUT = 2.0
 """``SelectSettings.cut`` for a sentence: tools that are unlikely to be needed are not added."""
 Source = Literal["user", "agent", "to-do list"]
@@ -343,15 +429,19 @@ def requests_of(state: Mapping[str, Any]) -> list[Request]:
     return list(found.values())
 
 
-def picked(request: Request, retriever: AgentGraphRetriever, held: Set[str], *, tools: int, **reach: Any) -> list[str]:
-    """Ids of the tools for a request; empty if nothing fits, or if the agent has the best ones.
+def picked(
+    request: Request, retriever: AgentGraphRetriever, held: Set[str], *, tools: int, **reach: Any
+) -> tuple[list[str], list[str]]:
+    """Ids of the tools for a request, none if nothing fits, or if the agent has the best ones; and of skills.
 
     For a to-do item the best ones are two tools, because it stands for a step. A sentence may only report what was
-    done, and counts only if a tool fits it well. If nothing fits the user's request, all tools of a catalog that has no
-    more than ``tools`` are given.
+    done, and counts only if a tool fits it well. Skills are for requests of the user. If nothing fits one, all tools
+    of a catalog that has no more than ``tools`` are given.
     """
     own, text, best, all_shown = retriever.selector.settings, request.text, 1, False
-    few: dict[str, Any] = {**reach, "tools": min(tools, MOST_ADDED), "skills": 0}
+    few: dict[str, Any] = {**reach, "tools": min(tools, MOST_ADDED)}
+    if request.source != "user":
+        few["skills"] = 0
     match request.source:
         case "user":
             text, best = _shortened(text, own.max_query), tools
@@ -359,12 +449,13 @@ def picked(request: Request, retriever: AgentGraphRetriever, held: Set[str], *, 
         case "to-do list":
             best = 2
         case "agent":
-            few |= {"threshold": own.threshold * _SURE, "cut": _CUT, "implied": False}
+            few |= {"fits": _SURE, "cut": _CUT, "implied": False, "judged": 0, "general": 0.0}
     selection = selected(retriever, text, **few)
     if selection.verdict == "nothing_fits" and all_shown:
-        selection = selected(retriever, text, **{**few, "floor": 0.0})
+        selection = selected(retriever, text, **{**few, "floor": 0.0, "judged": 0})
     ids = [tool.id for tool in selection.tools]
-    return ids if (selection.verdict == "found" or all_shown) and not held >= set(ids[:best]) else []
+    new = (selection.verdict == "found" or all_shown) and not held >= set(ids[:best])
+    return ids if new else [], [skill.id for skill in selection.skills]
 
 
 def _open_items(todos: object) -> Iterator[str]:

@@ -6,23 +6,32 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from callsheet.agents.calls.review import TOOK_EFFECT, decided, flat
 from callsheet.graphs.catalog.errors import TrustError
 from callsheet.graphs.catalog.loading import starts_in
 from callsheet.graphs.storage import yes_from_environment
 from callsheet.graphs.text.sanitizing import escaped, one_line
-from callsheet.graphs.trust.consent import Agreements, doing
+from callsheet.graphs.trust.consent import Agreements, believable, believed, doing
 
-_LEAVE = {"type": "leave"}
-_GROUP = {"a": "all", "e": "each", "n": "none", "q": "ask later"}
-_APPROVAL = {"y": "yes", "n": "no", "e": "edit", "r": "respond", "q": "ask later"}
+if TYPE_CHECKING:
+    from callsheet.graphs import Loaded
+
+_ALWAYS = {"t": "always for this tool"}
+_GROUP = {"a": "all", **_ALWAYS, "e": "each", "n": "none", "q": "ask later"}
+_APPROVAL = {"y": "yes", **_ALWAYS, "n": "no", "e": "edit", "r": "respond", "q": "ask later"}
+_OFFERED = {"y": "approve", "n": "reject", "r": "respond", "a": "approve"}
 _OUTCOME = {"d": "it was done", "n": "it was not, send it again", "g": "give up", "q": "ask later"}
 _LONGEST, _LONGEST_TEXT, _LONGEST_KEY, _WIDTH = 4_000, 600, 120, 100
 _MOST_ITEMS, _LAST_ITEMS = 500, 100
 _NOTE = "({:,} characters in all: each text is shortened, every key is shown)"
+
+
+_ALIKE = ("tool", "why", "problem", "decisions", "always")
+"""What calls have in common that are one question."""
 
 
 def has_terminal() -> bool:
@@ -38,7 +47,8 @@ def ask_person(waiting: Sequence[Any]) -> dict[str, Any]:
     """
     groups: dict[Any, list[Any]] = {}
     for one in waiting:
-        alike = [one.value.get(name, "") for name in ("tool", "why", "problem")] if _is_approval(one) else [one.id]
+        told = flat(one.value)
+        alike = [str(told.get(name, "")) for name in _ALIKE] if _is_approval(one) else [one.id]
         groups.setdefault(tuple(alike), []).append(one)
     answers: dict[str, Any] = {}
     for group in groups.values():
@@ -56,7 +66,7 @@ def approve_all(waiting: Sequence[Any]) -> dict[str, Any]:
     must confirm.
     """
     return {
-        one.id: _approved(one.value)
+        one.id: decided("approve", one.value)
         for one in waiting
         if _is_approval(one) and not (one.value.get("unchecked") or one.value.get("confirm"))
     }
@@ -64,7 +74,7 @@ def approve_all(waiting: Sequence[Any]) -> dict[str, Any]:
 
 def leave_inputs(waiting: Sequence[Any]) -> dict[str, Any]:
     """The answers if nobody can be asked: steps without values do not change, and questions are left open."""
-    return {one.id: dict(_LEAVE) for one in waiting if _kind(one) in ("needs_input", "question")}
+    return {one.id: decided("reject", one.value) for one in waiting if _kind(one) in ("needs_input", "question")}
 
 
 def described(waiting: Sequence[Any]) -> list[dict[str, Any]]:
@@ -84,25 +94,28 @@ def _is_approval(waiting: Any) -> bool:
 
 def _decisions(group: Sequence[Any]) -> dict[str, Any]:
     """The answers to several calls of one tool."""
-    first, calls = group[0].value, [one.value["args"] for one in group]
+    first, calls = flat(group[0].value), [flat(one.value)["args"] for one in group]
     steps = ", ".join(dict.fromkeys(str(one.value["step_id"]) for one in group))
     click.echo(f"\n{len(group)} calls of {shown_text(first['tool'])}{_calls(calls)}", err=True)
     click.echo(f"Steps: {shown_text(steps)}", err=True)
     _tell(first, "why", "problem")
-    match _choice(_GROUP):
+    match _choice(_GROUP, first):
         case "a":
-            return {one.id: _approved(one.value) for one in group}
+            return {one.id: decided("approve", one.value) for one in group}
+        case "t":
+            return {one.id: decided("approve", one.value, always=True) for one in group}
         case "e":
             return _one_by_one(group)
         case "n":
-            return dict.fromkeys((one.id for one in group), _refused())
+            why = _reason()
+            return {one.id: decided("reject", one.value, message=why) for one in group}
     return {}
 
 
 def _one_by_one(waiting: Sequence[Any]) -> dict[str, Any]:
     answers: dict[str, Any] = {}
     for one in waiting:
-        answer = _QUESTIONS.get(_kind(one), _of_a_tool)(one.value)
+        answer = _QUESTIONS[kind](flat(one.value)) if (kind := _kind(one)) else _of_a_tool(one.value)
         if answer is None:
             break
         answers[one.id] = answer
@@ -111,16 +124,18 @@ def _one_by_one(waiting: Sequence[Any]) -> dict[str, Any]:
 
 def _decision(asked: Mapping[str, Any]) -> Any:
     _show(asked, "wants to call")
-    match _choice(_APPROVAL):
+    match _choice(_APPROVAL, asked):
         case "y":
-            return _approved(asked)
+            return decided("approve", asked)
+        case "t":
+            return decided("approve", asked, always=True)
         case "n":
-            return _refused()
+            return decided("reject", asked, message=_reason())
         case "e":
             return _edit(asked)
         case "r":
             said = _text("The answer for the worker")
-            return {"type": "respond", "message": said} if said else _decision(asked)
+            return decided("respond", asked, message=said) if said else _decision(asked)
     return None
 
 
@@ -128,11 +143,12 @@ def _verdict(asked: Mapping[str, Any]) -> Any:
     _show(asked, "has called")
     match _choice(_OUTCOME):
         case "d":
-            return {"type": "done", "message": _text("Its answer, if you know it (may stay empty)")}
+            said = _text("Its answer, if you know it (may stay empty)")
+            return decided("respond", asked, message=said or TOOK_EFFECT)
         case "n":
-            return {"type": "not_done", "hash": asked["hash"]}
+            return decided("edit", asked)
         case "g":
-            return {"type": "give_up"}
+            return decided("reject", asked)
     return None
 
 
@@ -140,24 +156,24 @@ def _values(asked: Mapping[str, Any]) -> Any:
     click.echo(err=True)
     _tell(asked, "description", "problem")
     values: dict[str, Any] = {}
-    for name in asked["parameters"]:
+    for name in asked["args"]:
         said, value = _asked_value(name, asked["schema"])
         if not said:
-            return _LEAVE
+            return decided("reject", asked)
         values[name] = value
-    return {"type": "give", "values": values}
+    return decided("edit", asked, args=values)
 
 
 def _reply(asked: Mapping[str, Any]) -> Any:
     """The answer to a question about the request: a text, or the number of a choice."""
     click.echo(err=True)
-    _tell(asked, "question")
-    choices = list(map(str, asked["choices"]))
+    _tell(asked["args"], "question")
+    choices = list(map(str, asked["args"]["choices"]))
     for number, choice in enumerate(choices, 1):
         click.echo(f"  {number}  {shown_text(choice)}", err=True)
     said = _text("Your answer (empty leaves the question open)")
     chosen = choices[int(said) - 1] if said.isdecimal() and 0 < int(said) <= len(choices) else said
-    return {"type": "answer", "answer": chosen} if chosen else dict(_LEAVE)
+    return decided("respond", asked, message=chosen) if chosen else decided("reject", asked)
 
 
 def _of_a_tool(value: Any) -> Any:
@@ -175,19 +191,15 @@ _QUESTIONS: Mapping[str, Callable[[Any], Any]] = {
 """Who asks about the interrupts of each type."""
 
 
-def _approved(asked: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "approve", "hash": asked["hash"]}
-
-
-def _refused() -> dict[str, Any]:
-    return {"type": "reject", "message": _text("Why (may stay empty)")}
+def _reason() -> str:
+    return _text("Why (may stay empty)")
 
 
 def _edit(asked: Mapping[str, Any]) -> Any:
     plain = json.dumps(asked["args"], ensure_ascii=False, indent=2, default=str)
     text: str | None = click.edit(plain, extension=".json")
     try:
-        return {"type": "edit", "args": json.loads(text) if text else asked["args"]}
+        return decided("edit", asked, args=json.loads(text) if text else asked["args"])
     except ValueError as error:
         click.echo(f"invalid JSON: {error}", err=True)
         return _decision(asked)
@@ -205,7 +217,13 @@ def _tell(asked: Mapping[str, Any], *names: str) -> None:
             click.echo(shown_text(asked[name]), err=True)
 
 
-def _choice(words: Mapping[str, str]) -> str:
+def _choice(words: Mapping[str, str], asked: Mapping[str, Any] | None = None) -> str:
+    """The letter of a choice, of those that the question offers."""
+    if asked is not None:
+        unable = {letter for letter, decision in _OFFERED.items() if decision not in asked["decisions"]}
+        unable |= {"e"} if "edit" not in asked["decisions"] and words is _APPROVAL else set()
+        unable |= set() if asked.get("always") else {"t"}
+        words = {letter: word for letter, word in words.items() if letter not in unable}
     shown_words = ", ".join(f"{letter}={word}" for letter, word in words.items())
     letters = {word: letter for letter, word in words.items()}
     chosen: str = click.prompt(shown_words, type=click.Choice([*words, *letters]), show_choices=False, err=True)
@@ -265,6 +283,25 @@ def ask_consent(sources: Sequence[str], *, yes: bool) -> None:
     if not click.confirm("Agree, now and in future?", err=True):
         raise TrustError("there is no consent, so nothing was started or read")
     agreements.add(new)
+
+
+def ask_trust(loaded: Loaded, *, yes: bool) -> bool:
+    """Asks once about each server that says which of its tools only read whether that is believed, and stores it.
+
+    Returns:
+        Whether another server is believed from now on.
+    """
+    servers = {} if yes or yes_from_environment() or not has_terminal() else believable(loaded)
+    agreements, more = Agreements(), False
+    known = agreements.known() if servers else frozenset()
+    for agent, server in servers.items():
+        if loaded.trusts(agent) or known & {believed(server), believed(server, yes=False)}:
+            continue
+        click.echo(f"\n{one_line(agent)}: this server says which of its tools only read.", err=True)
+        answer = click.confirm("Trust it?", err=True)
+        agreements.add([believed(server, yes=answer)])
+        more |= answer
+    return more
 
 
 def shown_value(value: Any) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from callsheet.agents.calls.review import flat
 from callsheet.graphs.text.sanitizing import counted
 from callsheet.orchestrator.cli import output
 from callsheet.orchestrator.cli.approval_prompt import approve_all, ask_person, described, has_terminal, leave_inputs
@@ -20,19 +21,21 @@ from callsheet.orchestrator.cli.shared_options import (
     CatalogOptions,
     check_model,
     common,
+    decision_option,
     kept_options,
     run_options,
     size_options,
 )
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.threads import Threads, sweep_threads
+from callsheet.orchestrator.state import ending
 
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
 
     from callsheet.orchestrator.cli.output import Show
 
-_STEP_FIELDS = ("id", "text", "depends_on", "agents", "tools", "status", "calls", "result", "data", "error")
+_STEP_FIELDS = ("id", "text", "depends_on", "agents", "tools", "status", "calls", "result", "note", "data", "error")
 _WAITS = {"tool_approval": "needs_approval", "unknown_outcome": "outcome_unknown", "needs_input": "needs_input"}
 
 
@@ -57,8 +60,10 @@ _WAITS = {"tool_approval": "needs_approval", "unknown_outcome": "outcome_unknown
     metavar="AGENT/TOOL",
     help="A tool whose calls need no approval in this run, although it may change something; repeatable.",
 )
+@decision_option
 @click.option("--thread", metavar="NAME", help="Continue a named conversation, or start one.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run: that of --thread, otherwise the last one.")
+@click.option("--explain", is_flag=True, help="Print also the picked tools that no call has used, and why.")
 @common
 def ask(
     options: CatalogOptions,
@@ -67,6 +72,7 @@ def ask(
     allow: tuple[str, ...],
     *,
     resume: bool,
+    explain: bool,
     **of_run: Any,
 ) -> int:
     """Answer QUERY: plan steps, find agents and tools for each step, and carry out the steps.
@@ -86,6 +92,7 @@ def ask(
         raise click.UsageError("the question is empty: say what is to be done")
     began = time.monotonic()
     check_model(of_run["model"])
+    check_model(of_run["decision_model"])
     if of_run["code_mode"]:
         if not of_run["model"]:
             raise click.UsageError("--code-mode needs --model, which writes the programs")
@@ -106,7 +113,7 @@ def ask(
     workflow = create_supervisor(
         loaded, retriever=retriever, registry=registry, settings=settings, observed=ObservationLog()
     )
-    show = None if options.as_json else output.Show()
+    show = None if options.as_json else output.Show(explain=explain)
     kept = kept_options("thread", "resume", "as_json")
     again = shlex.join(["callsheet", "ask", "--resume", "--thread", thread, *kept])
     given = None if resume else {"messages": [{"role": "user", "content": query}]}
@@ -219,9 +226,7 @@ class RunResult:
     @property
     def done(self) -> bool:
         """Whether the request was answered and every step of its plan done, for exit status 0."""
-        steps = self.steps()
-        answered = bool(steps or self.plan.get("answer")) and not self.plan.get("incomplete")
-        return answered and all(step["status"] == "done" for step in steps)
+        return ending(self.plan, self.results) == "done"
 
     @property
     def plan(self) -> Mapping[str, Any]:
@@ -246,8 +251,9 @@ class RunResult:
             "status": _WAITS[asked[0]["type"]] if asked else "waiting",
             "calls": [],
             "result": "",
+            "note": "",
             "data": None,
-            "error": " ".join(one["description"] for one in asked),
+            "error": " ".join(flat(one)["description"] for one in asked),
         }
 
 

@@ -18,7 +18,9 @@ from callsheet.orchestrator.cli.shared_options import (
     CatalogOptions,
     catalog_options,
     common,
+    decision_option,
     json_option,
+    methods_option,
     output_option,
     report,
     save,
@@ -30,7 +32,6 @@ from callsheet.orchestrator.cli.shared_options import (
 if TYPE_CHECKING:
     from callsheet.graphs import Loaded, Taxonomy
     from callsheet.graphs.dependencies import Proposal
-    from callsheet.graphs.knowledge_graph import Edge
     from callsheet.retrievers import Selection
     from callsheet.retrievers.capabilities import Discovery
 
@@ -133,27 +134,32 @@ def _report(options: CatalogOptions, found: Selection | Discovery, show: Callabl
 @click.command(short_help="Find agents and tools for a request.")
 @_query
 @size_options(1000, 10000, "request")
-@click.option("--rerank", metavar="PROVIDER:NAME", help="Chat model that reranks the first tools.  [default: none]")
+@methods_option(
+    "--method",
+    "Published method instead of ours: agent-as-a-graph, graph-rag-tool-fusion, bm25, dense, hybrid, weighted-hybrid.",
+)
+@decision_option
 @click.option("--proposed", type=click.FloatRange(0, 1), help="Weight of unreviewed dependencies; 0: none is inferred.")
 @click.option(
     "--explain", is_flag=True, help="Explain the selection: ranks and scores by meaning and by words, and what was cut."
 )
 @common
-def retrieve(options: CatalogOptions, query: str, rerank: str | None, *, explain: bool, **settings: Any) -> int:
+def retrieve(options: CatalogOptions, query: str, decision_model: str | None, *, explain: bool, **settings: Any) -> int:
     """Find agents and tools for QUERY.
 
     \b
-    Example:
+    Examples:
       callsheet retrieve "convert 3 miles to km" -k 3 --explain --catalog manifests/
+      callsheet retrieve "convert 3 miles to km" --method agent-as-a-graph --catalog manifests/
     """
-    more: dict[str, object] = {}
-    if rerank:
+    more: dict[str, object] = {"settings": next(iter(settings.pop("method").values()), None)}
+    if decision_model:
         from callsheet.agents.models.chat_models import chat_model
-        from callsheet.retrievers import ChatModelReranker
+        from callsheet.retrievers.selection.decision_models import judge_of
 
-        more["reranker"] = ChatModelReranker(chat_model(rerank))
+        more["judge"] = judge_of(chat_model(decision_model))
     given = {name: value for name, value in settings.items() if value is not None}
-    found = options.selector(options.open(), **more)[0].select(query, **given)
+    found = options.selector(options.open(), **more)[0].select(query, equip=True, **given)
 
     return _report(options, found, lambda: output.show_selection(found, explain=explain), trace=explain)
 
@@ -271,8 +277,9 @@ def forget(patterns: tuple[str, ...], *, as_json: bool) -> int:
 @click.command(short_help="Show what an agent or a tool is linked to.")
 @click.argument("node")
 @click.option("--to", "end", metavar="NODE", help="Show the shortest path from NODE to this node instead.")
+@click.option("--mermaid", is_flag=True, help="Print a Mermaid chart; around an agent, with the edges of its tools.")
 @catalog_options
-def graph(options: CatalogOptions, node: str, end: str | None) -> int:
+def graph(options: CatalogOptions, node: str, end: str | None, mermaid: bool) -> int:
     """Show the edges of NODE: its owner, dependencies, parameters, capabilities and skills, also inferred ones.
 
     NODE is the id of an agent, a tool, a skill or a capability. The exit status is 1 if there is no path.
@@ -282,38 +289,22 @@ def graph(options: CatalogOptions, node: str, end: str | None) -> int:
       callsheet graph weather/forecast --catalog manifests/
       callsheet graph travel/plan_trip --to maps --catalog manifests/ --json
     """
-    from callsheet.graphs.knowledge_graph import detailed_graph, edges_at, named, shortest_path
+    from callsheet.graphs.export import MOST_TOOLS, edges_to_mermaid
+    from callsheet.graphs.knowledge_graph import detailed_graph, edge_line, edge_values, edges_at, named, shortest_path
     from callsheet.retrievers.inference import with_inferred
 
     loaded = options.open()
     whole = detailed_graph(with_inferred(visible(loaded), rejected=loaded.rejected, trusted=loaded.trusted))
     start = named(whole, node)
-    edges = list(map(_edge, shortest_path(whole, start, named(whole, end)) if end else edges_at(whole, start)))
-    content = {"node": node, **({"to": end} if end else {}), "edges": edges}
-    lines = [_edge_line(edge) for edge in edges] or [
-        f"there is no path from {node} to {end}" if end else f"{node}: no edge"
-    ]
-    report(content, shown("\n".join(lines), most=None), as_json=options.as_json)
+    edges = shortest_path(whole, start, named(whole, end)) if end else edges_at(whole, start)
+    content = {"node": node, **({"to": end} if end else {}), "edges": list(map(edge_values, edges))}
+    if mermaid:
+        tools = [] if end else [tool.id for tool in loaded.catalog.tools.values() if tool.agent == start]
+        more = [edge for tool in tools[:MOST_TOOLS] for edge in whole.out_edges(tool, data=True) if edge[1] != start]
+        content["mermaid"] = edges_to_mermaid(whole, [*edges, *more], start=start)
+    lines = [*map(edge_line, edges)] or [f"there is no path from {node} to {end}" if end else f"{node}: no edge"]
+    report(content, str(content.get("mermaid") or shown("\n".join(lines), most=None)), as_json=options.as_json)
     return 1 if end and not edges and end != node else 0
-
-
-def _edge(edge: Edge) -> dict[str, Any]:
-    source, target, data = edge
-    dependency = data.get("dependency")
-    details = dependency.model_dump(mode="json", exclude={"tool", "kind"}) if dependency else {}
-    return {"source": _node_name(source), "target": _node_name(target), "kind": str(data["kind"]), **details}
-
-
-def _node_name(node: Any) -> str:
-    """The id of a node, or the name of a parameter or an output."""
-    return node if isinstance(node, str) else node[1] if node[0] == "capability" else node[2]
-
-
-def _edge_line(edge: dict[str, Any]) -> str:
-    about = ", ".join(filter(None, (edge.get("parameter"), edge.get("reason"))))
-    line = f"{edge['source']} -[{edge['kind']}]-> {edge['target']}{f': {about}' if about else ''}"
-    declared = edge.get("provenance", "declared") == "declared"
-    return line if declared else f"{line} ({edge['provenance']}, {edge['confidence']:.0%} sure)"
 
 
 COMMANDS = (capabilities, discover, forget, graph, index, infer, retrieve, sync)

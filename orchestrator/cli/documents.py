@@ -44,7 +44,8 @@ def _options(command: Command) -> Command:
 
 @documents.command("index", short_help="Update the index.")
 @_options
-def index_command(folder: str, place: str | None, embeddings: str, *, as_json: bool) -> int:
+@click.option("--exact", is_flag=True, help="Embed every sentence, also of a large folder.")
+def index_command(folder: str, place: str | None, embeddings: str, *, exact: bool, as_json: bool) -> int:
     """Update the index of FOLDER: read and embed new and changed documents, remove deleted ones.
 
     \b
@@ -52,14 +53,14 @@ def index_command(folder: str, place: str | None, embeddings: str, *, as_json: b
       callsheet documents index docs/
     """
     began = time.monotonic()
-    index, found = _opened(folder, place, embeddings)
+    index, found = _opened(folder, place, embeddings, exact=exact)
     problems = [{"document": one.agent, "kind": one.kind, "message": one.message} for one in found.problems]
     seconds, path = round(time.monotonic() - began, 3), str(index.place)
     text = (
         f"{counted(found.documents, 'document')}, {counted(found.chunks, 'chunk')}, "
         f"{counted(found.sentences, 'different sentence')}: {found.added:,} added, {found.updated:,} updated, "
         f"{found.removed:,} removed in {seconds} s\n{path}"
-    )
+    ) + ("" if found.exact else "\nA search by meaning preselects chunks; after --exact it compares all sentences.")
     report({**asdict(found), "seconds": seconds, "path": path, "problems": problems}, text, as_json=as_json)
     return 0 if found.documents else 1
 
@@ -94,13 +95,13 @@ def ask_command(
     return 0 if state["citations"] else 1
 
 
-def _opened(folder: str, place: str | None, embeddings: str) -> tuple[DocumentIndex, Indexed]:
+def _opened(folder: str, place: str | None, embeddings: str, *, exact: bool = False) -> tuple[DocumentIndex, Indexed]:
     """Updates and returns the index of a folder; shows progress, and names the files that were left out."""
     from callsheet.retrievers.documents import DocumentIndex
 
     index = DocumentIndex(folder, embeddings=embeddings, index=place)
     with progress_bar("Indexing the documents") as bar:
-        found = index.sync(lambda _, done, total: bar(done, total))
+        found = index.sync(lambda _, done, total: bar(done, total), exact=exact)
     for problem in found.problems:
         click.echo(f"left out: {shown(str(problem))}", err=True)
     if not found.documents:

@@ -6,7 +6,7 @@ import asyncio
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,11 +17,15 @@ from callsheet.orchestrator.cli.shared_options import (
     CatalogOptions,
     check_model,
     common,
+    methods_option,
     model_option,
     progress_bar,
     report,
     size_options,
 )
+
+if TYPE_CHECKING:
+    from callsheet.retrievers import Evaluation, SelectSettings
 
 _LABELS = {"tool.": "tools", "complete": "tools", "skill.": "skills"}
 _MODEL_ONLY = ("arms", "sample", "prices", "max_cost")
@@ -40,12 +44,18 @@ _POSITIVE = click.FloatRange(0, min_open=True)
     help="Exit with status 1 if this metric is lower; repeatable. Metrics of agents: recall@5, map@5, ndcg@5; of "
     "tools: tool.recall@10, complete@10; of skills: skill.recall@1; of an arm: k10.success.",
 )
+@methods_option(
+    "--methods",
+    "Measure these side by side too: callsheet, agent-as-a-graph, graph-rag-tool-fusion, bm25, dense, hybrid, "
+    "weighted-hybrid.",
+)
 @click.option("--misses", default=10, type=click.IntRange(0), help="Maximum number of missed queries to list.")
 @model_option("Measure the calls of this chat model; tools are not run.")
 @click.option(
     "--arms",
     metavar="ARM,ARM",
-    help="With --model: all (the model gets all tools), k5, k10 ... (the best 5, 10 tools), none, once, adaptive, auto "
+    help="With --model: all (the model gets all tools), k5, k10 ... (the best 5, 10 tools), d5, d10 ... (the best "
+    "by a decision of the model), none, once, adaptive, auto "
     "(the supervisor in this planning mode), rules (no model).  [default: k5,k10,none,adaptive]",
 )
 @click.option("--sample", type=click.IntRange(1), help="With --model: only this many queries, always the same.")
@@ -63,9 +73,12 @@ def evaluate_command(options: CatalogOptions, demands: tuple[str, ...], model: s
     \b
     Examples:
       callsheet eval queries.jsonl --catalog manifests/ --fail-under recall@5=.8 --fail-under complete@10=.7
+      callsheet eval queries.jsonl --catalog manifests/ --methods callsheet,agent-as-a-graph,bm25
       callsheet eval queries.jsonl --catalog manifests/ --model openai:gpt-5-mini --arms all,k10,adaptive
     """
     if model:
+        if given.pop("methods"):
+            raise click.UsageError("--methods measures retrieval: leave --model out")
         return _of_model(options, demands, model, **given)
     if useless := [name for name in _MODEL_ONLY if given[name]]:
         raise click.UsageError(f"--{useless[0].replace('_', '-')} needs --model PROVIDER:NAME")
@@ -73,10 +86,11 @@ def evaluate_command(options: CatalogOptions, demands: tuple[str, ...], model: s
 
 
 def _of_retrieval(
-    options: CatalogOptions, demands: Sequence[str], *, queries: Path, agents: int, tools: int, misses: int, **_: Any
+    options: CatalogOptions, demands: Sequence[str], *, queries: Path, agents: int, tools: int, misses: int, **more: Any
 ) -> int:
     from callsheet.retrievers import evaluate, metric_names, read_queries
     from callsheet.retrievers.evaluation.ranking_metrics import rounded
+    from callsheet.retrievers.selection.select_settings import OURS
 
     names = metric_names(agents, tools)
     gates = _gates(demands, names, f"there are {', '.join(names)}; -k and --tools set the last cut-offs")
@@ -86,16 +100,26 @@ def _of_retrieval(
         kind = next((kind for start, kind in _LABELS.items() if name.startswith(start)), "agents")
         if not any(getattr(query, kind) for query in labelled):
             raise _refused(f"{name} cannot be measured: no query has {kind} labelled")
-    retriever = options.retriever(loaded)
-    with progress_bar("Asking") as progress:
-        evaluation = evaluate(retriever, labelled, agents=agents, tools=tools, progress=progress)
+
+    def measured(settings: SelectSettings | None = None) -> Evaluation:
+        retriever = options.retriever(loaded, settings=settings)
+        with progress_bar("Asking") as progress:
+            return evaluate(retriever, labelled, agents=agents, tools=tools, progress=progress)
+
+    evaluation = measured()
+    beside = {name: evaluation if name == OURS else measured(of) for name, of in more["methods"].items()}
     results = _results(gates, evaluation.metric)
     plain = evaluation.to_dict()
     plain |= {"missed": plain["missed"][:misses], "gates": results}
-
+    if beside:
+        figures = {name: of.to_dict().items() for name, of in beside.items()}
+        plain["methods"] = [
+            {"name": name, **{key: value for key, value in of if key not in ("confused", "missed")}}
+            for name, of in figures.items()
+        ]
     report(
         rounded(plain),
-        lambda: output.show_evaluation(evaluation, catalog=loaded.catalog, misses=misses),
+        lambda: output.show_evaluation(evaluation, catalog=loaded.catalog, misses=misses, methods=beside),
         as_json=options.as_json,
     )
     return _status(results)

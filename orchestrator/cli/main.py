@@ -20,7 +20,7 @@ from callsheet.orchestrator.cli.review_commands import COMMANDS as REVIEWS
 from callsheet.orchestrator.cli.shared_options import INTERRUPTED
 from callsheet.orchestrator.cli.sign_in import sign_in, sign_out
 
-CALLERS_MISTAKE = 2
+CALLERS_MISTAKE, CRASHED = 2, 70
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True})
@@ -39,7 +39,7 @@ for command in (ask, documents, evaluate_command, explore, mcp, sign_in, sign_ou
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the command line and ends the process: 0 done, 1 negative result, 2 usage error, 130 interrupted."""
+    """Runs the command line and ends the process: 0 done, 1 negative result, 2 usage error, 70 bug, 130 interrupted."""
     try:
         status = callsheet.main(arguments and list(arguments), prog_name="callsheet", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt) as error:
@@ -49,10 +49,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(CALLERS_MISTAKE)
     except (CallsheetError, ImportError) as error:
         sys.exit(_said(f"error: {error}", CALLERS_MISTAKE))
-    except Exception as error:
-        if not is_full(error):
-            raise
-        sys.exit(_said(f"error: {error}: {cure_of(error)}", CALLERS_MISTAKE))
+    except Exception as error:  # noqa: BLE001 it is told, with its trace, and ends the process
+        if is_full(error):
+            sys.exit(_said(f"error: {error}: {cure_of(error)}", CALLERS_MISTAKE))
+        sys.excepthook(type(error), error, error.__traceback__)
+        sys.exit(CRASHED)
     sys.exit(status if isinstance(status, int) else 0)
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 from platformdirs import user_config_path
 
 from callsheet.graphs.catalog.errors import CatalogError, SettingsError
@@ -24,7 +23,7 @@ from callsheet.orchestrator.cli.shared_options import (
     FILE,
     INTERRUPTED,
     CatalogOptions,
-    approve_option,
+    approval_option,
     catalog_option,
     catalogs_of,
     check_model,
@@ -32,6 +31,7 @@ from callsheet.orchestrator.cli.shared_options import (
     env,
     json_option,
     model_option,
+    refuse_before,
     report,
 )
 from callsheet.orchestrator.run.process.environment import Environment
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     "--tokens", type=FILE, help="Who may use it over HTTP: a JSON file of token hashes with users and groups."
 )
 @click.option("--issuer", metavar="URL", help="Authorization server whose tokens are accepted over HTTP.")
-@approve_option
+@approval_option
 @click.option("--ask", is_flag=True, help="Also serve `ask`: a whole request to the supervisor.")
 @model_option("Chat model for --ask.", **env("MODEL"))
 @common
@@ -85,9 +85,7 @@ def mcp(
       {"mcpServers": {"callsheet": {"command": "callsheet", "args": ["mcp", "--catalog", "servers.json", "--yes"]}}}
     """
     if command := context.invoked_subcommand:
-        for option in context.command.params:
-            if context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
-                raise click.UsageError(f"{option.opts[0]} is before {command!r}: put it after, or leave it out")
+        refuse_before(context, command)
         return 0
     if not http and (tokens or issuer or url):
         raise click.UsageError("--tokens, --issuer and --url are for --http")

@@ -1,4 +1,4 @@
-"""``check``, ``approve`` and ``export``: what is wrong with a catalog, what servers changed in it, and all of it."""
+"""``check``, ``approve``, ``trust`` and ``export``: what is wrong with a catalog, what changed, what is allowed."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.graphs.catalog.errors import Finding, Severity, UnknownNameError, near_names
-from callsheet.graphs.text.sanitizing import counted, shown
+from callsheet.graphs.catalog.errors import Finding, SettingsError, Severity, UnknownNameError, near_names
+from callsheet.graphs.text.sanitizing import counted, one_line, shown
 from callsheet.graphs.trust.changes import diff_of, findings_of, told
+from callsheet.graphs.trust.consent import Agreements, believable, believed
 from callsheet.graphs.trust.pins import Change, PinBook
+from callsheet.graphs.trust.standing import StandingApprovals
 from callsheet.orchestrator.cli import output
 from callsheet.orchestrator.cli.approval_prompt import has_terminal
 from callsheet.orchestrator.cli.shared_options import (
     CatalogOptions,
     catalog_options,
     output_option,
+    refuse_before,
     report,
     save,
     say_age,
@@ -30,7 +33,7 @@ from callsheet.orchestrator.cli.shared_options import (
 )
 
 if TYPE_CHECKING:
-    from callsheet.graphs import Capability, Catalog, Loaded, Taxonomy
+    from callsheet.graphs import Capability, Catalog, Loaded, Taxonomy, Tool
 
 _ORDER = tuple(Severity)
 _RDF = frozenset({".ttl", ".jsonld", ".nt"})
@@ -156,6 +159,100 @@ def _accepted(change: Change, *, yes: bool, quiet: bool) -> bool:
     return click.confirm("Accept it?", err=True) if has_terminal() and not yes else yes
 
 
+@click.group(short_help="List, allow and revoke tools that are not asked about.", invoke_without_command=True)
+@catalog_options
+@click.pass_context
+def trust(context: click.Context, options: CatalogOptions) -> int:
+    """List the tools that were allowed for good, and the servers that are believed which of their tools only read.
+
+    A tool is allowed for one user of one catalog, as it is defined now: if it changes, you are asked again.
+
+    \b
+    Example:
+      callsheet trust allow git/git_log --catalog mcp.json
+    """
+    if command := context.invoked_subcommand:
+        refuse_before(context, command)
+        return 0
+    return _report_trust(options, options.open(known=True))
+
+
+def _report_trust(options: CatalogOptions, loaded: Loaded, done: int = 0) -> int:
+    standing, known = StandingApprovals.of(loaded), Agreements().known()
+    tools, lines = _nameable(loaded), list[str]()
+    allowed = [
+        {**one.model_dump(), "holds": one.id in tools and loaded.pin(tools[one.id]) == one.digest}
+        for one in (standing.entries() if standing else ())
+    ]
+    servers = [agent for agent, server in believable(loaded).items() if believed(server) in known]
+    for one in allowed:
+        whose = f" for {one['user'] or 'clients without sign-in'}" if one["user"] != "" else ""
+        changed = "" if one["holds"] else "; it has changed, so it is asked about"
+        lines.append(one_line(f"{one['agent']}/{one['tool']}{whose}, since {one['since']}{changed}"))
+    lines += [one_line(f"{agent}: believed which of its tools only read") for agent in servers]
+    content = {"allowed": allowed, "servers": servers}
+    report(content, "\n".join(lines) or "no tool is allowed for good", as_json=options.as_json)
+    return done
+
+
+def _nameable(loaded: Loaded) -> dict[str, Tool]:
+    """All tools, resources and prompts, which a gateway calls too."""
+    return {**loaded.of_resources.catalog.tools, **loaded.catalog.tools}
+
+
+_user_option = click.option("--user", metavar="ID", help="A user of a server, by the id of the authentication.")
+
+
+@trust.command(short_help="Allow tools for good, or believe a server.")
+@click.argument("ids", nargs=-1, required=True, metavar="AGENT|AGENT/TOOL...")
+@_user_option
+@catalog_options
+def allow(options: CatalogOptions, ids: tuple[str, ...], user: str | None) -> int:
+    """Allow AGENT/TOOL for good, so that its calls are not asked about; or believe what AGENT says of its tools.
+
+    \b
+    Example:
+      callsheet trust allow git/git_log --catalog mcp.json
+    """
+    loaded = options.open(known=True)
+    agents, servers = [one for one in ids if one in loaded.catalog.by_id], believable(loaded)
+    known = _nameable(loaded)
+    tools = [known[one] if one in known else loaded.catalog.tool(one) for one in ids if one not in agents]
+    if strange := [agent for agent in agents if agent not in servers]:
+        raise SettingsError(f"{strange[0]!r} is no server that says which of its tools only read")
+    if (standing := StandingApprovals.of(loaded, user or "")) is None:
+        raise SettingsError("this catalog has no name under which a yes could be stored")
+    if not options.yes:
+        if not has_terminal():
+            raise click.UsageError("nobody can be asked: --yes allows it")
+        for tool in tools:
+            click.echo(f"{one_line(tool.id)}: {one_line(tool.description)}", err=True)
+        click.confirm(f"Call {', '.join(map(one_line, ids))} without asking from now on?", abort=True, err=True)
+    for tool in tools:
+        standing.add(tool, loaded.pin(tool))
+    if agents:
+        Agreements().add(believed(servers[agent]) for agent in agents)
+    return _report_trust(options, loaded)
+
+
+@trust.command(short_help="Ask again about tools, or about those of a server.")
+@click.argument("ids", nargs=-1, required=True, metavar="AGENT|AGENT/TOOL...")
+@_user_option
+@catalog_options
+def revoke(options: CatalogOptions, ids: tuple[str, ...], user: str | None) -> int:
+    """Revoke what was allowed, for everybody or for one --user; running programs ask again at once.
+
+    \b
+    Example:
+      callsheet trust revoke git/git_log --catalog mcp.json
+    """
+    loaded = options.open(known=True)
+    standing, servers = StandingApprovals.of(loaded, user or ""), believable(loaded)
+    done = standing.revoke(ids, everybody=user is None) if standing else 0
+    done += Agreements().remove(believed(servers[one]) for one in ids if one in servers)
+    return _report_trust(options, loaded, 0 if done else 1)
+
+
 FORMS = ("turtle", "jsonld", "ntriples", "graphml", "cypher", "mermaid", "json")
 
 
@@ -231,4 +328,4 @@ def _document(form: str, catalog: Catalog, taxonomy: Sequence[Capability] | None
     return to_rdf(catalog, taxonomy, form=RdfFormat(form))
 
 
-COMMANDS = (approve, check, export)
+COMMANDS = (approve, check, export, trust)

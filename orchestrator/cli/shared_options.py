@@ -22,7 +22,7 @@ from callsheet.orchestrator.run.process.environment import Environment
 
 if TYPE_CHECKING:
     from callsheet.graphs import Catalog, Loaded, Taxonomy
-    from callsheet.retrievers import AgentGraphRetriever, Changes, Selector
+    from callsheet.retrievers import AgentGraphRetriever, Changes, Selector, SelectSettings
 
 INTERRUPTED = 130  # exit status
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -57,12 +57,14 @@ class CatalogOptions:
             TrustError: There is no consent to its commands, or its pins are not reliable.
         """
         from callsheet.graphs import shown
-        from callsheet.orchestrator.cli.approval_prompt import ask_consent
+        from callsheet.orchestrator.cli.approval_prompt import ask_consent, ask_trust
 
         named, read = catalogs_of(self.catalogs), self.reader()
         ask_consent(named, yes=self.yes)
         with status("Reading the catalog"):
             loaded = read(**asking)
+        if ask_trust(loaded, yes=self.yes):
+            loaded = read(known=True)
         if not tell:
             return loaded
         if not (loaded.catalog.agents or loaded.catalog.skills or loaded.problems):
@@ -151,6 +153,13 @@ def kept_options(*but: str) -> list[str]:
     return masked(words)
 
 
+def refuse_before(context: click.Context, command: str) -> None:
+    """A usage error for an option of a group in front of one of its commands, which would not get it."""
+    for option in context.command.params:
+        if context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{option.opts[0]} is before {command!r}: put it after, or leave it out")
+
+
 def together(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
     """One decorator of several, which stand in the help in this order."""
     return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
@@ -161,7 +170,7 @@ def env(name: str) -> dict[str, Any]:
     return {"envvar": f"CALLSHEET_{name}", "show_envvar": True}
 
 
-def _taxonomy(_context: click.Context, _parameter: click.Parameter, file: Path | None) -> Taxonomy | None:
+def _taxonomy(_context: click.Context, _parameter: click.Parameter, file: str | None) -> Taxonomy | None:
     from callsheet.graphs import read_taxonomy
 
     return read_taxonomy(file) if file else None
@@ -172,6 +181,11 @@ def model_option(about: str, **more: Any) -> Callable[[Any], Any]:
     return click.option("--model", metavar="PROVIDER:NAME", help=about, **more)
 
 
+decision_option = click.option(
+    "--decision-model", metavar="PROVIDER:NAME", help="Chat model that judges the first tools.  [default: none]"
+)
+
+
 def size_options(agents: int, tools: int, each: str) -> Callable[[Command], Command]:
     """``-k`` and ``--tools``, up to these numbers."""
     most = click.IntRange(1, agents), click.IntRange(1, tools)
@@ -179,6 +193,20 @@ def size_options(agents: int, tools: int, each: str) -> Callable[[Command], Comm
         click.option("-k", "agents", default=5, type=most[0], help=f"Maximum agents per {each}."),
         click.option("--tools", default=10, type=most[1], help=f"Maximum tools per {each}."),
     )
+
+
+def methods_option(name: str, about: str) -> Callable[[Any], Any]:
+    """``--method`` or ``--methods``, as the settings of each method by its name."""
+    return click.option(name, metavar="NAME" if name == "--method" else "NAME,...", callback=_methods, help=about)
+
+
+def _methods(_context: click.Context, parameter: click.Parameter, given: str | None) -> dict[str, SelectSettings]:
+    from callsheet.retrievers import METHODS
+
+    names = [] if given is None else given.replace(" ", "").split(",") if parameter.name == "methods" else [given]
+    if unknown := [name for name in names if name not in METHODS]:
+        raise click.BadParameter(f"there is no method {unknown[0]!r}; there are {', '.join(METHODS)}")
+    return {name: METHODS[name] for name in names}
 
 
 def output_option(about: str) -> Callable[[Any], Any]:
@@ -199,17 +227,21 @@ catalog_option = click.option(
     "repeatable.  [default: CALLSHEET_CATALOG]",
 )
 taxonomy_option = click.option(
-    "--taxonomy", type=FILE, callback=_taxonomy, help="Your own capabilities, in addition to the default ones."
+    "--taxonomy",
+    callback=_taxonomy,
+    metavar="NAME|FILE",
+    **env("TAXONOMY"),
+    help="Capabilities: default (the paper's), detailed, or a file with your own in addition.",
 )
-approve_option = click.option(
-    "--approve",
-    "approval",
-    default="risky",
-    type=click.Choice(["always", "risky", "never"]),
+approval_option = click.option(
+    "--approval",
+    default="ask",
+    type=click.Choice(["ask", "never", "always"]),
     **env("APPROVAL"),
-    help="Which calls need approval: all, those of tools that are not known to be harmless, or none.",
+    help="Whether to ask before calls: of tools that are not known to be harmless, never (but before what may delete), "
+    "or always. A tool that is allowed by name is not asked about.",
 )
-run_options = together(model_option("Chat model for planner, workers and answer.", **env("MODEL")), approve_option)
+run_options = together(model_option("Chat model for planner, workers and answer.", **env("MODEL")), approval_option)
 index_options = together(
     click.option(
         "--index",

@@ -15,7 +15,7 @@ from callsheet.graphs import PlanError
 from callsheet.graphs.text.sanitizing import bounded
 from callsheet.orchestrator.run.run_context import RunConfiguration
 from callsheet.orchestrator.state import ChatInput, State
-from callsheet.retrievers import AgentGraphRetriever, catalog_outline
+from callsheet.retrievers import AgentGraphRetriever, CatalogTools, catalog_outline
 
 _AGENTS, _TOOLS = 12, 36
 """Maximum number of agents and tools in the planner's prompt."""
@@ -64,7 +64,7 @@ async def plan_request(
     results = earlier_results(turns)
 
     def find(text: str) -> Sequence[str]:
-        found = retriever.select(text, **{**settings.reach(), "skills": 0})
+        found = retriever.select(text, **{**settings.reach(), "skills": 0, "judged": 0})
         return [tool.id for tool in sorted(found.tools, key=lambda tool: -tool.score)]
 
     async def context() -> str:
@@ -85,6 +85,8 @@ async def plan_request(
             tools=settings.tools,
             max_steps=settings.max_steps,
             max_request=settings.max_request,
+            graph=CatalogTools(retriever).as_tools()[-1] if settings.graph_looks else None,
+            looks=settings.graph_looks,
         )
     )
     return _alone(state, plan, whole=settings.weak_model)
@@ -97,8 +99,8 @@ def planning_context(
     registry: ToolRegistry,
 ) -> str:
     """What planner and reviser know besides the request: earlier results, the agents that fit, the surroundings."""
-    skills = {} if configuration.read_skills else {"skills": 0}
-    found = retriever.select(state["request"], agents=_AGENTS, tools=_TOOLS, **skills)
+    skills: dict[str, Any] = {} if configuration.read_skills else {"skills": 0}
+    found = retriever.select(state["request"], agents=_AGENTS, tools=_TOOLS, judged=0, **skills)
     outline = catalog_outline(retriever.catalog, found)
     earlier = list(earlier_results(state["turns"]).values())
     agents = [*(agent.id for agent in found.agents), *retriever.catalog.by_id]

@@ -10,7 +10,10 @@ from callsheet.agents import Plan, Usage
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.state import State
 
-_ROLES = {"request": "planner", "plan": "planner", "revise": "reviser", "answer": "answer", "step": "worker"}
+_ROLES = {
+    "request": "planner", "plan": "planner", "decision": "decision", "step": "worker", "revise": "reviser",
+    "answer": "answer",
+}  # fmt: skip
 
 
 def limit_reached(state: State, settings: Settings, plan: Plan) -> str:
@@ -42,7 +45,7 @@ def usage_report(state: State) -> dict[str, Any]:
         kind, _, rest = place.partition(" ")
         role = _ROLES[kind]
         by_role[role] = by_role.get(role, Usage()) + spent
-        if kind == "step":
+        if kind in ("step", "decision"):
             step = rest.partition(" ")[0]
             by_step[step] = by_step.get(step, Usage()) + spent
     total = sum(by_role.values(), Usage())

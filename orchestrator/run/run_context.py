@@ -8,7 +8,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from langchain_core.language_models import BaseChatModel
@@ -23,18 +23,22 @@ from callsheet.agents import (
     Prompts,
     Reasoner,
     StepResult,
+    Supervision,
+    ToolRegistry,
     chat_model,
     checkpointer,
 )
+from callsheet.agents.approval.supervised_call import Reviews
 from callsheet.agents.models.chat_models import limit_model_calls
 from callsheet.agents.models.prompts import WEAK_WORKER, WORKER
-from callsheet.graphs import Catalog, Policy, SettingsError, User
+from callsheet.graphs import Catalog, Loaded, Policy, SettingsError, User
 from callsheet.graphs.dependencies import ObservationLog, OutcomeLog, Seen, observed, outcomes_of
 from callsheet.graphs.trust.policy import counts_outcomes
+from callsheet.graphs.trust.standing import StandingApprovals
 from callsheet.orchestrator.run.settings import Settings
 
 Role = Literal["planner", "worker", "answer"]
-_STRICTEST = ("always", "risky", "never")
+_STRICTEST = ("always", "ask", "never")
 _ANONYMOUS = (
     "{} was requested by a client that is not authenticated, so it stays {}: set CALLSHEET_APPROVAL on "
     "the server, or authenticate its clients"
@@ -69,6 +73,11 @@ def anonymous_client() -> bool:
         return False
     user = configurable[_USER]
     return not user_of(user).id or _field(user, "is_authenticated") is False
+
+
+def standing_approvals(loaded: Loaded) -> StandingApprovals | None:
+    """What the user of the current run has approved for good; unauthenticated clients share theirs, and no others."""
+    return StandingApprovals.of(loaded, None if anonymous_client() else caller().id)
 
 
 def _configurable() -> Mapping[str, Any]:
@@ -107,14 +116,16 @@ class RunConfiguration:
 
     Attributes:
         defaults: Settings of the supervisor.
-        models: Chat models given as objects, by role.
+        models: Chat models given as objects, by role, and under "decision" any decision model.
         preferences: Preferences of the user of the current run (fields of ``Settings``).
+        reviews: What the program says of tools by ``interrupt_on``.
     """
 
     defaults: Settings
-    models: Mapping[str, BaseChatModel]
+    models: Mapping[str, Any]
     prompts: Prompts
     preferences: Settings | None = None
+    reviews: Reviews = field(default_factory=dict)
 
     def of(self, preferences: Mapping[str, Any]) -> RunConfiguration:
         """The same with a user's preferences, which must fit ``Settings``."""
@@ -176,12 +187,21 @@ class RunConfiguration:
         Its calls in the current node get the timeout of the settings.
         """
         limit_model_calls(self.settings.model_seconds)
-        field = f"{role}_model"
-        said = [getattr(one, name) for one in (context(), self.preferences) if one for name in (field, "model")]
+        found: BaseChatModel | None = self._model(role, f"{role}_model", "model")
+        return found
+
+    def decision(self) -> dict[str, Any]:
+        """How the tools of a step are judged in the current run; empty if the retriever decides."""
+        model = self._model("decision", "decision_model")
+        return {"decision_model": model, "decision_seconds": self.settings.model_seconds} if model else {}
+
+    def _model(self, role: str, *names: str) -> Any:
+        """The model for a role, whose first setting counts more; in each place, an object before a name."""
+        said = [getattr(one, name) for one in (context(), self.preferences) if one for name in names]
         chosen = next(filter(None, said), None)
         if chosen is None and role in self.models:
             return self.models[role]
-        name = chosen or getattr(self.defaults, field) or self.defaults.model
+        name = chosen or next(filter(None, (getattr(self.defaults, name) for name in names)), None)
         return chat_model(name) if name else None
 
     def reasoner(self, role: Role) -> Reasoner:
@@ -192,7 +212,20 @@ class RunConfiguration:
         from callsheet.agents import NoModel
 
         present = checkpointer() is not None and settings.attended
-        return NoModel(present, frozenset(settings.allow), works=self.model("worker") is None)
+        return NoModel(present, works=self.model("worker") is None)
+
+    def supervision(self, registry: ToolRegistry, step_id: str = "", run_id: str = "") -> Supervision:
+        """How calls of a step of the current run are supervised."""
+        settings = self.settings
+        return Supervision(
+            step_id,
+            settings.approval,
+            registry,
+            registry.secrets.of(run_id),
+            allow=frozenset(settings.allow),
+            reviews=self.reviews,
+            standing=standing_approvals(registry.loaded),
+        )
 
     @property
     def someone_present(self) -> bool:

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from callsheet.graphs.catalog.errors import SettingsError
+from callsheet.graphs.catalog.errors import SettingsError, needs_extra
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
@@ -80,7 +80,7 @@ def exposition(may_see: Callable[[str], bool], unavailable: Iterable[str] = (), 
         SettingsError: ``prometheus-client`` is missing.
     """
     if (figures := _figures()) is None:
-        raise SettingsError("metrics need an extra: pip install 'callsheet[server]'")
+        raise SettingsError(f"/callsheet/metrics {needs_extra('server')}")
     from prometheus_client import generate_latest
     from prometheus_client.metrics_core import GaugeMetricFamily
 

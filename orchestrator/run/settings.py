@@ -7,13 +7,14 @@ from difflib import get_close_matches
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic.fields import ComputedFieldInfo, FieldInfo
 
 from callsheet.graphs import SettingsError
 
 _MOST = ("tools", "schema_tokens")
 _RANKING = (
     "agents", "tool_floor", "lexical_weight", "capability_weight",
-    "ranking", "agent_weight", "tool_weight", "rrf_k", "pool", "expansion",
+    "search", "ranking", "agent_weight", "tool_weight", "rrf_k", "pool", "expansion",
 )  # fmt: skip
 TOOL_FLOOR = 0.0005
 """Default of ``tool_floor``; docs/concepts/retrieval.md has the measurement."""
@@ -41,6 +42,16 @@ def _option(default: Any, *nodes: str, prompt: bool = False, **bounds: Any) -> A
     return Field(default=default, json_schema_extra=shown, **bounds)
 
 
+_FIRST = ("model", "approval", "planning", "tools", "token_budget")
+"""What people change first: Studio shows these as they are, and the others as advanced ones of their node."""
+
+
+def _title(name: str, field: FieldInfo | ComputedFieldInfo) -> str:
+    words, shown = name.replace("_", " ").capitalize(), field.json_schema_extra
+    nodes = shown.get("langgraph_nodes") if isinstance(shown, dict) else None
+    return words if name in _FIRST or not isinstance(nodes, list) else f"Advanced, {nodes[0]}: {words}"
+
+
 class Settings(BaseModel):
     """Options of one run; Studio and ``langgraph_sdk`` pass them as ``context``.
 
@@ -48,7 +59,7 @@ class Settings(BaseModel):
         SettingsError: A setting is unknown, or a value is invalid; the message names every such setting.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, field_title_generator=_title)
 
     def __init__(self, **values: Any) -> None:
         try:
@@ -57,54 +68,67 @@ class Settings(BaseModel):
             raise SettingsError("; ".join(map(_said, error.errors()))) from error
 
     model: str | None = _option(None, "plan", "worker", "answer")
-    """Chat model for planner, workers and answer, as ``provider:model``. Without a model, a step must name a tool and
-    all its values."""
+    """Chat model for planner, workers and answer, as ``provider:model``; without one, a step must name a tool and all
+    its values."""
+    approval: Literal["always", "ask", "never"] = _option("ask", "worker")
+    """Which calls a person must approve: ``always`` all, ``ask`` those of tools that are not known to be harmless,
+    ``never`` only those that may delete or overwrite something."""
+    planning: Planning = _option("auto", "plan", "revise")
+    """How a request is planned: ``none`` (one worker does it), ``once`` (always so without a model), ``adaptive``
+    (revised after results), or ``auto`` (``adaptive``, without a planner for a single small agent)."""
+    tools: int = _option(12, "retriever", ge=1, le=128)
+    """Maximum tools per worker."""
+    token_budget: int | None = _option(None, "dispatch", "worker", ge=1)
+    """Tokens after which no step starts and no worker continues; no limit if empty."""
     planner_model: str | None = _option(None, "plan", "revise")
     """Another model for plans and their revisions."""
     worker_model: str | None = _option(None, "worker")
     """Another model for the workers."""
     answer_model: str | None = _option(None, "answer")
     """Another model for the answer."""
-    planning: Planning = _option("auto", "plan", "revise")
-    """How a request is planned: ``none`` (one worker does it), ``once``, ``adaptive`` (revised after results), or
-    ``auto`` (``adaptive``, without a planner for a single small agent). Without a model: ``once``."""
+    decision_model: str | None = _option(None, "retriever")
+    """Chat model that judges the first tools of each step, in one call: their order, and whether one of them fits."""
     agents: int = _option(8, "retriever", ge=1, le=50)
     """Maximum agents per step."""
-    tools: int = _option(12, "retriever", ge=1, le=128)
-    """Maximum tools per worker."""
     tool_floor: float = _option(TOOL_FLOOR, "retriever", ge=0, le=1)
     """A tool is left out if its expected use is below this share of the best tool's; 0 gives a worker all ``tools``."""
     schema_tokens: int | None = _option(8_000, "retriever", ge=1, le=1_000_000)
     """Maximum tokens of the schemas of a worker's tools; no limit if empty."""
     learn: bool = _option(True, "retriever", "answer")
-    """Whether to count how the calls of each tool end, and to rank a tool that failed behind others that fit equally.
-    ``callsheet forget`` deletes the counts."""
+    """Whether to count how the calls of each tool end (``callsheet forget`` deletes the counts), and to rank a tool
+    that failed behind others that fit equally."""
     skill_tokens: int = _option(5_000, "retriever", "worker", ge=0, le=200_000)
-    """Maximum tokens of the skills that a worker gets; 0 switches skills off. Skills need a model."""
+    """Maximum tokens of the skills that a worker gets, which need a model; 0 switches skills off."""
     ranking: Literal["scores", "agent_as_a_graph"] | None = _option(None, "retriever")
-    """How agents and tools are ranked. Here and below, if empty, the retriever's setting holds."""
+    """How agents and tools are ranked; the retriever's own way if empty."""
     lexical_weight: float | None = _option(None, "retriever", ge=0, le=2)
-    """Weight of a perfect match by words, relative to meaning."""
+    """Weight of a perfect match by words, relative to meaning; the retriever's own if empty."""
     capability_weight: float | None = _option(None, "retriever", ge=0, le=2)
-    """Score that a confident match of capabilities adds."""
+    """Score that a confident match of capabilities adds; the retriever's own if empty."""
     agent_weight: float | None = _option(None, "retriever", ge=0, le=10)
     """Weight of agents, for the ranking ``agent_as_a_graph``."""
     tool_weight: float | None = _option(None, "retriever", ge=0, le=10)
     """Weight of tools, for the ranking ``agent_as_a_graph``."""
     rrf_k: int | None = _option(None, "retriever", ge=1, le=1_000)
-    """k of reciprocal rank fusion (Eq. 3), for the ranking ``agent_as_a_graph``."""
+    """The k of reciprocal rank fusion, for the ranking ``agent_as_a_graph``."""
     pool: int | None = _option(None, "retriever", ge=1, le=10_000)
     """N, the nodes of the merged list, for the ranking ``agent_as_a_graph``."""
-    expansion: Literal["expected_use", "graph_rag_tool_fusion"] | None = _option(None, "retriever")
-    """How dependencies of the tools found are added: by expected use, or by the walk of Graph RAG-Tool Fusion."""
+    search: Literal["scores", "dense", "bm25", "hybrid", "weighted_hybrid"] | None = _option(None, "retriever")
+    """How nodes are scored: ``scores`` is ours, the others are the plain searches that the papers start from; the
+    retriever's own way if empty."""
+    expansion: Literal["expected_use", "graph_rag_tool_fusion", "none"] | None = _option(None, "retriever")
+    """How dependencies of the tools found are added: by expected use, by Algorithm 1 of Graph RAG-Tool Fusion, or not
+    at all; the retriever's own way if empty."""
     planner_prompt: str | None = _option(None, "plan", prompt=True)
-    """System prompt of the planner's model. Here and below, if empty, the supervisor's prompt is used."""
+    """System prompt of the planner's model; the supervisor's own if empty."""
     worker_prompt: str | None = _option(None, "worker", prompt=True)
-    """System prompt of the workers' model."""
+    """System prompt of the workers' model; the supervisor's own if empty."""
     answer_prompt: str | None = _option(None, "answer", prompt=True)
-    """System prompt of the answer's model."""
+    """System prompt of the answer's model; the supervisor's own if empty."""
     max_steps: int = _option(12, "plan", "revise", ge=1, le=50)
     """Maximum steps of a plan, including added ones."""
+    graph_looks: int = _option(0, "plan", ge=0, le=20)
+    """Maximum calls of a model to look at the knowledge graph of agents, tools and capabilities before it plans."""
     max_items: int = _option(20, "dispatch", ge=1, le=100)
     """Maximum items of a step that runs once per item (``for_each``)."""
     max_waves: int = _option(16, "revise", ge=1, le=50)
@@ -113,8 +137,6 @@ class Settings(BaseModel):
     """Maximum characters of a request."""
     conversation_tokens: int = _option(2_000, "plan", "answer", ge=0, le=200_000)
     """Maximum tokens of earlier turns of the conversation in the prompts of planner and answer."""
-    token_budget: int | None = _option(None, "dispatch", "worker", ge=1)
-    """Tokens after which no step starts and no worker continues; no limit if empty."""
     run_seconds: float | None = _option(None, "dispatch", gt=0)
     """Seconds after which no step starts, including the time that the run waits for a person; no limit if empty."""
     replans: int = _option(1, "dispatch", ge=0, le=5)
@@ -127,19 +149,18 @@ class Settings(BaseModel):
     """Help for a model of a few billion parameters: calls that it writes as text are made, it is asked again where it
     calls nothing, a step ends when it repeats itself or after eight turns, and a single step is the whole request."""
     code_mode: bool = _option(False, "worker")
-    """Whether a worker's model writes programs that call the tools, in a sandbox. Needs a model and the extra
-    ``code``."""
+    """Whether a worker's model writes programs that call the tools, in a sandbox, which needs the extra ``code``."""
     step_seconds: float = _option(600, "worker", gt=0, le=86_400)
-    """Timeout of a step in seconds. Effects before the timeout are not undone."""
+    """Timeout of a step in seconds, which undoes no effect before it."""
     model_seconds: float = _option(600, "plan", "revise", "worker", "answer", gt=0, le=86_400)
-    """Timeout of one model call in seconds. After a timeout, the request is one step, or the results are
-    listed, and the answer says so."""
-    approval: Literal["always", "risky", "never"] = _option("risky", "worker")
-    """Which calls a person must approve: ``always`` all, ``risky`` those of tools that are not known to be harmless,
-    ``never`` none."""
+    """Timeout of one model call in seconds, after which the request is one step, or the results are listed, and the
+    answer says so."""
     allow: tuple[str, ...] = _option((), "worker")
-    """Tools, as ``agent/tool``, whose calls need no approval in this run. Without a model, no other tool that may
-    change something is called before a person has confirmed the call."""
+    """Tools, as ``agent/tool``, whose calls need no approval in this run; without a model, a person confirms the calls
+    of all others that may change something."""
+    transcript: Literal["answer", "calls"] = _option("calls", "answer")
+    """What a run adds to ``messages``: its ``answer`` alone, or, before it, the plan and the ``calls`` with the
+    beginnings of their results."""
     attended: bool = _option(True, "plan", "worker")
     """Whether a person can answer questions during the run; if not, models are told to ask nothing."""
     documents: str | None = _option(None, "prepare")
@@ -150,8 +171,9 @@ class Settings(BaseModel):
     """For ``arag``: tokens of the conversation after which the model must answer."""
 
     @field_validator(
-        "model", "planner_model", "worker_model", "answer_model", "planner_prompt", "worker_prompt", "answer_prompt"
-    )
+        "model", "planner_model", "worker_model", "answer_model", "decision_model",
+        "planner_prompt", "worker_prompt", "answer_prompt",
+    )  # fmt: skip
     @classmethod
     def _empty_is_none(cls, text: str | None) -> str | None:
         return (text or "").strip() or None

@@ -5,7 +5,6 @@ A thread belongs to the catalog of its first request.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import time
 import uuid
@@ -47,14 +46,11 @@ class Threads:
     def of(cls, loaded: Loaded) -> Threads:
         """The threads of a catalog, in ``threads`` of ``CALLSHEET_HOME``, otherwise of the user's data folder.
 
-        A catalog is the same if its sources are: files, addresses, and modules as this folder knows them. Files of
-        dependencies do not count.
+        A catalog is the same if its sources are (``key_of``). Files of dependencies do not count.
         """
-        from callsheet.graphs.catalog.formats.server_config import is_address
+        from callsheet.graphs.catalog.loaded import key_of
 
-        names = (name if is_address(name) else str(Path.cwd() / name) for name in loaded.label.splitlines())
-        key = hashlib.sha256("\n".join(sorted(set(names))).encode()).hexdigest()[:16]
-        return cls(_all() / key)
+        return cls(_all() / key_of(loaded.label))
 
     @staticmethod
     def new() -> str:

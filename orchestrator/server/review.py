@@ -1,11 +1,14 @@
-"""The review: changes of servers and inferred dependencies, and decisions about exactly what was shown."""
+"""The review: changes of servers, inferred dependencies, allowed tools; and decisions about exactly what was shown."""
 
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeVar
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
@@ -22,9 +25,11 @@ from callsheet.graphs import (
     digest,
     told,
 )
-from callsheet.graphs.dependencies import Proposal, decide, read_dependencies
+from callsheet.graphs.dependencies import Proposal, decide, read_dependencies, write_dependencies
+from callsheet.graphs.storage import private_folder
 from callsheet.graphs.text.sanitizing import one_line
 from callsheet.graphs.trust.changes import sides_of
+from callsheet.graphs.trust.standing import StandingApproval, StandingApprovals
 from callsheet.orchestrator.server.page_requests import (
     Body,
     Endpoint,
@@ -35,14 +40,13 @@ from callsheet.orchestrator.server.page_requests import (
 )
 from callsheet.orchestrator.server.visible_catalog import Site, VisibleCatalog, shown_line, shown_text
 
-Part = Literal["changes", "dependencies"]
-_Given = TypeVar("_Given", bound=Body)
+Part = Literal["changes", "dependencies", "allowed"]
+_Reviewed = Change | Proposal | StandingApproval
 _PER_PAGE = 50
 _MOST_SHOWN, _LINE = 500_000, 50  # characters of a definition; a line of the page costs as much as so many
 _LOG = logging.getLogger("callsheet")
 _NO_FILE = (
-    "there is no file for decisions about dependencies: start `callsheet explore --dependencies dependencies.json`, "
-    "or name such a file among the catalogs (--catalog, CALLSHEET_CATALOG)"
+    "this catalog was made in memory, so there is no file for decisions about dependencies: name one among its sources"
 )
 _STALE = (
     "this is not what waits now: it was decided by somebody else, or has changed since it was shown. "
@@ -75,11 +79,11 @@ class ReviewRoutes:
     async def review(self, visible: VisibleCatalog, request: Request) -> dict[str, Any]:
         """The items of ``part`` with all ``words``, from ``start``; and why nothing can be decided, if so."""
         asked = _Asked.model_validate(dict(request.query_params))
-        refusal = self._refusal(visible)
+        refusal = "" if asked.part == "allowed" else self._refusal(visible)
         if asked.part == "dependencies" and not visible.loaded.dependency_files:
             refusal = refusal or _NO_FILE
         try:
-            return await run_in_threadpool(_page, visible, asked, refusal)
+            return await run_in_threadpool(_page, visible, self._waiting(visible, asked.part), asked, refusal)
         except CatalogError as error:  # a file of dependencies
             raise RefusedError(_why(error, visible)) from error
 
@@ -89,7 +93,9 @@ class ReviewRoutes:
 
     async def list(self, visible: VisibleCatalog, request: Request) -> dict[str, str]:
         """Lists all servers anew, as ``callsheet approve`` does."""
-        await self._may(visible, request, Body)
+        await body_of(request, Body)
+        if why := self._refusal(visible):
+            raise ForbiddenError(why)
 
         def listed() -> str:
             with self._deciding:
@@ -99,14 +105,23 @@ class ReviewRoutes:
 
     async def decide(self, visible: VisibleCatalog, request: Request) -> dict[str, str]:
         """Writes the decision ``accept`` about the item of ``part`` with this ``digest``, and uses it."""
-        decision = await self._may(visible, request, _Decision)
+        decision = await body_of(request, _Decision)
+        if decision.part != "allowed" and (why := self._refusal(visible)):  # what one has allowed, one may revoke
+            raise ForbiddenError(why)
         return await run_in_threadpool(self._decided, visible.user, decision)
 
-    async def _may(self, visible: VisibleCatalog, request: Request, form: type[_Given]) -> _Given:
-        given = await body_of(request, form)
-        if why := self._refusal(visible):
-            raise ForbiddenError(why)
-        return given
+    def _waiting(self, visible: VisibleCatalog, part: Part) -> Callable[[], Sequence[_Reviewed]]:
+        """Lists what a part consists of; of allowed tools, those of the user."""
+        match part:
+            case "changes":
+                return lambda: visible.reviewable
+            case "dependencies":
+                return partial(_dependencies, visible)
+        standing = self._standing(visible)
+        return lambda: [one for one in (standing.own() if standing else ()) if visible.may_see(one.id)]
+
+    def _standing(self, visible: VisibleCatalog) -> StandingApprovals | None:
+        return StandingApprovals.of(visible.loaded, visible.user.id or ("" if self._anonymous else None))
 
     def _refusal(self, visible: VisibleCatalog) -> str:
         """Why this user may not decide; empty if the user may."""
@@ -119,11 +134,21 @@ class ReviewRoutes:
         with self._deciding:
             visible = self._site.visible_to(user)  # the state after the decision before this one
             try:
-                done = _decide(visible, decision)
+                if decision.part == "allowed":
+                    return {"told": self._revoked(visible, decision), "note": ""}
+                done = _decide(visible, self._waiting(visible, decision.part), decision)
             except CallsheetError as error:
                 self._renewed(visible)  # so that the page shows what somebody else decided
                 raise RefusedError(_why(error, visible)) from error
             return {"told": done, "note": self._renewed(visible)}
+
+    def _revoked(self, visible: VisibleCatalog, decision: _Decision) -> str:
+        one = _decided_on(visible, self._waiting(visible, "allowed"), decision)
+        standing = self._standing(visible)
+        if decision.accept is not False or standing is None or not isinstance(one, StandingApproval):
+            raise RefusedError("what is allowed can be revoked here, and nothing else")
+        standing.revoke([one.id])
+        return f"{one_line(one.id)} asks again"
 
     def _renewed(self, visible: VisibleCatalog, *, anew: bool = False) -> str:
         """Loads the catalog again and uses it; why that failed, otherwise empty."""
@@ -143,8 +168,10 @@ def _why(error: Exception, visible: VisibleCatalog) -> str:
     return "the reason may name tools that you may not see: somebody who sees everything has to decide"
 
 
-def _page(visible: VisibleCatalog, asked: _Asked, refusal: str) -> dict[str, Any]:
-    words, waiting = asked.words.casefold().split(), _WAITING[asked.part](visible)
+def _page(
+    visible: VisibleCatalog, listed: Callable[[], Sequence[_Reviewed]], asked: _Asked, refusal: str
+) -> dict[str, Any]:
+    words, waiting = asked.words.casefold().split(), listed()
     if words:
         texts = (str({**_item(visible, one), "digest": ""}).casefold() for one in waiting)
         waiting = [one for one, text in zip(waiting, texts, strict=True) if all(word in text for word in words)]
@@ -152,17 +179,22 @@ def _page(visible: VisibleCatalog, asked: _Asked, refusal: str) -> dict[str, Any
     return {"total": len(waiting), "items": shown, "refusal": refusal}
 
 
-def _decide(visible: VisibleCatalog, decision: _Decision) -> str:
-    """Writes a decision; returns it in words."""
-    one = next((one for one in _WAITING[decision.part](visible) if _digest(one) == decision.digest), None)
+def _decided_on(visible: VisibleCatalog, listed: Callable[[], Sequence[_Reviewed]], decision: _Decision) -> _Reviewed:
+    one = next((one for one in listed() if _digest(one) == decision.digest), None)
     if one is None or not _item(visible, one)["digest"]:
         raise RefusedError(_STALE)
+    return one
+
+
+def _decide(visible: VisibleCatalog, listed: Callable[[], Sequence[_Reviewed]], decision: _Decision) -> str:
+    """Writes a decision; returns it in words."""
+    one = _decided_on(visible, listed, decision)
     if isinstance(one, Proposal):
         decided = one.model_copy(update={"accept": decision.accept})
         decide(_file_of(visible, one), decided, before=one.accept, agents=visible.loaded.catalog.agents)
         words = {True: "accepted", False: "rejected", None: "undecided again"}[decision.accept]
         return f"{one_line(one.source)} -> {one_line(one.target)} is {words}"
-    if decision.accept is not True:
+    if decision.accept is not True or not isinstance(one, Change):
         raise RefusedError("a change is accepted, or stays in quarantine")
     PinBook(one.book).accept([one])
     return f"{one_line(one.id)} is accepted"
@@ -175,7 +207,8 @@ def _dependencies(visible: VisibleCatalog) -> list[Proposal]:
         CatalogError: A file of dependencies cannot be read.
     """
     tools = visible.catalog.tools
-    edges = [edge for file in visible.loaded.dependency_files for edge in read_dependencies(file)]
+    files = filter(os.path.exists, visible.loaded.dependency_files)
+    edges = [edge for file in files for edge in read_dependencies(file)]
     decided = [edge for edge in edges if edge.accept is not None and edge.source in tools and edge.target in tools]
     keys = {edge.key for edge in decided}
     inferred = (_proposal(tool, edge) for tool, edge in dependency_edges(visible.knowledge.graph) if not edge.holds)
@@ -183,18 +216,16 @@ def _dependencies(visible: VisibleCatalog) -> list[Proposal]:
     return [*sorted(waiting, key=lambda edge: (-edge.confidence, edge.source, edge.target)), *decided]
 
 
-_WAITING: Mapping[Part, Callable[[VisibleCatalog], Sequence[Change | Proposal]]] = {
-    "changes": lambda visible: visible.reviewable,
-    "dependencies": _dependencies,
-}
-
-
-def _item(visible: VisibleCatalog, one: Change | Proposal) -> dict[str, Any]:
+def _item(visible: VisibleCatalog, one: _Reviewed) -> dict[str, Any]:
     """What the page shows of a change or a dependency; slow for a long definition.
 
     ``digest`` is the SHA-256 of exactly what is shown; empty for a change that is too long to be shown, so that it
     cannot be accepted here. ``lines`` are the accepted and the present line side by side, as of ``sides_of``.
     """
+    if isinstance(one, StandingApproval):
+        tool = visible.loaded.catalog.tools.get(one.id)
+        holds = tool is not None and visible.loaded.pin(tool) == one.digest
+        return {"digest": _digest(one), "tool": visible.link(one.id), "since": one.since, "holds": holds}
     if isinstance(one, Change):
         lines = sides_of(one)
         shown = sum(_LINE + len(line) for pair in lines for line in pair if line) <= _MOST_SHOWN
@@ -219,8 +250,8 @@ def _item(visible: VisibleCatalog, one: Change | Proposal) -> dict[str, Any]:
     }
 
 
-def _digest(one: Change | Proposal) -> str:
-    if isinstance(one, Proposal):
+def _digest(one: _Reviewed) -> str:
+    if isinstance(one, Proposal | StandingApproval):
         return digest(one.model_dump(mode="json"))
     return digest({name: getattr(one, name) for name in ("before", "after", "kind", "id", "sha256", "pinned")})
 
@@ -246,5 +277,8 @@ def _file_of(visible: VisibleCatalog, edge: Proposal) -> str:
     files = visible.loaded.dependency_files
     if not files:
         raise CatalogError(_NO_FILE)
+    if not Path(files[-1]).exists():  # that of ``decisions_file``: the first decision makes it
+        private_folder(Path(files[-1]).parent)
+        write_dependencies((), files[-1])
     known = [(file, one.accept) for file in files for one in read_dependencies(file) if one.key == edge.key]
     return next((file for file, accept in known if accept is edge.accept), known[-1][0] if known else files[-1])

@@ -21,11 +21,11 @@ from callsheet.retrievers.index.node_texts import Span, VectorIndex, first_sente
 from callsheet.retrievers.index.vector_indexes import ChromaIndex
 
 Confidences = NDArray[np.float32]
-SIGNS, HINTS = np.float32(0.15), np.float32(0.1)
+SIGNS = np.float32(0.15)
 INTERCEPT, SLOPE, GAP = -4.3, 12.4, 11.8
 LEAST_LINK = 0.1
 GENERAL_TEMPERATURE, _LEAST_GENERAL = np.float32(0.01), np.float32(0.001)
-LIKELY, MOST = 0.5, 3
+LIKELY, MOST, BEST, SUREST = 0.5, 3, 3, np.float32(0.99)
 POSSIBLE = 0.1
 """Minimum confidence for a possible capability of a tool."""
 
@@ -80,7 +80,7 @@ class CapabilityIndex:
         fits, tools = self._fit(self._similar_to_tools()), [*map(self._catalog.tools.get, self._nodes)]
         for fit, tool in zip(fits, tools, strict=True):
             if tool is not None:
-                fit += SIGNS * self._signs.of_tool(tool) + HINTS * self._hints(tool)  # noqa: PLW2901 a row of the array
+                fit += SIGNS * self._signs.of_tool(tool)  # noqa: PLW2901 a row of the array
         confidences = confidence(fits)
         for row, tool in enumerate(tools):
             if tool is None or tool.capabilities:
@@ -116,7 +116,7 @@ class CapabilityIndex:
 
             g(t)     = sum over general c of w(c) * r(t | c) / max(1, sum of w)
             w(c)     = general(c) + q(c), for each c that a tool has, with a(t, c) >= .5
-            r(t | c) = softmax over these tools of s(t) / .01 + log a(t, c)
+            r(t | c) = softmax over these tools of s(t) / .01 + log(a(t, c) / (1 - a(t, c)))
 
         Args:
             asked: q, a row of ``asked``.
@@ -135,12 +135,13 @@ class CapabilityIndex:
 
     @cached_property
     def _general(self) -> list[tuple[int, float, NDArray[np.intp], Confidences]]:
-        """Each general capability: its column, its own weight, the rows of its tools, and log a of each."""
+        """Each general capability: its column, its own weight, the rows of its tools, and their log odds."""
         found = []
         for column, leaf in enumerate(self.leaves):
             if (weight := self.taxonomy.by_id[leaf].general) is not None:
                 rows = np.flatnonzero(self.of_tools[:, column] >= LIKELY)
-                found.append((column, weight, rows, np.log(self.of_tools[rows, column])))
+                sure = np.minimum(self.of_tools[rows, column], SUREST)
+                found.append((column, weight, rows, np.log(sure / (1 - sure))))
         return found
 
     def likely(self, asked: Confidences, use: Mapping[int, float]) -> Confidences:
@@ -175,11 +176,6 @@ class CapabilityIndex:
         """The inverse of ``named``, ``(c,)``."""
         return np.array([named.get(leaf, 0.0) for leaf in self.leaves], np.float32)
 
-    def having(self, capability: str, *, at_least: float) -> list[str]:
-        """Ids of the tools that have a capability or a narrower one with at least this confidence."""
-        best = self.of_tools[:, self._columns.get(capability, [])].max(axis=1, initial=0.0)
-        return [self._nodes[row] for row in np.flatnonzero(best >= at_least).tolist()]
-
     @cached_property
     def _vectors_of_phrases(self) -> NDArray[np.float32]:
         phrases = [phrase for phrases in self._phrases for phrase in phrases]
@@ -196,20 +192,10 @@ class CapabilityIndex:
         return np.stack(scores, axis=1)
 
     def _fit(self, similar: NDArray[np.float32]) -> NDArray[np.float32]:
-        """From phrases to leaves: half of the best phrase, half of the mean."""
-        starts = np.cumsum([0, *map(len, self._phrases)])[:-1]
-        means = np.add.reduceat(similar, starts, axis=1) / np.array([len(phrases) for phrases in self._phrases])
-        fits: NDArray[np.float32] = (0.5 * (np.maximum.reduceat(similar, starts, axis=1) + means)).astype(np.float32)
-        return fits
-
-    def _hints(self, tool: Tool) -> NDArray[np.float32]:
-        """Evidence from MCP's hints: a read-only tool does not change, a destructive one may delete."""
-        hints = np.zeros(len(self.leaves), np.float32)
-        if tool.annotations.get("readOnlyHint") is True:
-            hints[self._columns.get("change", [])] = -1
-        elif tool.annotations.get("destructiveHint") is True:
-            hints[self._columns.get("delete", [])] = 0.5
-        return hints
+        """From phrases to leaves: half of the best phrase, half of the mean of the best three."""
+        ends = np.cumsum([len(phrases) for phrases in self._phrases])[:-1]
+        best = [np.sort(part, axis=1)[:, -BEST:] for part in np.split(similar, ends, axis=1)]
+        return np.stack([0.5 * (part[:, -1] + part.mean(axis=1)) for part in best], axis=1).astype(np.float32)
 
     @cached_property
     def _columns(self) -> dict[str, list[int]]:
@@ -223,7 +209,7 @@ class CapabilityIndex:
 
 @cache
 def shipped_phrases() -> Mapping[str, Confidences]:
-    """The vectors of the phrases of the default taxonomy by the embedded model, so that nobody waits for them."""
+    """The vectors of the phrases of the shipped taxonomies by the embedded model, so that nobody waits for them."""
     content = files("callsheet.retrievers.capabilities").joinpath("phrases.npz").read_bytes()
     held = np.load(io.BytesIO(content))
     return dict(zip(held["phrases"].tolist(), held["vectors"], strict=True))

@@ -58,23 +58,13 @@ def csv(path: str) -> Iterator[Document]:
         yield row
 
 
-def pdf(path: str) -> Iterator[Document]:
-    """A PDF, page by page. A scanned one without a text layer gives nothing."""
-    from langchain_community.document_loaders import PyPDFLoader
-
-    return PyPDFLoader(path).lazy_load()
-
-
-def word(path: str) -> Iterator[Document]:
-    """A Word document (.docx); each cell of a table is a paragraph."""
-    from langchain_community.document_loaders import Docx2txtLoader
-
-    return Docx2txtLoader(path).lazy_load()
-
-
-FORMATS: Mapping[str, Callable[[str], Iterable[Document]]] = {
-    "text": text, "HTML": html, "CSV": csv, "PDF": pdf, "Word": word
-}  # fmt: skip
+FORMATS: Mapping[str, Callable[[str], Iterable[Document]] | str] = {
+    "text": text,
+    "HTML": html,
+    "CSV": csv,
+    "PDF": "langchain_community.document_loaders.PyPDFLoader",  # by page; a scan without a text layer gives nothing
+    "Word": "langchain_community.document_loaders.Docx2txtLoader",  # each cell of a table is a paragraph
+}
 
 
 def _encoding(path: str) -> str:
@@ -102,9 +92,10 @@ def _documents(loader: str, path: str, largest: int) -> Iterable[Document]:
             size = sum(entry.file_size for entry in archive.infolist())
     if size > largest:
         raise FormatError(f"{size:,} bytes to be read at once, {largest:,} are allowed: split it")
-    if loader in FORMATS:
-        return FORMATS[loader](path)
-    module, _, name = loader.rpartition(".")
+    how = FORMATS.get(loader, loader)
+    if not isinstance(how, str):
+        return how(path)
+    module, _, name = how.rpartition(".")
     documents: Iterable[Document] = getattr(importlib.import_module(module), name)(path).lazy_load()
     return documents
 

@@ -12,13 +12,14 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
 from callsheet.graphs import CallsheetError, CatalogError, Problem
+from callsheet.graphs.catalog.errors import needs_extra
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.sanitizing import clean, hidden_in, one_line
 from callsheet.retrievers.documents import document_formats
@@ -185,20 +186,14 @@ class Reader:
     def _read(self, loader: str, path: Path) -> Iterator[Block]:
         size = path.stat().st_size
         seconds, most = self.seconds + self.rate * size / 1e6, self.most + _GROWTH * size
-        order = {
-            "loader": loader,
-            "path": str(path.resolve()),
-            "seconds": seconds,
-            "most": most,
-            "largest": self.largest,
-        }
+        order = {"loader": loader, "path": str(path.resolve()), "seconds": seconds, "most": most}
         process, ended = self._started(), False
         late = threading.Timer(_WAIT * seconds, process.kill)
         late.start()
         try:
             orders, answers = cast("IO[str]", process.stdin), cast("IO[str]", process.stdout)
             with suppress(BrokenPipeError):  # the process has ended; so has its output
-                orders.write(json.dumps(order) + "\n")
+                orders.write(json.dumps({**order, "largest": self.largest}) + "\n")
                 orders.flush()
             for line in answers:
                 if not line.endswith("\n"):  # it ended in the middle of an answer
@@ -209,8 +204,7 @@ class Reader:
                     continue
                 ended = True
                 if "missing" in answer:
-                    cure = "which is not installed: pip install 'callsheet[documents]'"
-                    raise ImportError(f"to read this {loader} file needs the extra documents, {cure}")
+                    raise ImportError(f"to read this {loader} file {needs_extra('documents')}")
                 if "wrong" in answer:
                     raise DocumentError(answer["wrong"])
                 return
@@ -268,15 +262,11 @@ def overview_of(folder: Path) -> Overview:
         headings = [heading.rstrip(".").replace(". ", ", ") for heading in _HEADINGS.findall(head)]
         topics |= dict.fromkeys(headings or [re.sub(r"[\W_]+", " ", document.path.stem).strip()])
         terms.update(word for paragraph in head.split("\n\n") for word in content_words(paragraph))
-    common = ", ".join(_within((word for word, _ in terms.most_common(MOST_TERMS)), MOST_TERMS))
-    return Overview("; ".join(_within(topics, MOST_TOPICS)) or "no documents yet", common)
+    common = _within((word for word, _ in terms.most_common(MOST_TERMS)), ", ", MOST_TERMS)
+    return Overview(_within(topics, "; ", MOST_TOPICS) or "no documents yet", common)
 
 
-def _within(items: Iterator[str] | dict[str, None], most: int) -> Iterator[str]:
+def _within(items: Iterable[str], separator: str, most: int) -> str:
     """The first items, up to this total length."""
-    length = 0
-    for item in items:
-        length += len(item) + 2
-        if length > most:
-            return
-        yield item
+    text = separator.join(items)
+    return text if len(text) <= most else text[:most].rpartition(separator)[0]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,6 @@ from callsheet.graphs.text.sanitizing import clean, normalized
 from callsheet.retrievers.index.lexical_index import inverse_frequency
 
 CHUNK_TOKENS = 1_000
-BYTES_PER_TOKEN = 4
 LONGEST_SENTENCE = 1_000
 _WINDOW = 4_000  # characters that the splitter sees at once: one unclosed quotation mark joins all that follow it
 _SUSPICIOUS = 400
@@ -64,7 +63,7 @@ class Passage:
 
 def estimated_tokens(text: str) -> int:
     """Estimated tokens for a chat model: a quarter of the bytes in UTF-8, rounded up; so in any script."""
-    return -(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
+    return -(-len(text.encode("utf-8", "replace")) // 4)
 
 
 def passages_of(blocks: Iterable[Block], *, tokens: int = CHUNK_TOKENS) -> Iterator[Passage]:
@@ -202,13 +201,6 @@ def _content_words(text: str) -> Iterator[str]:
             yield word
 
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS file (name TEXT PRIMARY KEY, digest TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS chunk (
-  file TEXT NOT NULL, number INTEGER NOT NULL, page INTEGER, text TEXT NOT NULL, ends BLOB NOT NULL,
-  PRIMARY KEY (file, number)
-) WITHOUT ROWID;
-"""
 _SELECT = "SELECT file, number, page, text, ends FROM chunk"
 _INSERT = "INSERT INTO chunk (file, number, page, text, ends) VALUES (?, ?, ?, ?, ?)"
 
@@ -244,25 +236,59 @@ def split_id(chunk_id: str) -> tuple[str, int] | None:
     return (file, int(number)) if mark and file and digits else None
 
 
-class TextStore:
-    """Documents and their chunks in a SQLite file. Readers see the state after the last complete update.
+class SqliteFile:
+    """A private SQLite file. Readers see the state after the last complete update.
 
     Raises:
         SettingsError: The file cannot be opened.
     """
+
+    schema: ClassVar[str]
 
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
             private_file(path)
             with closing(self._connect()) as connection:
+                connection.execute("PRAGMA page_size = 8192")
                 connection.execute("PRAGMA journal_mode = WAL")
-                connection.executescript(_SCHEMA)
+                connection.executescript(self.schema)
         except (OSError, sqlite3.Error) as error:
             raise SettingsError(
-                f"the texts at {path} cannot be opened: {error}: "
+                f"the index at {path} cannot be opened: {error}: "
                 + (cure_of(error) if is_full(error) or isinstance(error, OSError) else "delete the file to index anew")
             ) from error
+
+    def _read(self, query: str, *values: object) -> Iterator[Any]:
+        with closing(self._connect()) as connection:
+            yield from connection.execute(query, values)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """Committed at the end of the block, rolled back if it raises or the process dies."""
+        with closing(self._connect()) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+            except BaseException:
+                connection.rollback()
+                raise
+            connection.commit()
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(self._path, timeout=60, isolation_level=None)
+
+
+class TextStore(SqliteFile):
+    """Documents and their chunks."""
+
+    schema = """
+    CREATE TABLE IF NOT EXISTS file (name TEXT PRIMARY KEY, digest TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS chunk (
+      file TEXT NOT NULL, number INTEGER NOT NULL, page INTEGER, text TEXT NOT NULL, ends BLOB NOT NULL,
+      PRIMARY KEY (file, number)
+    ) WITHOUT ROWID;
+    """
 
     def files(self) -> dict[str, str]:
         """All documents by name, with the hashes of their content."""
@@ -288,31 +314,21 @@ class TextStore:
         ((last,),) = self._read("SELECT MAX(number) FROM chunk WHERE file = ?", file)
         return int(last or 0)
 
-    def _read(self, query: str, *values: object) -> Iterator[Any]:
-        with closing(self._connect()) as connection:
-            yield from connection.execute(query, values)
-
     @contextmanager
     def changing(self) -> Iterator[Change]:
-        """A transaction: committed at the end of the block, rolled back if it raises or the process dies."""
-        with closing(self._connect()) as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield Change(connection)
-            except BaseException:
-                connection.rollback()
-                raise
-            connection.commit()
-
-    def _connect(self) -> sqlite3.Connection:
-        return sqlite3.connect(self._path, timeout=60, isolation_level=None)
+        """A transaction."""
+        with self._transaction() as connection:
+            yield Change(connection)
 
 
-class Change:
-    """The operations within ``TextStore.changing``."""
+class Change(TextStore):
+    """The store within ``TextStore.changing``: it reads its own changes."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+
+    def _read(self, query: str, *values: object) -> Iterator[Any]:
+        return self._connection.execute(query, values)
 
     def put(self, name: str, digest: str, passages: Iterable[Passage]) -> int:
         """Adds or replaces a document and returns the number of its chunks; the old one stays if the passages raise."""
@@ -333,13 +349,8 @@ class Change:
 
     def remove(self, name: str) -> None:
         """Removes a document with its chunks."""
-        self._connection.execute("DELETE FROM chunk WHERE file = ?", (name,))
-        self._connection.execute("DELETE FROM file WHERE name = ?", (name,))
-
-    def chunks(self, names: Sequence[str]) -> Iterator[Chunk]:
-        """The chunks of these documents within this change."""
-        for name in names:
-            yield from map(_chunk, self._connection.execute(f"{_SELECT} WHERE file = ? ORDER BY number", (name,)))
+        self._read("DELETE FROM chunk WHERE file = ?", name)
+        self._read("DELETE FROM file WHERE name = ?", name)
 
 
 def _chunk(row: tuple[str, int, int | None, str, bytes]) -> Chunk:

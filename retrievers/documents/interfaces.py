@@ -9,10 +9,10 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from heapq import nsmallest
-from itertools import islice
+from itertools import accumulate
 from typing import Annotated, Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BeforeValidator, Field
 
 from callsheet.graphs import SettingsError
-from callsheet.graphs.text.sanitizing import listed
+from callsheet.graphs.text.sanitizing import counted, listed
 from callsheet.graphs.text.words import tokens
 from callsheet.graphs.trust.policy import READ_ONLY
 from callsheet.retrievers.documents.document_index import DocumentIndex
@@ -29,7 +29,7 @@ from callsheet.retrievers.documents.document_text import Chunk, estimated_tokens
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A chunk in a search result: its score (Eq. 1 or 3), matching sentences, abbreviated, and keywords in it."""
+    """A chunk in a search result: its score (Eq. 1 or 3), matching sentences in full (Eq. 2), and keywords in it."""
 
     chunk: str
     score: float
@@ -80,7 +80,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The result of reading: the chunks in the requested order, each with its neighbours, and a note for the caller."""
+    """The result of reading: the chunks in the requested order, and a note for the caller."""
 
     parts: tuple[Part, ...]
     note: str = ""
@@ -101,25 +101,27 @@ class Reading:
 
 
 TOP_K, MOST_HITS = 5, 20
-MOST_KEYWORDS, MOST_READ, MOST_NEIGHBOURS = 50, 10, 2
-SENTENCES, SNIPPET = 3, 160
+MOST_KEYWORDS, MOST_READ = 50, 10
+SNIPPETS = 1_000
+"""Estimated tokens of the sentences that one search shows: as many as one chunk has."""
 _SPACE = re.compile(r"\s+")
 _ADDED = "[] \t\n"  # what models add to an id
 
 
 def keyword_search(
-    index: DocumentIndex, keywords: str | Sequence[str], *, top_k: int = TOP_K, sentences: int = SENTENCES
+    index: DocumentIndex, keywords: str | Sequence[str], *, top_k: int = TOP_K, snippets: int = SNIPPETS
 ) -> Hits:
     """The chunks that contain these keywords exactly, in any case.
 
-    A chunk's score is the sum of ``count(k, T) * |k|`` over the keywords, so that longer ones have more weight; its
-    snippets are the sentences with a keyword. White space and canonical Unicode forms are normalized.
+    A chunk's score is the sum of ``count(k, T) * |k|`` over the keywords, with its length in characters, so that longer
+    ones have more weight; its snippets are the sentences with a keyword. White space and canonical Unicode forms are
+    normalized.
 
     Args:
         index: The documents.
         keywords: Words or short phrases, at most 50.
         top_k: Number of chunks, 1 to 20.
-        sentences: Maximum number of snippets per chunk.
+        snippets: Estimated tokens of all snippets; each of ``top_k`` chunks has its share, and shows one in any case.
 
     Source: A-RAG, Eq. 1 and 2.
 
@@ -141,15 +143,22 @@ def keyword_search(
         note = _joined(note, f"only the first {MOST_KEYWORDS} keywords were looked for")
     if not best:
         note = _joined(note, _nothing(index, f"no chunk holds {' or '.join(first.values())}; try other words"))
-    chunks = ((index.chunk(lexicon.ids[row]), -score) for score, row in best)
-    return Hits(tuple(_keyword_hit(chunk, score, first, sentences) for chunk, score in chunks if chunk), note)
+    hits = []
+    for score, row in best:
+        if chunk := index.chunk(lexicon.ids[row]):
+            contained = [key for key in first if key in plain(chunk.text)]
+            texts = enumerate(map(plain, chunk.passage.sentences))
+            own = [place for place, text in texts if any(key in text for key in contained)]
+            hits.append(_hit(chunk, -score, own, snippets // limit, *(first[key] for key in contained)))
+    return _found(hits, note)
 
 
-def semantic_search(index: DocumentIndex, query: str, *, top_k: int = TOP_K, sentences: int = SENTENCES) -> Hits:
+def semantic_search(index: DocumentIndex, query: str, *, top_k: int = TOP_K, snippets: int = SNIPPETS) -> Hits:
     """The chunks with the sentences nearest in meaning.
 
     A chunk's score is the cosine of its best sentence. Its snippets are this sentence and those of its others that are
-    among the ``3 * top_k`` best of all.
+    among the ``3 * top_k`` best of all. If the index does not have the vectors of all sentences, only those of
+    preselected chunks are compared, and the note says so.
 
     The arguments are those of ``keyword_search``.
 
@@ -164,45 +173,40 @@ def semantic_search(index: DocumentIndex, query: str, *, top_k: int = TOP_K, sen
     similar = index.similar(query)
     least = np.sort(similar.sentences)[-3 * limit :][:1]
     hits = []
-    for place in np.argsort(-similar.scores, kind="stable")[:limit]:
-        chunk = index.chunk(similar.chunks[place])
-        if chunk is None:  # another process has updated the index
-            continue
-        own = slice(similar.starts[place], similar.starts[place + 1])
-        cosines, places = similar.sentences[own], similar.places[own]
-        best = np.argsort(-cosines, kind="stable")[:sentences]
-        relevant = [int(places[i]) for i in best[:1]] + [int(places[i]) for i in best[1:] if cosines[i] >= least[0]]
-        snippets = tuple(_abbreviated(chunk.passage.sentences[i]) for i in sorted(relevant))
-        hits.append(Hit(chunk.id, float(similar.scores[place]), snippets))
+    for at in np.argsort(-similar.scores, kind="stable")[:limit]:
+        if chunk := index.chunk(similar.chunks[at]):  # None if another process has updated the index
+            own = slice(similar.starts[at], similar.starts[at + 1])
+            cosines, places = similar.sentences[own], similar.places[own]
+            order = np.argsort(-cosines, kind="stable")
+            best = [int(places[i]) for i in order if i == order[0] or cosines[i] >= least[0]]
+            hits.append(_hit(chunk, float(similar.scores[at]), best, snippets // limit))
     if not hits:
         note = _joined(note, _nothing(index, "nothing was found"))
-    return Hits(tuple(hits), note)
+    elif similar.compared < len(similar.chunks):
+        of = f"{similar.compared:,} of {len(similar.chunks):,} chunks"
+        note = _joined(note, f"compared with the sentences of {of}, preselected; keyword_search looks through all")
+    return _found(hits, note)
 
 
 def chunk_read(
-    index: DocumentIndex, chunk_ids: str | Sequence[str], *, neighbours: int = 0, read: Mapping[str, str] | None = None
+    index: DocumentIndex, chunk_ids: str | Sequence[str], *, read: Mapping[str, str] | None = None
 ) -> Reading:
     """The whole text of chunks, without those that were read before.
 
     Args:
         index: The documents.
         chunk_ids: Ids from searches; at most 10 chunks are read at once.
-        neighbours: Number of chunks to read before and after each, 0 to 2.
         read: The context tracker: id -> digest of each chunk that was read. A chunk with a new text is read again.
 
     Source: A-RAG, chunk read and context tracker.
 
     Raises:
-        SettingsError: No id is given, or ``neighbours`` is not 0, 1 or 2.
+        SettingsError: No id is given.
     """
     chunk_ids = listed(chunk_ids)
     if not chunk_ids:
         raise SettingsError("chunk_read needs at least one chunk id, as the searches give it")
-    if not 0 <= neighbours <= MOST_NEIGHBOURS:
-        raise SettingsError(f"neighbours must be between 0 and {MOST_NEIGHBOURS}, not {neighbours}")
-    ids = list(
-        dict.fromkeys(one for chunk_id in chunk_ids for one in _around(index, str(chunk_id).strip(_ADDED), neighbours))
-    )
+    ids = list(dict.fromkeys(str(chunk_id).strip(_ADDED) for chunk_id in chunk_ids))
     note = ""
     if len(ids) > MOST_READ:
         note = f"{MOST_READ} chunks at once are the most; not read: {', '.join(ids[MOST_READ : 2 * MOST_READ])}"
@@ -215,31 +219,18 @@ def _limited(top_k: int) -> tuple[int, str]:
     return min(top_k, MOST_HITS), f"top_k is {MOST_HITS} at most" if top_k > MOST_HITS else ""
 
 
-def _keyword_hit(chunk: Chunk, score: float, keywords: Mapping[str, str], sentences: int) -> Hit:
-    text = plain(chunk.text)
-    contained = [key for key in keywords if key in text]
-    told = (s for s in chunk.passage.sentences if (words := plain(s)) and any(key in words for key in contained))
-    snippets = tuple(_abbreviated(sentence, contained) for sentence in islice(told, sentences))
-    return Hit(chunk.id, score, snippets, tuple(keywords[key] for key in contained))
+def _hit(chunk: Chunk, score: float, places: Sequence[int], most: int, *keywords: str) -> tuple[Hit, int]:
+    """A hit with its first matching sentences, by place, within a budget of tokens; how many there was no room for."""
+    texts = [_SPACE.sub(" ", sentence) for sentence in chunk.passage.sentences]
+    spent = list(accumulate(estimated_tokens(texts[place]) for place in places))
+    shown = [place for place, total in zip(places, spent, strict=True) if total <= max(most, spent[0])]
+    return Hit(chunk.id, score, tuple(texts[place] for place in sorted(shown)), keywords), len(places) - len(shown)
 
 
-def _abbreviated(sentence: str, keys: Sequence[str] = ()) -> str:
-    """A sentence of at most 160 characters, cut around the first keyword."""
-    text = _SPACE.sub(" ", sentence).strip()
-    if len(text) <= SNIPPET:
-        return text
-    folded = text.casefold()
-    first = min((at for key in keys if (at := folded.find(key)) >= 0), default=0)
-    start = max(0, min(first - SNIPPET // 4, len(text) - SNIPPET))
-    return ("…" if start else "") + text[start : start + SNIPPET].strip() + ("…" if start + SNIPPET < len(text) else "")
-
-
-def _around(index: DocumentIndex, chunk_id: str, neighbours: int) -> list[str]:
-    file, number = split_id(chunk_id) or (chunk_id, 0)
-    last = index.last_number(file) if neighbours and number else 0
-    if not 1 <= number <= last:
-        return [chunk_id]
-    return [f"{file}#{n}" for n in range(max(1, number - neighbours), min(last, number + neighbours) + 1)]
+def _found(hits: Sequence[tuple[Hit, int]], note: str) -> Hits:
+    left = sum(left for _, left in hits)
+    more = f"{counted(left, 'more matching sentence')} not shown: read the chunks" if left else ""
+    return Hits(tuple(hit for hit, _ in hits), _joined(note, more))
 
 
 def _part(index: DocumentIndex, chunk_id: str, read: Mapping[str, str]) -> Part:
@@ -274,24 +265,10 @@ _LEAST_SHARE = 1 / 3
 """Minimum share of a question's words in a passage and the headings above it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Quote:
-    """A sentence of a chunk, with the heading above it, and the share of the question's words in both, 0 to 1."""
-
-    text: str
-    chunk: str
-    heading: str
-    share: float
-    cosine: float
-
-    def __str__(self) -> str:
-        """The sentence with its heading and its citation."""
-        return f"{f'{self.heading}: ' if self.heading else ''}{self.text} [{self.chunk}]"
-
-
-def best_passages(question: str, index: DocumentIndex, chunk_ids: Sequence[str]) -> list[Quote]:
-    """The passages of these chunks that hold most of a question's words, best first; none if all hold too few."""
-    wanted, similar, found = set(tokens(question)), index.similar(question, also=chunk_ids), list[Quote]()
+def best_passages(question: str, index: DocumentIndex, chunk_ids: Sequence[str]) -> list[str]:
+    """The sentences of these chunks, with headings and citations, that hold most of a question's words, best first."""
+    wanted, similar = set(tokens(question)), index.similar(question, also=chunk_ids)
+    found = list[tuple[float, float, str]]()
     place = {chunk: i for i, chunk in enumerate(similar.chunks)}
     for chunk_id in dict.fromkeys(chunk_ids):
         if (chunk := index.chunk(chunk_id)) is None or chunk_id not in place or not wanted:
@@ -302,8 +279,9 @@ def best_passages(question: str, index: DocumentIndex, chunk_ids: Sequence[str])
             if mark := _HEADING.match(text):
                 heading = text[mark.end() :]
             elif (share := len(wanted & {*tokens(f"{heading} {text}")}) / len(wanted)) >= _LEAST_SHARE:
-                found.append(Quote(text, chunk_id, heading, share, float(similar.sentences[at])))
-    return sorted(found, key=lambda one: (-one.share, -one.cosine))[:_MOST_QUOTES]
+                quote = f"{heading}: {text} [{chunk_id}]" if heading else f"{text} [{chunk_id}]"
+                found.append((-share, -float(similar.sentences[at]), quote))
+    return [quote for *_, quote in sorted(found, key=lambda one: one[:2])[:_MOST_QUOTES]]
 
 
 def _as_list(value: object) -> object:
@@ -327,10 +305,10 @@ Sought = Annotated[str, Field(description="What is looked for, as a question or 
 Ids = Annotated[
     list[str], BeforeValidator(_as_list), Field(description=f"Ids as the searches give them, at most {MOST_READ}.")
 ]
-Around = Annotated[int, Field(description=f"Also read so many chunks before and after each, 0 to {MOST_NEIGHBOURS}.")]
 Result = tuple[str, dict[str, Any]]
 
 
+@dataclass
 class DocumentTools:
     """The interfaces to one index, for one conversation.
 
@@ -338,33 +316,34 @@ class DocumentTools:
     "read": {id: digest of those read now}}``. It raises a ``ToolException`` where the function raises a
     ``SettingsError``.
 
-    Args:
+    Attributes:
         index: The documents.
-        read: The context tracker, which ``chunk_read`` updates; a new one by default.
+        read: The context tracker, which ``chunk_read`` updates.
+        descriptions: Name of a tool -> description for the model, in place of ours.
     """
 
-    def __init__(self, index: DocumentIndex, *, read: dict[str, str] | None = None) -> None:
-        self._index = index
-        self.read: dict[str, str] = {} if read is None else read
+    index: DocumentIndex
+    read: dict[str, str] = field(default_factory=dict, kw_only=True)
+    descriptions: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
     def keyword_search(self, keywords: Keywords, top_k: Many = TOP_K) -> Result:
         """Find chunks that hold these words to the letter, in any case; longer keywords count more. Gives chunk ids with the sentences that hold a keyword, not whole chunks. Best for names, numbers and terms; give several short keywords rather than a sentence."""  # noqa: E501 (models read it in one line)
-        return self._result(lambda: keyword_search(self._index, keywords, top_k=top_k))
+        return self._result(lambda: keyword_search(self.index, keywords, top_k=top_k))
 
     def semantic_search(self, query: Sought, top_k: Many = TOP_K) -> Result:
         """Find chunks by meaning, where the words of the documents are not known. Gives chunk ids with the sentences nearest to the query, not whole chunks."""  # noqa: E501 (models read it in one line)
-        return self._result(lambda: semantic_search(self._index, query, top_k=top_k))
+        return self._result(lambda: semantic_search(self.index, query, top_k=top_k))
 
-    def chunk_read(self, chunk_ids: Ids, neighbours: Around = 0) -> Result:
-        """Read chunks whole, before you answer from them. Ask for neighbours where a text begins or ends too early. A chunk that you have read before is not shown again."""  # noqa: E501 (models read it in one line)
-        return self._result(lambda: chunk_read(self._index, chunk_ids, neighbours=neighbours, read=self.read))
+    def chunk_read(self, chunk_ids: Ids) -> Result:
+        """Read chunks whole, before you answer from them. Where a text begins or ends too early, also read the chunk with the number before or after it. A chunk that you have read before is not shown again."""  # noqa: E501 (models read it in one line)
+        return self._result(lambda: chunk_read(self.index, chunk_ids, read=self.read))
 
     def as_tools(self) -> list[BaseTool]:
         """The three interfaces as LangChain tools."""
         return [
             StructuredTool.from_function(
                 function,
-                description=function.__doc__,
+                description=self.descriptions.get(function.__name__, function.__doc__),
                 response_format="content_and_artifact",
                 metadata={"annotations": dict(READ_ONLY)},
             )

@@ -179,11 +179,14 @@ def evaluate(
     if not queries:
         raise SettingsError("there is no labelled query to measure with: give at least one")
     agents = retriever.k if agents is None else agents
-    tools = retriever.selector.settings.tools if tools is None else tools
+    settings = retriever.selector.settings
+    tools = settings.tools if tools is None else tools
+    # Methods that rank tools alone do not cut their list to the tools of a few agents.
+    most = max(agents, tools) if settings.in_order and settings.ranking == "scores" else agents
     runs, seconds = list[Run](), list[float]()
     for done, query in enumerate(queries, 1):
         began = perf_counter()
-        runs.append((query, retriever.select(query.query, agents=agents, tools=tools)))
+        runs.append((query, retriever.select(query.query, agents=most, tools=tools)))
         seconds.append(perf_counter() - began)
         if progress is not None:
             progress(done, len(queries))

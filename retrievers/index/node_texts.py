@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, runtime_checkable
 
@@ -71,7 +71,9 @@ class VectorIndex(Protocol):
         ...
 
 
-RECIPE = "r3"
+Texts = Literal["full", "plain"]
+RECIPES: Mapping[Texts, str] = {"full": "r3", "plain": "p1"}
+"""Version of the texts of the nodes, a part of the name of the index that holds them."""
 _MAX_PARAMETERS, _MAX_OUTPUTS, _MAX_SENTENCE, _MAX_WORDS = 12, 6, 400, 4000
 _MAX_DESCRIPTION, _VIEW, _MORE = 1200, 0.2, 5
 _MAX_VALUES, _MAX_VALUE = 12, 40
@@ -82,14 +84,18 @@ IDENTIFIER = re.compile(r"[\w./-]{0,200}\w")
 _COMPOSED = re.compile(r"[_/.-]|[a-z][A-Z]")
 
 
-def nodes_of(catalog: Catalog) -> tuple[Node, ...]:
+def nodes_of(catalog: Catalog, texts: Texts = "full") -> tuple[Node, ...]:
     """The agents, tools and skills of a catalog as nodes of one index, in this order.
 
-    Measurements determined the texts: of a tool, its agent, split name, first sentence and parameters with their
-    allowed values; of an agent, its name and its tools' names. The name alone and the whole description have weights
-    of .2 each. Search by words uses all texts. A skill is represented as a tool is.
+    Measurements determined the ``full`` texts: of a tool, its agent, split name, first sentence and parameters with
+    their allowed values; of an agent, its name and its tools' names. The name alone and the whole description have
+    weights of .2 each. Search by words uses all texts. A skill is represented as a tool is. ``plain`` texts are those
+    of the papers, name and description, without skills.
     """
     agents, nodes = catalog.by_id, list[Node]()
+    if texts == "plain":
+        nodes += [_plain_node(agent, "agent", agent.id) for agent in catalog.agents]
+        return (*nodes, *(_plain_node(tool, "tool", tool.agent) for tool in catalog.tools.values()))
     for agent in catalog.agents:
         name = shown(agent.name or agent.id)
         views = _views(agent.description if agent.tools else "", _subject(name), f"{name}: ", sentence="")
@@ -99,6 +105,16 @@ def nodes_of(catalog: Catalog) -> tuple[Node, ...]:
         views = _views(tool.description, name, f"{name}: ", sentence=sentence)
         nodes.append(Node(tool_id, "tool", agent.id, tool_text(agent, tool), _tool_words(agent, tool), views))
     return (*nodes, *map(_skill_node, catalog.skills))
+
+
+def plain_text(node: Agent | Tool) -> str:
+    """An agent or a tool as the papers embed it: its name and its description as they stand."""
+    return f"{node.name or node.id}: {shown(node.description)}"
+
+
+def _plain_node(node: Agent | Tool, kind: Kind, owner: str) -> Node:
+    text = plain_text(node)
+    return Node(node.id, kind, owner, text, split_name(text))
 
 
 def _skill_node(skill: Skill) -> Node:

@@ -56,15 +56,6 @@ def among_best(values: Vectors, most: int) -> NDArray[np.intp]:
     return np.flatnonzero(values >= np.partition(maxima, -most)[-most])
 
 
-def rows_of(name: str, where: str | Path | None) -> ChromaRows | MemoryRows:
-    """The rows of a collection in a folder, at an ``http(s)://`` address of ``chroma run``, or, for None, in memory.
-
-    Raises:
-        SettingsError: It is an address of something else.
-    """
-    return MemoryRows() if where is None else ChromaRows(name, where)
-
-
 def default_place() -> Path:
     """Where indexes are: a folder in ``CALLSHEET_HOME``, otherwise in the user's cache."""
     return cache_folder() / "index"
@@ -73,7 +64,7 @@ def default_place() -> Path:
 class ChromaRows:
     """The rows of one collection. An id stands for its content for ever, so a row is added or deleted, never changed.
 
-    The place, as for ``rows_of``, is opened when it is first used: Chroma costs more than a second.
+    The place, a folder or the address of ``chroma run``, is opened when it is first used: Chroma costs over a second.
 
     Attributes:
         folder: The place, where it is a folder.
@@ -96,11 +87,6 @@ class ChromaRows:
                 break
         return rows
 
-    def missing(self, ids: Sequence[str]) -> list[str]:
-        """Those of these ids that there is no row of, in their order."""
-        there = {row for page in _pages(ids) for row in self._collection.get(ids=page, include=[])["ids"]}
-        return [row for row in ids if row not in there]
-
     def add(self, ids: Sequence[str], vectors: Vectors, metadatas: Sequence[Metadata] | None = None) -> None:
         """Adds rows; of an id that is there already the old row stays."""
         self._collection.add(
@@ -121,10 +107,9 @@ class ChromaRows:
             parts.append(np.asarray(found["embeddings"], np.float32)[[place[row] for row in page]])
         return np.concatenate(parts)
 
-    def nearest(self, queries: Vectors, most: int, kind: str | None = None) -> list[dict[str, float]]:
-        """The rows nearest to each query, of all kinds or of one, as HNSW finds them: id -> cosine, best first."""
-        where = {"kind": kind} if kind else None
-        found = self._read("query", query_embeddings=[*queries], n_results=most, where=where, include=["distances"])
+    def nearest(self, queries: Vectors, most: int) -> list[dict[str, float]]:
+        """The rows nearest to each query, as HNSW finds them: id -> cosine, best first."""
+        found = self._read("query", query_embeddings=[*queries], n_results=most, include=["distances"])
         return [
             {row: 1 - distance for row, distance in zip(ids, distances, strict=True)}
             for ids, distances in zip(found["ids"], found["distances"], strict=True)
@@ -218,10 +203,6 @@ class MemoryRows:
     def held(self) -> dict[str, Metadata]:
         """As in ``ChromaRows``, like all the others."""
         return {row: metadata for row, (_, metadata) in [*self._rows.items()]}
-
-    def missing(self, ids: Sequence[str]) -> list[str]:
-        """Those of these ids that there is no row of, in their order."""
-        return [row for row in ids if row not in self._rows]
 
     def add(self, ids: Sequence[str], vectors: Vectors, metadatas: Sequence[Metadata] | None = None) -> None:
         """Adds rows; of an id that is there already the old row stays."""

@@ -18,8 +18,8 @@ import numpy as np
 from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.graphs.storage import replace_bytes
 from callsheet.retrievers.index.embedding import Embedder, embedder_name, encode, encode_spans
-from callsheet.retrievers.index.node_texts import Changes, Kind, Node, Progress, Span, VectorIndex
-from callsheet.retrievers.index.rows import MOST_AT_ONCE, PAGE, ChromaRows, Vectors, products, rows_of
+from callsheet.retrievers.index.node_texts import Changes, Node, Progress, Span, VectorIndex
+from callsheet.retrievers.index.rows import MOST_AT_ONCE, PAGE, ChromaRows, MemoryRows, Vectors, products
 
 if TYPE_CHECKING:
     from langchain_core.vectorstores import VectorStore
@@ -57,13 +57,12 @@ class ChromaIndex:
         self._catalog = hashlib.sha256(catalog.encode()).hexdigest()[:16]
         name = f"nodes-{embedder_name(embeddings)}-{recipe}-{self._catalog}"
         name = re.sub(r"[^a-zA-Z0-9.-]+", "-", name).strip("-.")
-        self._rows = rows_of(name, where)
+        self._rows = MemoryRows() if where is None else ChromaRows(name, where)
         self._stored = self._rows if isinstance(self._rows, ChromaRows) else None
         self.where = self._rows.where
         folder = self._rows.folder
         self._snapshot = None if folder is None else folder / f"{name}.vectors"
         self._columns: dict[str, int] = {}
-        self._nodes: Sequence[tuple[str, Kind]] = ()
         self._vectors: Vectors | None = None
         self._dimensions, self._after = 0, 0  # the second: hash of all rows after the last update
 
@@ -75,10 +74,9 @@ class ChromaIndex:
         """
         rows = {self._row(node): node for node in nodes}
         ids = list(rows)
-        kinds: list[tuple[str, Kind]] = [(node.id, node.kind) for node in rows.values()]
         exact = self.where is None or (self._snapshot is not None and len(ids) <= EXACT)
         if exact and self._snapshot and (known := read_snapshot(self._snapshot, ids)) is not None:
-            self._take(ids, kinds, known)
+            self._take(ids, known)
             return Changes()
         with self._rows.writing():
             held = {row: str(metadata["node"]) for row, metadata in self._rows.held().items()}
@@ -91,7 +89,7 @@ class ChromaIndex:
                 if progress:
                     progress(min(start + PAGE, len(missing)), len(missing))
             self._rows.delete([row for row in held if row not in rows])
-            self._take(ids, kinds, self._rows.vectors(ids if exact else ids[:1]))
+            self._take(ids, self._rows.vectors(ids if exact else ids[:1]))
             self._after = hash(frozenset(ids))
             if self._snapshot and self._vectors is not None:
                 write_snapshot(self._snapshot, ids, self._vectors)
@@ -120,21 +118,6 @@ class ChromaIndex:
         self._check(vectors)
         return _completed(self._stored.nearest(vectors, min(_HITS, len(self._columns))), self._columns)
 
-    def nearest(self, query: str, most: int, kind: Kind | None = None) -> list[tuple[str, float]]:
-        """The nodes of all kinds, or of one, that are nearest to a query: id and cosine, best first.
-
-        It is the search of the published algorithms: the top N of a joint index of agents and tools.
-        """
-        vectors = encode_spans(self.embeddings, query)
-        if self._vectors is None and self._stored and self._columns:
-            self._check(vectors)
-            hits = self._stored.nearest(vectors, min(most, len(self._columns)), kind)[0]
-            return [(self._nodes[self._columns[row]][0], hits[row]) for row in hits if row in self._columns]
-        scores = self.products(vectors)[0]
-        order = np.argsort(-scores, kind="stable").tolist()
-        rows = [row for row in order if kind in (None, self._nodes[row][1])][:most]
-        return [(self._nodes[row][0], float(scores[row])) for row in rows]
-
     def products(self, vectors: Vectors) -> Vectors:
         """Cosines ``(m, n)`` of vectors ``(m, d)`` with those of every node."""
         if not self._columns:
@@ -153,9 +136,8 @@ class ChromaIndex:
         ids = list(self._columns)
         return self._rows.vectors([ids[row] for row in rows])
 
-    def _take(self, ids: Sequence[str], nodes: Sequence[tuple[str, Kind]], vectors: Vectors) -> None:
+    def _take(self, ids: Sequence[str], vectors: Vectors) -> None:
         """The rows and nodes of the catalog, and their vectors, or the first of them if they are not in memory."""
-        self._nodes = nodes
         self._columns = {row: column for column, row in enumerate(ids)}
         self._vectors = vectors if len(vectors) == len(ids) else None
         self._dimensions = vectors.shape[1]
@@ -312,7 +294,7 @@ class PartOfIndex:
 
     def __init__(self, whole: VectorIndex, rows: Sequence[int]) -> None:
         self._whole, self._rows = whole, np.asarray(rows, np.intp)
-        self._vectors = whole.part(rows) if isinstance(whole, ChromaIndex) else None
+        self.in_memory = whole.part(rows) if isinstance(whole, ChromaIndex) else None
 
     def sync(self, nodes: Sequence[Node], progress: Progress | None = None) -> Changes:
         """Changes nothing: only the whole index is updated."""
@@ -320,6 +302,6 @@ class PartOfIndex:
 
     def scores(self, query: str, spans: Sequence[Span] = ()) -> Vectors:
         """As in ``VectorIndex``, for these rows."""
-        if self._vectors is not None and isinstance(self._whole, ChromaIndex):
-            return products(self._vectors, encode_spans(self._whole.embeddings, query, spans))
+        if self.in_memory is not None and isinstance(self._whole, ChromaIndex):
+            return products(self.in_memory, encode_spans(self._whole.embeddings, query, spans))
         return self._whole.scores(query, spans)[:, self._rows]

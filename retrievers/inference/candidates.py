@@ -60,8 +60,8 @@ class Candidates:
         self._masses: dict[frozenset[str], float] = {}
         self._named_words = [frozenset(value.words) for value in self._names]
         self._sizes = Counter(ends.systems)
-        self._alike = Counter({(ends.systems[need.tool], need.own, need.tool) for need in ends.needs})
-        self._alike = Counter((system, own) for system, own, _ in self._alike)
+        takers = {(ends.systems[need.tool], need.own, need.tool) for need in ends.needs}
+        self._alike = Counter((system, own) for system, own, _ in takers)
         self._called = {
             (ends.systems[row], tool.name.casefold()): row
             for row, tool in enumerate(ends.tools)
@@ -172,7 +172,8 @@ class Candidates:
                     rows.append(found[keep])
                     weights.append(np.minimum(weight, held[keep]))
         near, places = np.unique(np.concatenate(rows), return_inverse=True)
-        return near, np.bincount(places, np.concatenate(weights), minlength=len(near))
+        shared: Floats = np.bincount(places, np.concatenate(weights), minlength=len(near)).astype(np.float64)
+        return near, shared
 
     def _candidate(self, need: Need, tool: int, fit: float, row: int, *, name: float, named: bool) -> Candidate:
         ends = self._ends

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 RRF_K = 60
@@ -38,18 +38,26 @@ def weighted_rrf(merged: Sequence[str], weight: Callable[[str], float], *, k: in
     return sorted(scored, key=lambda hit: -hit.score)
 
 
-def reciprocal_rank_fusion(rankings: Iterable[Sequence[str]], *, k: int = RRF_K) -> list[Hit]:
+def reciprocal_rank_fusion(
+    rankings: Sequence[Sequence[str]], *, weights: Sequence[float] | None = None, k: int = RRF_K
+) -> list[Hit]:
     """Several rankings of the same nodes as one.
 
-    Source: Cormack, Clarke and Buettcher, Reciprocal Rank Fusion (SIGIR 2009)::
+    Source: Cormack, Clarke and Buettcher, Reciprocal Rank Fusion (SIGIR 2009); with weights, the standard weighted
+    fusion of Agent-as-a-Graph, section 3.2, Eq. 2::
 
-        s(e) = sum over rankings of 1 / (k + r(e))
+        s(e) = sum over rankings m of weight_m / (k + r_m(e))
+
+    Args:
+        rankings: Ids, best first.
+        weights: The weight of each ranking; None: 1 each.
+        k: Reduces the difference between high ranks.
 
     Returns:
         The nodes with their scores, best first; nodes of equal score in the order of their first appearance.
     """
     scores: dict[str, float] = defaultdict(float)
-    for ranking in rankings:
+    for weight, ranking in zip(weights or [1.0] * len(rankings), rankings, strict=True):
         for rank, node in enumerate(ranking, 1):
-            scores[node] += 1 / (k + rank)
+            scores[node] += weight / (k + rank)
     return sorted((Hit(node, score) for node, score in scores.items()), key=lambda hit: -hit.score)

@@ -8,7 +8,7 @@ from callsheet.graphs import KnowledgeGraph, Reached, walk
 
 
 def graph_rag_tool_fusion(
-    found: Sequence[str], graph: KnowledgeGraph, *, limit: int, per_tool: int | None = None, direct_first: bool = False
+    found: Sequence[str], graph: KnowledgeGraph, *, limit: int, d_limit: int | None = None, direct_first: bool = False
 ) -> list[Reached]:
     """The tools of a first search, each followed by its dependencies.
 
@@ -20,7 +20,7 @@ def graph_rag_tool_fusion(
         found: The first search's top k tool ids, best first.
         graph: The tools with their dependencies.
         limit: K, the length of the result.
-        per_tool: d_limit, the maximum number of dependencies per tool; None: no maximum.
+        d_limit: The maximum number of dependencies per tool, those counted that the list has already; None: no maximum.
         direct_first: Whether direct dependencies come before indirect ones. The paper uses their order in the
             list, so that a small d_limit can drop a required tool after an optional one.
 
@@ -30,6 +30,6 @@ def graph_rag_tool_fusion(
     result: dict[str, Reached] = {}
     for tool in found:
         result.setdefault(tool, Reached(tool, (tool,), direct=True))
-        for reached in walk(graph, tool, direct_first=direct_first)[:per_tool]:
+        for reached in walk(graph, tool, direct_first=direct_first)[:d_limit]:
             result.setdefault(reached.tool, reached)
     return list(result.values())[:limit]

@@ -25,6 +25,7 @@ from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
 from callsheet.retrievers.index.lexical_index import LexicalIndex
 from callsheet.retrievers.index.node_texts import IDENTIFIER, Identifiers, Node, VectorIndex
 from callsheet.retrievers.papers.agent_graph import agent_as_a_graph
+from callsheet.retrievers.papers.first_search import Search, first_search
 from callsheet.retrievers.selection.copies import Copies
 from callsheet.retrievers.selection.result import Ranked
 from callsheet.retrievers.selection.scoring import (
@@ -85,6 +86,7 @@ class Ranker:
         self._needs: dict[tuple[int, float, float, float, float], tuple[tuple[Reached, float], ...]] = {}
         self._implied: dict[str, tuple[Scores, Scores, float]] = {}
         self._named = Identifiers(nodes)
+        self._lengths: Scores | None = None
         self._capabilities, self._outcomes = capabilities, outcomes
         copies = copies or Copies()
         here = self.row.keys()
@@ -104,6 +106,8 @@ class Ranker:
     def rank(self, query: str, settings: SelectSettings) -> Ranked:
         """Ranks all agents and tools for a query, except those of ``settings.without``."""
         units = units_of(query, implied=settings.implied)
+        if settings.search != "scores":
+            return self._searched(query, units[:1], settings.search, settings)
         matches = self._matches(query, units)
         left_out = self._left_out(settings)
         lexical, own = settings.lexical_weight, self._owners[self._tool_rows]
@@ -159,9 +163,31 @@ class Ranker:
             likely=None if demand is None else self.capabilities.likely(demand.max(axis=0), use),
         )
 
+    def _searched(self, query: str, units: tuple[Unit, ...], search: Search, settings: SelectSettings) -> Ranked:
+        """The ranking by a search of the literature: of the tools, and of all nodes for ``agent_as_a_graph``."""
+        ((cosines, words, coverage),) = self._matches(query, units)
+        scores = np.zeros(len(self.nodes), np.float32)
+        rows, agents = self._tool_rows[~self._left_out(settings)[self._tool_rows]], self._agent_rows
+        _, scores[agents] = first_search(search, cosines[agents], words[agents])
+        found, scores[rows] = first_search(search, cosines[rows], words[rows])
+        tools, strength = rows[found].tolist(), max(0.0, float(scores.max()))
+        by_rank = self._as_published(scores, settings) if settings.ranking == "agent_as_a_graph" else ()
+        use = {row: float(len(tools) - place) for place, row in enumerate(tools)}
+        return Ranked(units, cosines, words, coverage, scores, strength, by_rank, tuple(tools), use, {})
+
     def link(self, row: int, ranked: Ranked) -> float:
         """The link of a tool to the likely capabilities, .1 to 1; 1 if capabilities are not used."""
         return 1.0 if ranked.likely is None else self.capabilities.link(row, ranked.likely)
+
+    def cosines(self, row: int, others: Sequence[int]) -> Scores | None:
+        """The cosines of a node with others, ``(len(others),)``; None if the index has no vectors in memory."""
+        vectors: Scores | None = getattr(self._vectors, "in_memory", None)
+        if vectors is None:
+            return None
+        if self._lengths is None:
+            self._lengths = np.linalg.norm(vectors, axis=1)
+        cosines: Scores = vectors[others] @ vectors[row] / (self._lengths[others] * self._lengths[row])
+        return cosines
 
     def needs(self, row: int, settings: SelectSettings) -> tuple[tuple[Reached, float], ...]:
         """The dependencies of a tool with the weights of their strongest paths, cached."""

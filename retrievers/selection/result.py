@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from callsheet.graphs.dependencies import Outcomes
 from callsheet.graphs.text.sanitizing import counted
-from callsheet.retrievers.selection.scoring import Scores, best_rows, ranks_of
-from callsheet.retrievers.selection.select_settings import Unit
+from callsheet.retrievers.selection.scoring import Scores, best_rows, fit_probability, ranks_of, tool_probability
+from callsheet.retrievers.selection.select_settings import SelectSettings, Unit
 
 if TYPE_CHECKING:
     from callsheet.retrievers.index.node_texts import Node
@@ -80,6 +80,11 @@ class Evidence:
     calls: int = 0
     failed: int = 0
 
+    @property
+    def is_general(self) -> bool:
+        """Whether most of its expected use is that of a general tool."""
+        return self.general > self.use / 2
+
 
 @dataclass(frozen=True, slots=True)
 class PickedTool:
@@ -92,6 +97,8 @@ class PickedTool:
         required: Whether the first tool of ``via`` requires it.
         use: Expected use, over all units of the query; tools are ordered by it.
         inferred: Evidence for the last dependency of ``via``, if no person wrote or accepted it; otherwise empty.
+        probability: How likely it does what is asked, or a part of it: by the decision model, or else by
+            ``scoring.tool_probability``; None if neither says so.
     """
 
     id: str
@@ -100,6 +107,11 @@ class PickedTool:
     required: bool = False
     use: float = 0.0
     inferred: str = ""
+    probability: float | None = None
+
+    def calibrated(self) -> PickedTool:
+        """With the probability of its score and its use."""
+        return replace(self, probability=tool_probability(self.score, self.use))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,25 +142,55 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
+class Decision:
+    """What a decision model did in a selection.
+
+    Attributes:
+        by: The model.
+        tools: Number of tools that it was shown.
+        fits: Probability that one of them does what is asked; None if it only orders, or failed.
+        error: Why its answer is not used, so that the order is that of the ranking; empty if it is used.
+        input_tokens, output_tokens: What the call cost, as far as the model reports it.
+        seconds: Duration of the call.
+    """
+
+    by: str
+    tools: int
+    fits: float | None = None
+    error: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    seconds: float = 0.0
+
+    @property
+    def summary(self) -> str:
+        """One line for people."""
+        if self.error:
+            return f"not judged, {self.by} failed: {self.error}"
+        fits = "" if self.fits is None else f", {self.fits:.2f} that one fits"
+        return f"the first {counted(self.tools, 'tool')}, by {self.by}{fits}"
+
+
+@dataclass(frozen=True, slots=True)
 class Trace:
     """An explanation of a selection.
 
     Attributes:
-        strength: The best score of an agent; below ``threshold`` nothing fits.
+        verdict: Why the verdict is as it is, in words.
+        strength: The best score of an agent, of which the probability is made without a decision model.
         coverage: Share of the query's words in the best match by words, 0 to 1.
         nodes, cut: The best nodes, with the selected tools, and candidates that were not selected.
-        reranked: What reordered the tools, or why they were not reordered; empty without a reranker.
         policy: What a policy hides; empty if it hides nothing.
         capabilities: Likelihoods of capabilities from .1, highest first; empty if capabilities are not used.
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
     units: tuple[Unit, ...] = ()
+    verdict: str = ""
     strength: float = 0.0
     coverage: float = 0.0
     nodes: tuple[Evidence, ...] = ()
     cut: tuple[Cut, ...] = ()
-    reranked: str = ""
     policy: str = ""
     capabilities: Mapping[str, float] = field(default_factory=dict)
 
@@ -157,8 +199,10 @@ class Trace:
 class Selection:
     """The selected agents, each with its tools, and the selected skills for one query, best first.
 
-    Agents of tools that a selected skill names are at the end. The verdict is ``nothing_fits`` if even the best agent
-    or skill scores below the threshold.
+    Agents of tools that a selected skill names are at the end. ``probability`` is how likely something selected does
+    what is asked, by the decision model, or else by ``scoring.fit_probability``, None for a published search; the
+    verdict is ``nothing_fits`` if it is too small, unless a tool that serves any subject is selected. ``trace.verdict``
+    says why.
     """
 
     query: str
@@ -166,6 +210,8 @@ class Selection:
     verdict: Verdict = "nothing_fits"
     trace: Trace = field(default_factory=Trace)
     skills: tuple[PickedSkill, ...] = ()
+    probability: float | None = None
+    decision: Decision | None = None
 
     @property
     def tools_of(self) -> Mapping[str, tuple[str, ...]]:
@@ -199,7 +245,7 @@ def explain_tool(tool_id: str, selection: Selection) -> str:
         parts.append(f"meaning {evidence.cosine:.2f} (#{evidence.cosine_rank})")
     if evidence.words is not None:
         parts.append(f"words {evidence.words:.1f} (#{evidence.words_rank})")
-    if evidence.general > evidence.use / 2:
+    if evidence.is_general:
         parts.append("serves any subject, where perhaps no tool is about it")
     if evidence.failed:
         parts.append(f"failed in {evidence.failed} of {counted(evidence.calls, 'earlier call')}")
@@ -232,3 +278,33 @@ def evidence_of(
         )
         for row, score, cosine, words, rank in zip(rows, *values, ranks_of(ranked.cosines, considered), strict=True)
     )
+
+
+class Fit(NamedTuple):
+    """Whether something selected does what is asked, how likely that is, and why."""
+
+    found: bool
+    probability: float | None
+    why: str
+
+
+def fit_of(
+    ranked: Ranked,
+    nodes: Sequence[Evidence],
+    tools: Collection[str],
+    skills: Collection[PickedSkill],
+    decision: Decision | None,
+    settings: SelectSettings,
+) -> Fit:
+    """The verdict on a selection of ``tools``: by the decision model, which knows no skills, or else by the scores."""
+    if not tools and not skills:
+        return Fit(False, 0.0, "nothing is selected")
+    if decision and decision.fits is not None and not skills:
+        return Fit(decision.fits >= settings.fits, decision.fits, f"by {decision.by}")
+    if settings.search != "scores":
+        return Fit(True, None, "a published search has no verdict")
+    likely, why = fit_probability(ranked.strength), f"by the best score, {ranked.strength:.2f}"
+    general = [node.id for node in nodes if node.id in tools and node.is_general]
+    if likely < settings.fits and general:
+        return Fit(True, likely, f"{why}; no tool seems to be about it, but {general[0]} serves any subject")
+    return Fit(likely >= settings.fits, likely, why)

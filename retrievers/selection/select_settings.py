@@ -9,8 +9,9 @@ from typing import Any, Literal, get_args
 
 from callsheet.graphs import SettingsError
 from callsheet.graphs.text.words import clause_spans
-from callsheet.retrievers.index.node_texts import Span
+from callsheet.retrievers.index.node_texts import Span, Texts
 from callsheet.retrievers.papers.agent_graph import PUBLISHED_WEIGHTS
+from callsheet.retrievers.papers.first_search import Search
 from callsheet.retrievers.papers.rank_fusion import RRF_K
 
 UnitKind = Literal["query", "clause", "implied"]
@@ -91,7 +92,7 @@ def spans_of(units: Sequence[Unit]) -> list[Span]:
 
 
 Ranking = Literal["scores", "agent_as_a_graph"]
-Expansion = Literal["expected_use", "graph_rag_tool_fusion"]
+Expansion = Literal["expected_use", "graph_rag_tool_fusion", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,18 +128,30 @@ class SelectSettings:
         floor: A tool is left out if its expected use is below this share of the best tool's; 0 fills the budget.
         shortlist: Whether the tools are for one model, which reads every schema. Then tools of the best tool's agent
             come before others of about equal expected use (``scoring.shortlisted``), dependencies that nobody has
-            reviewed come after all tools that the search finds, of equal tools of several agents only the best is
-            taken, and agents without a taken tool are left out.
-        threshold: Minimum score of the best agent; below it nothing fits.
-        rerank: Maximum number of tools that a reranker is shown.
-        ranking: ``scores`` or ``agent_as_a_graph`` (the paper's type-weighted rank fusion).
+            reviewed come after all tools that the search finds, and agents without a taken tool are left out.
+        equip: Whether each agent gets at least its best tool, in the place of the weakest one of another agent; not if
+            there are fewer than two places for each.
+        fits: Minimum probability that something selected does what is asked; below it nothing fits, unless a general
+            tool is selected and no decision model was asked.
+        threshold: Minimum score of a skill that fits, and of an agent in an outline of the catalog.
+        judged: Maximum number of tools that a decision model is shown; 0: it is not asked.
+        decision_seconds: Timeout of a decision model in seconds.
+        texts: What the index holds of an agent or a tool: ``full``, or ``plain``, name and description, as in the
+            papers. It is read when the index is made.
+        search: How nodes are scored: ``scores``, or by the query alone ``dense``, ``bm25``, ``hybrid`` or
+            ``weighted_hybrid`` (``papers.first_search``), without all that ours adds.
+        ranking: ``scores``, or ``agent_as_a_graph`` (the paper's type-weighted rank fusion). With another ``search`` or
+            ``expansion`` than ours, ``scores`` puts agents in the order of their best tools.
         agent_weight: alpha of agents, for ``agent_as_a_graph``.
         tool_weight: alpha of tools, for ``agent_as_a_graph``.
         rrf_k: k of Eq. 3, for ``agent_as_a_graph``.
         pool: N, number of merged nodes, for ``agent_as_a_graph``; also the maximum length of the list of tools.
-        expansion: ``expected_use`` or ``graph_rag_tool_fusion`` (the paper's walk from the first tools).
+        expansion: ``expected_use``, ``graph_rag_tool_fusion`` (Algorithm 1 exactly: the first tools, after
+            a decision model if there is one, each followed by its walk, cut to ``tools``), or ``none``.
         expand: Number of tools where the walk starts, for ``graph_rag_tool_fusion``.
-        direct_first: Whether the walk follows direct dependencies first, for ``graph_rag_tool_fusion``.
+        d_limit: Maximum number of dependencies per tool, for ``graph_rag_tool_fusion``; None: no maximum.
+        direct_first: Whether the walk follows direct dependencies first, for ``graph_rag_tool_fusion``; in the paper,
+            it follows them as listed.
     """
 
     agents: int = 5
@@ -164,8 +177,13 @@ class SelectSettings:
     cut: float = 0.0
     floor: float = 0.0
     shortlist: bool = False
+    equip: bool = False
+    fits: float = 0.25
     threshold: float = 0.3
-    rerank: int = 20
+    judged: int = 20
+    decision_seconds: float = 60.0
+    texts: Texts = "full"
+    search: Search | Literal["scores"] = "scores"
     ranking: Ranking = "scores"
     agent_weight: float = PUBLISHED_WEIGHTS["agent"]
     tool_weight: float = PUBLISHED_WEIGHTS["tool"]
@@ -173,13 +191,19 @@ class SelectSettings:
     pool: int = 200
     expansion: Expansion = "expected_use"
     expand: int = 3
-    direct_first: bool = True
+    d_limit: int | None = None
+    direct_first: bool = False
 
     def __post_init__(self) -> None:
         for what, names, holds in _CHECKS:
             for name in names:
                 if not holds(value := getattr(self, name)):
                     raise SettingsError(f"{name} must be {what}, not {value!r}")
+
+    @property
+    def in_order(self) -> bool:
+        """Whether tools come in the order of a published method, not by expected use."""
+        return self.expansion != "expected_use"
 
     def changed(self, changes: Mapping[str, object]) -> SelectSettings:
         """The settings with these changes.
@@ -197,20 +221,35 @@ class SelectSettings:
 
 
 _NAMES = tuple(field.name for field in fields(SelectSettings))
-_COUNTS = ("agents", "tools", "max_query", "candidates", "rerank", "pool", "rrf_k", "expand")
-_SHARES = "tool_dependency parameter_dependency listing proposed capability_weight capability_sure floor".split()
+_COUNTS = ("agents", "tools", "max_query", "candidates", "pool", "rrf_k", "expand")
+_SHARES = "tool_dependency parameter_dependency listing proposed capability_weight capability_sure floor fits".split()
+_WORDS = {"texts": get_args(Texts), "search": ("scores", *get_args(Search))}
+_WORDS |= {"ranking": get_args(Ranking), "expansion": get_args(Expansion)}
+
+
+def _whole(value: Any, least: int) -> bool:
+    return isinstance(value, int) and value >= least
+
+
 _CHECKS: Sequence[tuple[str, Sequence[str], Callable[[Any], bool]]] = (
-    ("a whole number of at least 1", _COUNTS, lambda value: isinstance(value, int) and value >= 1),
-    ("a whole number of at least 0", ["skills"], lambda value: isinstance(value, int) and value >= 0),
-    (
-        "a whole number of at least 1",
-        ["schema_tokens"],
-        lambda value: value is None or (isinstance(value, int) and value >= 1),
-    ),
+    ("a whole number of at least 1", _COUNTS, lambda value: _whole(value, 1)),
+    ("a whole number of at least 0", ["skills", "judged"], lambda value: _whole(value, 0)),
+    ("a whole number of at least 1", ["schema_tokens"], lambda value: value is None or _whole(value, 1)),
+    ("a whole number of at least 0", ["d_limit"], lambda value: value is None or _whole(value, 0)),
     ("between 0 and 1", _SHARES, lambda value: 0 <= value <= 1),
     ("0 or more", ["cut", "general"], lambda value: value >= 0),
-    ("above 0", ["temperature"], lambda value: value > 0),
+    ("above 0", ["temperature", "decision_seconds"], lambda value: value > 0),
     ("a sequence of ids", ["without", "wanted"], lambda value: not isinstance(value, str)),
-    (" or ".join(map(repr, get_args(Ranking))), ["ranking"], get_args(Ranking).__contains__),
-    (" or ".join(map(repr, get_args(Expansion))), ["expansion"], get_args(Expansion).__contains__),
+    *((" or ".join(map(repr, words)), [name], words.__contains__) for name, words in _WORDS.items()),
 )
+
+_PLAIN: Mapping[str, Any] = {"texts": "plain", "proposed": 0.0, "learned": False, "skills": 0}
+OURS = "callsheet"
+_DENSE = {**_PLAIN, "search": "dense"}
+METHODS: Mapping[str, SelectSettings] = {
+    OURS: SelectSettings(),
+    "agent-as-a-graph": SelectSettings(**_DENSE, ranking="agent_as_a_graph", pool=50, expansion="none"),
+    "graph-rag-tool-fusion": SelectSettings(**_DENSE, expansion="graph_rag_tool_fusion"),
+    **{name.replace("_", "-"): SelectSettings(**_PLAIN, search=name, expansion="none") for name in get_args(Search)},
+}
+"""Ours and the methods of the literature by name: a method is a set of settings."""

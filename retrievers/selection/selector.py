@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from itertools import compress
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from callsheet.graphs import (
     Catalog,
-    Reached,
     SettingsError,
     Tool,
     View,
@@ -30,8 +31,8 @@ from callsheet.retrievers.index.node_texts import Node, VectorIndex, nodes_of
 from callsheet.retrievers.index.vector_indexes import PartOfIndex
 from callsheet.retrievers.papers.tool_fusion import graph_rag_tool_fusion
 from callsheet.retrievers.selection.copies import Copies
+from callsheet.retrievers.selection.decision import Answer, Question, ToolJudge, question_of
 from callsheet.retrievers.selection.ranking import Ranker
-from callsheet.retrievers.selection.reranking import Reranker, in_places, rerank_tools
 from callsheet.retrievers.selection.result import (
     Cut,
     PickedAgent,
@@ -41,6 +42,7 @@ from callsheet.retrievers.selection.result import (
     Selection,
     Trace,
     evidence_of,
+    fit_of,
 )
 from callsheet.retrievers.selection.select_settings import SelectSettings
 
@@ -65,11 +67,11 @@ class SchemaTokens:
         self._counts.update(zip(new, (len(encoding.ids) for encoding in encodings), strict=True))
         return sum(self._counts[tool] for tool in ids)
 
-    def same(self, tool: str, others: Iterable[str]) -> str:
-        """The first of the other tools that a model is shown in the same form, by id; empty if there is none."""
+    def same(self, tool: str, others: Iterable[str]) -> list[str]:
+        """The other tools that a model is shown in the same form, by id."""
         own = self._catalog.tool(tool)
-        namesakes = (self._catalog.tool(other) for other in others if other != tool and other.endswith(f"/{own.name}"))
-        return next((one.id for one in namesakes if openai_form(one) == openai_form(own)), "")
+        namesakes = (self._catalog.tool(other) for other in others if other.endswith(f"/{own.name}"))
+        return [one.id for one in namesakes if openai_form(one) == openai_form(own)]
 
     def copied(self, tool: str, others: Iterable[str]) -> str:
         """The first of the other tools that is of the same agent and differs by its name only; empty if none is."""
@@ -149,6 +151,19 @@ def _definition(tool: Tool) -> tuple[object, ...]:
 
 
 _MAX_CUT = 10
+ALTERNATIVES, ALTERNATIVE = 2, 0.7
+"""Number of tools of several agents that do the same, as five searches of the web; the least cosine of such tools."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A ranking, with the candidates in the order of the budget, and the question to a judge, if one is asked."""
+
+    query: str
+    settings: SelectSettings
+    ranked: Ranked | None = None
+    candidates: Iterable[PickedTool] = ()
+    question: Question | None = None
 
 
 class Selector:
@@ -160,7 +175,7 @@ class Selector:
         lexical: The index for search by words.
         settings: Default settings; a call can override them.
         nodes: The nodes of the indexes; by default, made from the catalog.
-        reranker: Reranks the first tools; None: no reranking.
+        judge: Judges the first tools; None: the ranking alone decides.
         capabilities: The capabilities of the tools; required if ``capability_weight`` is not 0.
         outcomes: Returns the outcomes of earlier calls by tool; none are known by default.
         copies: The tools that repeat others; none by default.
@@ -174,7 +189,7 @@ class Selector:
         settings: SelectSettings | None = None,
         *,
         nodes: Sequence[Node] | None = None,
-        reranker: Reranker | None = None,
+        judge: ToolJudge | None = None,
         capabilities: CapabilityIndex | None = None,
         outcomes: Callable[[], Mapping[str, Outcomes]] = dict,
         copies: Copies | None = None,
@@ -187,7 +202,7 @@ class Selector:
         self._outcomes, self._copies = outcomes, copies or Copies()
         self._ranker = Ranker(self.graph, nodes, vectors, lexical, capabilities, outcomes, self._copies)
         self.tokens = SchemaTokens(catalog)
-        self._reranker = reranker
+        self._judge = judge
         self._policy_summary = ""
         self._parts: WeakKeyDictionary[View, Selector] = WeakKeyDictionary()
 
@@ -209,7 +224,7 @@ class Selector:
                 self._lexical.part(rows),
                 self.settings,
                 nodes=[nodes[row] for row in rows],
-                reranker=self._reranker,
+                judge=self._judge,
                 capabilities=self._capabilities and self._capabilities.part(rows),
                 outcomes=self._outcomes,
                 copies=self._copies,
@@ -231,39 +246,74 @@ class Selector:
             SettingsError: The query is not a text, or a setting is unknown or invalid.
             RequestError: The query is too long.
         """
+        draft = self.draft(query, None, **changes)
+        return self.finish(draft, draft.question.ask() if draft.question else None)
+
+    def draft(self, query: str, judge: ToolJudge | None, **changes: object) -> Draft:
+        """The first half of ``select``, up to the question to a judge, or to the selector's own, if there is one."""
         settings = self.settings.changed(changes)
         if not isinstance(query, str):
             raise SettingsError(f"the query must be a text such as 'convert 3 miles to km', not {type(query).__name__}")
+        if settings.texts != self.settings.texts:
+            raise SettingsError(f"the index holds {self.settings.texts} texts: give {settings.texts!r} when it is made")
         query = bounded(query, settings.max_query, "max_query")
         if not query.strip() or not self._ranker.nodes:
+            return Draft(query, settings)
+        ranked, judge = self._ranker.rank(query, settings), judge or self._judge
+        asks = bool(judge and settings.judged)
+        found = self._found(ranked) if settings.in_order else self._candidates(ranked, settings, every=asks)
+        if not judge or not settings.judged:
+            return Draft(query, settings, ranked, found)
+        candidates, most, seconds = list(found), settings.judged, settings.decision_seconds
+        question = question_of(query, candidates, judge, self.catalog, most=most, seconds=seconds)
+        return Draft(query, settings, ranked, candidates, question if candidates else None)
+
+    def finish(self, draft: Draft, answer: Answer | None = None) -> Selection:
+        """The second half of ``select``, with the judge's answer."""
+        query, settings, ranked = draft.query, draft.settings, draft.ranked
+        if ranked is None:
             return Selection(query, trace=Trace(settings=settings.to_dict(), policy=self._policy_summary))
-        ranked = self._ranker.rank(query, settings)
-        candidates, ordered = self._ordered(ranked, settings)
-        candidates, ordered, summary = self._reranked(query, candidates, ordered, settings)
+        candidates, ordered = (self._published if settings.in_order else self._judged)(answer, ranked, draft)
         repeated = {tool: agent for tool, agent in self._copies.bounded.items() if not {tool, agent} & ranked.named}
         budget = Budget(settings.tools, settings.schema_tokens, self.tokens, repeated)
         skills = self._skills(budget, ranked, settings)
         agents = ordered.agents[: settings.agents]
         named = dict.fromkeys(self._ranker.row[owner] for owner, _ in budget.taken.values())
         agents += tuple((row, float(ranked.scores[row])) for row in named if row not in dict(agents))
-        self._spend(budget, candidates, ordered, {self._ranker.nodes[row].id for row, _ in agents}, settings)
-        taken = sorted(budget.taken.values(), key=lambda item: -item[1].use)
+        if settings.in_order:
+            for tool in candidates:  # each alone, where the path to it is there
+                if budget.taken.keys() >= {*tool.via[:-1]}:
+                    budget.offer(self._owner(self._ranker.row[tool.via[0]]), [tool])
+        else:
+            names = {self._ranker.nodes[row].id for row, _ in agents}
+            self._spend(budget, candidates, ordered, names, settings)
+            if settings.equip and settings.tools >= 2 * len(names) and not (answer and answer.tools):
+                self._equip(budget, names, ordered)
+        own = not settings.in_order and not (answer and answer.tools)
+        taken = sorted(
+            ((owner, tool.calibrated() if own else tool) for owner, tool in budget.taken.values()),
+            key=lambda item: -item[1].use,
+        )
         scored = ((self._ranker.nodes[row].id, score) for row, score in agents)
         picked = tuple(PickedAgent(a, score, tuple(t for owner, t in taken if owner == a)) for a, score in scored)
         equipped = tuple(agent for agent in picked if agent.tools) if settings.shortlist else ()
+        nodes = evidence_of(ranked, self._ranker.nodes, self._ranker.row, set(budget.taken))
+        fit = fit_of(ranked, nodes, budget.taken, skills, answer.decision if answer else None, settings)
         return Selection(
             query=query,
             agents=equipped or picked,
-            verdict="found" if (taken or skills) and ranked.strength >= settings.threshold else "nothing_fits",
+            verdict="found" if fit.found else "nothing_fits",
             skills=skills,
+            probability=fit.probability,
+            decision=answer.decision if answer else None,
             trace=Trace(
                 settings=settings.to_dict(),
                 units=ranked.units,
+                verdict=fit.why,
                 strength=ranked.strength,
                 coverage=ranked.coverage,
-                nodes=evidence_of(ranked, self._ranker.nodes, self._ranker.row, set(budget.taken)),
+                nodes=nodes,
                 cut=tuple(budget.cut.values())[:_MAX_CUT],
-                reranked=summary,
                 capabilities={} if ranked.likely is None else self.capabilities.named(ranked.likely),
                 policy=self._policy_summary,
             ),
@@ -288,33 +338,27 @@ class Selector:
             picked.append(PickedSkill(skill.id, score, tuple(tool for tool in skill.tools if tool in budget.taken)))
         return tuple(picked)
 
-    def _ordered(self, ranked: Ranked, settings: SelectSettings) -> tuple[Iterable[PickedTool], Ranked]:
-        """The candidates in the order of the budget, and the ranking with their uses."""
-        if settings.expansion == "graph_rag_tool_fusion":
-            candidates = list(self._as_published(ranked, settings))
-            return candidates, replace(ranked, use=self._uses(candidates))
-        return self._candidates(ranked, settings), ranked
+    def _judged(self, answer: Answer | None, ranked: Ranked, draft: Draft) -> tuple[Iterable[PickedTool], Ranked]:
+        """The candidates and the ranking after a judgement; agents are reordered, in their places, by their first tool.
 
-    def _reranked(
-        self, query: str, candidates: Iterable[PickedTool], ranked: Ranked, settings: SelectSettings
-    ) -> tuple[Iterable[PickedTool], Ranked, str]:
-        """The candidates and the ranking after reranking; agents are reordered by their first tool."""
-        if self._reranker is None:
-            return candidates, ranked, ""
-        candidates = list(candidates)
-        reranked = rerank_tools(query, candidates, self._reranker, self.catalog, settings.rerank)
-        if reranked.failed:
-            return candidates, ranked, reranked.summary
-        owners = [self._row_of_owner(tool) for tool in reranked.tools[: settings.rerank] if tool.via == (tool.id,)]
+        A tool of an agent that is still not selected counts as before.
+        """
+        if answer is None or not answer.tools:
+            return draft.candidates, ranked
+        candidates, settings = list(draft.candidates), draft.settings
+        owners = dict.fromkeys(self._row_of_owner(tool) for tool in answer.tools if tool.via == (tool.id,))
         scores = dict(ranked.agents)
-        agents = tuple((row, scores[row]) for row in in_places(list(scores), owners))
+        turn = iter([row for row in owners if row in scores])
+        agents = tuple((new := next(turn) if row in owners else row, scores[new]) for row in scores)
         picked = {row for row, _ in agents[: settings.agents]}
         before = {tool.id: tool for tool in reversed(candidates)}
         tools = [
-            tool if self._row_of_owner(tool) in picked else replace(before[tool.id], use=tool.use)
-            for tool in reranked.tools
+            tool
+            if self._row_of_owner(tool) in picked
+            else replace(before[tool.id], use=tool.use, probability=tool.probability)
+            for tool in (*answer.tools, *candidates[settings.judged :])
         ]
-        return tools, replace(ranked, agents=agents, use={**ranked.use, **self._uses(tools)}), reranked.summary
+        return tools, replace(ranked, agents=agents, use={**ranked.use, **self._uses(tools)})
 
     def _uses(self, tools: Sequence[PickedTool]) -> dict[int, float]:
         return {self._ranker.row[tool.id]: tool.use for tool in reversed(tools)}
@@ -330,16 +374,14 @@ class Selector:
         picked: set[str],
         settings: SelectSettings,
     ) -> None:
-        least = settings.cut / settings.tools**2
+        least, published = settings.cut / settings.tools**2, settings.expansion != "expected_use"
         for place, candidate in enumerate(candidates):
             if not place:
                 least = max(least, settings.floor * candidate.use)
             if (budget.full or candidate.use < least) and len(budget.cut) >= _MAX_CUT:
                 return
             why = self._too_weak(candidate, ranked, least) if budget.taken else ""
-            if same := self._repeated(candidate.id, budget.taken, settings):
-                why = f"it is the same tool as {same}"
-            if why:
+            if why := why or ("" if budget.full or published else self._repeated(candidate.id, budget.taken)):
                 budget.leave_out(candidate, why)
                 continue
             needing = candidate.via[0]
@@ -354,10 +396,36 @@ class Selector:
             if owner in picked:
                 self._offer(budget, owner, replace(candidate, via=(candidate.id,), required=False), ranked)
 
-    def _repeated(self, tool: str, taken: Collection[str], settings: SelectSettings) -> str:
-        """The taken tool that a tool repeats: one of its agent, or for a shortlist one of any; empty if none."""
-        copied = self.tokens.copied(tool, taken)
-        return copied if copied or not settings.shortlist else self.tokens.same(tool, taken)
+    def _equip(self, budget: Budget, agents: set[str], ranked: Ranked) -> None:
+        """Gives each agent without a tool its best one, in the place of the weakest that nothing else needs."""
+        best = {self._owner(row): row for row in reversed(ranked.tools)}
+        picked = [tool for _, tool in budget.taken.values()]
+        needed = ranked.named.union(*(self._required(tool.id) for tool in picked), *(tool.via[:-1] for tool in picked))
+        for agent in sorted(agents & best.keys() - {owner for owner, _ in budget.taken.values()}):
+            owners = Counter(owner for owner, _ in budget.taken.values())
+            spare = [tool for owner, tool in budget.taken.values() if owners[owner] > 1 and tool.id not in needed]
+            if budget.full and spare:
+                del budget.taken[(weakest := min(spare, key=lambda tool: tool.use)).id]
+                budget.leave_out(weakest, "its place went to an agent without a tool")
+            self._offer(budget, agent, self._tool(best[agent], ranked, (self._ranker.nodes[best[agent]].id,)), ranked)
+
+    def _repeated(self, tool: str, taken: Collection[str]) -> str:
+        """Why a tool adds nothing to those that are taken; empty if it does."""
+        if copied := self.tokens.copied(tool, taken):
+            return f"it is the same tool as {copied}"
+        like = self._alternatives(tool, taken)
+        return f"{' and '.join(like[:ALTERNATIVES])} do the same" if len(like) >= ALTERNATIVES else ""
+
+    def _alternatives(self, tool: str, taken: Collection[str]) -> list[str]:
+        """The taken tools of other agents that are like a tool; in an index without vectors, that look the same."""
+        row, owner = self._ranker.row[tool], self._owner(self._ranker.row[tool])
+        others = {other: n for other in taken if self._owner(n := self._ranker.row[other]) != owner}
+        if len(others) < ALTERNATIVES:
+            return []
+        cosines = self._ranker.cosines(row, list(others.values()))
+        if cosines is None:
+            return self.tokens.same(tool, others)
+        return list(compress(others, cosines >= ALTERNATIVE))
 
     def _too_weak(self, tool: PickedTool, ranked: Ranked, least: float) -> str:
         """Why a tool is too weak for the budget; empty if it is not."""
@@ -388,12 +456,12 @@ class Selector:
     def _owner(self, row: int) -> str:
         return self._ranker.nodes[row].owner
 
-    def _candidates(self, ranked: Ranked, settings: SelectSettings) -> Iterator[PickedTool]:
+    def _candidates(self, ranked: Ranked, settings: SelectSettings, *, every: bool) -> Iterator[PickedTool]:
         """The tools in the order of the budget, each with its path.
 
-        Without a reranker, which can reorder agents, tools of agents that are not selected are skipped.
+        Without a judge, which can reorder agents, tools of agents that are not selected are skipped: not ``every``.
         """
-        picked = None if self._reranker else {self._owner(row) for row, _ in ranked.agents[: settings.agents]}
+        picked = None if every else {self._owner(row) for row, _ in ranked.agents[: settings.agents]}
         for row in ranked.tools:
             source = ranked.source.get(row, row)
             if source == row and picked is not None and self._owner(row) not in picked:
@@ -405,16 +473,36 @@ class Selector:
                 path, needed = reached.path, reached.direct
             yield self._tool(row, ranked, path, needed=needed)
 
-    def _as_published(self, ranked: Ranked, settings: SelectSettings) -> Iterator[PickedTool]:
-        own = sorted(ranked.tools, key=lambda row: -ranked.scores[row])
-        first = [self._ranker.nodes[row].id for row in own[: settings.expand]]
-        reached = graph_rag_tool_fusion(first, self.graph, limit=settings.tools, direct_first=settings.direct_first)
-        last = len(reached) + len(own)
-        rest = (Reached(self._ranker.nodes[row].id, (self._ranker.nodes[row].id,), direct=True) for row in own)
-        for position, item in enumerate((*reached, *rest)):
-            row = self._ranker.row[item.tool]
-            tool = self._tool(row, ranked, item.path, needed=item.direct and len(item.path) > 1)
-            yield replace(tool, use=float(last - position))
+    def _found(self, ranked: Ranked) -> Iterator[PickedTool]:
+        """The tools that a plain search found, in its order."""
+        for row in sorted(ranked.tools, key=lambda row: -ranked.scores[row]):
+            yield self._tool(row, ranked, (self._ranker.nodes[row].id,))
+
+    def _published(self, answer: Answer | None, ranked: Ranked, draft: Draft) -> tuple[Iterable[PickedTool], Ranked]:
+        """The tools of a published method in its order, and the ranking with its agents.
+
+        The judge comes before the walk, as in lines 7 to 11 of Algorithm 1 of Graph RAG-Tool Fusion. Its agents, and
+        those of a plain search, are the owners of the tools that the search found.
+        """
+        nodes, row_of, settings = self._ranker.nodes, self._ranker.row, draft.settings
+        rows = sorted(ranked.tools, key=lambda row: -ranked.scores[row])
+        told = {tool.id: tool.probability for tool in answer.tools} if answer else {}
+        rows[: len(told)] = [row_of[tool] for tool in told]
+        walks, agents = settings.expansion == "graph_rag_tool_fusion", ranked.agents
+        if settings.ranking != "agent_as_a_graph":
+            best = dict[int, float]()
+            for row in rows[: settings.expand] if walks else rows:
+                best.setdefault(row_of[self._owner(row)], float(ranked.scores[row]))
+            agents = tuple(best.items())
+        picked = {nodes[row].id for row, _ in agents[: settings.agents]}
+        found = [nodes[row].id for row in rows if self._owner(row) in picked]
+        count, limit = (settings.expand, settings.d_limit) if walks else (settings.tools, 0)
+        how: dict[str, Any] = {"limit": settings.tools, "d_limit": limit, "direct_first": settings.direct_first}
+        tools = []
+        for place, one in enumerate(graph_rag_tool_fusion(found[:count], self.graph, **how)):
+            tool = self._tool(row_of[one.tool], ranked, one.path, needed=one.direct and len(one.path) > 1)
+            tools.append(replace(tool, use=float(settings.tools - place), probability=told.get(one.tool)))
+        return tools, replace(ranked, agents=agents, use=self._uses(tools))
 
     def _tool(self, row: int, ranked: Ranked, path: tuple[str, ...], *, needed: bool = False) -> PickedTool:
         score, use = float(ranked.scores[row]), ranked.use.get(row, 0.0)

@@ -14,17 +14,17 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from callsheet.graphs import Catalog, CatalogError, Loaded, SettingsError, Taxonomy, default_taxonomy
+from callsheet.graphs import Catalog, CatalogError, Loaded, SettingsError, Taxonomy, read_taxonomy
 from callsheet.graphs.dependencies import ObservationLog, OutcomeLog, Seen, following
 from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
 from callsheet.retrievers.index.embedding import Embedder
 from callsheet.retrievers.index.lexical_index import LexicalIndex
-from callsheet.retrievers.index.node_texts import RECIPE, Changes, Progress, VectorIndex, nodes_of
+from callsheet.retrievers.index.node_texts import RECIPES, Changes, Progress, Texts, VectorIndex, nodes_of
 from callsheet.retrievers.index.rows import IN_MEMORY, default_place, is_url
 from callsheet.retrievers.index.vector_indexes import ChromaIndex, VectorStoreIndex
 from callsheet.retrievers.inference import with_inferred
-from callsheet.retrievers.selection.copies import copies_in
-from callsheet.retrievers.selection.reranking import Reranker
+from callsheet.retrievers.selection.copies import Copies, copies_in
+from callsheet.retrievers.selection.decision import ToolJudge
 from callsheet.retrievers.selection.select_settings import SelectSettings
 from callsheet.retrievers.selection.selector import Selector
 
@@ -49,7 +49,7 @@ class SelectorFactory:
     index: VectorIndex
     embeddings: Embedder
     settings: SelectSettings | None
-    reranker: Reranker | None
+    judge: ToolJudge | None
     taxonomy: Taxonomy
     learned: bool = False
     source: Catalog = field(default_factory=Catalog, init=False)
@@ -96,15 +96,16 @@ class SelectorFactory:
             catalog = with_inferred(
                 catalog, rejected=loaded.rejected, trusted=loaded.trusted, cache=self._cache, seen=seen
             )
-        nodes = nodes_of(loaded.catalog)  # after the inference, whose memory they reuse
+        plain = self.settings is not None and self.settings.texts == "plain"
+        nodes = nodes_of(loaded.catalog, "plain" if plain else "full")  # after the inference, whose memory they reuse
         changes = index.sync(nodes, progress)
         names, bare, lexical = [node.id for node in nodes], [node.bare for node in nodes], LexicalIndex(nodes)
         capabilities = CapabilityIndex(catalog, index, names, self.taxonomy, embeddings=self.embeddings)
         vectors = index.in_memory if isinstance(index, ChromaIndex) else None
         of_tools = None if vectors is None else vectors[[n for n, node in enumerate(nodes) if node.kind == "tool"]]
-        copies = copies_in(loaded, of_tools)
+        copies = Copies() if plain else copies_in(loaded, of_tools)
         outcomes = following(OutcomeLog(), loaded.catalog) if learned else dict
-        more: dict[str, Any] = {"reranker": self.reranker, "capabilities": capabilities, "outcomes": outcomes}
+        more: dict[str, Any] = {"judge": self.judge, "capabilities": capabilities, "outcomes": outcomes}
         selector = Selector(catalog, index, lexical, self.settings, nodes=bare, copies=copies, **more)
         del nodes, vectors, of_tools
         _return_freed_memory()
@@ -132,16 +133,19 @@ def selector_factory(
     *,
     index: str | Path | VectorIndex | VectorStore | None = None,
     settings: SelectSettings | None = None,
-    reranker: Reranker | None = None,
-    taxonomy: Taxonomy | None = None,
+    judge: ToolJudge | None = None,
+    taxonomy: Taxonomy | str | Path | None = None,
 ) -> SelectorFactory:
     """The factory for a loaded catalog; the arguments are those of ``from_catalog``."""
-    opened = _opened(index, loaded.label, embedder)
-    taxonomy = taxonomy or default_taxonomy()
-    return SelectorFactory(opened, embedder, settings, reranker, taxonomy, learned=bool(loaded.label))
+    opened = _opened(index, loaded.label, embedder, settings.texts if settings else "full")
+    return SelectorFactory(opened, embedder, settings, judge, read_taxonomy(taxonomy), learned=bool(loaded.label))
 
 
-def _opened(index: str | Path | VectorIndex | VectorStore | None, label: str, embedder: Embedder) -> VectorIndex:
+def _opened(
+    index: str | Path | VectorIndex | VectorStore | None, label: str, embedder: Embedder, texts: Texts
+) -> VectorIndex:
+    if texts != "full" and (not isinstance(index, str | Path | None) or _REFERENCE.fullmatch(str(index))):
+        index = IN_MEMORY  # the user's own index holds the full texts
     if isinstance(index, str) and _REFERENCE.fullmatch(index):
         try:
             index = resolve_name(index)
@@ -153,7 +157,7 @@ def _opened(index: str | Path | VectorIndex | VectorStore | None, label: str, em
         case str() | Path() | None:
             place = (default_place() if label else None) if index is None else index
             where = None if place == IN_MEMORY else place
-            return ChromaIndex(embedder, catalog=label, recipe=RECIPE, where=where)
+            return ChromaIndex(embedder, catalog=label, recipe=RECIPES[texts], where=where)
         case _ if hasattr(index, "similarity_search_with_relevance_scores"):  # without an import that takes a second
             return VectorStoreIndex(index)
     raise SettingsError(f"an index is a place, a VectorIndex or a VectorStore of LangChain, not {type(index).__name__}")

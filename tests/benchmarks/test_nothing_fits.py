@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.measurements import attack
-from benchmarks.measurements.nothing_fits import COLUMNS, Asked, asked, figures, gold_agents, measure
+from benchmarks.measurements.nothing_fits import COLUMNS, Asked, asked, figures, gold_agents, measure, reliability
 from benchmarks.report import grid
 from benchmarks.search import World, vectors_of_this_run
 from benchmarks.sets.cases import Benchmark, Case, wanted
@@ -36,7 +36,12 @@ def test_a_query_is_weaker_without_what_serves_it(bench: Benchmark) -> None:
 
 def test_figures_from_pairs() -> None:
     found = figures([Asked("a", 1.0, 0.2, False, True), Asked("b", 0.6, 0.8, False, False)])
-    assert [figure.mean for figure in found[:3]] == [3 / 4, 0.0, 0.5]
+    assert [figure.mean for figure in found] == [3 / 4, 0.0, 0.5, pytest.approx((0.04 + 0.16 + 0.64) / 4)]
+
+
+def test_reliability_by_fifths() -> None:
+    found = [Asked("a", 0.9, 0.3, False, True), Asked("b", 0.5, 0.3, False, False), Asked("c", 0.35, 1.0, False, False)]
+    assert reliability(found) == ".32 / .33, .50 / 1.00, .90 / 1.00"
 
 
 def test_a_row_a_set(bench: Benchmark) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from callsheet.graphs import CatalogError, Taxonomy, UnknownNameError, default_taxonomy, read_taxonomy
+from callsheet.graphs import CatalogError, Taxonomy, UnknownNameError, default_taxonomy, read_taxonomy, shipped_taxonomy
 
 
 def capability(name: str, broader: str | None = None, **more: Any) -> dict[str, Any]:
@@ -22,16 +22,33 @@ def written(folder: Path, content: object) -> Path:
     return path
 
 
-def test_the_default_one_has_four_clusters_ten_under_them_and_finer_leaves() -> None:
-    taxonomy = default_taxonomy()
+@pytest.mark.parametrize(("name", "counts"), [("default", [4, 10, 0]), ("detailed", [4, 10, 45])])
+def test_a_shipped_one_has_four_clusters_and_ten_under_them(
+    name: str, counts: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CALLSHEET_TAXONOMY", name)
+    taxonomy = read_taxonomy()
+    assert taxonomy is read_taxonomy(name)
     depth = {name: len(taxonomy.ancestors(name)) for name in taxonomy.by_id}
-    assert [list(depth.values()).count(d) for d in (0, 1, 2)] == [4, 10, 45]
-    assert 30 <= len(taxonomy.leaves) <= 46
-    assert all(len(entry.examples) >= 2 and entry.definition for entry in taxonomy.capabilities)
+    assert [list(depth.values()).count(d) for d in (0, 1, 2)] == counts
+
+
+def test_the_default_one_is_the_paper_s() -> None:
+    """Representing Agentic Tools in Knowledge Graphs, section 4.2."""
+    paper = {
+        "information access": ["web search", "database querying", "external API access"],
+        "content generation": ["text generation", "code generation", "image generation"],
+        "data processing": ["information transformation", "computation"],
+        "system interaction": ["file management", "shell execution"],
+    }
+    entries = default_taxonomy().capabilities
+    assert paper == {
+        wide.name: [one.name for one in entries if one.broader == wide.id] for wide in entries if not wide.broader
+    }
 
 
 def test_the_way_up_and_the_level_of_a_leaf() -> None:
-    taxonomy = default_taxonomy()
+    taxonomy = shipped_taxonomy("detailed")
     assert taxonomy.ancestors("web-search") == ("search", "access")
     assert [taxonomy.at(depth, "web-search") for depth in (0, 1, 2, 3)] == [
         "access",
@@ -48,10 +65,12 @@ def test_an_unknown_capability_gets_a_hint() -> None:
 
 
 def test_a_file_adds_to_the_default(tmp_path: Path) -> None:
-    path = written(tmp_path, {"capabilities": [capability("dna-search", "search")]})
-    taxonomy = read_taxonomy(path)
-    assert taxonomy.ancestors("dna-search") == ("search", "access")
-    assert len(taxonomy.capabilities) == len(default_taxonomy().capabilities) + 1
+    for extends, broader in (("detailed", "access"), ("default", "information-access"), (True, "information-access")):
+        path = written(tmp_path, {"extends": extends, "capabilities": [capability("dna-search", broader)]})
+        taxonomy = read_taxonomy(path)
+        assert taxonomy.ancestors("dna-search") == (broader,)
+        base = shipped_taxonomy("detailed" if extends == "detailed" else "default")
+        assert len(taxonomy.capabilities) == len(base.capabilities) + 1
 
 
 def test_a_file_may_stand_alone(tmp_path: Path) -> None:
@@ -62,8 +81,12 @@ def test_a_file_may_stand_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ({"capabilities": [capability("search")]}, "two capabilities have the id 'search'"),
-        ({"capabilities": [capability("x", "serch")]}, "under 'serch', which the taxonomy does not hold.*'search'"),
+        ({"capabilities": [capability("web-search")]}, "two capabilities have the id 'web-search'"),
+        (
+            {"extends": "detailed", "capabilities": [capability("x", "serch")]},
+            "under 'serch', which.*not hold.*'search'",
+        ),
+        ({"extends": "paper", "capabilities": [capability("x")]}, "extends"),
         ({"capabilities": [capability("x", "y"), capability("y", "x")]}, "cycle: (x > y > x|y > x > y)"),
         ({"capabilities": [capability("x", "x")]}, "cycle: x > x"),
         ({"capabilities": [{**capability("x"), "examples": ["one"]}]}, "examples"),

@@ -48,12 +48,9 @@ def test_the_retriever_in_an_agent_of_ones_own(run: Run) -> None:
 
 def test_a_deep_agent_with_tools_behind_it(run: Run) -> None:
     out = run("examples.deep_agent")
-    assert out.splitlines() == [
-        "May I? meteo/tell_weather {'city': 'Oslo'}",
-        "sunny in Oslo",
-        "May I? post/send_mail {'to': 'ann@example.org'}",
-        "sent to ann@example.org",
-    ]
+    weather, asked, sent = out.splitlines()
+    assert (weather, sent) == ("sunny in Oslo", "sent to ann@example.org")
+    assert asked.startswith("May I? {'name': 'post_send_mail', 'args': {'to': 'ann@example.org'}")
 
 
 def test_the_supervisor_over_agents_and_tools_of_ones_own(run: Run) -> None:

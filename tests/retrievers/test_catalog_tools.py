@@ -7,7 +7,7 @@ import pytest
 from langchain_core.tools import ToolException
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from callsheet.graphs import Agent, Catalog, Tool, agent_from_listing, load
+from callsheet.graphs import Agent, Catalog, Policy, Tool, agent_from_listing, load
 from callsheet.retrievers import AgentGraphRetriever, CatalogTools, MiniLMEmbeddings
 from callsheet.retrievers.catalog_tools import one_line
 from callsheet.retrievers.index.lexical_index import keyword_score
@@ -56,6 +56,40 @@ def test_reading_gives_schemas_once(tools: CatalogTools) -> None:
     assert "inputSchema" in json.loads(tools.read_tools(["weather/forecast"], again=True))
 
 
+def test_a_walk_goes_from_capabilities_and_agents_to_tools_and_what_they_need(tools: CatalogTools) -> None:
+    lines = tools.walk_graph().splitlines()
+    able = [line for line in lines if line.startswith("- capability ")]
+    assert any(line.startswith("- capability information-transformation (") for line in able)
+    assert any(line.startswith("- maps: ") and line.endswith("(1 tool)") for line in lines)
+    linked = tools.walk_graph("information-transformation").splitlines()
+    assert any(line.startswith("units/convert_length -[has_capability]-> ") for line in linked)
+    assert "maps/find_place -[owned_by]-> maps: Finds the coordinates of a place by its name." in tools.walk_graph(
+        "maps"
+    )
+    near = tools.walk_graph("weather/forecast")
+    assert "weather/forecast -[tool_directly]-> maps/find_place" in near
+    assert "weather/forecast -[has_required_input]-> place" in near
+
+
+def test_a_walk_is_bounded_and_goes_on(minilm: MiniLMEmbeddings) -> None:
+    many = tuple(Tool(agent="a", name=f"t{i}", description="Does " + "x" * 5_000) for i in range(100))
+    catalog = Catalog(agents=(Agent(id="a", tools=many),))
+    tools = CatalogTools(AgentGraphRetriever.from_catalog(catalog, index=":memory:", embeddings=minilm))
+    pages = [tools.walk_graph("a", skip=skip).splitlines() for skip in (0, 40, 80, 120)]
+    assert [len(page) for page in pages] == [41, 41, 20, 1]
+    assert pages[0][-1] == "and 60 more: skip 40"
+    assert pages[3] == ["nothing more"]
+    assert max(map(len, pages[0])) < 300
+
+
+def test_a_walk_stays_within_what_the_user_may_see(catalog: Catalog, minilm: MiniLMEmbeddings) -> None:
+    policy = Policy(default="allow", deny=("travel",))
+    tools = CatalogTools(AgentGraphRetriever.from_catalog(catalog, index=":memory:", embeddings=minilm, policy=policy))
+    assert "travel" not in tools.walk_graph() + tools.walk_graph("weather/forecast") + tools.walk_graph("weather")
+    with pytest.raises(ToolException, match="no node 'travel/plan_trip'"):
+        tools.walk_graph("travel/plan_trip")
+
+
 @pytest.mark.parametrize(
     ("call", "said"),
     [
@@ -65,6 +99,7 @@ def test_reading_gives_schemas_once(tools: CatalogTools) -> None:
         (lambda t: t.semantic_search_tools("x", top_k=10_000), "1 to 20, not 10000"),
         (lambda t: t.read_tools([]), "1 to 10 ids, not 0"),
         (lambda t: t.read_tools([f"a/{i}" for i in range(11)]), "1 to 10 ids, not 11"),
+        (lambda t: t.walk_graph("maps/find_plac"), "did you mean 'maps/find_place'"),
         (lambda t: t.read_tools(["maps/find_plac"]), "did you mean 'maps/find_place'"),
     ],
 )
@@ -109,7 +144,9 @@ def test_a_line_shows_nothing_hidden_and_does_not_run_on() -> None:
 
 
 def test_as_langchain_tools(tools: CatalogTools) -> None:
-    search, _, read = tools.as_tools()
+    search, _, read, walk = tools.as_tools()
+    assert "no node 'x'" in walk.invoke({"node": "x"})
+    assert "weather" in walk.invoke({})
     assert search.invoke({"keywords": ["hotel"]}) == "travel/book_hotel: Books a room in a hotel."
     assert "city" in read.invoke({"ids": ["travel/book_hotel"]})
     forms = [convert_to_openai_tool(tool)["function"] for tool in tools.as_tools()]

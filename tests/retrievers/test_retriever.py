@@ -114,6 +114,20 @@ def test_k_is_how_many_agents(retriever: AgentGraphRetriever) -> None:
     assert len(retriever.select(QUERY, agents=1).agents) == 1
 
 
+def test_no_agent_of_k_comes_without_a_tool_and_the_budget_stays() -> None:
+    def agent(name: str, size: int) -> Agent:
+        about = "Convert a length of miles to kilometers, number" if size > 1 else "Ring the bell, number"
+        tools = (Tool(agent=name, name=f"{name}_{n}", description=f"{about} {n}") for n in range(size))
+        return Agent(id=name, tools=tuple(tools))
+
+    retriever = AgentGraphRetriever.from_catalog(Catalog(agents=(agent("units", 12), agent("bell", 1))), k=2)
+    bare = retriever.select("convert 3 miles to kilometers")
+    assert [len(one.tools) for one in bare.agents] == [10, 0]
+    units, bell = (document.metadata["tools"] for document in retriever.invoke("convert 3 miles to kilometers"))
+    assert units == [tool.id for tool in bare.agents[0].tools[:9]]
+    assert bell == ["bell/bell_0"]
+
+
 @pytest.mark.parametrize("k", [0, -1])
 def test_k_must_be_at_least_one(retriever: AgentGraphRetriever, k: int) -> None:
     with pytest.raises(SettingsError, match="agents must be a whole number of at least 1"):

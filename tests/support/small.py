@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
-from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Tool
+from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Loaded, Tool, load
 
 
 def tool(agent: str, name: str, description: str, *parameters: str, needs: Sequence[Dependency] = ()) -> Tool:
@@ -48,3 +50,10 @@ def small_catalog() -> Catalog:
             ),
         )
     )
+
+
+def outside(objects: Any) -> Loaded:
+    """Tools of this process as if they came from outside, so that their calls are asked about."""
+    loaded = load(objects)
+    own = {name: replace(to, own=False) for name, to in loaded.connections.items()}  # type: ignore[type-var]
+    return replace(loaded, connections=own)

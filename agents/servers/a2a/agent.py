@@ -38,7 +38,7 @@ class A2AAgent:
         name: Id in the catalog; by default the name in the card.
         headers: HTTP headers, sent to this host only; ``${VAR}`` is expanded from the environment.
         limits: Limits of this agent by name (``call``, ``start`` ...).
-        approval: When a call needs approval: ``always``, ``never`` or ``risky``; None for the setting of the run.
+        approval: When a call needs approval: ``always``, ``never`` or ``ask``; None for the setting of the run.
     """
 
     url: str

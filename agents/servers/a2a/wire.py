@@ -16,6 +16,7 @@ from typing import Any, cast
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.tool_result import Effect, Fault
 from callsheet.agents.safety.secrets import Redaction, hide_in_logs, named_in, of_server
+from callsheet.graphs.catalog.errors import needs_extra
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
 try:
@@ -38,7 +39,7 @@ try:
     )
     from a2a.utils.errors import A2AError
 except ImportError as error:
-    raise ImportError("an A2A agent needs the extra a2a, which is not installed: pip install a2a-sdk") from error
+    raise ImportError(f"an A2A agent {needs_extra('a2a')}") from error
 
 _CARD = "/.well-known/agent-card.json"
 _LARGEST_CARD = 262_144  # bytes

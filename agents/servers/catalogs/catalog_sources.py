@@ -203,7 +203,10 @@ def load_reference(reference: str) -> SourceCatalog:
     module, _, path = reference.partition(":")
     if not module or not path:
         raise CatalogError(f"{reference!r} is not a reference: write module:object")
-    return read_objects(_found(_imported(module), path, reference), path.rsplit(".", 1)[-1], reference)
+    part = read_objects(_found(_imported(module), path, reference), path.rsplit(".", 1)[-1], reference)
+    # A catalog that is named, as on a command line, is not what a program passes.
+    named: dict[str, Any] = {**part.connections}
+    return replace(part, connections={name: replace(to, own=False) for name, to in named.items()})
 
 
 def _imported(name: str) -> Any:

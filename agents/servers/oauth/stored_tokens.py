@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import origin
-from callsheet.graphs.catalog.errors import CallsheetError, SettingsError
+from callsheet.graphs.catalog.errors import CallsheetError, SettingsError, needs_extra
 from callsheet.graphs.storage import state_file
 
 if TYPE_CHECKING:
@@ -34,10 +34,9 @@ _EARLY, _TIMEOUT, _LARGEST = 30.0, 20.0, 100_000
 _SCOPES = re.compile(r"(?=.{1,1000}\Z)[!#-\[\]-~]+( [!#-\[\]-~]+)*")
 """Scopes as in RFC 6749, 3.3, and not more than a page can show."""
 VARIABLE, _SHORTEST = "CALLSHEET_KEY", 32
-_EXTRA = "pip install 'callsheet[sign-in]'"
 _NO_KEY = (
     f"tokens are stored encrypted, and there is no key: set {VARIABLE} to a secret of at least {_SHORTEST} characters "
-    "(openssl rand -hex 32 makes one), or use the system's keyring: {}"
+    "(openssl rand -hex 32 makes one), or use the system's keyring"
 )
 
 
@@ -69,7 +68,7 @@ def _fernet(*, create: bool) -> Fernet:
         from cryptography.hazmat.primitives.hashes import SHA256
         from cryptography.hazmat.primitives.kdf.hkdf import HKDF
     except ImportError as error:
-        raise SettingsError(f"a sign-in needs the extra sign-in, which is not installed: {_EXTRA}") from error
+        raise SettingsError(f"a sign-in {needs_extra('sign-in')}") from error
     secret = os.environ.get(VARIABLE) or _of_keyring(create=create)
     if len(secret) < _SHORTEST:
         raise SettingsError(f"{VARIABLE} has {len(secret)} characters, and needs at least {_SHORTEST}")
@@ -83,16 +82,16 @@ def _of_keyring(*, create: bool) -> str:
         import keyring
         from keyring.errors import KeyringError
     except ImportError as error:
-        raise SettingsError(_NO_KEY.format(_EXTRA)) from error
+        raise SettingsError(f"{_NO_KEY}, which {needs_extra('sign-in')}") from error
     try:
         secret: str | None = keyring.get_password("callsheet", VARIABLE)
         if secret is None and create:
             secret = secrets.token_hex(32)
             keyring.set_password("callsheet", VARIABLE, secret)
     except KeyringError as error:
-        raise SettingsError(_NO_KEY.format(f"this one cannot be used ({error})")) from error
+        raise SettingsError(f"{_NO_KEY}: this one cannot be used ({error})") from error
     if secret is None:
-        raise SettingsError(_NO_KEY.format("it holds none yet"))
+        raise SettingsError(f"{_NO_KEY}: it holds none yet")
     return secret
 
 

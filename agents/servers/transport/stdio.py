@@ -8,6 +8,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sysconfig
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -45,9 +46,10 @@ def environment_of(server: ServerConfig) -> dict[str, str]:
 
 
 def program_of(command: str, environment: Mapping[str, str]) -> str:
-    """The path of a command's program."""
-    if program := shutil.which(command, path=environment.get("PATH")):
-        return program
+    """The path of a command's program, in ``PATH`` or beside this interpreter, where a venv has uvx."""
+    for path in (environment.get("PATH"), sysconfig.get_path("scripts")):
+        if program := shutil.which(command, path=path):
+            return program
     first, *rest = command.split()[:4] or [""]
     cure = _CURES.get(command, "install it or correct the path")
     if rest and shutil.which(first):
@@ -63,6 +65,7 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
         on_end: Called once if it ends by itself.
 
     Attributes:
+        environment: Its variables, without the mark of its session.
         ended: Whether it ended by itself.
         responsive: Whether it gets time for a graceful end.
         fault: Its error, if that ended the session.
@@ -73,6 +76,7 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
         super().__init__(limit=_BUFFER, loop=asyncio.get_running_loop())
         self.limits, self._on_end, self._mark = limits, on_end, uuid.uuid4().hex
         self.transport: asyncio.SubprocessTransport
+        self.environment: Mapping[str, str] = {}
         self.fault: Fault | None = None
         self._incoming: MemoryObjectSendStream[SessionMessage | Exception]
         self.ended = self.responsive = self._stopping = False
@@ -104,7 +108,8 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
     @asynccontextmanager
     async def running(self, server: ServerConfig) -> AsyncIterator[Any]:
         """The streams of messages from and to the process, which leaving this ends with all that it started."""
-        environment, command = environment_of(server) | {_MARK: self._mark}, server.command or ""
+        self.environment, command = environment_of(server), server.command or ""
+        environment = {**self.environment, _MARK: self._mark}
         # In a thread: it accesses the disk.
         program = await asyncio.to_thread(program_of, command, environment)
         start = asyncio.get_running_loop().subprocess_exec

@@ -40,12 +40,13 @@ _WHAT = {
     KEY: "it is a folder of documents",
 }
 # The options of 'callsheet' that do not apply to a kind.
-_NO_OPTIONS = {A2A: {"trusted", "tools", "roots"}, OPENAPI: {"roots"}, TOOLKIT: {"trusted", "limits", "tools", "roots"}}
-_NO_OPTIONS[KEY] = {"trusted", "limits", "tools", "roots", "approval", "allow"}
+_LOCAL = {"trusted", "limits", "tools", "roots", "session"}
+_NO_OPTIONS = {A2A: {"trusted", "tools", "roots", "session"}, OPENAPI: {"roots", "session"}, TOOLKIT: _LOCAL}
+_NO_OPTIONS[KEY] = _LOCAL | {"approval", "allow"}
 
 APPROVAL = "callsheet/approval"
 """The metadata key of a LangChain tool's own policy: ``metadata={"callsheet/approval": "never"}``."""
-ApprovalPolicy = Literal["always", "risky", "never"]
+ApprovalPolicy = Literal["always", "ask", "never"]
 """Which calls need approval: all, those of tools that are not known to be harmless, or none."""
 
 
@@ -57,8 +58,10 @@ class ServerOptions(Record):
         limits: Limits of this server by name (``call``, ``output`` ...).
         tools: Limits of single tools, by tool name.
         roots: Folders that path arguments must stay in; none: no restriction.
-        approval: When to ask a person before a call: ``always``, ``risky`` or ``never``; None: the setting of the run.
+        approval: When to ask a person before a call: ``always``, ``ask`` or ``never``; None: the setting of the run.
         allow: Names of tools whose calls need no approval; also without a model, as ``--allow AGENT/TOOL``.
+        session: Whether the process of a server serves one run after another of the same user (``shared``), or, because
+            it keeps something that the next run must not see, ends with the ``run``.
     """
 
     trusted: bool = False
@@ -67,6 +70,7 @@ class ServerOptions(Record):
     roots: tuple[str, ...] = ()
     approval: ApprovalPolicy | None = None
     allow: tuple[str, ...] = ()
+    session: Literal["shared", "run"] = "shared"
 
 
 class ServerConfig(BaseModel):

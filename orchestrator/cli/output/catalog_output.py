@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -74,10 +74,8 @@ def show_discovery(found: Discovery) -> None:
     out = console()
     if found.verdict == "nothing_fits":
         out.print("Nothing in the catalog fits well; the nearest are:" if found.candidates else "The catalog is empty.")
-    likely = ", ".join(f"{escape(entry.id)} {entry.likelihood:.2f}" for entry in found.capabilities[:_CUT])
-    sources = ", ".join(f"{escape(source.id)} {source.share:.2f}" for source in found.sources)
-    for title, said in (("likely capabilities", likely), ("likely sources", sources)):
-        if said:
+    for title, shares in (("likely capabilities", found.capabilities), ("likely sources", found.sources)):
+        if said := ", ".join(f"{escape(name)} {share:.2f}" for name, share in [*shares.items()][:_CUT]):
             out.print(f"[bold]{title}[/]{' ' * (21 - len(title))}{said}")
     inspected = {entry.id: entry for entry in found.inspected}
     columns = folded("candidate"), number("use"), number("link"), folded("capabilities", "")
@@ -116,11 +114,14 @@ def show_proposals(edges: Sequence[Proposal], file: Path | None) -> None:
 
 
 _LONGEST_QUERY, _PAIRS, _GOT = 90, 10, 3
+_LEVELS = ("agent", "tool", "skill")
 _TITLES = {"recall": "recall", "map": "mAP", "ndcg": "nDCG", "complete": "complete"}
 
 
-def show_evaluation(evaluation: Evaluation, *, catalog: Catalog, misses: int) -> None:
-    """Prints an evaluation: metrics, tokens, confused tools, and the first ``misses`` missed queries."""
+def show_evaluation(
+    evaluation: Evaluation, *, catalog: Catalog, misses: int, methods: Mapping[str, Evaluation] | None = None
+) -> None:
+    """Prints an evaluation: metrics, methods beside it, tokens, confused tools, and the first missed queries."""
     out = console(wrap=True)
     sizes = f"{counted(len(catalog.agents), 'agent')}, {counted(len(catalog.tools), 'tool')}"
     speed = f"{evaluation.seconds:.1f} s, {evaluation.seconds_per_query * 1000:.0f} ms a query (median)"
@@ -128,6 +129,9 @@ def show_evaluation(evaluation: Evaluation, *, catalog: Catalog, misses: int) ->
     out.print(_figures(evaluation))
     for note in _notes(evaluation):
         out.print(note, style=GREY, soft_wrap=True)
+    if methods:
+        out.print(_side_by_side(methods))
+        out.print("In brackets: 95 % intervals.", style=GREY)
     tokens = evaluation.tokens
     out.print(
         f"\nA selection costs a model about {tokens.selected:,.0f} tokens, all tools {tokens.all:,} "
@@ -141,6 +145,18 @@ def show_evaluation(evaluation: Evaluation, *, catalog: Catalog, misses: int) ->
             rows.add_row(str(pair.count), escape(pair.wanted), escape(pair.instead))
         out.print(rows)
     _missed(out, evaluation, misses)
+
+
+def _side_by_side(methods: Mapping[str, Evaluation]) -> Table:
+    """One row a method: recall at the last cut-off of each level, and whole sets of tools, with intervals."""
+    last = {name.partition("@")[0]: name for name in next(iter(methods.values())).intervals}
+    recalls = [name for metric, name in last.items() if metric.endswith(("recall", "complete"))]
+    rows = table(Column("method", style="bold"), *map(number, recalls), number("ms"))
+    for method, of in methods.items():
+        values = {f"{level}.{n}": v for level in _LEVELS for n, v in getattr(of, level).items()} | {**of.complete}
+        cells = ("{:.3f} [{:.2f}, {:.2f}]".format(values[name], *of.intervals[name]) for name in recalls)
+        rows.add_row(method, *map(escape, cells), f"{of.seconds_per_query * 1000:.0f}")
+    return rows
 
 
 def _figures(evaluation: Evaluation) -> Table:

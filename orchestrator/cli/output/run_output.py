@@ -14,9 +14,10 @@ from rich.status import Status
 from rich.table import Column, Table
 from rich.text import Text
 
+from callsheet.agents.calls.review import flat
 from callsheet.orchestrator.cli.approval_prompt import approve_all
 from callsheet.orchestrator.cli.output.console import GREY, console, folded, number, one_line, table
-from callsheet.retrievers import Selection, explain_tool
+from callsheet.retrievers import Decision, Selection, explain_tool
 
 _LONGEST = 180
 _COLOURS = {
@@ -29,10 +30,11 @@ _COLOURS = {
 
 
 class Show:
-    """Prints the events of a run as they happen."""
+    """Prints the events of a run as they happen; with ``explain`` also the picks that no call has used."""
 
-    def __init__(self) -> None:
-        self._console = console()
+    def __init__(self, *, explain: bool = False) -> None:
+        self._console, self._explain = console(), explain
+        self._why: dict[str, dict[str, str]] = {}
         self._calls: dict[str, str] = {}
         self._told: dict[str, list[Any]] = {}
         self._status: Status | None = None
@@ -67,6 +69,7 @@ class Show:
                 self._usage = event
             case "tool_started":
                 self._calls[event["call_id"]] = event["tool"]
+                self._used(event.get("step_id", ""), event["tool"])
                 self._now()
             case "tool_finished":
                 self._calls.pop(event["call_id"], None)
@@ -92,18 +95,20 @@ class Show:
         """Prints what waits for a person, and the command to continue."""
         self._heading("Waiting for you")
         for one in interrupts:
-            asked = one.value
-            if isinstance(asked, Mapping) and "description" in asked:
+            asked = flat(one.value)
+            if "description" in asked:
                 self._console.print(f"  [yellow]{escape(str(asked['description']))}[/]")
                 if "args" in asked:
                     self._line(json.dumps(asked["args"], ensure_ascii=False), by=4)
             else:
-                self._line(str(asked), by=4)
+                self._line(str(one.value), by=4)
         self._console.print(f"Continue in a terminal with: {escape(again)}")
         if len(approve_all(interrupts)) == len(interrupts):
-            self._console.print("or approve all calls with --approve never")
+            self._console.print("or skip all questions with --approval never; deletions still need a person")
 
     def _plan(self, plan: Mapping[str, Any]) -> None:
+        if not plan["steps"]:  # the answer says why
+            return
         if plan.get("request", "").strip() != plan.get("said", plan.get("request", "")).strip():
             self._heading("Request")
             self._indented(plan["request"])
@@ -123,29 +128,36 @@ class Show:
                 self._indented(f"{sign} {step}  {one_line(event['texts'].get(step, ''), _LONGEST)}")
 
     def _picked(self, event: Mapping[str, Any]) -> None:
-        selection = event["selection"]
-        again = f", attempt {event['attempt']}" if event["attempt"] > 1 else ""
-        self._heading(f"Step {event['step_id']}: picked{again}")
-        for agent, why in selection.get("left_out", {}).items():
-            self._line(f"without {agent}: {why}", "yellow")
+        selection, step = event["selection"], event["step_id"]
+        notes = [(f"without {agent}: {why}", "yellow") for agent, why in selection.get("left_out", {}).items()]
         for agent, since in selection.get("down", {}).items():
-            self._indented(f"{agent} did not answer when last asked; its tools are as of {since}", "yellow")
+            notes.append((f"{agent} did not answer when last asked; its tools are as of {since}", "yellow"))
+        if (decision := selection.get("decision")) and (decision["error"] or self._explain):
+            notes.append((f"judged: {Decision(**decision).summary}", "yellow" if decision["error"] else GREY))
         if selection["verdict"] == "nothing_fits":
-            self._console.print("  nothing in the catalog fits")
-            return
-        for skill in selection.get("skills", ()):
-            self._console.print(f"  [green]{escape(skill['id'])}[/]  [{GREY}]score {skill['score']:.2f}[/]")
-        best = [tool["id"] for agent in selection["agents"][:3] for tool in agent["tools"][:2]]
-        others = [tool["id"] for agent in selection["agents"] for tool in agent["tools"] if tool["id"] not in best]
-        for tool in best:
-            self._console.print(f"  [cyan]{escape(tool)}[/]  [{GREY}]{escape(event['why'][tool])}[/]")
-        if others:
-            self._indented(f"and {', '.join(others)}", GREY)
+            notes.append(("nothing in the catalog fits", ""))
+        notes += [(f"skill {one['id']}, score {one['score']:.2f}", "green") for one in selection.get("skills", ())]
+        if self._explain:
+            tools = dict.fromkeys(tool["id"] for agent in selection["agents"] for tool in agent["tools"])
+            notes += [(f"{tool}  {event['why'][tool]}", "") for tool in tools]
+        else:
+            self._why[step] = dict(event["why"])
+        if notes:
+            again = f", attempt {event['attempt']}" if event["attempt"] > 1 else ""
+            self._heading(f"Step {escape(step)}: picked{again}")
+        for text, style in notes:
+            self._indented(text, style)
+
+    def _used(self, step: str, tool: str) -> None:
+        """Prints a pick and its reason when it is called for the first time."""
+        if why := self._why.get(step, {}).pop(tool, ""):
+            self._heading(f"Step {escape(step)}: picked [cyan]{escape(tool)}[/]  [not bold {GREY}]{escape(why)}[/]")
 
     def _step(self, event: Mapping[str, Any]) -> None:
         result = event["result"]
         colour = _COLOURS[result["status"]]
-        self._heading(f"Step {event['step_id']}: [{colour}]{result['status']}[/]")
+        note = f", {result['note']}" if result.get("note") else ""
+        self._heading(f"Step {event['step_id']}: [{colour}]{result['status']}[/]{note}")
         before, calls = self._told.get(result["id"], []), list(result["calls"])
         new = calls[len(before) :] if calls[: len(before)] == before else calls  # earlier attempts were printed
         self._told[result["id"]] = calls
@@ -185,7 +197,9 @@ def show_selection(selection: Selection, *, explain: bool) -> None:
     if bare := [f"{agent.id} ({agent.score:.2f})" for agent in selection.agents if not agent.tools]:
         notes.append(f"without a tool among these: {', '.join(bare)}")
     if explain:
-        notes += [f"reranked: {trace.reranked}"] if trace.reranked else []
+        likely = "" if selection.probability is None else f"{selection.probability:.2f} likely that something fits, "
+        notes += [f"verdict: {likely}{trace.verdict}"] if trace.verdict else []
+        notes += [f"judged: {selection.decision.summary}"] if selection.decision else []
         notes += [trace.policy] if trace.policy else []
         notes += [f"{unit.kind}: {unit.text}" for unit in trace.units[1:]]
         notes += [f"cut: {cut.id} ({cut.score:.2f}): {cut.reason}" for cut in trace.cut[:5]]

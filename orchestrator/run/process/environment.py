@@ -34,7 +34,7 @@ class Environment(BaseSettings):
         index: Folder of the index, the address of ``chroma run``, or ``module:object`` of a ``VectorStore``.
         embeddings: Embedder, ``minilm`` or ``provider:model``.
         documents: Folder of documents, for ``arag``.
-        approval: Which calls need approval: ``always``, ``risky`` or ``never``.
+        approval: Which calls need approval: ``always``, ``ask`` or ``never``.
         allow: Tools whose calls need no approval, as ``agent/tool``, separated by commas.
         hosts: Further host names of the server, separated by commas; ``*`` for any.
         origins: Origins of web pages that may use the server, separated by commas; LangGraph Studio's by default.
@@ -48,7 +48,7 @@ class Environment(BaseSettings):
     index: str | None = None
     embeddings: str = "minilm"
     documents: str | None = None
-    approval: str = "risky"
+    approval: str = "ask"
     allow: Names = ()
     hosts: Names = ()
     origins: Names = (STUDIO,)

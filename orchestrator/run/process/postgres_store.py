@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, LiteralString
 from urllib.parse import parse_qsl
 
 from callsheet.graphs import SettingsError, TrustError
+from callsheet.graphs.catalog.errors import needs_extra
 from callsheet.graphs.storage import SHARED, StoreError
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class PostgresFiles:
             from psycopg import Error
             from psycopg.conninfo import conninfo_to_dict, make_conninfo
         except ImportError as error:
-            raise SettingsError("a store in Postgres needs an extra: pip install 'callsheet[postgres]'") from error
+            raise SettingsError(f"a store in Postgres {needs_extra('postgres')}") from error
         place, _, query = address.partition("?")
         options = dict(parse_qsl(query, keep_blank_values=True))
         self._schema = options.pop("schema", "callsheet")

@@ -239,7 +239,7 @@ def _calls(visible: VisibleCatalog, tool: str) -> str:
     assured = visible.registry.assurance(tool)
     if not assured.callable:
         return "none: it is known from a manifest only"
-    why = assured.why("risky")
+    why = assured.why("ask")
     return f"need approval: {why}" if why else "need no approval"
 
 

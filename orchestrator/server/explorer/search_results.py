@@ -12,6 +12,8 @@ from callsheet.orchestrator.server.explorer.node_details import neighbour
 from callsheet.orchestrator.server.visible_catalog import Json, VisibleCatalog, fit, shown_line, shown_text
 from callsheet.retrievers import Evidence, PickedTool, Selection, explain_tool
 
+INTRODUCE = "What can you do?"
+"""A request that works on every catalog."""
 PART = 60
 """Number of agents per page of the list."""
 _ORIGIN = {Provenance.PROPOSED: 1, Provenance.OBSERVED: 2}
@@ -20,14 +22,14 @@ _ORIGIN = {Provenance.PROPOSED: 1, Provenance.OBSERVED: 2}
 def search(visible: VisibleCatalog, query: str, *, agents: int, tools: int) -> Json:
     """Finds at most this many agents and tools for a query; each kind best first.
 
-    If nothing ``fits``, they are only the nearest. ``asked`` are the parts of the query, ``strength`` is the best score
-    of any agent, ``threshold`` the least of a fitting one, ``considered`` are all nodes with their scores and ranks by
-    meaning and by words, and ``cut`` the tools that were left out.
+    If nothing ``fits``, they are only the nearest. ``asked`` are the parts of the query, ``probability`` is how likely
+    something fits and ``reason`` why, ``considered`` are all nodes with their scores and ranks by meaning and by words,
+    and ``cut`` the tools that were left out.
     """
     began = time.perf_counter()
-    selection = visible.retriever.select(query, agents=agents, tools=tools)
+    selection = visible.retriever.select(query, agents=agents, tools=tools, equip=True)
     took = 1000 * (time.perf_counter() - began)
-    link, trace = visible.link, selection.trace
+    link, trace, judged = visible.link, selection.trace, selection.decision.summary if selection.decision else ""
     evidence = {node.id: node for node in trace.nodes}
     measures = ("score", "cosine", "cosine_rank", "words", "words_rank", "use")
     return {
@@ -45,13 +47,13 @@ def search(visible: VisibleCatalog, query: str, *, agents: int, tools: int) -> J
         ],
         "skills": [{"link": link(skill.id), "score": skill.score} for skill in selection.skills],
         "asked": [{"kind": unit.kind, "text": shown_text(unit.text)} for unit in trace.units],
-        "strength": trace.strength,
-        "threshold": float(trace.settings.get("threshold", 0.0)),
+        "probability": selection.probability,
+        "reason": shown_text(trace.verdict or "nothing is selected"),
         "considered": [
             {"link": link(node.id), **{name: getattr(node, name) for name in measures}} for node in trace.nodes
         ],
         "cut": [{"link": link(one.id), "score": one.score, "reason": shown_text(one.reason)} for one in trace.cut],
-        "notes": [shown_text(note) for note in (trace.reranked, trace.policy) if note],
+        "notes": [shown_text(note) for note in (judged, trace.policy) if note],
     }
 
 
@@ -95,7 +97,8 @@ def catalog_map(visible: VisibleCatalog) -> Json:
     needed one, and its origin (0 declared or reviewed, 1 inferred, 2 observed); a skill its id and the numbers of the
     tools that it names. ``labels`` are of ids that are displayed otherwise than they are.
     """
-    catalog = visible.catalog
+    catalog, select = visible.catalog, visible.retriever.select
+    works = examples(catalog, visible.registry, lambda text: [tool.id for tool in select(text, skills=0).tools])
     number_of = {agent.id: number for number, agent in enumerate(catalog.agents)}
     tools = {tool: number for number, tool in enumerate(catalog.tools)}
     labels = {node: shown_line(node) for node in (*number_of, *tools, *catalog.skills_by_id)}
@@ -108,7 +111,7 @@ def catalog_map(visible: VisibleCatalog) -> Json:
         ],
         "skills": [(skill.id, [tools[tool] for tool in skill.tools if tool in tools]) for skill in catalog.skills],
         "labels": {node: label for node, label in labels.items() if node != label},
-        "examples": [shown_line(one) for one in examples(catalog, visible.registry)],
+        "examples": [*map(shown_line, works), INTRODUCE][:3],
     }
 
 

@@ -15,6 +15,7 @@ from langchain_core.messages import ToolMessage
 from callsheet.agents import ApprovalPolicy, Supervision, ToolRegistry
 from callsheet.agents.servers.session_pool import LATE
 from callsheet.graphs import Catalog, SettingsError, Tool, UnknownNameError, User, shown
+from callsheet.graphs.trust.standing import StandingApprovals
 from callsheet.orchestrator.run.process.process_state import CatalogSync, ServerUpdates
 from callsheet.orchestrator.run.run_metrics import count_call, measured
 from callsheet.orchestrator.server.gateway.resources import CatalogResources
@@ -51,7 +52,7 @@ class Gateway:
     updates: ServerUpdates | None = None
 
     def __init__(
-        self, retriever: AgentGraphRetriever, registry: ToolRegistry, *, approval: ApprovalPolicy = "risky"
+        self, retriever: AgentGraphRetriever, registry: ToolRegistry, *, approval: ApprovalPolicy = "ask"
     ) -> None:
         self._retriever, self.registry = retriever, registry
         self._approval: ApprovalPolicy = approval
@@ -114,12 +115,13 @@ class Gateway:
             raise UnknownNameError(f"tool {tool_id!r} cannot be called: {why}")
         (bound,) = registry.bind([tool_id], caller.session, user=caller.user).values()
         secrets = registry.secrets.of(caller.session)
-        supervision = Supervision("", self._approval, registry, secrets, notice=False)
+        standing = StandingApprovals.of(registry.loaded, caller.user.id)
+        supervision = Supervision("", self._approval, registry, secrets, notice=False, standing=standing)
         call = partial(self._calls.call, bound, arguments, supervision)
         return _counted(await self.relay.run(call, bound.agent, caller.user, asks=caller.asks))
 
     async def answer(self, waiting_id: str, answer: Mapping[str, Any], caller: Caller) -> Answer:
-        """Answers the question of a waiting call, in the form of an interrupt's answer (``{"type": "approve"}``).
+        """Answers the question of a waiting call, in the form of an interrupt's answer (``{"decisions": [...]}``).
 
         The question of a server is answered in the form of an ``ElicitResult``.
 

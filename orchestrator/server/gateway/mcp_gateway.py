@@ -256,7 +256,7 @@ class GatewayServer:
                     asked = types.ElicitRequest(params=form_of(answer))
                     return _Asked(input_requests={_APPROVAL: asked}, request_state=answer.id)
                 try:
-                    given = await _elicited(answer, context)
+                    given = await _elicited(answer, context, caller)
                 except BaseException:  # nobody can be asked, the client has gone, or it called the request off
                     self._gateway.relay.drop(answer.id, caller.user)
                     raise
@@ -315,14 +315,14 @@ async def _ask(ask: Ask, given: AskRequest, request: object, context: Context, c
     return _text_result(await ask(given.question, caller))
 
 
-async def _elicited(waiting: Waiting, context: Context) -> types.ElicitResult | None:
+async def _elicited(waiting: Waiting, context: Context, caller: Caller) -> types.ElicitResult | None:
     """The result of a question's form, from a client of the older protocol; None if it needs no person.
 
     Raises:
         SettingsError: The call needs approval, and the client cannot ask.
     """
     if not can_ask(context.session.client_capabilities):
-        if why := refusal(waiting):
+        if why := refusal(waiting, caller.user):
             raise SettingsError(why)
         return None
     form = form_of(waiting)

@@ -32,6 +32,7 @@ from starlette.routing import Route
 from callsheet.agents import ApprovalPolicy, ToolRegistry
 from callsheet.agents.servers.oauth.addresses import serve_at
 from callsheet.graphs import CallsheetError, Loaded, SettingsError, User, shown
+from callsheet.graphs.catalog.errors import needs_extra
 from callsheet.orchestrator.apps.ask_graph import create_ask_app
 from callsheet.orchestrator.run.run_context import user_of
 from callsheet.orchestrator.run.settings import Settings
@@ -221,7 +222,7 @@ class IssuedTokens:
             import cryptography  # noqa: F401
             import jwt  # noqa: F401
         except ImportError as error:
-            raise SettingsError("--issuer needs the extra sign-in: pip install 'callsheet[sign-in]'") from error
+            raise SettingsError(f"--issuer {needs_extra('sign-in')}") from error
         self._issuer, self._audience = issuer, audience
         self._keys: jwt.PyJWKClient | None = None
         self._looking, self._failed = threading.Lock(), -_PAUSE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import nullcontext, suppress
@@ -21,27 +22,31 @@ from mcp import types
 from typing_extensions import TypedDict
 
 from callsheet.agents import BoundTool, Supervision, supervised
-from callsheet.agents.approval.supervised_call import SupervisedCall
+from callsheet.agents.approval.supervised_call import examined
 from callsheet.agents.calls.call_context import ASK, PROGRESS, Progress, within
+from callsheet.agents.calls.review import TOOK_EFFECT, decided, flat
 from callsheet.graphs import SettingsError, User, shown
 
 MOST_WAITING = 100
 _SERVER_QUESTION = "server_question"
+_ALWAYS = "always"
 _TITLES = {
-    "approve": "Send this call",
-    "reject": "Do not send it",
-    "done": "The call took effect",
-    "not_done": "It did not: send it again",
-    "give_up": "Leave it",
+    "tool_approval": {
+        "approve": "Send this call",
+        _ALWAYS: "Send it, and later calls of this tool without asking",
+        "reject": "Do not send it",
+    },
+    "unknown_outcome": {
+        "respond": "The call took effect",
+        "edit": "It did not: send it again",
+        "reject": "Leave it",
+    },
 }
-_OTHERWISE = {"tool_approval": "reject", "unknown_outcome": "give_up"}
 _LONGEST = 4_000
 _NOBODY = (
     "It needs the approval of a person, and this client cannot ask one (it does not support elicitation). Nothing was "
-    "sent. To allow such calls, the owner of the catalog can {}set the approval of its server "
-    '("callsheet": {{"approval": "never"}} in its entry of the mcp.json), or start this gateway with --approve never'
+    "sent. To allow this tool for good, a person runs `callsheet trust allow {}`{}"
 )
-_TRUST = 'mark its server as trusted ("callsheet": {"trusted": true} in its entry of the mcp.json), '
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +115,7 @@ class SupervisedCalls:
         """The answer of a tool; a call that needs nobody is sent at once."""
         thread = uuid.uuid4().hex
         case = _Case(ToolCall(name=bound.name, args=dict(arguments), id=thread, type="tool_call"), bound, supervision)
-        if not SupervisedCall(case.request, bound, supervision, case.send).why(arguments):
+        if not (await examined(case.request, bound, supervision, case.send)).why(arguments):
             return await case.send(case.request)
         config: RunnableConfig = {"configurable": {"thread_id": thread}}
         given: Any = {}
@@ -237,13 +242,15 @@ def can_ask(capabilities: types.ClientCapabilities | None) -> bool:
     return able is not None and (able.form is not None or able.url is None)
 
 
-def refusal(waiting: Waiting) -> str:
+def refusal(waiting: Waiting, user: User) -> str:
     """Why a call is not made if the client cannot ask; empty for a question that has an answer without a person."""
     asked = waiting.question
     if asked["type"] != "tool_approval":
         return ""
+    words = [asked["tool"], *(["--user", user.id] if user.id else [])]
     claimed = "not trusted" in asked["why"]  # trust changes nothing for a tool that makes no claim
-    return f"{asked['tool']}: {asked['why']} {_NOBODY.format(_TRUST if claimed else '')}"
+    trust = f", or `callsheet trust allow {shlex.quote(asked['agent'])}` to believe its server" if claimed else ""
+    return f"{asked['tool']}: {asked['why']} {_NOBODY.format(shlex.join(words), trust)}"
 
 
 def decision(waiting: Waiting, answer: object) -> dict[str, Any]:
@@ -252,14 +259,25 @@ def decision(waiting: Waiting, answer: object) -> dict[str, Any]:
     given = answer if isinstance(answer, types.ElicitResult) else types.ElicitResult(action="cancel")
     if asked["type"] == _SERVER_QUESTION:
         return given.model_dump(mode="json", by_alias=True, include={"action", "content"}, exclude_none=True)
-    otherwise = _OTHERWISE[asked["type"]]
-    if given.action != "accept":
-        return {"type": otherwise, "hash": asked["hash"]}
     texts = {name: value for name, value in (given.content or {}).items() if isinstance(value, str) and value}
-    chosen = texts.get("decision", otherwise)
-    offered = chosen in asked["decisions"] and chosen in _TITLES
+    chosen = texts.get("decision", "reject") if given.action == "accept" else "reject"
     remark = {"message": texts["message"]} if "message" in texts else {}
-    return {"type": chosen if offered else f"({chosen})", "hash": asked["hash"], **remark}
+    match chosen if chosen in _choices(asked) else "":
+        case "always":
+            return decided("approve", asked, always=True)
+        case "edit":
+            return decided("edit", asked)
+        case "respond":
+            return decided("respond", asked, message=texts.get("message", TOOK_EFFECT))
+        case "approve" | "reject" as word:
+            return decided(word, asked, **remark)
+    return {"decisions": [{"type": f"({chosen})"}]}
+
+
+def _choices(asked: Mapping[str, Any]) -> dict[str, str]:
+    """The choices of a question, each with its title."""
+    able = {*flat(asked)["decisions"], *([_ALWAYS] if asked.get("always") else [])}
+    return {word: title for word, title in _TITLES[asked["type"]].items() if word in able}
 
 
 def form_of(waiting: Waiting) -> types.ElicitRequestFormParams:
@@ -272,7 +290,8 @@ def form_of(waiting: Waiting) -> types.ElicitRequestFormParams:
         # In one line: a new one could look like the question of somebody else.
         message = f"The server {shown(asked['agent'])!r} asks: {' '.join(asked['message'].split())}"
         return types.ElicitRequestFormParams(message=message, requested_schema=asked["form"])
-    choices = [{"const": word, "title": _TITLES[word]} for word in asked["decisions"] if word in _TITLES]
+    told = flat(asked)
+    choices = [{"const": word, "title": title} for word, title in _choices(asked).items()]
     schema = {
         "type": "object",
         "properties": {
@@ -281,8 +300,8 @@ def form_of(waiting: Waiting) -> types.ElicitRequestFormParams:
         },
         "required": ["decision"],
     }
-    arguments = shown(json.dumps(asked["args"], ensure_ascii=False, indent=2, default=str), most=None)
-    lines = [asked["description"], f"Arguments: {_both_ends(arguments)}"]
+    arguments = shown(json.dumps(told["args"], ensure_ascii=False, indent=2, default=str), most=None)
+    lines = [told["description"], f"Arguments: {_both_ends(arguments)}"]
     lines += [f"Note: {asked[name]}" for name in ("problem", "unchecked") if asked.get(name)]
     return types.ElicitRequestFormParams(message="\n".join(lines), requested_schema=schema)
 

@@ -29,6 +29,7 @@ from callsheet.orchestrator.server.runs.run_history import (
 )
 from callsheet.orchestrator.server.runs.shown_runs import run_answered, run_ended
 from callsheet.orchestrator.server.visible_catalog import shown_line
+from callsheet.orchestrator.state import ending
 
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
@@ -104,8 +105,10 @@ class LocalRuns:
             last = await self.last(name)
         except SettingsError as error:
             return Thread(id=name, request=shown_line(str(error)), status="error", at="")
-        status = "interrupted" if last.questions else "idle" if run_answered(last) else "unfinished"
-        return Thread(id=name, request=shown_line(str(last.values.get("request", ""))), status=status, at=last.at)
+        values, answered = last.values, run_answered(last)
+        ended = ending(values.get("plan") or {}, values.get("results") or {}) if answered else "unfinished"
+        status = "interrupted" if last.questions else ended
+        return Thread(id=name, request=shown_line(str(values.get("request", ""))), status=status, at=last.at)
 
     async def _snapshots(self, thread: str, most: int) -> list[RunSnapshot]:
         config: RunnableConfig = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}

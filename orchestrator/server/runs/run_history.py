@@ -17,8 +17,8 @@ MOST_RUNS, MOST_SNAPSHOTS = 50, 100
 class Thread(TypedDict):
     """A conversation with the supervisor: its last request, and the time of its last change in ISO 8601.
 
-    ``status`` is LangGraph's, ``idle``, ``busy``, ``interrupted`` or ``error``; or ``unfinished`` if it has no answer
-    yet and may go on elsewhere.
+    ``status`` says how the request ended (``ending``), or is LangGraph's ``busy``, ``interrupted`` or ``error``; or
+    ``unfinished`` if it has no answer yet and may go on elsewhere.
     """
 
     id: str

@@ -59,14 +59,14 @@ class ServerRuns:
                 sort_by="updated_at",
                 sort_order="desc",
                 select=["thread_id", "updated_at", "status"],
-                extract={"request": "values.request"},
+                extract={"request": "values.request", "ended": "values.ended"},
             ),
         )
         return [
             Thread(
                 id=str(one["thread_id"]),
-                request=shown_line(str((one.get("extracted") or {}).get("request") or "")),
-                status=str(one["status"]),
+                request=shown_line(str((told := one.get("extracted") or {}).get("request") or "")),
+                status=str((one["status"] == "idle" and told.get("ended")) or one["status"]),
                 at=str(one["updated_at"]),
             )
             for one in found or ()

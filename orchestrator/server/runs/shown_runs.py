@@ -9,9 +9,12 @@ from datetime import datetime
 from typing import Any
 
 from callsheet.agents import Usage
+from callsheet.agents.calls.plan import KIND
+from callsheet.agents.calls.review import flat
 from callsheet.orchestrator.plans.run_limits import usage_report
 from callsheet.orchestrator.server.runs.run_history import RunSnapshot, field_of, is_echo
 from callsheet.orchestrator.server.visible_catalog import Json, VisibleCatalog, fit, shown_line, shown_text
+from callsheet.orchestrator.state import ending
 
 WITHHELD = "withheld: it is about tools that you may not see"
 _STATUS = {"tool_approval": "needs_approval", "unknown_outcome": "outcome_unknown"}
@@ -34,9 +37,9 @@ def runs_of(visible: VisibleCatalog, history: Iterable[RunSnapshot]) -> list[Jso
 def run_of(visible: VisibleCatalog, last: RunSnapshot, begin: RunSnapshot | None = None) -> Json:
     """One request, from its last state and its first one.
 
-    ``status`` is ``running``, ``waiting`` for a person, ``done``, or ``stopped`` before its end. ``began`` is in
-    seconds since 1970, 0 if it is not known; ``seconds`` go from the first state to the last, None if there is only
-    one. ``answer`` is what is written of it so far. ``usage`` is None if no model was called.
+    ``status`` is ``running``, ``waiting`` for a person, ``stopped`` before its end, or how it ended (``ending``).
+    ``began`` is in seconds since 1970, 0 if it is not known; ``seconds`` go from the first state to the last, None if
+    there is only one. ``answer`` is what is written of it so far. ``usage`` is None if no model was called.
     """
     first, state = begin or last, last.values
     plan, results, selections = (state.get(name) or {} for name in ("plan", "results", "selections"))
@@ -61,11 +64,12 @@ def run_of(visible: VisibleCatalog, last: RunSnapshot, begin: RunSnapshot | None
     return {
         "id": shown_line(str(state.get("run") or "")),
         "request": _text(state.get("request")),
-        "status": "running" if last.running else "waiting" if asked else "done" if answer else "stopped",
+        "status": "running" if last.running else "waiting" if asked else ending(plan, results) if answer else "stopped",
         "at": first.at,
         "began": began,
         "seconds": round(time.time() - began, 3) if last.running and began else _between(first.at, last.at),
-        "note": _text(plan.get("note")),
+        # Without steps, the answer says it.
+        "note": _text(plan.get("note")) if steps else "",
         "answer": WITHHELD if withheld else shown_text(answer or last.draft),
         "trouble": WITHHELD if withheld and last.trouble else shown_text(last.trouble),
         "questions": asked,
@@ -97,10 +101,11 @@ def question_view(visible: VisibleCatalog, interrupt: str, value: Any) -> Json:
 
     ``kind`` is ``tool_approval``, ``unknown_outcome``, ``needs_input`` or ``question``, or that of another agent;
     ``status`` is that of the step meanwhile. ``why`` is the reason, ``problem`` what was wrong with the last answer,
-    ``unchecked`` why the arguments could not be validated, ``fields`` are the missing values with their schemas, and
-    ``hash`` binds an answer to exactly this call.
+    ``unchecked`` why the arguments could not be validated, ``fields`` are the missing values with their schemas,
+    ``name`` and ``decisions`` are those of LangChain's form, ``always`` says whether the tool can be approved for good,
+    and ``hash`` binds an answer to exactly this call.
     """
-    plain: Mapping[str, Any] = value if isinstance(value, Mapping) else {"type": "", "description": str(value)}
+    plain: Mapping[str, Any] = flat(value) or {"type": "", "description": str(value)}
     kind, tool = str(plain.get("type") or ""), plain.get("tool")
     hidden = bool(tool) and not visible.may_see(str(tool))
     given: Mapping[str, Any] = {} if hidden else plain
@@ -111,14 +116,23 @@ def question_view(visible: VisibleCatalog, interrupt: str, value: Any) -> Json:
         "step": shown_line(str(plain.get("step_id") or "")),
         "status": _STATUS.get(kind, "needs_input"),
         "tool": visible.link(str(tool)) if tool and not hidden else None,
-        "text": WITHHELD if hidden else _text(plain.get("question") or plain.get("description") or plain),
+        "text": WITHHELD if hidden else _text(_question(plain) or plain.get("description") or plain),
         **{name: _text(given.get(name)) for name in ("why", "problem", "unchecked")},
         # Complete and exact: what is approved has to be seen, and what is edited is sent back.
         "args": None if args is None else json.dumps(args, ensure_ascii=True, indent=2, default=str),
         "fields": dict(schema.get("properties") or {}) if isinstance(schema, Mapping) else {},
-        **{name: [str(one) for one in given.get(name) or ()] for name in ("choices", "decisions")},
-        "hash": str(given.get("hash") or ""),
+        "choices": [str(one) for one in args.get("choices") or ()]
+        if isinstance(args, Mapping) and _question(given)
+        else [],
+        "decisions": [str(one) for one in given.get("decisions") or ()],
+        "always": bool(given.get("always")),
+        **{name: str(given.get(name) or "") for name in ("name", "hash")},
     }
+
+
+def _question(asked: Mapping[str, Any]) -> str:
+    """The question to the user, if it is one about the request, or of another agent."""
+    return str(asked["args"]["question"] if asked.get("type") == KIND else asked.get("question") or "")
 
 
 def _step(
@@ -147,6 +161,7 @@ def _step(
         "usage": usage,
         "attempts": result.get("attempts", 0),
         "result": _text(result.get("result")),
+        "note": _text(result.get("note")),
         "error": _text(result.get("error")),
         "seconds": sum(call["seconds"] for call in calls),
         "calls": calls,

@@ -142,12 +142,12 @@ async def test_an_answer_that_is_no_text_is_sent_as_data(url: str, heard: list[s
 
 async def test_a_person_is_asked_first_unless_somebody_said_otherwise(url: str, heard: list[str]) -> None:
     (approval,) = (
-        await supervised(url, approval="risky", allow=()).ainvoke(asking("Ask the clerk to file a form"), THREAD)
+        await supervised(url, approval="ask", allow=()).ainvoke(asking("Ask the clerk to file a form"), THREAD)
     )["__interrupt__"]
     assert approval.value["type"] == "tool_approval"
     assert heard == []
     sure = ToolRegistry.from_catalog(load({"clerk": A2AAgent(url, approval="never")}))
-    assert sure.assurance("clerk/run").why("risky") == ""
+    assert sure.assurance("clerk/run").why("ask") == ""
     assert not sure.assurance("clerk/run").repeatable
 
 

@@ -221,7 +221,7 @@ def test_what_speaks_a2a_is_an_extra_that_is_named(monkeypatch: Any) -> None:
     for module in [name for name in sys.modules if name.startswith(("callsheet.agents.servers.a2a.wire", "a2a."))]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "a2a.client", None)
-    with pytest.raises(ImportError, match="needs the extra a2a, which is not installed: pip install a2a-sdk"):
+    with pytest.raises(ImportError, match=r"needs the extra a2a, which is not installed: .*'\.\[a2a\]'"):
         read("http://127.0.0.1:9")
 
 
@@ -328,7 +328,7 @@ async def test_limits_and_approval_of_its_own(tmp_path: Path) -> None:
     with answering(CARD, lambda _: said("x" * 20_000)) as (url, _):
         loaded = load(entry(tmp_path, url, callsheet=terms), yes=True)
         assert (await called(loaded)).artifact["kind"] == "too_large"
-        assert ToolRegistry.from_catalog(loaded).assurance("clerk/run").why("risky") == ""
+        assert ToolRegistry.from_catalog(loaded).assurance("clerk/run").why("ask") == ""
 
 
 @pytest.mark.parametrize(

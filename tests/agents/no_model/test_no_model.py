@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from langchain_core.messages import HumanMessage
@@ -12,12 +12,14 @@ from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
 from callsheet.agents.calls.plan import StepResult
+from callsheet.agents.calls.review import decided, flat
 from callsheet.agents.no_model.filling import fill, spread, unanswered
 from callsheet.agents.no_model.values import in_words, total, unit_in, values_in, zone_of
 from callsheet.agents.registry.assurance import assurance_of
 from callsheet.graphs import Agent, Policy, ServerConfig, Tool
 from callsheet.graphs.catalog.formats.server_config import ServerOptions
 from callsheet.graphs.trust.consent import starts_of
+from small import outside
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 
@@ -50,7 +52,7 @@ def office() -> Office:
 
 
 def ask(office: Office, request: str, *, keep: bool = False, **settings: Any) -> Any:
-    app = create_supervisor(office.agents(), settings=Settings(**{"approval": "never", **settings}))
+    app = create_supervisor(outside(office.agents()), settings=Settings(**{"approval": "never", **settings}))
     compiled = app.compile(checkpointer=InMemorySaver() if keep else None)
     state = compiled.invoke({"messages": [HumanMessage(request)]}, THREAD)
     return (compiled, state) if keep else state
@@ -94,21 +96,21 @@ def test_a_tool_that_may_change_something_is_never_called_unless_allowed(office:
 def test_a_tool_may_be_allowed_by_name_in_the_catalog() -> None:
     server = ServerConfig(command="x", callsheet=ServerOptions(allow=("write_file",)))
     allowed, other = (assurance_of(Tool(agent="files", name=n), server, trusted=False) for n in ("write_file", "move"))
-    assert (allowed.allowed, allowed.why("risky")) == (True, "")
-    assert allowed.why("always")
-    assert (other.allowed, bool(other.why("risky"))) == (False, True)
+    assert (allowed.allowed, allowed.why("ask")) == (True, "")
+    assert allowed.why("always") == ""
+    assert (other.allowed, bool(other.why("ask"))) == (False, True)
     assert "called without asking: write_file" in str(starts_of({"files": server}))
 
 
-@pytest.mark.parametrize("approval", ["never", "risky", "always"])
+@pytest.mark.parametrize("approval", ["never", "ask", "always"])
 def test_its_form_is_put_before_a_person_whatever_approval_is(office: Office, approval: str) -> None:
     app, state = ask(office, "Write 'hello' to a.txt", keep=True, approval=approval)
     (question,) = state["__interrupt__"]
     assert (question.value["type"], question.value["confirm"]) == ("tool_approval", True)
-    assert question.value["args"] == {"file_path": "a.txt", "text": "hello"}
-    edited = {"type": "edit", "args": {"file_path": "b.txt", "text": "hello"}}
+    assert flat(question.value)["args"] == {"file_path": "a.txt", "text": "hello"}
+    edited = decided("edit", question.value, args={"file_path": "b.txt", "text": "hello"})
     (again,) = app.invoke(Command(resume=edited), THREAD)["__interrupt__"]
-    assert again.value["args"]["file_path"] == "b.txt"
+    assert flat(again.value)["args"]["file_path"] == "b.txt"
     assert office.written == []
     assert text(app.invoke(Command(resume={"type": "approve"}), THREAD)) == "Write 'hello' to a.txt: written"
     assert office.written == [("b.txt", "hello")]
@@ -143,11 +145,27 @@ def test_steps_wait_for_the_results_that_they_use_and_for_effects(office: Office
     assert office.written == [("b.txt", "content of a.txt")]
 
 
+def test_a_step_goes_on_beside_an_effect_that_it_cannot_see(office: Office) -> None:
+    @tool
+    def get_weather(city: Literal["Oslo", "Rome"]) -> str:
+        """Get the weather of a city."""
+        return f"sun in {city}"
+
+    settings = Settings(attended=False, approval="never")
+    supervisor = create_supervisor(outside({**office.agents(), "meteo": [get_weather]}), settings=settings)
+    request_ = HumanMessage("Write 'x' to a.txt and get the weather of Oslo")
+    state = supervisor.compile(checkpointer=InMemorySaver()).invoke({"messages": [request_]}, THREAD)
+    assert [step["depends_on"] for step in state["plan"]["steps"]] == [[], []]
+    assert [result["status"] for result in state["results"].values()] == ["needs_input", "done"]
+    hello = supervisor.compile(checkpointer=InMemorySaver()).invoke({"messages": [HumanMessage("hello")]}, THREAD)
+    assert "Requests that work:\n- Get weather Oslo" in text(hello)
+
+
 @pytest.mark.parametrize("request_", ["hi", "what can you do?"])
 def test_agents_and_requests_that_work_are_listed(office: Office, request_: str) -> None:
     said = text(ask(office, request_))
     assert "- files: Files of the office." in said
-    assert "Requests that work:\n- Read file notes.txt" in said
+    assert "Requests that work" not in said  # nobody knows a file that is there
 
 
 def test_several_values_become_several_calls(office: Office) -> None:
@@ -157,7 +175,7 @@ def test_several_values_become_several_calls(office: Office) -> None:
 
 def test_a_hidden_agent_is_not_listed(office: Office) -> None:
     hidden = Policy(callsheet_policy=1, default="deny")
-    app = create_supervisor(office.agents(), settings=Settings(approval="never"), policy=hidden).compile()
+    app = create_supervisor(outside(office.agents()), settings=Settings(approval="never"), policy=hidden).compile()
     assert "files" not in text(app.invoke({"messages": [HumanMessage("what can you do?")]}, THREAD))
 
 

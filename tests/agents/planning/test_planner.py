@@ -6,10 +6,12 @@ import json
 from typing import Any
 
 import pytest
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage
+from langchain_core.tools import BaseTool, ToolException, tool
 
 from callsheet.agents.calls.plan import Plan, Step
-from callsheet.agents.planning.planner import decompose
+from callsheet.agents.planning.planner import decompose, looked_up
 from callsheet.graphs import PlanError
 from scripted_model import ScriptedModel, calls
 
@@ -52,6 +54,44 @@ async def test_a_plan_that_cannot_be_used_is_repaired_once(bad: Any, complaint: 
     assert len(plan.steps) == 2
     assert complaint in plan.note
     assert complaint in model.shown[1]["messages"][-1].text
+
+
+def walker() -> BaseTool:
+    @tool
+    def walk_graph(node: str = "") -> str:
+        """Walks."""
+        if node == "nowhere":
+            raise ToolException("no node 'nowhere'")
+        return f"seen {node}"
+
+    walk_graph.handle_tool_error = True
+    return walk_graph
+
+
+@pytest.mark.parametrize(
+    ("replies", "told", "calls_made"),
+    [
+        ([AIMessage("ready")], "", 1),
+        ([calls("walk_graph", node="units"), AIMessage("ready")], 'walk_graph({"node": "units"}):\nseen units', 2),
+        (
+            [calls("walk_graph", node="nowhere"), AIMessage("")],
+            'walk_graph({"node": "nowhere"}):\nno node \'nowhere\'',
+            2,
+        ),
+        ([calls("other", node="x"), calls("walk_graph")], "", 1),
+        ([calls("walk_graph", node="a")] * 3, 'walk_graph({"node": "a"}):\nseen a\n\n' * 2, 2),
+    ],
+)
+async def test_a_model_looks_at_the_graph_as_often_as_it_may(replies: Any, told: str, calls_made: int) -> None:
+    model = ScriptedModel(replies=replies)
+    found, _ = await looked_up(REQUEST, model, walker(), 2)
+    assert found == told.strip()
+    assert len(model.shown) == calls_made
+
+
+async def test_a_model_without_tool_calls_has_looked_up_nothing() -> None:
+    found, _ = await looked_up(REQUEST, FakeListChatModel(responses=["x"]), walker(), 2)
+    assert found.startswith("Nothing more was looked up: ")
 
 
 LOOP = [{"id": "1", "text": "convert", "depends_on": ["1"]}]

@@ -1,4 +1,4 @@
-"""No process of a server outlives its run, or the program; one that is killed leaves only what ignores its end."""
+"""No process of a server outlives the program, or its run; one that is killed leaves only what ignores its end."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import subprocess
 import sys
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.agents.servers.transport.stdio import family
-from callsheet.graphs.catalog.formats.server_config import ServerConfig
+from callsheet.graphs.catalog.formats.server_config import ServerConfig, ServerOptions
 from servers import FIXTURES, HANG, alive, until
 
 FAULTS = FIXTURES / "fault_server.py"
@@ -26,8 +27,9 @@ from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
 async def main():
     servers = [ServerConfig(command=sys.executable, args=({faults!r}, mode, "0", {tag!r})) for mode in {modes!r}]
-    calls = [pool.call("run", str(i), server, "work", {{}}) for i, server in enumerate(servers)]
+    calls = [pool.call(f"run {{i % 2}}", str(i), server, "work", {{}}) for i, server in enumerate(servers)]
     await asyncio.gather(*calls)
+    await pool.close_run("run 1")  # its servers wait for another run
 
 pool = SessionPool()
 asyncio.run(main())
@@ -77,14 +79,19 @@ def test_they_and_their_children_end_with_the_program(tmp_path: Path, last: str)
     ("mode", "processes"),
     [("ok", 1), ("stubborn", 1), ("grandchild", 2), ("escape", 2), ("flee", 2), ("flee_twice", 3)],
 )
-async def test_a_server_and_its_children_end_with_the_run(mode: str, processes: int) -> None:
+@pytest.mark.parametrize("session", ["run", "shared"])
+async def test_a_server_and_its_children_end_with_the_run(mode: str, processes: int, session: Any) -> None:
     """Those too that left the group of their server, and those that emptied their environment."""
     tag = f"callsheet-{uuid.uuid4().hex}"
     pool = SessionPool()
-    server = ServerConfig(command=sys.executable, args=(str(FAULTS), mode, "0", tag))
+    options = ServerOptions(session=session)
+    server = ServerConfig(command=sys.executable, args=(str(FAULTS), mode, "0", tag), callsheet=options)
     assert not (await pool.call("run", "a", server, "work", {})).error
     assert await asyncio.to_thread(until, lambda: len(alive(tag)) == processes)
     await pool.close_run("run")
+    if session == "shared":  # it waits for the next run, and ends with the pool
+        assert len(alive(tag)) == processes
+        await asyncio.to_thread(pool.close)
     assert until(lambda: not alive(tag)), alive(tag)  # a killed process needs a turn of a processor to end
 
 

@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from callsheet.agents.calls.call_context import LOOP
+from callsheet.agents.calls.call_context import ASK, LOOP, USER, within
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.tool_result import Outcome
+from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.servers.session_pool import SessionPool, end_all
-from callsheet.graphs.catalog.formats.server_config import ServerConfig
+from callsheet.graphs import Catalog, Loaded, Policy
+from callsheet.graphs.catalog.formats.server_config import ServerConfig, ServerOptions
 from servers import FIXTURES, HANG, alive, until
 
 FAULTS = FIXTURES / "fault_server.py"
@@ -139,6 +141,74 @@ async def test_an_idle_session_is_closed_and_comes_back() -> None:
     assert await asyncio.to_thread(until, lambda: not children())
     assert (await work(pool, "ok")).text.split()[1] != first.text.split()[1]
     pool.close()
+
+
+@pytest.mark.parametrize("agent", ["a", "b"])
+@pytest.mark.parametrize("change", ["", "user", "argument", "variable", "options", "run", "policy", "killed", "asks"])
+async def test_a_later_run_of_the_same_user_goes_on_with_the_server(
+    pool: SessionPool, change: str, agent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless something of it is different: then its process ends, or serves another, and a new one is started."""
+    monkeypatch.setenv("PLACE", "here")
+    first = server("ok").model_copy(update={"env": {"TOKEN": SECRET, "PLACE": "${PLACE}"}})
+    if change == "run":
+        first = first.model_copy(update={"callsheet": ServerOptions(session="run")})
+    was = (await pool.call("one", "a", first, "work", {})).text.split()[1]
+    await pool.close_run("one")
+    assert (was in children()) is (change != "run")
+    second, user, ask = first, "", None
+    match change:
+        case "user":
+            user = "bob"
+        case "argument":
+            second = first.model_copy(update={"args": (*first.args, "more")})
+        case "variable":
+            monkeypatch.setenv("PLACE", "there")
+        case "options":
+            second = first.model_copy(update={"callsheet": ServerOptions(roots=("/tmp",))})
+        case "policy":
+            registry = ToolRegistry(Catalog(), {}, pool=pool)
+            registry.follow(Loaded(Catalog(), policy=Policy(default="allow")))
+        case "killed":
+            os.kill(int(was), 9)
+        case "asks":
+            ask = _never
+    with within(USER, user), within(ASK, ask):
+        outcome = await pool.call("two", agent, second, "work", {})
+    assert outcome.error == ""
+    count, now, *_ = outcome.text.split()
+    same = agent == "a" and not change
+    assert (count, now == was) == ("2" if same else "1", same)
+    ends = change in ("run", "policy", "killed") or (agent == "a" and change in ("argument", "variable", "options"))
+    if ends:
+        assert await asyncio.to_thread(until, lambda: was not in children())
+    else:
+        assert was in children()
+    pool.close()
+    assert not children()
+
+
+async def _never(message: str, form: object) -> dict[str, str]:
+    raise AssertionError(message)
+
+
+async def test_only_so_many_servers_wait_for_a_run_and_not_for_ever() -> None:
+    pool = SessionPool(limits=Limits(start=HANG, warm=2, idle=1))
+    pids = []
+    for run in "abc":
+        pids.append((await pool.call(run, run, server("ok"), "work", {})).text.split()[1])
+        await pool.close_run(run)
+    assert pids[0] not in children()
+    assert await asyncio.to_thread(until, lambda: not children())
+    assert (await pool.call("d", "c", server("ok"), "work", {})).text.startswith("1 ")
+    pool.close()
+
+
+async def test_two_runs_at_once_never_share_a_server_that_waits(pool: SessionPool) -> None:
+    await work(pool, "ok", run="one")
+    await pool.close_run("one")
+    outcomes = await asyncio.gather(work(pool, "ok", run="two"), work(pool, "ok", run="three"))
+    assert sorted(outcome.text[:2] for outcome in outcomes) == ["1 ", "2 "]
 
 
 @pytest.mark.parametrize(

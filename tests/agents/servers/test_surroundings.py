@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -37,14 +38,18 @@ def test_a_server_finds_the_certificates_of_the_company_and_no_secret(monkeypatc
         ("", "install it or correct the path"),
     ],
 )
-def test_a_program_that_is_not_there(command: str, cure: str, tmp_path: Path) -> None:
+def test_a_program_that_is_not_there(command: str, cure: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path))
     with pytest.raises(Fault, match="was not found") as raised:
         program_of(command, {"PATH": str(tmp_path)})
     assert cure in str(raised.value)
 
 
-def test_a_program_that_is_there() -> None:
+def test_a_program_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert program_of(sys.executable, {}) == sys.executable
+    (beside := tmp_path / "uvx").touch(0o755)
+    monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path))
+    assert program_of("uvx", {"PATH": "/nowhere"}) == str(beside)
 
 
 def test_who_is_waited_for_is_said(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

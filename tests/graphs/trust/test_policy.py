@@ -23,7 +23,9 @@ from callsheet.graphs import (
     hints,
     policy_of,
     read_policy,
+    shipped_taxonomy,
 )
+from callsheet.graphs.capabilities.taxonomy import SHIPPED
 
 DIRECT, LOOSE = DependencyKind.TOOL_DIRECTLY, DependencyKind.TOOL_INDIRECTLY
 
@@ -127,11 +129,11 @@ def test_a_hint_tightens_for_all_and_loosens_only_for_the_trusted() -> None:
     assert not deny.trusts("liar")
 
 
-def test_a_capability_tightens_for_all_and_loosens_only_for_the_trusted() -> None:
-    from callsheet.graphs import default_taxonomy
-
-    leaf = next(c for c in default_taxonomy().leaves if default_taxonomy().ancestors(c))
-    wide = default_taxonomy().ancestors(leaf)[-1]
+@pytest.mark.parametrize("taxonomy", SHIPPED)
+def test_a_capability_tightens_for_all_and_loosens_only_for_the_trusted(taxonomy: Any) -> None:
+    shipped = shipped_taxonomy(taxonomy)
+    leaf = next(c for c in shipped.leaves if shipped.ancestors(c))
+    wide = shipped.ancestors(leaf)[-1]
     for word in (leaf, wide):
         allow = Policy(default="deny", allow=({"capability": word},), trust=("good",))
         assert allow.allows(made("good/x", capabilities=(leaf,)))

@@ -11,7 +11,8 @@ from langchain_core.messages import AIMessage, AIMessageChunk, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from callsheet import Settings, create_arag
-from callsheet.orchestrator.apps.arag_graph import FORCED, checked
+from callsheet.graphs import SettingsError
+from callsheet.orchestrator.apps.arag_graph import FORCED, READER, ReaderPrompts, checked
 
 Say = dict[str, Callable[..., AIMessage]]
 
@@ -107,6 +108,22 @@ def test_a_call_that_a_small_model_writes_as_text_is_made(docs: Path, tmp_path: 
 def test_a_model_that_answers_at_once_is_taken_at_its_word(docs: Path, tmp_path: Path, scripted: Any) -> None:
     state = asked(app(docs, tmp_path, model=scripted(replies=[AIMessage("Hello.")])), "Hello")
     assert (state["messages"][-1].text, state["citations"], calls_of(state)) == ("Hello.", [], [])
+
+
+def test_prompts_and_descriptions_are_the_callers(docs: Path, tmp_path: Path, scripted: Any, say: Say) -> None:
+    model = scripted(replies=[say["calls"]("chunk_read", chunk_ids=["leave.md#1"]), AIMessage(""), AIMessage("25.")])
+    asked(app(docs, tmp_path, model=model, prompts=ReaderPrompts.paper()), "How many {days}?")
+    assert model.shown[0]["messages"][0].text == ReaderPrompts.paper().system
+    assert model.shown[-1]["messages"][-1].text == ReaderPrompts.paper().forced
+    own = ReaderPrompts(forced="Now: {question}", tools={"chunk_read": "Reads."})
+    model = scripted(replies=[AIMessage(""), AIMessage("25.")])
+    asked(app(docs, tmp_path, model=model, prompts=own), "How many {days}?")
+    assert (model.shown[0]["messages"][0].text, model.shown[-1]["messages"][-1].text) == (
+        READER,
+        "Now: How many {days}?",
+    )
+    with pytest.raises(SettingsError, match="prompts"):
+        create_arag(docs, prompts="paper")  # type: ignore[arg-type]
 
 
 def test_a_citation_that_was_not_read_or_does_not_exist_is_taken_out(

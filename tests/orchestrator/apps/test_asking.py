@@ -180,7 +180,7 @@ async def test_two_apps_that_ask_at_once_are_answered_by_id(scripted: Any, say: 
 
 
 def test_an_app_that_asks_is_approved_first_where_that_is_wanted() -> None:
-    app = supervised([Office("clerk").app()], approval="risky", allow=())
+    app = supervised([Office("clerk").app()], approval="always", allow=())
     (approval,) = app.invoke(message_of(FORM), THREAD)["__interrupt__"]
     assert approval.value["type"] == "tool_approval"
     (question,) = app.invoke(Command(resume={"type": "approve"}), THREAD)["__interrupt__"]

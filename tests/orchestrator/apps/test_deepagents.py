@@ -20,10 +20,12 @@ from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
+from callsheet.agents.calls.review import flat
 from callsheet.graphs import Agent, Catalog, Tool, load
 from callsheet.orchestrator import CallsheetTools
 from callsheet.retrievers import AgentGraphRetriever
 from servers import FIXTURES, Servers
+from small import outside
 
 RATE, NOTE = "look up the exchange rate of USD", "write a note with the text hello"
 OURS = ("need_tool", "bank_exchange_rate", "notebook_write_note", "mill_work")
@@ -32,6 +34,11 @@ WHAT = ("invoices", "tickets", "parcels", "branches", "tables", "photos", "leads
 WHERE = ("Berlin", "Lima", "Oslo", "Quito", "Rome")
 MADE: dict[tuple[str, ...], AgentGraphRetriever] = {}
 """Retrievers by the tools of their catalog: each indexes 5,000 tools, and is made once for all tests."""
+
+
+def about(state: Any) -> str:
+    """The description of the first question."""
+    return str(flat(state["__interrupt__"][0].value)["description"])
 
 
 class Words(Embeddings):
@@ -62,7 +69,7 @@ def many() -> Catalog:
 def behind(shop: Any) -> Any:
     """The shop and 5,000 tools more; a person is asked before each call."""
     shop.approval = None
-    return load([shop.agents(), many()])
+    return load([outside(shop.agents()), many()])
 
 
 def equipped(loaded: Any, **more: Any) -> CallsheetTools:
@@ -85,7 +92,7 @@ class Run:
 
     async def approved(self, state: Any) -> Any:
         (question,) = state["__interrupt__"]
-        return await self(Command(resume={question.id: "approve"}))
+        return await self(Command(resume={question.id: {"type": "approve"}}))
 
 
 def ours(model: Any) -> list[list[str]]:
@@ -113,10 +120,10 @@ async def test_tools_are_picked_called_approved_and_picked_again(
     middleware = [TodoListMiddleware(), equipped(behind)]
     run = Run(create_deep_agent(model, middleware=middleware, checkpointer=InMemorySaver()), blocking=blocking)
     state = await run(RATE)
-    assert state["__interrupt__"][0].value["description"].startswith("The agent wants to call bank/exchange_rate")
+    assert about(state).startswith("The agent wants to call bank/exchange_rate")
     assert shop.called == []
     state = await run.approved(state)
-    assert state["__interrupt__"][0].value["description"].startswith("The agent wants to call notebook/write_note")
+    assert about(state).startswith("The agent wants to call notebook/write_note")
     assert shop.called == ["exchange_rate"]
     state = await run.approved(state)
     assert (shop.called, state["messages"][-1].text) == (["exchange_rate", "write_note"], "Noted.")
@@ -140,7 +147,7 @@ async def test_a_subagent_has_tools_of_its_own(
     app = create_deep_agent(model, middleware=[shared], subagents=[spec], checkpointer=InMemorySaver())
     run = Run(app, blocking=blocking)
     state = await run(RATE)
-    assert state["__interrupt__"][0].value["description"].startswith("The agent wants to call notebook/write_note")
+    assert about(state).startswith("The agent wants to call notebook/write_note")
     state = await run.approved(state)
     assert shop.called == ["write_note"]
     state = await run.approved(state)
@@ -196,7 +203,7 @@ async def test_the_questions_of_deepagents_itself(behind: Any, shop: Any, script
 async def test_a_server_is_called_from_a_subagent_and_ends_with_it(tmp_path: Path, scripted: Any, say: Any) -> None:
     servers = Servers(tmp_path)
     args = [str(FIXTURES / "fault_server.py"), "ok", "400000", servers.tag]
-    entry = {"command": sys.executable, "args": args, "callsheet": {"approval": "never"}}
+    entry = {"command": sys.executable, "args": args, "callsheet": {"approval": "never", "session": "run"}}
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"mill": entry}}), encoding="utf-8")
     model = scripted(
         replies=[say["calls"]("task", description="Does work.", subagent_type="clerk"), AIMessage("Done.")]

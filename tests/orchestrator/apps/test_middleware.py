@@ -15,11 +15,13 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command
 
 from callsheet.agents import BoundTool, ToolRegistry
+from callsheet.agents.calls.review import decided, flat
 from callsheet.agents.registry.binding import names_of
 from callsheet.graphs import Policy, SettingsError, load
 from callsheet.orchestrator import CallsheetTools
 from callsheet.orchestrator.apps.tool_middleware import requests_of
 from callsheet.retrievers import AgentGraphRetriever
+from scripted_decisions import Stub, of
 
 RATE, NOTE = "look up the exchange rate of USD", "write a note with the text hello"
 FIRST = ["need_tool", "bank_exchange_rate"]
@@ -86,11 +88,11 @@ async def test_a_person_is_asked_about_risky_tools(
     app = agent(model, shop.loaded(monkeypatch))
     state = await either(app, RATE, blocking=blocking)
     (question,) = state["__interrupt__"]
-    assert question.value["description"].startswith("The agent wants to call bank/exchange_rate")
+    assert flat(question.value)["description"].startswith("The agent wants to call bank/exchange_rate")
     assert shop.called == []
-    answer: Any = Command(resume={question.id: {"type": "edit", "args": {"currency": "NOK"}}})
+    answer: Any = Command(resume={question.id: decided("edit", question.value, args={"currency": "NOK"})})
     state = await either(app, answer, blocking=blocking)
-    answer = Command(resume={found.id: "approve" for found in state["__interrupt__"]})
+    answer = Command(resume={found.id: {"type": "approve"} for found in state["__interrupt__"]})
     state = await either(app, answer, blocking=blocking)
     assert (shop.called, state["messages"][-1].text) == (["exchange_rate"], "0.9")
     assert "1 NOK" in state["messages"][-2].text
@@ -105,6 +107,18 @@ def test_an_agent_without_a_checkpointer_says_so_at_once(
     with pytest.raises(SettingsError, match="needs a checkpointer"):
         app.invoke({"messages": [HumanMessage(RATE)]})
     assert model.shown == []
+
+
+def test_a_decision_model_judges_requests_but_not_what_the_agent_says(catalog: Any, scripted: Any, say: Any) -> None:
+    judge = Stub(shares=of(write_note=0.9))
+    asks = say["calls"]("need_tool", what=NOTE).tool_calls
+    model = scripted(replies=[AIMessage("I look up the rate of USD.", tool_calls=asks), AIMessage("Hm.")])
+    ask(agent(model, catalog, decision_model=judge), RATE)
+    assert shown(model)[0] == ["need_tool", "notebook_write_note"]
+    assert [asked["request"] for asked, _ in judge.asked] == [RATE, NOTE]
+    hopeless = scripted(replies=[AIMessage("Hm.")])
+    ask(agent(hopeless, catalog, decision_model=Stub(shares={"none": 1.0})), RATE)
+    assert shown(hopeless) == [["need_tool"]]
 
 
 def test_no_more_than_the_most_are_kept(catalog: Any, scripted: Any) -> None:
@@ -212,7 +226,7 @@ def test_a_question_is_answered_in_another_process(
         return create_agent(model, tools=[bank_exchange_rate], middleware=[narrow], checkpointer=saver)
 
     (question,) = ask(started())["__interrupt__"]
-    state = ask(started(), Command(resume={question.id: "approve"}))
+    state = ask(started(), Command(resume={question.id: {"type": "approve"}}))
     assert (shop.called, state["messages"][-2].text) == (["exchange_rate"], "1 USD = 0.9 EUR")
 
 
@@ -223,7 +237,7 @@ def test_a_node_of_a_graph_of_ones_own(shop: Any, monkeypatch: pytest.MonkeyPatc
     node = create_agent(model, middleware=[narrow], checkpointer=True)
     app = StateGraph(MessagesState).add_node("agent", node).add_edge(START, "agent").compile(InMemorySaver())
     (question,) = ask(app)["__interrupt__"]
-    state = ask(app, Command(resume={question.id: "approve"}))
+    state = ask(app, Command(resume={question.id: {"type": "approve"}}))
     assert (shop.called, state["messages"][-1].text) == (["exchange_rate"], "0.9")
     ask(app, NOTE)
     assert shown(model)[-1] == [*FIRST, "notebook_write_note"]

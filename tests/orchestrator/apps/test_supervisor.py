@@ -15,6 +15,9 @@ from langgraph.graph import StateGraph
 from callsheet import Settings, create_supervisor
 from callsheet.agents import Call, StepResult
 from callsheet.orchestrator.state import by_key, with_earlier
+from callsheet.orchestrator.supervisor import create_retriever_app
+from callsheet.retrievers import AgentGraphRetriever
+from scripted_decisions import Stub, of
 from scripted_model import ScriptedModel
 
 WEATHER, RATE, NOTE = "tell the weather of Oslo", "look up the rate of USD", "write a note with both"
@@ -151,6 +154,64 @@ def test_a_step_that_nothing_fits_says_so(catalog: Any) -> None:
     assert state["messages"][-1].text.startswith("Nothing was done: no tool fits. The agents are:")
 
 
+def test_a_decision_model_judges_the_tools_of_each_step_in_one_call(
+    catalog: Any, scripted: Any, say: Any, worker: Any
+) -> None:
+    judge = Stub(shares=of(city_weather=0.8), usage={"input_tokens": 700, "output_tokens": 30})
+    planner = scripted(replies=[say["planned"](("1", WEATHER, []), ("2", RATE, []))])
+    models: dict[str, Any] = {"planner_model": planner, "worker_model": worker, "decision_model": judge}
+    state = ask(create_supervisor(catalog, **models).compile())
+    assert sorted(asked["request"] for asked, _ in judge.asked) == sorted([WEATHER, RATE])
+    decision = state["selections"]["1"]["decision"]
+    assert (decision["by"], decision["fits"], decision["error"]) == ("Stub stub-1", pytest.approx(0.8), "")
+    tools = [tool for agent in state["selections"]["1"]["agents"] for tool in agent["tools"]]
+    assert max(tools, key=lambda tool: tool["use"])["id"].endswith("/city_weather")
+    spent = state["usage"]["by_role"]["decision"]
+    assert (spent["calls"], spent["input_tokens"], spent["output_tokens"]) == (2, 1_400, 60)
+    assert state["usage"]["by_step"]["1"]["input_tokens"] >= 700
+
+
+@pytest.mark.parametrize(
+    ("broken", "why"),
+    [({"shares": ConnectionError("refused")}, "ConnectionError: refused"), ({"seconds": 2.0}, "within 0.1 s")],
+)
+def test_a_decision_model_that_fails_changes_nothing_and_the_step_says_so(
+    catalog: Any, worker: Any, broken: dict[str, Any], why: str
+) -> None:
+    settings = Settings(planning="none", model_seconds=0.1)
+    plain = ask(create_supervisor(catalog, settings=settings, worker_model=worker).compile(), RATE)
+    stub = Stub(**broken)
+    state = ask(create_supervisor(catalog, settings=settings, worker_model=worker, decision_model=stub).compile(), RATE)
+    decision = state["selections"]["1"].pop("decision")
+    assert why in decision["error"]
+    assert plain["selections"]["1"].pop("decision") is None
+    assert state["selections"] == plain["selections"]
+    assert state["results"]["1"]["status"] == plain["results"]["1"]["status"]
+
+
+def test_a_worker_whose_step_nothing_fits_is_told_so_with_the_nearest_agents(catalog: Any, worker: Any) -> None:
+    parts: dict[str, Any] = {"worker_model": worker, "settings": Settings(planning="none")}
+    state = ask(create_supervisor(catalog, decision_model=Stub(shares={"none": 1.0}), **parts).compile(), RATE)
+    assert state["selections"]["1"]["verdict"] == "nothing_fits"
+    opening, tools = worker.shown[0]["messages"][-1].text, worker.shown[0]["tools"]
+    assert "No tool of the catalog seems to fit this step." in opening
+    assert "The nearest agents:\n- bank" in opening
+    assert {"need_tool", "bank_exchange_rate"} <= set(tools)
+    ask(create_supervisor(catalog, **parts).compile(), RATE)
+    assert "seems to fit" not in worker.shown[-1]["messages"][-1].text
+
+
+def test_a_run_names_its_decision_model(catalog: Any, worker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("callsheet.orchestrator.run.run_context.chat_model", lambda name: Stub(model=name))
+    app = create_supervisor(catalog, worker_model=worker, settings=Settings(planning="none")).compile()
+    assert ask(app, RATE)["selections"]["1"]["decision"] is None
+    state = ask(app, RATE, context=Settings(decision_model="maker:judge"))
+    assert state["selections"]["1"]["decision"]["by"] == "Stub maker:judge"
+    picker: Any = create_retriever_app(AgentGraphRetriever.from_catalog(catalog)).compile()
+    found = picker.invoke({"query": RATE}, context={"decision_model": "maker:judge"})
+    assert found["selection"]["decision"]["by"] == "Stub maker:judge"
+
+
 def test_an_empty_request_is_answered(catalog: Any) -> None:
     state = ask(create_supervisor(catalog).compile(), "  ")
     assert state["plan"]["steps"] == []
@@ -169,7 +230,7 @@ def test_a_second_request_of_a_thread_starts_with_a_clean_sheet(
     assert set(ask(app, config=config)["results"]) == {"1", "2", "3"}
     second = ask(app, RATE, config=config)
     assert set(second["results"]) == {"9"}
-    assert len(second["messages"]) == 4
+    assert [m.type for m in second["messages"] if m.type != "tool" and m.text] == ["human", "ai", "ai", "human", "ai"]
 
 
 def test_a_model_without_its_package_is_named_in_the_answer(catalog: Any) -> None:

@@ -12,8 +12,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
+from callsheet.agents.calls.review import flat
 from callsheet.graphs import Catalog, Skill, SourceCatalog, load
 from scripted_model import calls
+from small import outside
 
 ALONE: dict[str, Any] = {"agents": 1, "tools": 1, "replans": 0}
 WEAK: dict[str, Any] = {**ALONE, "weak_model": True}
@@ -38,6 +40,12 @@ def worked(catalog: Any, scripted: Any) -> Any:
     return run
 
 
+@pytest.mark.parametrize(("calls_before", "note"), [([], "no tool was called"), ([USD], "")])
+def test_a_step_that_is_called_done_without_a_call_says_so(worked: Any, calls_before: list[Any], note: str) -> None:
+    state, _ = worked(*calls_before, AIMessage("9.5"), **ALONE)
+    assert [(one["status"], one["note"]) for one in state["results"].values()] == [("done", note)]
+
+
 def test_the_model_is_shown_exactly_the_selected_tools(catalog: Any, scripted: Any, say: Any, worker: Any) -> None:
     settings = Settings(agents=1, tools=1)
     planner = scripted(replies=[say["planned"](("1", RATE, []))])
@@ -52,13 +60,14 @@ def test_names_that_a_provider_refuses_are_mapped_there_and_back(scripted: Any, 
     schema = {"type": "object", "properties": {"filter[title]": {"type": "string"}, "api.key": {"type": "string"}}}
     find = StructuredTool(name="find", description="Find books by title.", args_schema=schema, func=sent_to(sent))
     model = scripted(replies=[calls("shop_find", filter_title="Emma", api_key="k-1234567"), AIMessage("Done.")])
-    app = create_supervisor({"shop": [find]}, worker_model=model).compile(checkpointer=InMemorySaver())
+    app = create_supervisor(outside({"shop": [find]}), worker_model=model).compile(checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "1"}}
     (question,) = app.invoke({"messages": [HumanMessage("find books by the title Emma")]}, config)["__interrupt__"]
-    assert set(question.value["args"]) == {"filter[title]", "api.key"}
-    assert question.value["args"]["filter[title]"] == "Emma"
-    assert set(question.response_schema["oneOf"][1]["properties"]["args"]["properties"]) == {"filter[title]", "api.key"}
-    state = app.invoke(Command(resume={question.id: "approve"}), config)
+    assert set(flat(question.value)["args"]) == {"filter[title]", "api.key"}
+    assert flat(question.value)["args"]["filter[title]"] == "Emma"
+    edit = question.response_schema["properties"]["decisions"]["items"]["oneOf"][1]
+    assert set(edit["properties"]["edited_action"]["properties"]["args"]["properties"]) == {"filter[title]", "api.key"}
+    state = app.invoke(Command(resume={question.id: {"type": "approve"}}), config)
     assert sent == [{"filter[title]": "Emma", "api.key": "k-1234567"}]
     (call,) = state["results"]["1"]["calls"]
     assert call["args"]["filter[title]"] == "Emma"
@@ -71,7 +80,7 @@ def test_a_weak_model_that_repeats_a_call_with_mapped_names_is_stopped(scripted:
     find = StructuredTool(name="find", description="Find books by title.", args_schema=schema, func=sent_to(sent))
     find.metadata = {"callsheet/approval": "never"}
     model = scripted(replies=[calls("shop_find", filter_title="Emma")])
-    app = create_supervisor({"shop": [find]}, worker_model=model, settings=Settings(weak_model=True)).compile()
+    app = create_supervisor(outside({"shop": [find]}), worker_model=model, settings=Settings(weak_model=True)).compile()
     state = ask(app, "find books by the title Emma")
     assert (sent, state["results"]["1"]["result"]) == ([{"filter[title]": "Emma"}], "one book")
 

@@ -13,9 +13,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from callsheet import create_supervisor
-from callsheet.graphs import load
+from callsheet.agents.calls.review import TOOK_EFFECT, flat, review_request
 from callsheet.orchestrator.cli.approval_prompt import ask_person, described
 from scripted_model import ScriptedModel
+from small import outside
 
 Say = Callable[..., Iterator[str]]
 WHY = "This tool may delete or overwrite something."
@@ -24,20 +25,26 @@ THREAD: Any = {"configurable": {"thread_id": "1"}}
 
 def waits(number: int, args: Mapping[str, Any], *, tool: str = "files/delete_file", **more: Any) -> Any:
     """A call that waits for approval in the step of this number."""
-    value = {"type": "tool_approval", "step_id": str(number), "tool": tool, "args": args, "why": WHY, **more}
-    return SimpleNamespace(id=f"i{number}", value={"hash": f"h{number}", **value})
+    kind, allowed = more.pop("type", "tool_approval"), more.pop("allowed", ("approve", "edit", "reject", "respond"))
+    told = {"step_id": str(number), "tool": tool, "why": WHY, "hash": f"h{number}", **more}
+    value = review_request(kind, tool.replace("/", "_"), args, "", allowed, **told)
+    return SimpleNamespace(id=f"i{number}", value=value)
 
 
 def files(*names: str) -> list[Any]:
-    return [waits(number, {"path": name}) for number, name in enumerate(names, 1)]
+    return [waits(number, {"path": name}, always=True) for number, name in enumerate(names, 1)]
 
 
-def yes(number: int) -> dict[str, str]:
-    return {"type": "approve", "hash": f"h{number}"}
+def answered(kind: str, number: int, **more: Any) -> dict[str, Any]:
+    return {"decisions": [{"type": kind, "hash": f"h{number}", **more}]}
 
 
-def no(why: str = "") -> dict[str, str]:
-    return {"type": "reject", "message": why}
+def yes(number: int, **more: Any) -> dict[str, Any]:
+    return answered("approve", number, **more)
+
+
+def no(number: int, why: str = "") -> dict[str, Any]:
+    return answered("reject", number, message=why)
 
 
 @pytest.fixture
@@ -56,10 +63,14 @@ def say(monkeypatch: pytest.MonkeyPatch) -> Say:
     ("lines", "answers"),
     [
         (["a"], {"i1": yes(1), "i2": yes(2), "i3": yes(3)}),
-        (["n", ""], {"i1": no(), "i2": no(), "i3": no()}),
-        (["n", "not now"], {f"i{n}": no("not now") for n in (1, 2, 3)}),
-        (["e", "y", "n", "", "r", "gone"], {"i1": yes(1), "i2": no(), "i3": {"type": "respond", "message": "gone"}}),
-        (["e", "y", "q"], {"i1": yes(1)}),
+        (["t"], {f"i{n}": yes(n, always=True) for n in (1, 2, 3)}),
+        (["n", ""], {f"i{n}": no(n) for n in (1, 2, 3)}),
+        (["n", "not now"], {f"i{n}": no(n, "not now") for n in (1, 2, 3)}),
+        (
+            ["e", "y", "n", "", "r", "gone"],
+            {"i1": yes(1), "i2": no(2), "i3": answered("respond", 3, message="gone")},
+        ),
+        (["e", "t", "q"], {"i1": yes(1, always=True)}),
         (["q"], {}),
     ],
 )
@@ -81,17 +92,34 @@ def test_calls_of_other_tools_and_other_questions_stay_separate(say: Say, capsys
         waits(3, {"to": "bob"}, tool="mail/send"),
     ]
     answers = ask_person([*mixed, unknown, again, waits(7, {}, tool="mail/read")])
-    assert {name: answer["type"] for name, answer in answers.items()} == {
-        "i1": "approve",
-        "i2": "approve",
-        "i3": "approve",
-        "i5": "done",
-    }
+    done = answered("respond", 5, message=TOOK_EFFECT)
+    assert answers == {"i1": yes(1), "i2": yes(2), "i3": yes(3), "i5": done}
     assert list(left) == []
     said = capsys.readouterr().err
     assert "Step 1 wants to call files/delete_file" in said
     assert '2 calls of mail/send, to: "ann", "bob"' in said
     assert said.endswith("the approval is too old\n")
+
+
+def test_only_what_is_offered_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+
+    def prompt(text: str, **_: Any) -> str:
+        shown.append(text)
+        return "q"
+
+    monkeypatch.setattr(click, "prompt", prompt)
+    few = {"allowed": ("approve", "reject")}
+    ask_person([waits(1, {}), waits(2, {}, tool="a/b", **few)])
+    ask_person([waits(3, {}, tool="a/b", **few)])
+    ask_person([waits(4, {}, tool="a/b", always=True, **few)])
+    ask_person([waits(5, {}, **few), waits(6, {"x": 1}, **few)])
+    assert shown == [
+        "y=yes, n=no, e=edit, r=respond, q=ask later",
+        "y=yes, n=no, q=ask later",
+        "y=yes, t=always for this tool, n=no, q=ask later",
+        "a=all, e=each, n=none, q=ask later",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -148,10 +176,10 @@ def test_each_call_of_a_group_is_an_interrupt_and_takes_effect_once(say: Say) ->
 
     asked = [{"name": "files_delete_file", "args": {"path": f"{name}.tmp"}, "id": name} for name in "abc"]
     model = ScriptedModel(replies=[AIMessage("", tool_calls=asked), AIMessage("Done.")])
-    app = create_supervisor(load({"files": [delete_file]}), worker_model=model).compile(checkpointer=InMemorySaver())
+    app = create_supervisor(outside({"files": [delete_file]}), worker_model=model).compile(checkpointer=InMemorySaver())
     state = app.invoke({"messages": [HumanMessage("delete the file a.tmp")]}, THREAD)
     waiting = state["__interrupt__"]
-    assert sorted((one["tool"], one["args"]["path"], one["why"]) for one in described(waiting)) == [
+    assert sorted((one["tool"], flat(one)["args"]["path"], one["why"]) for one in described(waiting)) == [
         ("files/delete_file", name, WHY) for name in ("a.tmp", "b.tmp", "c.tmp")
     ]
     say("a")

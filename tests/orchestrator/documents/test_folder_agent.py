@@ -108,7 +108,7 @@ def test_that_the_documents_say_nothing_is_a_result(catalog: Path) -> None:
 async def test_an_mcp_client_asks_it_through_the_gateway(catalog: Path) -> None:
     loaded = load(catalog)
     retriever, registry = AgentGraphRetriever.from_catalog(loaded, index=":memory:"), ToolRegistry.from_catalog(loaded)
-    served = GatewayServer(Gateway(retriever, registry, approval="risky"), one_client())
+    served = GatewayServer(Gateway(retriever, registry, approval="ask"), one_client())
     async with Client(served.server) as client:
         call = {"tool": "handbook/search_documents", "arguments": {"question": QUESTION}}
         answer: Any = await client.call_tool("call_tool", call)

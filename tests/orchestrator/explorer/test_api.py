@@ -60,7 +60,7 @@ def catalog() -> Catalog:
                         input_schema=schema,
                         annotations={"readOnlyHint": True},
                         depends_on=(needs,),
-                        capabilities=("weather-data",),
+                        capabilities=("external-api-access",),
                     ),
                     Tool(agent="weather", name="history", depends_on=(may,)),
                 ),
@@ -139,7 +139,8 @@ def test_a_search_gives_ranked_agents_and_tools_with_the_reasons(client: TestCli
     assert (place["link"]["id"], place["required"]) == ("maps/find_place", True)
     assert [link["id"] for link in place["via"]] == ["weather/forecast"]
     assert found["considered"][0]["cosine_rank"] == 1
-    assert found["strength"] > found["threshold"]
+    assert found["probability"] > 0.5
+    assert found["reason"].startswith("by the best score, ")
 
 
 def test_an_empty_question_finds_nothing(client: TestClient, asked: Asked) -> None:
@@ -164,7 +165,7 @@ def test_a_tool_stands_between_its_owner_what_it_needs_and_what_needs_it(client:
     node = asked(client, "node", id="weather/forecast")
     assert beside(node, "above") == [("weather", "owner", "owns it")]
     assert beside(node, "after") == [("maps/find_place", "td", "needs the tool: place; by name")]
-    assert beside(node, "below") == [("weather-data", "capability", "according to its author")]
+    assert beside(node, "below") == [("external-api-access", "capability", "according to its author")]
     assert node["parameters"] == [{"name": "place", "type": "string", "required": True, "about": "one of: Oslo"}]
     assert json.loads(node["schemas"][0]["text"])["required"] == ["place"]
     facts = {fact["term"]: fact["text"] for fact in node["facts"]}
@@ -188,11 +189,12 @@ def test_an_agent_stands_above_its_tools_and_beside_other_agents(client: TestCli
 
 
 def test_a_capability_leads_to_wider_ones_and_to_its_tools(client: TestClient, asked: Asked) -> None:
-    node = asked(client, "capability", id="weather-data")
+    node = asked(client, "capability", id="external-api-access")
     assert ("weather/forecast", "capability", "according to its author") in beside(node, "after")
     (wider, relation, _) = beside(node, "above")[0]
     assert relation == "broader"
-    assert ("weather-data", "broader") in [one[:2] for one in beside(asked(client, "capability", id=wider), "below")]
+    narrower = beside(asked(client, "capability", id=wider), "below")
+    assert ("external-api-access", "broader") in [one[:2] for one in narrower]
     assert "no capability 'nonsense'" in asked(client, "capability", status=404, id="nonsense")["error"]
 
 

@@ -163,7 +163,7 @@ def test_a_run_is_cancelled_and_resumed_and_can_be_left_and_found_again(show: Sh
     run_is(page, "done")
     assert "4.83 kilometers" in page.run("document.querySelector('.run-answer').textContent")
     page.run("document.querySelector('[data-view=runs]').click()")
-    page.wait("document.querySelector('.threads .badge')?.textContent === 'ended'")
+    page.wait("document.querySelector('.threads .badge')?.textContent === 'Done'")
     assert page.run("document.documentElement.scrollWidth") <= 390
     assert page.complaints == []
 
@@ -245,7 +245,7 @@ def test_a_question_is_answered_once_and_by_its_id(asking: Asking) -> None:
         assert "is not finished" in watched(client, thread)[-1]["trouble"]
         given = {"thread": thread, "answers": {question["id"]: {"type": "reject", "message": "not now"}}}
         assert client.post("/callsheet/api/resume", json=given, headers=HEADERS).status_code == 200
-        assert watched(client, thread)[-1]["status"] == "done"
+        assert watched(client, thread)[-1]["status"] == "partly"
         (shown,) = client.get("/callsheet/api/run", params={"id": thread}, headers=HEADERS).json()
     assert asking.notes == []
     assert "not now" in shown["steps"][1]["error"]
@@ -309,3 +309,12 @@ def test_a_thread_takes_one_run_at_a_time(asking: Asking) -> None:
         assert (refused.status_code, "still running" in refused.json()["error"]) == (409, True)
         threading.Timer(0.2, asking.gate.set).start()
         assert watched(client, thread)[-1]["status"] == "done"
+
+
+def test_the_requests_that_the_page_proposes_work(asking: Asking) -> None:
+    with TestClient(asking.page(model=False), headers=HEADERS) as client:
+        proposed = client.get("/callsheet/api/map").json()["examples"]
+        assert proposed == ["Convert length 5 miles to kilometers", "What can you do?"]
+        ends = [watched(client, started(client, one))[-1] for one in proposed]
+        assert [(one["status"], one["trouble"]) for one in ends] == [("done", ""), ("done", "")]
+        assert [run["status"] for run in client.get("/callsheet/api/runs").json()] == ["done", "done"]

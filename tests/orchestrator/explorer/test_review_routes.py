@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+from callsheet.agents import ToolRegistry
 from callsheet.agents.servers.catalogs.server_catalog import with_agent
-from callsheet.graphs import DependencyKind, Policy, TrustError, dump, load
+from callsheet.graphs import DependencyKind, Loaded, Policy, TrustError, dump, load
 from callsheet.graphs.dependencies import Proposal, read_dependencies, write_dependencies
 from callsheet.graphs.trust.changes import sides_of
-from callsheet.orchestrator.server import review
-from explored import KEY, client_of, explorer
+from callsheet.graphs.trust.standing import StandingApprovals
+from callsheet.orchestrator.run.process.process_state import Served
+from callsheet.orchestrator.server import Site, create_explorer, review
+from callsheet.retrievers import AgentGraphRetriever
+from explored import KEY, FixedEmbeddings, client_of, explorer
 from reviewed import CHANGED, DELETE, FIND, NEW, Reviewed
 from small import small_catalog
 
@@ -270,3 +275,46 @@ def test_a_catalog_that_cannot_be_loaded_again_is_said_and_the_decision_is_store
     assert "division by zero" in accepted(client, "changes", n=0)
     definition = made.book.servers()["crm"].tools["find_contacts"].definition
     assert definition == CHANGED
+
+
+def test_a_catalog_without_a_file_of_dependencies_gets_one_by_the_first_decision(tmp_path: Path) -> None:
+    file = tmp_path / "catalog.json"
+    file.write_text(json.dumps({"name": "crm", "tools": [FIND, DELETE]}))
+
+    def read(anew: bool = False) -> Loaded:
+        return load(file)
+
+    loaded = read()
+    retriever = AgentGraphRetriever.from_catalog(loaded, embeddings=FixedEmbeddings(), index=":memory:")
+    found = Served(loaded, retriever, ToolRegistry.from_catalog(loaded), read)
+    client = client_of(create_explorer(Site(lambda: found), key=KEY, hosts=("testserver",)))
+    shown = part(client, "dependencies")
+    assert (len(shown["items"]), shown["refusal"]) == (1, "")
+    assert not Path(*loaded.dependency_files).exists()
+    assert accepted(client, "dependencies", accept=True).endswith("is accepted")
+    (held,) = read().catalog.tools["crm/delete_contact"].depends_on
+    assert held.required
+    file.write_text(json.dumps({"name": "crm", "tools": [FIND]}))
+    assert "delete_contact" in str(read().problems)
+
+
+def test_what_one_has_allowed_one_sees_and_revokes(tmp_path: Path) -> None:
+    made = Reviewed(tmp_path, REVIEWERS)
+    loaded = made.served.registry.loaded
+    tool = loaded.catalog.tool("crm/delete_contact")
+    stored = {user: StandingApprovals.of(loaded, user) for user in ("", "ann", "bert", None)}
+    for each in stored.values():
+        assert each is not None
+        each.add(tool, loaded.pin(tool) if each.user else "of an earlier definition")
+    bert = made.client("bert")  # no reviewer
+    told = part(bert, "allowed")
+    (one,) = told["items"]
+    assert (told["refusal"], one["tool"]["id"], one["holds"]) == ("", tool.id, True)
+    assert "can be revoked here" in decide(bert, 409, part="allowed", digest=one["digest"], accept=True)
+    assert STALE in decide(made.client("ann"), 409, part="allowed", digest=one["digest"], accept=False)
+    assert decide(bert, part="allowed", digest=one["digest"], accept=False) == "crm/delete_contact asks again"
+    assert STALE in decide(bert, 409, part="allowed", digest=one["digest"], accept=False)
+    assert part(bert, "allowed")["items"] == []
+    assert [entry["holds"] for entry in part(made.client(), "allowed")["items"]] == [False]
+    assert stored["ann"] is not None
+    assert [entry.user for entry in stored["ann"].entries()] == ["", "ann", None]

@@ -113,7 +113,7 @@ async def test_the_threads_of_the_command_line_are_shown(shop: Any, monkeypatch:
     (tmp_path / "threads" / "broken.sqlite").write_text("this is no database, whatever its name says" * 20)
     runs = stored(threads)
     known = {thread["id"]: thread for thread in await runs.recent(None)}
-    assert (known["rates"]["request"][:7], known["rates"]["status"]) == ("Look up", "idle")
+    assert (known["rates"]["request"][:7], known["rates"]["status"]) == ("Look up", "done")
     assert (known["broken"]["status"], await runs.waiting(None)) == ("error", 0)
     assert await runs.history(None, "../rates") == []
     client = client_of(explorer(loaded, runs=stored(threads)))
@@ -133,7 +133,7 @@ async def test_a_run_that_ended_is_shown_and_not_resumed(shop: Any, monkeypatch:
     with threads.locked(name):
         threads.settle(name, ended=True)
     runs = stored(threads)
-    assert [(thread["id"], thread["status"]) for thread in await runs.recent(None)] == [(name, "idle")]
+    assert [(thread["id"], thread["status"]) for thread in await runs.recent(None)] == [(name, "done")]
     assert (await runs.last(name)).values["messages"]
     for refused in (threads.latest, lambda: threads.check(name)):
         with pytest.raises(SettingsError, match="no thread"):

@@ -17,6 +17,7 @@ import pytest
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
 
+from callsheet.agents.calls.review import decided, flat
 from desk import SUM, Desk, LoggedDesk, Office, sums
 from fuzzing import is_long
 
@@ -117,10 +118,10 @@ async def test_what_was_killed_goes_on(killed: Path, number: int) -> None:
     assert "written: 1420" in state["messages"][-1].text
 
 
-def verdict(desk: LoggedDesk, asked: Any) -> dict[str, str]:
+def verdict(desk: LoggedDesk, asked: Any) -> dict[str, Any]:
     """What somebody says who has looked into the log."""
-    name, args = asked["tool"].rpartition("/")[2], asked["args"]
+    name, args = asked["tool"].rpartition("/")[2], flat(asked)["args"]
     if [name, args] not in desk.made():
-        return {"type": "not_done"}
+        return decided("edit", asked)
     tools = {tool.name: tool for tools in Desk().agents().values() for tool in tools}
-    return {"type": "done", "message": tools[name].invoke(args)}
+    return decided("respond", asked, message=tools[name].invoke(args))

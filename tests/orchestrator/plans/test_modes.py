@@ -8,6 +8,7 @@ import pytest
 from langchain_core.messages import AIMessage
 from langgraph.types import Command
 
+from callsheet.agents.calls.review import decided, flat
 from deciding_model import DecidingModel
 
 ONE = "read may.txt"
@@ -127,13 +128,13 @@ def test_a_question_is_asked_and_its_answer_planned_with(office: Any, desk: Any)
     state = run.ask("read the file")
     (question,) = state["waiting"]
     assert question.value["type"] == "question"
-    assert question.value["choices"] == ["may.txt", "june.txt"]
-    state = run.ask(Command(resume={question.id: {"type": "answer", "answer": "june.txt"}}))
+    assert flat(question.value)["args"]["choices"] == ["may.txt", "june.txt"]
+    state = run.ask(Command(resume={question.id: decided("respond", question.value, message="june.txt")}))
     assert desk.calls == [("read_file", {"path": "june.txt"})]
     assert state["usage"]["by_role"]["planner"]["calls"] == 2
 
 
-@pytest.mark.parametrize("left", [{"type": "leave"}, "", {"type": "answer"}, 5, None])
+@pytest.mark.parametrize("left", [{"type": "reject"}, "", {"type": "respond"}, 5, None])
 def test_a_question_that_is_left_open_does_nothing(office: Any, desk: Any, left: Any) -> None:
     run = office(DecidingModel(plan=lambda _: {"ask": "Which file?"}, work=work), planning="once")
     (question,) = run.ask("read the file")["waiting"]
@@ -155,6 +156,6 @@ def test_a_question_of_the_reviser_is_asked_in_the_middle(office: Any, desk: Any
     run = office(DecidingModel(plan=lambda _: listing, revise=revise, work=decide), planning="adaptive")
     (question,) = run.ask("list notes")["waiting"]
     assert desk.names() == ["list_files"]
-    state = run.ask(Command(resume={question.id: "yes"}))
+    state = run.ask(Command(resume={question.id: decided("respond", question.value, message="yes")}))
     assert desk.names() == ["list_files", "read_file"]
     assert state["revisions"][0]["added"] == ["2"]

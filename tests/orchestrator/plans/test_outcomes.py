@@ -12,6 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
+from callsheet.agents.calls.review import decided, flat
 from scripted_model import ScriptedModel, calls
 
 BROKEN, MENDED = '{"a": 1,', '{"a": 1}'
@@ -293,12 +294,12 @@ def test_what_only_a_person_knows_is_asked_and_the_step_goes_on(disk: Disk) -> N
             AIMessage("Mended."),
         ]
     )
-    app = supervised(disk, worker, ONE, saver=InMemorySaver(), approval="risky")
+    app = supervised(disk, worker, ONE, saver=InMemorySaver(), approval="ask")
     (question,) = ask(app)["__interrupt__"]
     assert question.value["type"] == "needs_input"
-    assert question.value["parameters"] == ["end of the file"]
-    assert "What is the end of the file?" in question.value["description"]
-    state = app.invoke(Command(resume={"type": "give", "values": {"end of the file": MENDED}}), THREAD)
+    assert [*flat(question.value)["args"]] == ["end of the file"]
+    assert "What is the end of the file?" in flat(question.value)["description"]
+    state = app.invoke(Command(resume=decided("edit", question.value, args={"end of the file": MENDED})), THREAD)
     assert disk.files["a.json"] == MENDED
     result = state["results"]["1"]
     assert (result["status"], [one["id"] for one in result["calls"]]) == ("done", ["c1", "c2"])
@@ -307,13 +308,13 @@ def test_what_only_a_person_knows_is_asked_and_the_step_goes_on(disk: Disk) -> N
     assert "1/c1 disk/read_file" in opening
 
 
-@pytest.mark.parametrize("answer", [{"type": "leave"}, None])
+@pytest.mark.parametrize("answer", [{"type": "reject"}, None])
 def test_a_question_that_nobody_answers_leaves_the_step_undone(disk: Disk, answer: Any) -> None:
     worker = by_step(mend=[finish("needs_input", "Which one?")])
     if answer is None:  # nobody is there
         state = ask(supervised(disk, worker, ONE, revise={}))
     else:
-        app = supervised(disk, worker, ONE, revise={}, saver=InMemorySaver(), approval="risky")
+        app = supervised(disk, worker, ONE, revise={}, saver=InMemorySaver(), approval="ask")
         ask(app)
         state = app.invoke(Command(resume=answer), THREAD)
     assert (state["results"]["1"]["status"], state["results"]["1"]["error"]) == ("needs_input", "Which one?")
@@ -355,7 +356,7 @@ def test_planner_and_worker_know_the_date_and_who_is_present(disk: Disk) -> None
         assert "Now: " in told
         assert "UTC" in told
         assert "Nobody is present" in told
-    saved = supervised(disk, by_step(mend=[AIMessage("Ok")]), ONE, saver=InMemorySaver(), approval="risky")
+    saved = supervised(disk, by_step(mend=[AIMessage("Ok")]), ONE, saver=InMemorySaver(), approval="ask")
     ask(saved)
     assert "A person is present" in saved.worker.shown[0]["messages"][-1].text
 

@@ -11,6 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
+from callsheet.agents.calls.review import decided, flat
 from callsheet.agents.programs import Ended, Paused, Sandbox
 from scripted_model import ended
 
@@ -192,7 +193,7 @@ def test_each_call_is_approved_and_none_is_made_twice(asking: Any, shop: Any) ->
     asked = []
     state = app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)
     while waiting := state.get("__interrupt__"):
-        asked.append((list(shop.called), waiting[0].value["args"]))
+        asked.append((list(shop.called), flat(waiting[0].value)["args"]))
         state = app.invoke(Command(resume={"type": "approve"}), THREAD)
     assert asked == [([], {"currency": "USD"}), (["exchange_rate"], {"currency": "GBP"})]
     assert shop.called == ["exchange_rate"] * 2
@@ -215,8 +216,8 @@ def test_a_refusal_ends_a_program_that_would_catch_it(asking: Any, shop: Any) ->
 
 def test_a_person_changes_arguments_in_the_middle(asking: Any, shop: Any) -> None:
     app = asking()
-    app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)
-    app.invoke(Command(resume={"type": "edit", "args": {"currency": "CHF"}}), THREAD)
+    (question,) = app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)["__interrupt__"]
+    app.invoke(Command(resume=decided("edit", question.value, args={"currency": "CHF"})), THREAD)
     state = app.invoke(Command(resume={"type": "approve"}), THREAD)
     while state.get("__interrupt__"):
         state = app.invoke(Command(resume={"type": "approve"}), THREAD)
@@ -234,7 +235,7 @@ def test_code_mode_needs_its_extra(ran: Any, catalog: Any, scripted: Any, monkey
     monkeypatch.setitem(__import__("sys").modules, "pydantic_monty", None)
     app = create_supervisor(catalog, worker_model=scripted(replies=[AIMessage("x")]), settings=settings()).compile()
     state = app.invoke({"messages": [HumanMessage(RATE)]})
-    assert "pip install 'callsheet[code]'" in state["messages"][-1].text
+    assert "pip install '.[code]'" in state["messages"][-1].text
 
 
 async def test_the_sandbox_does_not_block_the_event_loop() -> None:

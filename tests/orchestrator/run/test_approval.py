@@ -11,6 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
 from callsheet import Settings, create_supervisor
+from callsheet.agents.calls.review import flat
 from callsheet.agents.servers.catalogs.catalog_sources import load_reference
 from callsheet.graphs import load
 
@@ -18,6 +19,7 @@ WEATHER, RATE, NOTE = "tell the weather of Oslo", "look up the rate of USD", "wr
 STEPS = (("1", WEATHER, []), ("2", RATE, []), ("3", NOTE, ["1", "2"]))
 REQUEST = f"Please {WEATHER}, {RATE}, and {NOTE}"
 THREAD: Any = {"configurable": {"thread_id": "1"}}
+FOUR = ["approve", "edit", "reject", "respond"]
 
 
 @pytest.fixture
@@ -36,6 +38,11 @@ def compiled(catalog: Any, planner: Any, worker: Any, **settings: Any) -> Any:
 
 def ask(app: Any, text: str) -> Any:
     return app.invoke({"messages": [HumanMessage(text)]}, THREAD)
+
+
+def edited(**args: Any) -> dict[str, Any]:
+    """A decision that changes the arguments of the exchange rate."""
+    return {"type": "edit", "edited_action": {"name": "bank_exchange_rate", "args": args}}
 
 
 def asked(state: Any) -> dict[str, Any]:
@@ -60,14 +67,14 @@ def test_a_call_of_a_risky_tool_waits_for_a_person(app: Any, shop: Any) -> None:
     assert shop.called == []
     question = asked(state)["2"].value
     assert question["type"] == "tool_approval"
-    assert (question["agent"], question["tool"], question["args"]) == (
+    assert (question["agent"], question["tool"], flat(question)["args"]) == (
         "bank",
         "bank/exchange_rate",
         {"currency": "USD"},
     )
     assert "it is not marked as read-only" in question["why"]
     assert len(question["hash"]) == 64
-    assert question["decisions"] == ["approve", "edit", "reject", "respond"]
+    assert question["review_configs"] == [{"action_name": "bank_exchange_rate", "allowed_decisions": FOUR}]
 
 
 def test_a_request_that_replaces_one_with_an_open_question_says_so(app: Any, shop: Any) -> None:
@@ -95,7 +102,7 @@ def test_two_calls_of_a_fan_out_are_answered_by_id_one_after_the_other(app: Any,
 
 def test_two_calls_of_a_fan_out_are_answered_at_once(app: Any, shop: Any) -> None:
     ask(app, REQUEST)
-    state = resume(app, s1="approve", s2={"type": "reject", "message": "not today"})
+    state = resume(app, s1={"type": "approve"}, s2={"type": "reject", "message": "not today"})
     assert shop.called == ["weather_report"]
     assert "not today" in app.get_state(THREAD).values["results"]["2"]["error"]
     assert set(asked(state)) == {"3"}
@@ -109,9 +116,9 @@ def test_two_calls_of_one_turn_are_asked_about_at_once(asking: Any, shop: Any, s
     state = ask(app, NOTE)
     ids = {found.value["tool"]: found.id for found in state["__interrupt__"]}
     assert set(ids) == {"notebook/write_note", "notebook/delete_note"}
-    state = app.invoke(Command(resume={ids["notebook/delete_note"]: "reject"}), THREAD)
+    state = app.invoke(Command(resume={ids["notebook/delete_note"]: {"type": "reject"}}), THREAD)
     assert [found.value["tool"] for found in state["__interrupt__"]] == ["notebook/write_note"]
-    app.invoke(Command(resume={ids["notebook/write_note"]: "approve"}), THREAD)
+    app.invoke(Command(resume={ids["notebook/write_note"]: {"type": "approve"}}), THREAD)
     assert shop.called == ["write_note"]
 
 
@@ -131,13 +138,13 @@ def test_a_rejected_call_is_not_sent_and_not_tried_elsewhere(
 
 def test_an_edited_call_is_shown_again_before_it_is_sent(app: Any, shop: Any, worker: Any) -> None:
     first = asked(ask(app, REQUEST))["2"].value
-    state = resume(app, s2={"type": "edit", "args": {"currency": "NOK"}})
+    state = resume(app, s2=edited(currency="NOK"))
     again = asked(state)["2"].value
     assert shop.called == []
-    assert again["args"] == {"currency": "NOK"}
+    assert flat(again)["args"] == {"currency": "NOK"}
     assert again["hash"] != first["hash"]
     resume(app, s2={"type": "approve", "hash": again["hash"]})
-    resume(app, s1="approve")
+    resume(app, s1={"type": "approve"})
     result = app.get_state(THREAD).values["results"]["2"]
     assert result["calls"][0]["args"] == {"currency": "NOK"}
     assert "1 NOK = 0.9 EUR" in result["calls"][0]["output"]
@@ -146,14 +153,13 @@ def test_an_edited_call_is_shown_again_before_it_is_sent(app: Any, shop: Any, wo
 
 def test_langchains_form_of_an_edit_is_taken_too(app: Any) -> None:
     ask(app, REQUEST)
-    edited = {"name": "bank_exchange_rate", "args": {"currency": "SEK"}}
-    state = resume(app, s2={"decisions": [{"type": "edit", "edited_action": edited}]})
-    assert asked(state)["2"].value["args"] == {"currency": "SEK"}
+    state = resume(app, s2={"decisions": [edited(currency="SEK")]})
+    assert flat(asked(state)["2"].value)["args"] == {"currency": "SEK"}
 
 
 def test_a_response_takes_the_place_of_the_call(app: Any, shop: Any) -> None:
     ask(app, REQUEST)
-    resume(app, s1="approve", s2={"type": "respond", "message": "1 USD = 0.5 EUR"})
+    resume(app, s1={"type": "approve"}, s2={"type": "respond", "message": "1 USD = 0.5 EUR"})
     result = app.get_state(THREAD).values["results"]["2"]
     assert shop.called == ["weather_report"]
     assert (result["status"], result["result"]) == ("done", "1 USD = 0.5 EUR")
@@ -162,9 +168,9 @@ def test_a_response_takes_the_place_of_the_call(app: Any, shop: Any) -> None:
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [
-        ("maybe", "type: Input should be 'approve', 'edit', 'reject' or 'respond'"),
-        ({"type": "edit"}, 'an edit needs "args"'),
-        ({"type": "edit", "args": {"currency": 7}}, "currency: 7 is not of type 'string'"),
+        ("maybe", 'an answer is {"decisions": [{"type": approve or edit or reject or respond'),
+        ({"type": "edit"}, 'an edit needs "edited_action"'),
+        (edited(currency=7), "currency: 7 is not of type 'string'"),
         (
             {"type": "edit", "edited_action": {"name": "notebook_delete_note", "args": {}}},
             "cannot call 'notebook_delete_note' instead",
@@ -172,7 +178,7 @@ def test_a_response_takes_the_place_of_the_call(app: Any, shop: Any) -> None:
         ({"type": "respond"}, 'needs a "message"'),
         ({"type": "approve", "hash": "0" * 64}, "hash is that of another call"),
         ({"type": "approve", "tool": "x"}, "tool: Extra inputs are not permitted"),
-        (17, "type: Input should be"),
+        ({"type": "sure"}, "type: Input should be 'approve', 'edit', 'reject' or 'respond'"),
         ({}, "type: Field required"),
     ],
 )
@@ -181,7 +187,7 @@ def test_an_answer_that_is_none_is_asked_for_again(app: Any, shop: Any, answer: 
     state = resume(app, s2=answer)
     assert shop.called == []
     assert problem in asked(state)["2"].value["problem"]
-    resume(app, s2=True)
+    resume(app, s2={"type": "approve"})
     assert shop.called == ["exchange_rate"]
 
 
@@ -242,7 +248,7 @@ def test_a_tool_that_interrupts_by_itself_gets_its_own_answer(
     planner = scripted(replies=[say["planned"](("1", "send an e-mail to ann", []))])
     app = compiled(load(load_reference("mail_of_the_tests:mail")), planner, model)
     state = ask(app, "send an e-mail to ann")
-    state = resume(app, s1="approve")
+    state = resume(app, s1={"type": "approve"})
     (own,) = state["__interrupt__"]
     assert own.value == "Which subject?"
     state = app.invoke(Command(resume={own.id: "hello"}), THREAD)
@@ -253,12 +259,12 @@ def test_a_tool_that_interrupts_by_itself_gets_its_own_answer(
 def test_the_answer_of_the_model_is_not_asked_for_again(app: Any, worker: Any) -> None:
     ask(app, REQUEST)
     before = len(worker.shown)
-    resume(app, s2="approve")
+    resume(app, s2={"type": "approve"})
     rate = [shown for shown in worker.shown[before:] if not isinstance(shown["messages"][-1], ToolMessage)]
     assert rate == []
 
 
-@pytest.mark.parametrize("answer", ["maybe", {"type": "approve", "hash": "0" * 64}, {"type": "edit", "args": {"x": 1}}])
+@pytest.mark.parametrize("answer", ["maybe", {"type": "approve", "hash": "0" * 64}, edited(x=1)])
 def test_an_answer_that_is_none_is_asked_for_three_times_at_most(app: Any, shop: Any, answer: Any) -> None:
     ask(app, REQUEST)
     for _ in range(2):
@@ -271,7 +277,7 @@ def test_an_answer_that_is_none_is_asked_for_three_times_at_most(app: Any, shop:
 
 def test_answers_in_a_row_count_and_others_do_not(app: Any, shop: Any) -> None:
     ask(app, REQUEST)
-    for answer in ("maybe", "maybe", {"type": "edit", "args": {"currency": "NOK"}}, "maybe", "maybe"):
+    for answer in ("maybe", "maybe", edited(currency="NOK"), "maybe", "maybe"):
         assert "2" in asked(resume(app, s2=answer))
-    resume(app, s2="approve")
+    resume(app, s2={"type": "approve"})
     assert shop.called == ["exchange_rate"]

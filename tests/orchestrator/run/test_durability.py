@@ -19,6 +19,7 @@ from langgraph.types import Command
 from callsheet import Settings, create_supervisor
 from callsheet.agents import checkpointer
 from callsheet.agents.calls import run_claim
+from callsheet.agents.calls.review import TOOK_EFFECT, decided, flat
 from callsheet.agents.calls.run_claim import InThreads
 
 RATE, NOTE = "look up the rate of USD", "write a note with it"
@@ -90,8 +91,12 @@ def truth(waiting: Sequence[Any], shop: Any) -> dict[str, Any]:
     """The answers of a person who approves everything and looks whether a call took effect."""
     answers = {}
     for found in waiting:
-        done = found.value["name"] in shop.called
-        answers[found.id] = "approve" if found.value["type"] == "tool_approval" else "done" if done else "not_done"
+        if found.value["type"] == "tool_approval":
+            answers[found.id] = decided("approve", found.value)
+        elif flat(found.value)["name"] in shop.called:
+            answers[found.id] = decided("respond", found.value, message=TOOK_EFFECT)
+        else:
+            answers[found.id] = decided("edit", found.value)
     return answers
 
 
@@ -209,7 +214,7 @@ async def test_a_call_of_a_run_that_was_rolled_back_is_not_repeated(
         released.wait(20)
         return str(told)
 
-    run = asyncio.create_task(app.ainvoke(Command(resume={asked.id: "approve"}), THREAD))
+    run = asyncio.create_task(app.ainvoke(Command(resume={asked.id: {"type": "approve"}}), THREAD))
     while shop.called != ONCE:
         await asyncio.sleep(0.01)
     run.cancel()
@@ -220,8 +225,8 @@ async def test_a_call_of_a_run_that_was_rolled_back_is_not_repeated(
         saver.storage["1"][ns] = {key: value for key, value in found.items() if key in before.get(ns, ())}
     state = await app.ainvoke(None if answer is None else Command(resume={asked.id: answer}), THREAD)
     (asked,) = state["__interrupt__"]
-    assert (asked.value["type"], asked.value["name"]) == ("unknown_outcome", "notebook_write_note")
-    state = await app.ainvoke(Command(resume={asked.id: "done"}), THREAD)
+    assert (asked.value["type"], flat(asked.value)["name"]) == ("unknown_outcome", "notebook_write_note")
+    state = await app.ainvoke(Command(resume={asked.id: decided("respond", asked.value, message=TOOK_EFFECT)}), THREAD)
     assert not state.get("__interrupt__")
     assert state["results"]["2"]["status"] == "done"
     assert shop.called == ONCE

@@ -50,7 +50,7 @@ def test_without_the_extra_nothing_is_counted_and_the_metrics_name_it(monkeypatc
     monkeypatch.setattr(run_metrics, "find_spec", lambda name: None)
     assert run_metrics.measured(served(small_catalog()).retriever, "weather forecast for a place").agents
     run_metrics.count_result(StepResult(id="1", text="x", calls=(Call(agent="a", tool="x", error="x"),)))
-    with pytest.raises(SettingsError, match=r"pip install 'callsheet\[server\]'"):
+    with pytest.raises(SettingsError, match=r"pip install '\.\[server\]'"):
         told()
 
 

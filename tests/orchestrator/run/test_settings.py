@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
-from callsheet import AgentGraphRetriever, Prompts, Settings, create_retriever_app, create_supervisor
+from callsheet import AgentGraphRetriever, CallsheetTools, Prompts, Settings, create_retriever_app, create_supervisor
 from callsheet.graphs import SettingsError
 from callsheet.orchestrator.run.settings import TOOL_FLOOR
 
@@ -18,7 +18,11 @@ SCHEMA = Settings.model_json_schema()["properties"]
 @pytest.mark.parametrize("name", list(Settings.model_fields))
 def test_studio_is_told_what_a_setting_does_and_where_it_counts(name: str) -> None:
     told = SCHEMA[name]
-    assert len(told["description"]) > 10
+    assert 10 < len(told["description"]) < 300
+    assert told["description"].endswith(".")
+    assert ". " not in told["description"].replace("\n", " "), "one sentence"
+    first = list(SCHEMA).index(name) < 5
+    assert told["title"].startswith("Advanced, ") is not first
     assert told["langgraph_nodes"]
     assert ("langgraph_type" in told) == name.endswith("_prompt")
     assert name in (Settings.__doc__ or "")
@@ -39,7 +43,7 @@ def test_the_nodes_that_studio_is_told_of_are_there(catalog: Any) -> None:
             {"schema_tokens": 0, "tools": 999},
             "not 999; setting 'schema_tokens': Input should be greater than",
         ),
-        ({"approval": "sometimes"}, "setting 'approval': Input should be 'always', 'risky' or 'never'"),
+        ({"approval": "sometimes"}, "setting 'approval': Input should be 'always', 'ask' or 'never'"),
         ({"tool": 3}, "there is no setting 'tool' (did you mean 'tools'?)"),
         ({"model": 5}, "setting 'model': Input should be a valid string, not 5"),
     ],
@@ -114,6 +118,13 @@ def test_the_options_of_a_selection_are_those_of_a_shortlist() -> None:
 def test_what_is_no_chat_model_is_refused(catalog: Any, scripted: Any, wrapped: Any, role: str) -> None:
     with pytest.raises(SettingsError, match=rf"^{role} must be a chat model or its name .*, not \w+: give the model"):
         create_supervisor(catalog, **{role: wrapped(scripted())})
+
+
+@pytest.mark.parametrize("wrapped", [lambda model: model.with_retry(), lambda model: model.bind(), type, lambda _: 5])
+@pytest.mark.parametrize("make", [create_supervisor, CallsheetTools])
+def test_what_is_no_decision_model_is_refused(catalog: Any, scripted: Any, wrapped: Any, make: Any) -> None:
+    with pytest.raises(SettingsError, match=r"^a decision model is .* a document compressor or a ToolJudge, not \w+$"):
+        make(catalog, decision_model=wrapped(scripted()))
 
 
 @pytest.mark.parametrize("name", ["settings", "retriever", "registry", "prompts"])

@@ -11,6 +11,7 @@ from langgraph.types import Command
 from callsheet import Settings, create_supervisor
 from callsheet.agents import StepResult
 from callsheet.agents.approval.questions import wanted_schema
+from callsheet.agents.calls.review import flat
 from callsheet.graphs.text.model_schema import model_schema
 from callsheet.orchestrator.apps.ask_graph import create_ask_app
 from callsheet.orchestrator.step import StepNodes
@@ -32,6 +33,11 @@ def ask(app: Any) -> Any:
     return app.invoke({"messages": LETTER}, THREAD)
 
 
+def given(**values: Any) -> dict[str, Any]:
+    """A decision that gives the missing values."""
+    return {"type": "edit", "edited_action": {"name": "bank/exchange_rate", "args": values}}
+
+
 def answer(app: Any, state: Any, answer: Any) -> Any:
     (question,) = state["__interrupt__"]
     return app.invoke(Command(resume={question.id: answer}), THREAD)
@@ -48,10 +54,11 @@ def test_the_question_names_step_tool_parameters_and_their_schema(app: Any, shop
     (question,) = ask(app)["__interrupt__"]
     value = question.value
     assert (value["type"], value["step_id"], value["tool"]) == ("needs_input", "1", "bank/exchange_rate")
-    assert value["parameters"] == ["currency"]
+    assert [*flat(value)["args"]] == ["currency"]
     assert value["schema"]["properties"]["currency"]["type"] == "string"
-    assert "bank/exchange_rate, was not called: it needs currency" in value["description"]
-    assert question.response_schema["oneOf"][0]["properties"]["values"] == value["schema"]
+    assert "bank/exchange_rate, was not called: it needs currency" in flat(value)["description"]
+    edit = question.response_schema["properties"]["decisions"]["items"]["oneOf"][0]
+    assert edit["properties"]["edited_action"]["properties"]["args"] == value["schema"]
     assert shop.called == []
 
 
@@ -64,7 +71,7 @@ def test_a_form_has_the_tools_own_names_and_its_labels_no_line_breaks() -> None:
 
 
 def test_the_step_goes_on_with_what_a_person_gives(app: Any, shop: Any) -> None:
-    state = answer(app, ask(app), {"type": "give", "values": {"currency": "NOK"}})
+    state = answer(app, ask(app), given(currency="NOK"))
     assert "__interrupt__" not in state
     assert shop.called == ["exchange_rate"]
     assert (state["results"]["1"]["status"], state["results"]["1"]["result"]) == ("done", "1 NOK = 0.9 EUR")
@@ -72,7 +79,7 @@ def test_the_step_goes_on_with_what_a_person_gives(app: Any, shop: Any) -> None:
 
 async def test_asynchronously_too(app: Any, shop: Any) -> None:
     (question,) = (await app.ainvoke({"messages": LETTER}, THREAD))["__interrupt__"]
-    state = await app.ainvoke(Command(resume={question.id: {"values": {"currency": "NOK"}}}), THREAD)
+    state = await app.ainvoke(Command(resume={question.id: {"decisions": [given(currency="NOK")]}}), THREAD)
     assert (state["results"]["1"]["status"], shop.called) == ("done", ["exchange_rate"])
 
 
@@ -85,15 +92,15 @@ async def test_asynchronously_too(app: Any, shop: Any) -> None:
     ],
 )
 def test_what_does_not_fit_is_asked_for_again_with_the_reason(app: Any, shop: Any, values: Any, problem: str) -> None:
-    state = answer(app, ask(app), {"type": "give", "values": values})
+    state = answer(app, ask(app), given(**values))
     (question,) = state["__interrupt__"]
     assert problem in question.value["problem"]
     assert shop.called == []
-    state = answer(app, state, {"type": "give", "values": {"currency": "NOK"}})
+    state = answer(app, state, given(currency="NOK"))
     assert state["results"]["1"]["status"] == "done"
 
 
-@pytest.mark.parametrize("said", [{"type": "leave"}, {"type": "approve"}, "approve", "", False])
+@pytest.mark.parametrize("said", [{"type": "reject"}, {"type": "approve"}, "approve", "", False])
 def test_an_answer_without_values_leaves_the_step_as_it_is(app: Any, shop: Any, said: Any) -> None:
     state = answer(app, ask(app), said)
     assert "__interrupt__" not in state
@@ -122,12 +129,12 @@ def test_words_that_nothing_used_are_not_asked_about(app: Any) -> None:
     nodes: Any = StepNodes(None, None, None)  # type: ignore[arg-type]
     unused = StepResult(id="1", text="x", status="needs_input", error="nothing would be done with 'please'")
     state: Any = {}
-    assert nodes.question(unused, state, "risky") == {}
+    assert nodes.question(unused, state, "ask") == {}
 
 
 def test_values_that_do_not_fit_are_asked_for_three_times_at_most(app: Any, shop: Any) -> None:
     state = ask(app)
     for currency in (5, None, []):
-        state = answer(app, state, {"type": "give", "values": {"currency": currency}})
+        state = answer(app, state, given(currency=currency))
     assert "__interrupt__" not in state
     assert (state["results"]["1"]["status"], shop.called) == ("needs_input", [])

@@ -72,7 +72,9 @@ async def test_calls_are_told_when_they_begin_and_end(app: Any, shop: Any) -> No
 
 async def test_the_answer_is_streamed_once_and_the_plan_is_not(app: Any) -> None:
     said = [(ns, message, about) for ns, (message, about) in await streamed(app, "messages")]
-    top = [message for ns, message, _ in said if not ns]
+    nodes = [about["langgraph_node"] for ns, _, about in said if not ns]
+    assert nodes == ["dispatch"] * 4 + ["answer"] * (len(nodes) - 4)
+    top = [message for ns, message, about in said if not ns and about["langgraph_node"] == "answer"]
     assert all(isinstance(message, AIMessageChunk) for message in top)
     assert "".join(message.text for message in top) == "Sun in Oslo, and 0.9 EUR."
     assert {message.id for message in top} == {app.get_state(THREAD).values["messages"][-1].id}

@@ -127,7 +127,7 @@ def test_spans_without_contents() -> None:
 def test_without_the_packages_nothing_is_traced_elsewhere(catalog: Any, mode: str, monkeypatch: Any) -> None:
     monkeypatch.setenv("LANGSMITH_TRACING_MODE", mode)
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
-    with pytest.raises(SettingsError, match=r"pip install 'callsheet\[otel\]'"):
+    with pytest.raises(SettingsError, match=r"pip install '\.\[otel\]'"):
         create_supervisor(catalog)
-    with pytest.raises(SettingsError, match=r"pip install 'callsheet\[otel\]'"):
+    with pytest.raises(SettingsError, match=r"pip install '\.\[otel\]'"):
         create_retriever_app(AgentGraphRetriever.from_catalog(catalog))

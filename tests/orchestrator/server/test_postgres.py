@@ -36,7 +36,7 @@ def workflow(shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any, say: Any
 
 
 def approvals(state: Any) -> dict[str, str]:
-    return {found.id: "approve" for found in state.get("__interrupt__", [])}
+    return {found.id: {"type": "approve"} for found in state.get("__interrupt__", [])}
 
 
 async def test_asynchronous_callers(address: str, workflow: Any, shop: Any) -> None:

@@ -24,7 +24,7 @@ async def test_the_effect_happens_once_and_the_step_says_that_nobody_knows(
 
 
 async def test_a_person_is_asked_where_there_is_one(scenario: Any) -> None:
-    made = scenario(approval="risky")
+    made = scenario(approval="ask")
     made.be("faulty", "crash_after_effect")
     asked: list[str] = []
     async with made.app() as app:
@@ -34,7 +34,9 @@ async def test_a_person_is_asked_where_there_is_one(scenario: Any) -> None:
             for found in questions:
                 kind = found.value["type"]
                 asked.append(kind)
-                answers[found.id] = {"type": "approve" if kind == "tool_approval" else "done"}
+                answers[found.id] = (
+                    {"type": "approve"} if kind == "tool_approval" else {"type": "respond", "message": "It was done."}
+                )
             state = await app.ainvoke(Command(resume=answers), made.config)
     assert asked.count("unknown_outcome") == 1
     assert made.count("faulty", "EFFECT") == made.count("faulty", "call") == 1

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from callsheet.graphs import Agent, Catalog, Taxonomy, Tool, default_taxonomy
+from callsheet.graphs import Agent, Catalog, Taxonomy, Tool, default_taxonomy, shipped_taxonomy
+from callsheet.graphs.capabilities.taxonomy import SHIPPED
 from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings, nodes_of
 from callsheet.retrievers.capabilities import CapabilityIndex, capability_index
 from callsheet.retrievers.capabilities.capability_index import Signs, confidence
@@ -58,18 +59,6 @@ def test_what_an_author_declares_counts_one_and_alone_and_a_wide_one_means_all_u
     }
 
 
-def test_a_tool_that_only_reads_does_not_change_and_one_that_destroys_may_delete() -> None:
-    hints = ({}, {"readOnlyHint": True}, {"destructiveHint": True}, {"readOnlyHint": "yes"})
-    tools = tuple(Tool(agent="a", name=f"t{i}", annotations=hint) for i, hint in enumerate(hints))
-    catalog = Catalog(agents=(Agent(id="a", tools=tools),))
-    taxonomy = Taxonomy(capabilities=(capability("change"), capability("delete", "change"), capability("look")))
-    index = indexed(catalog, taxonomy, {})
-    column = index.leaves.index("delete")
-    plain, reads, destroys, wrong = (float(index.of_tools[index.rows[f"a/t{i}"], column]) for i in range(4))
-    assert reads < plain < destroys
-    assert wrong == plain
-
-
 def test_a_request_asks_for_what_its_words_and_its_meaning_say() -> None:
     index = indexed(CATALOG, taxonomy_of("fly", "swim"), {})
     whole, part = index.asked("swim and fly off", [(9, 12)])
@@ -105,13 +94,10 @@ def test_a_part_knows_the_same_of_its_tools() -> None:
     part = known.part([known.rows["b"], known.rows["b/z"]])
     assert part.rows == {"b": 0, "b/z": 1}
     assert part.of_tools.tolist() == known.of_tools[[known.rows["b"], known.rows["b/z"]]].tolist()
-    assert known.having("fly", at_least=0.5) == ["a/x", "b/z"]
-    assert part.having("all", at_least=0.5) == ["b/z"]
-    assert part.having("dance", at_least=0.1) == []
 
 
 def test_no_tools_and_no_leaves_are_no_trouble() -> None:
-    assert indexed(Catalog(), default_taxonomy(), {}).of_tools.shape == (0, 46)
+    assert indexed(Catalog(), default_taxonomy(), {}).of_tools.shape == (0, 10)
     nothing = indexed(CATALOG, Taxonomy(), {})
     assert nothing.of_tools.shape == (5, 0)
     assert nothing.asked("q").shape == (1, 0)
@@ -137,18 +123,21 @@ def test_an_index_that_multiplies_and_one_that_is_asked_by_texts_say_the_same(mi
 @pytest.mark.parametrize(
     ("request_text", "wanted"),
     [
-        ("what is the weather in Oslo", "weather-data"),
-        ("delete the old file", "delete"),
-        ("send an e-mail to Ada", "messaging"),
-        ("multiply these two matrices", "linear-algebra"),
-        ("draw a bar chart of the sales", "chart-creation"),
+        ("google it online", "web-search"),
+        ("delete the old file", "file-management delete"),
+        ("run a command in the shell", "shell-execution command-execution"),
+        ("multiply these two numbers", "computation arithmetic"),
+        ("draw a bar chart of the sales", "image-generation chart-creation"),
     ],
 )
-def test_plain_requests_with_the_embedded_model(request_text: str, wanted: str, minilm: MiniLMEmbeddings) -> None:
-    retriever = AgentGraphRetriever.from_catalog(CATALOG, index=":memory:", embeddings=minilm)
+@pytest.mark.parametrize("taxonomy", SHIPPED)
+def test_plain_requests_with_the_embedded_model(
+    request_text: str, wanted: str, taxonomy: str, minilm: MiniLMEmbeddings
+) -> None:
+    retriever = AgentGraphRetriever.from_catalog(CATALOG, index=":memory:", embeddings=minilm, taxonomy=taxonomy)
     index = retriever.selector.capabilities
     asked = index.asked(request_text)[0]
-    assert index.leaves[int(asked.argmax())] == wanted
+    assert index.leaves[int(asked.argmax())] == wanted.split()[-1 if taxonomy == "detailed" else 0]
     assert asked.max() > 0.8
 
 
@@ -195,17 +184,18 @@ def test_a_huge_text_is_not_read_to_its_end() -> None:
     assert SIGNS.of_request("x " * 1_000_000 + "mail").tolist() == [0.0, 0.0]
 
 
-SHIPPED = Path(capability_index.__file__).with_name("phrases.npz")
+PHRASES = Path(capability_index.__file__).with_name("phrases.npz")
 
 
-def test_the_shipped_vectors_are_those_of_the_default_taxonomy_by_the_embedded_model(minilm: MiniLMEmbeddings) -> None:
-    """``CALLSHEET_PHRASES=update pytest ...`` writes them, after a change of the taxonomy or of the model."""
-    entries = default_taxonomy()
-    phrases = [p for leaf in entries.leaves for p in (entries.by_id[leaf].definition, *entries.by_id[leaf].examples)]
-    unique = list(dict.fromkeys(phrases))
+def test_the_shipped_vectors_are_those_of_the_shipped_taxonomies_by_the_embedded_model(
+    minilm: MiniLMEmbeddings,
+) -> None:
+    """``CALLSHEET_PHRASES=update pytest ...`` writes them, after a change of a taxonomy or of the model."""
+    entries = [one.by_id[leaf] for one in map(shipped_taxonomy, SHIPPED) for leaf in one.leaves]
+    unique = list(dict.fromkeys(phrase for entry in entries for phrase in (entry.definition, *entry.examples)))
     vectors = minilm.encode(unique)
     if os.environ.get("CALLSHEET_PHRASES") == "update":
-        np.savez_compressed(SHIPPED, phrases=np.array(unique), vectors=vectors)
-    shipped = np.load(SHIPPED)
+        np.savez_compressed(PHRASES, phrases=np.array(unique), vectors=vectors)
+    shipped = np.load(PHRASES)
     assert shipped["phrases"].tolist() == unique
     assert (shipped["vectors"] * vectors).sum(axis=1).min() > 0.999

@@ -61,7 +61,7 @@ def test_a_second_indexing_reads_and_embeds_only_what_changed(write: Write, embe
     index = DocumentIndex(folder, embeddings=embedder, index=where)
     second = index.sync()
     assert (second.added, second.updated, second.removed, second.documents) == (1, 1, 1, 3)
-    assert sorted(embedder.asked) == ["Four facts.", "Two facts there. And a new one."]
+    assert sorted(embedder.asked) == ["And a new one.", "Four facts."]
     assert second.sentences == 4
     assert keyword_search(index, ["three"]).hits == ()
     embedder.asked.clear()
@@ -200,7 +200,7 @@ def test_progress_tells_both_stages(write: Write, embedder: Any) -> None:
         write({"a.txt": "One. Two facts.", "b.txt": "Three facts."}), embeddings=embedder, index=":memory:"
     )
     index.sync(lambda stage, done, total: said.append((stage, done, total)))
-    assert said == [("reading", 0, 2), ("reading", 1, 2), ("embedding", 2, 2)]
+    assert said == [("reading", 0, 2), ("reading", 1, 2), ("embedding", 3, 3)]
 
 
 def test_names_in_any_script(write: Write, embedder: Any) -> None:
@@ -212,41 +212,53 @@ def test_names_in_any_script(write: Write, embedder: Any) -> None:
     assert index.chunk("Überblick/休暇 #2.md#1") is not None
 
 
-def test_sentences_are_embedded_when_a_query_first_compares_them(write: Write, embedder: Any, tmp_path: Path) -> None:
-    facts = [f"The {animal} of the house has {i} spots." for i, animal in enumerate(("cat", "dog", "owl", "fox"))]
-    index = DocumentIndex(write({"a.txt": " ".join(facts)}), embeddings=embedder, index=tmp_path / "index")
-    index.sync()
-    assert len(embedder.asked) == 1
-    embedder.asked.clear()
-    first = index.similar("spots of the owl")
-    assert sorted(embedder.asked) == sorted(facts)
-    embedder.asked.clear()
+PAGES: dict[str, str | bytes] = {
+    f"{n}.txt": f"Page {n} tells of word{n}. It is about thing{n} and of nothing else." for n in range(20)
+}
+
+
+def test_all_sentences_are_compared_and_embedded_once(
+    write: Write, embedder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = DocumentIndex(write(PAGES), embeddings=embedder, index=tmp_path / "index")
+    assert index.sync().exact
+    assert len(embedder.asked) == 40
+    first = index.similar("what tells of word7")
+    assert (first.compared, semantic_search(index, "word7").note) == (20, "")
     again = DocumentIndex(tmp_path / "docs", embeddings=embedder, index=tmp_path / "index")
-    again.sync()
-    assert np.array_equal(again.similar("spots of the owl").sentences, first.sentences)
-    assert embedder.asked == []
+    assert again.sync().exact
+    monkeypatch.setattr("callsheet.retrievers.documents.document_vectors._AT_ONCE", 7)  # the rows of a block
+    assert np.array_equal(again.similar("what tells of word7").sentences, first.sentences)
+    assert len(embedder.asked) == 40
 
 
-def test_what_is_compared_does_not_depend_on_what_was_asked_before(
+def test_of_a_large_folder_chunks_are_preselected_by_the_query_alone(
     write: Write, embedder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("callsheet.retrievers.documents.document_index.COMPARED", 200)
-    pages: dict[str, str | bytes] = {
-        f"{n}.txt": f"Page {n} tells of word{n}. It is about thing{n} and of nothing else." for n in range(20)
-    }
-    one = DocumentIndex(write(pages), embeddings=embedder, index=":memory:")
-    other = DocumentIndex(write(pages), embeddings=embedder, index=":memory:")
+    monkeypatch.setattr("callsheet.retrievers.documents.document_index.AFFORDABLE", 100)
+    monkeypatch.setattr("callsheet.retrievers.documents.document_vectors.COMPARED", 200)
+    one = DocumentIndex(write(PAGES), embeddings=embedder, index=":memory:")
+    other = DocumentIndex(write(PAGES), embeddings=embedder, index=":memory:")
     for index in (one, other):
-        index.sync()
-    for n in range(20):
+        assert not index.sync().exact
+    assert len(embedder.asked) == 2 * 20  # the digests
+    for n in (3, 12):
         other.similar(f"word{n}")
     embedder.asked.clear()
     found, same = one.similar("what tells of word7"), other.similar("what tells of word7")
     assert np.array_equal(found.sentences, same.sentences)
     assert found.chunks[int(found.scores.argmax())] == "7.txt#1"
     assert 0 < len(embedder.asked) < 40
+    told = (
+        f"compared with the sentences of {found.compared} of 20 chunks, preselected; keyword_search looks through all"
+    )
+    assert semantic_search(one, "what tells of word7").note == told
     sure = one.similar("what tells of word7", also=["3.txt#1"])
     assert sure.scores[sure.chunks.index("3.txt#1")] > sure.scores.min()
+    assert one.sync(exact=True).exact
+    assert one.similar("what tells of word7").compared == 20
+    write({"new.txt": "A new page."})
+    assert one.sync().exact, "what is missing is little"
 
 
 MEGABYTES = 50
@@ -266,7 +278,7 @@ print(found.documents, found.chunks, found.sentences, peak() - before)
 sought = "here is the needle of page 777777."
 for result in (keyword_search(index, [sought]), semantic_search(index, sought)):
     print(result.hits[0].chunk, result.hits[0].snippets[0])
-print(len(chunk_read(index, [result.hits[0].chunk], neighbours=1).parts), peak() - before)
+print(len(chunk_read(index, [result.hits[0].chunk, "large.txt#1", "large.txt#2"]).parts), peak() - before)
 """
 
 

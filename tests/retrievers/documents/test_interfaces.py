@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
-import numpy as np
 import pytest
+from langchain_core.embeddings import Embeddings
 from langchain_core.tools import BaseTool, ToolException
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
@@ -39,22 +39,55 @@ def test_keyword_scores_are_counts_times_lengths(made: Made) -> None:
 
 
 def test_snippets_are_the_sentences_that_hold_a_keyword(made: Made) -> None:
-    """Eq. 2."""
-    index = made({"a.txt": "Leave is paid. Trains are slow. Ask for leave early."})
+    """Eq. 2: snippet(T, K) = {s in T: some k of K is in s}, each in full."""
+    long = f"Before leave, {'word ' * 60}end."
+    index = made({"a.txt": f"Leave is paid. Trains are slow. Ask for leave early. {long}"})
     (hit,) = keyword_search(index, "leave").hits
-    assert hit.snippets == ("Leave is paid.", "Ask for leave early.")
-    assert str(hit) == "[a.txt#1] holds leave: Leave is paid. … Ask for leave early."
+    assert hit.snippets == ("Leave is paid.", "Ask for leave early.", long)
+    assert str(hit) == f"[a.txt#1] holds leave: Leave is paid. … Ask for leave early. … {long}"
 
 
-def test_a_chunk_scores_by_its_best_sentence(made: Made) -> None:
-    """Eq. 3: the cosine of a chunk is the largest of its sentences'."""
-    index = made({"a.txt": "Red apples grow. Blue plums fall.", "b.txt": "Blue plums ripen. Old trains run."})
-    query = index.similar("blue plums fall")
-    by_hand = [query.sentences[query.starts[i] : query.starts[i + 1]].max() for i in range(2)]
-    assert query.scores == pytest.approx(np.array(by_hand))
-    found = semantic_search(index, "blue plums fall", top_k=1)
-    assert [(hit.chunk, hit.snippets) for hit in found.hits] == [("a.txt#1", ("Blue plums fall.",))]
-    assert found.hits[0].score == pytest.approx(1.0, abs=1e-5)
+def test_snippets_keep_to_a_budget(made: Made) -> None:
+    """A sentence of 14 bytes is 4 tokens: of 16 tokens for 2 chunks, each has room for two sentences."""
+    index = made({"a.txt": "Leave A is 11. Leave A is 12. Leave A is 13.", "b.txt": "Leave B is 21. Leave B is 22."})
+    found = keyword_search(index, "leave", top_k=2, snippets=16)
+    assert [hit.snippets[-1] for hit in found.hits] == ["Leave A is 12.", "Leave B is 22."]
+    assert (found.tokens, found.note) == (4 * 4, "1 more matching sentence not shown: read the chunks")
+    assert [len(hit.snippets) for hit in keyword_search(index, "leave", snippets=0).hits] == [1, 1]
+    assert keyword_search(index, "leave").tokens == 5 * 4
+
+
+class Drawn(Embeddings):
+    """Each sentence is an arrow, drawn by hand."""
+
+    name = "drawn"
+    ARROWS: ClassVar = {"east": [1.0, 0.0], "north": [0.0, 2.0], "between": [3.0, 4.0], "west": [-1.0, 0.0]}
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return next(arrow for word, arrow in self.ARROWS.items() if word in text.lower())
+
+
+def test_a_chunk_scores_by_its_best_sentence(write: Any) -> None:
+    """Eq. 3: score(T) = max of cos(s, q); for q = (1, 0): cos (3, 4) = 3/5, cos (0, 2) = 0, cos (-1, 0) = -1.
+
+    The snippets are of the 3 * top_k best sentences, here 3/5, 0 and 0.
+    """
+    files = {"a.txt": "Go between them. Go north now.", "b.txt": "Go west now. Go north again."}
+    index = DocumentIndex(write(files), embeddings=Drawn(), index=":memory:")
+    index.sync()
+    found = semantic_search(index, "east", top_k=1)
+    assert [(hit.chunk, hit.score, hit.snippets) for hit in found.hits] == [
+        (
+            "a.txt#1",
+            pytest.approx(3 / 5),
+            ("Go between them.", "Go north now."),
+        )  # of the 3 * 1 best sentences, 3/5, 0, 0
+    ]
+    assert [hit.score for hit in semantic_search(index, "east").hits] == pytest.approx([3 / 5, 0.0])
+    assert found.note == ""
 
 
 def test_searches_show_snippets_and_reading_shows_all(made: Made) -> None:
@@ -63,15 +96,6 @@ def test_searches_show_snippets_and_reading_shows_all(made: Made) -> None:
     assert found.tokens == estimated_tokens("Leave is paid.")
     assert str(reading) == "[a.txt#1]\nLeave is paid. Trains are slow."
     assert reading.tokens == estimated_tokens("Leave is paid. Trains are slow.\n")
-
-
-def test_a_long_snippet_is_cut_around_its_keyword(made: Made) -> None:
-    index = made({"a.txt": "word " * 60 + "needle " + "word " * 60})
-    (snippet,) = keyword_search(index, ["needle"]).hits[0].snippets
-    assert snippet.startswith("…word")
-    assert snippet.endswith("…")
-    assert "needle" in snippet
-    assert len(snippet) < 170
 
 
 @pytest.mark.parametrize("top_k", [0, -3])
@@ -150,15 +174,10 @@ def test_a_chunk_with_a_new_text_is_shown_again(made: Made) -> None:
     assert "30 days" in chunk_read(index, ["leave.md#1"], read=before).parts[0].text
 
 
-def test_neighbours_come_in_order_and_once(made: Made) -> None:
+def test_chunks_come_in_the_requested_order_and_once(made: Made) -> None:
     index = made({"a.txt": "A sentence of about forty characters, see. " * 60}, chunk_tokens=110)
-    parts = chunk_read(index, ["a.txt#3", "a.txt#4"], neighbours=1).parts
-    assert [part.chunk for part in parts] == [f"a.txt#{n}" for n in (2, 3, 4, 5)]
-    assert [part.chunk for part in chunk_read(index, ["a.txt#1"], neighbours=2).parts] == [
-        f"a.txt#{n}" for n in (1, 2, 3)
-    ]
-    with pytest.raises(SettingsError, match="neighbours must be between 0 and 2, not 3"):
-        chunk_read(index, ["a.txt#1"], neighbours=3)
+    asked = ["a.txt#4", "a.txt#3", "[a.txt#4]"]
+    assert [part.chunk for part in chunk_read(index, asked).parts] == ["a.txt#4", "a.txt#3"]
 
 
 def test_too_many_chunks_at_once_are_named(made: Made) -> None:
@@ -193,7 +212,7 @@ def test_hostile_text_is_text(made: Made) -> None:
 
 
 def quoted(index: DocumentIndex, question: str) -> list[str]:
-    return list(map(str, best_passages(question, index, index.lexicon.ids)))
+    return best_passages(question, index, index.lexicon.ids)
 
 
 def test_the_best_passages_have_their_headings_and_citations(made: Made) -> None:
@@ -225,13 +244,19 @@ def test_the_three_have_the_papers_parameters(made: Made) -> None:
     assert {tool.name: list(tool.args) for tool in tools} == {
         "keyword_search": ["keywords", "top_k"],
         "semantic_search": ["query", "top_k"],
-        "chunk_read": ["chunk_ids", "neighbours"],
+        "chunk_read": ["chunk_ids"],
     }
     assert tools[0].args["top_k"]["default"] == 5
     forms = [convert_to_openai_tool(tool)["function"] for tool in tools]
     listing = [{"inputSchema": form.pop("parameters"), **form} for form in forms]
     agent, _ = agent_from_listing("documents", listing)
     assert SchemaTokens(Catalog(agents=(agent,))).count(tool.id for tool in agent.tools) < 600
+
+
+def test_a_description_can_be_replaced(made: Made) -> None:
+    tools = named(DocumentTools(made(), descriptions={"chunk_read": "Reads."}).as_tools())
+    assert tools["chunk_read"].description == "Reads."
+    assert tools["keyword_search"].description.startswith("Find chunks that hold these words")
 
 
 def test_the_tracker_goes_from_call_to_call(made: Made) -> None:

@@ -247,7 +247,7 @@ def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (tmp_path / f"{module}.py").write_text("raise ImportError")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))  # of the process that reads
     (tmp_path / name).write_bytes(word() if name == "a.docx" else b"Stra\xdfe")
-    with pytest.raises(ImportError, match=r"needs the extra documents.*: pip install 'callsheet\[documents\]'"):
+    with pytest.raises(ImportError, match=r"needs the extra documents.* pip install '\.\[documents\]'"):
         loaded(tmp_path / name, largest=1_000_000)
 
 

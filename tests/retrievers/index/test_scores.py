@@ -123,21 +123,6 @@ def test_of_many_nodes_chroma_finds_the_best_and_the_others_have_the_lowest_of_t
 
 
 @pytest.mark.usefixtures("searched")
-@pytest.mark.parametrize("count", [40, 120])
-def test_the_nearest_are_of_all_kinds_or_of_one(tmp_path: Path, count: int) -> None:
-    made = index(tmp_path)
-    made.sync(
-        [Node(node.id, "agent" if i % 4 else "tool", "a", node.text, "") for i, node in enumerate(nodes("a", count))]
-    )
-    (scores,) = made.products(np.array([EMBEDDER.embed_query("q")], np.float32))
-    order = np.argsort(-scores)
-    for kind, rows in ((None, order), ("tool", order[order % 4 == 0]), ("agent", order[order % 4 > 0])):
-        found = made.nearest("q", 5, kind)  # type: ignore[arg-type]
-        assert [node for node, _ in found] == [f"a/{row}" for row in rows[:5]]
-    assert index(None).nearest("q", 5) == []
-
-
-@pytest.mark.usefixtures("searched")
 def test_a_small_part_of_many_nodes_is_compared_in_memory(tmp_path: Path) -> None:
     many, made = nodes("a", 120), index(tmp_path)
     made.sync(many)

@@ -9,11 +9,11 @@ from scripted import tools_of_a
 
 
 def fused(
-    found: str, catalog: Catalog, *, limit: int = 99, per_tool: int | None = None, direct_first: bool = False
+    found: str, catalog: Catalog, *, limit: int = 99, d_limit: int | None = None, direct_first: bool = False
 ) -> str:
     ids = [f"a/{name}" for name in found.split()]
     result = graph_rag_tool_fusion(
-        ids, knowledge_graph(catalog), limit=limit, per_tool=per_tool, direct_first=direct_first
+        ids, knowledge_graph(catalog), limit=limit, d_limit=d_limit, direct_first=direct_first
     )
     return " ".join(r.tool.removeprefix("a/") for r in result)
 
@@ -32,16 +32,16 @@ def test_the_whole_is_cut_to_k() -> None:
 
 def test_d_limit_is_how_many_dependencies_one_tool_may_bring() -> None:
     catalog = tools_of_a(x="b c d", y="e f")
-    assert fused("x y", catalog, per_tool=2) == "x b c y e f"
-    assert fused("x y", catalog, per_tool=0) == "x y"
+    assert fused("x y", catalog, d_limit=2) == "x b c y e f"
+    assert fused("x y", catalog, d_limit=0) == "x y"
 
 
 def test_the_trap_a_small_d_limit_drops_a_required_tool_behind_an_optional_one() -> None:
     catalog = tools_of_a(book="weather? user", weather="place")
     for d_limit in (1, 2):
-        assert "user" not in fused("book", catalog, per_tool=d_limit).split()
-    assert fused("book", catalog, per_tool=1, direct_first=True) == "book user"
-    assert fused("book", catalog, per_tool=2, direct_first=True) == "book user weather"
+        assert "user" not in fused("book", catalog, d_limit=d_limit).split()
+    assert fused("book", catalog, d_limit=1, direct_first=True) == "book user"
+    assert fused("book", catalog, d_limit=2, direct_first=True) == "book user weather"
 
 
 def test_the_path_says_what_brought_a_tool_and_a_found_one_is_its_own() -> None:
@@ -80,9 +80,9 @@ founds = st.lists(st.sampled_from(NAMES), max_size=4).map(" ".join)
 
 @given(catalogs, founds, st.integers(0, 8), st.none() | st.integers(0, 4), st.booleans())
 def test_the_result_is_within_k_and_holds_nothing_twice(
-    catalog: Catalog, found: str, limit: int, per_tool: int | None, direct_first: bool
+    catalog: Catalog, found: str, limit: int, d_limit: int | None, direct_first: bool
 ) -> None:
-    result = fused(found, catalog, limit=limit, per_tool=per_tool, direct_first=direct_first).split()
+    result = fused(found, catalog, limit=limit, d_limit=d_limit, direct_first=direct_first).split()
     assert len(result) <= limit
     assert len(set(result)) == len(result)
 

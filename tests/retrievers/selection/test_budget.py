@@ -8,7 +8,7 @@ import pytest
 
 from callsheet.graphs import Agent, Catalog, Dependency, Tool
 from callsheet.graphs.catalog.model import Provenance
-from callsheet.retrievers import PickedTool, Selection
+from callsheet.retrievers import AgentGraphRetriever, PickedTool, Selection
 from callsheet.retrievers.index.embedding import shared_tokenizer
 from callsheet.retrievers.selection.selector import Budget, SchemaTokens
 from scripted import DIRECT, catalog_of, selector
@@ -186,16 +186,29 @@ def test_a_dependency_that_nobody_has_reviewed_displaces_no_tool_that_the_search
     assert "d/z" not in ids(made.select("q", tools=4, shortlist=True, floor=0.9))
 
 
-def test_of_equal_tools_of_several_agents_the_best_is_offered_and_the_cut_names_it() -> None:
-    catalog = catalog_of(a_v="", b_v="", b_w="", c_v="")
+def test_of_equal_tools_of_several_agents_two_are_offered_and_the_cut_names_them() -> None:
+    catalog = catalog_of(a_v="", b_v="", b_w="", c_v="", d_v="")
     other = catalog.agents[2].tools[0].model_copy(update={"description": "Another thing."})
-    catalog = Catalog(agents=(*catalog.agents[:2], Agent(id="c", tools=(other,))))
-    made = selector(catalog, {"a/v": 0.8, "b/v": 0.9, "b/w": 0.7, "c/v": 0.6})
-    assert ids(made.select("q")) == ["b/v", "a/v", "b/w", "c/v"]
-    selection = made.select("q", shortlist=True)
-    assert ids(selection) == ["b/v", "b/w", "c/v"]
-    assert {cut.id: cut.reason for cut in selection.trace.cut} == {"a/v": "it is the same tool as b/v"}
-    assert ids(made.select("q", shortlist=True, without=("b",))) == ["a/v", "c/v"]
+    catalog = Catalog(agents=(*catalog.agents[:2], Agent(id="c", tools=(other,)), catalog.agents[3]))
+    made = selector(catalog, {"a/v": 0.8, "b/v": 0.9, "b/w": 0.7, "c/v": 0.6, "d/v": 0.75})
+    selection = made.select("q")
+    assert ids(selection) == ["b/v", "a/v", "b/w", "c/v"]
+    assert {cut.id: cut.reason for cut in selection.trace.cut} == {"d/v": "b/v and a/v do the same"}
+    assert ids(made.select("q", without=("b",))) == ["a/v", "d/v", "c/v"]
+
+
+def test_ten_places_hold_different_abilities_also_where_five_servers_can_search_the_web() -> None:
+    def searching(name: str) -> Agent:
+        tool = {"name": "web_search", "description": f"Searches the web with {name} and returns the best pages."}
+        return Agent.model_validate({"id": name, "tools": [{**tool, "agent": name}]})
+
+    agents = [*map(searching, ("alpha", "beta", "gamma", "delta", "omega"))]
+    retriever = AgentGraphRetriever.from_catalog(Catalog(agents=(*agents, *catalog_of(files_read="").agents)))
+    selection = retriever.select("search the web for the best pages", agents=6, tools=4)
+    assert sum(tool.id.endswith("/web_search") for tool in selection.tools) == 2
+    assert "files/read" in ids(selection)
+    named = retriever.select("search the web with omega", agents=6, tools=4)
+    assert "omega/web_search" in ids(named)
 
 
 @pytest.mark.parametrize(
@@ -216,7 +229,7 @@ def test_a_tool_that_its_agent_has_under_several_names_takes_one_place(change: d
     assert ids(selector(plain, scores).select("q", tools=4))[:4] == ["a/v", "a/w", "a/x", "w/v"]
 
     def described(tool: Tool) -> Tool:
-        more = {"description": "A thing."} | (change if tool.name == "v" and tool.agent == "a" else {})
+        more = {"description": f"A thing of {tool.agent}."} | (change if tool.name == "v" and tool.agent == "a" else {})
         return tool.model_copy(update=more)
 
     agents = (one.model_copy(update={"tools": tuple(map(described, one.tools))}) for one in plain.agents)

@@ -47,6 +47,13 @@ def test_where_no_tool_is_about_the_request_a_search_of_the_web_is_among_the_pic
     assert "serves any subject" in explain_tool("search/web_search", with_it)
 
 
+def test_a_general_tool_fits_where_nothing_specific_does_and_the_trace_says_so(retriever: AgentGraphRetriever) -> None:
+    with_it, without = (retriever.select(OPEN, agents=3, general=general, fits=0.5) for general in (0.45, 0))
+    assert (with_it.verdict, without.verdict) == ("found", "nothing_fits")
+    assert with_it.probability == without.probability < 0.5  # type: ignore[operator]
+    assert with_it.trace.verdict.endswith("no tool seems to be about it, but search/web_search serves any subject")
+
+
 def test_where_a_tool_fits_nothing_changes(retriever: AgentGraphRetriever) -> None:
     request = "the weather forecast of a city"
     with_it, without = (retriever.select(request, agents=3, general=general) for general in (0.45, 0))

@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given, strategies as st
 
 from callsheet.retrievers import agent_scores, expected_use, node_scores, share
-from callsheet.retrievers.selection.scoring import Rows, Scores, best_rows, general_weight, ranks_of
+from callsheet.retrievers.selection.scoring import (
+    Rows,
+    Scores,
+    best_rows,
+    fit_probability,
+    general_weight,
+    ranks_of,
+    tool_probability,
+)
 
 
 def scores_of(*values: float) -> Scores:
@@ -209,3 +217,10 @@ def test_general_tools_weigh_less_the_better_a_tool_fits() -> None:
     assert general_weight(0.35, even=0.45) == pytest.approx(0.2 / (1 + math.exp(-2)))
     assert general_weight(0.55, even=0.45) == pytest.approx(0.2 / (1 + math.exp(2)))
     assert general_weight(500.0, even=0.45) == pytest.approx(0.0)
+
+
+def test_the_probabilities_of_fitting() -> None:
+    assert fit_probability(0.5) == pytest.approx(1 / (1 + math.exp(2.95 - 4.26 * 0.5)))
+    assert tool_probability(0.8, 0.6) == pytest.approx(1 / (1 + math.exp(3.3 - 3 * 0.8 - 0.29 * math.log(0.6 / 0.4))))
+    assert 0 < tool_probability(0.0, 0.0) < 0.01 < tool_probability(1.0, 1.0) < 1
+    assert (fit_probability(-1e9), fit_probability(1e9)) == (pytest.approx(0), 1)

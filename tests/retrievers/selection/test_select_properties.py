@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
 from callsheet.graphs import Catalog, SettingsError, knowledge_graph, required_paths
+from callsheet.retrievers import Judgement
 from callsheet.retrievers.selection.select_settings import IMPLIED
 from callsheet.retrievers.selection.selector import SchemaTokens
 from fuzzing import fuzzed
-from scripted import catalog_of, selector
+from scripted import catalog_of, selector, tools_of_a
 
 
 @pytest.mark.parametrize(
     ("tool", "agent", "verdict"), [(0.5, 0.2, "found"), (0.4, 0.5, "found"), (0.4, 0.3, "nothing_fits")]
 )
 def test_the_verdict_is_about_the_best_agent(tool: float, agent: float, verdict: str) -> None:
-    selection = selector(catalog_of(a_x="", b_x=""), {"a/x": tool, "a": agent}).select("q", threshold=0.58)
+    selection = selector(catalog_of(a_x="", b_x=""), {"a/x": tool, "a": agent}).select("q", fits=0.38)
     assert selection.verdict == verdict
     assert selection.trace.strength == pytest.approx(tool + 0.5 * agent, abs=1e-5)
 
@@ -43,7 +45,7 @@ def test_a_clause_that_something_fits_is_enough_for_the_verdict_and_an_implied_s
         ({"schema_tokens": 0}, "schema_tokens must be a whole number of at least 1, not 0"),
         ({"temperature": 0}, "temperature must be above 0, not 0"),
         ({"tool_dependency": 1.5}, "tool_dependency must be between 0 and 1, not 1.5"),
-        ({"expansion": "all"}, "expansion must be 'expected_use' or 'graph_rag_tool_fusion', not 'all'"),
+        ({"expansion": "all"}, "expansion must be 'expected_use' or 'graph_rag_tool_fusion' or 'none', not 'all'"),
         ({"ranking": "best"}, "ranking must be 'scores' or 'agent_as_a_graph', not 'best'"),
         ({"without": "weather"}, "without must be a sequence of ids, not 'weather'"),
     ],
@@ -75,19 +77,72 @@ def test_schema_tokens_bound_the_selection_and_the_cut_says_so() -> None:
     }
 
 
-def test_graph_rag_tool_fusion_can_be_chosen() -> None:
-    catalog = catalog_of(a_x="b_y? c_z", a_v="c_u", a_w="")
-    made = selector(catalog, {"a/x": 0.9, "a/v": 0.8, "a/w": 0.7})
-    published = {"expansion": "graph_rag_tool_fusion", "agents": 1, "direct_first": False}
-    selection = made.select("q", **published)
-    assert [tool.id for tool in selection.tools] == ["a/x", "b/y", "c/z", "a/v", "c/u", "a/w"]
-    assert [(tool.via, tool.required) for tool in selection.tools][1:3] == [
-        (("a/x", "b/y"), False),
-        (("a/x", "c/z"), True),
-    ]
-    first = made.select("q", **{**published, "direct_first": True})
-    assert [tool.id for tool in first.tools][:3] == ["a/x", "c/z", "b/y"]
-    assert "c/u" not in [tool.id for tool in made.select("q", **published, expand=1, tools=4).tools]
+PRICE = {"a/price": 0.9, "a/hotel": 0.8, "a/mail": 0.4}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"tools": 3}, "price weather location"),
+        ({}, "price weather location ticker wifi hotel user mail"),
+        ({"direct_first": True, "tools": 3}, "price ticker wifi"),
+        ({"d_limit": 1}, "price weather hotel user mail"),
+        ({"d_limit": 0}, "price hotel mail"),
+        ({"expand": 1}, "price weather location ticker wifi"),
+        ({"expand": 2, "d_limit": 3}, "price weather location ticker hotel user"),
+        ({"ranking": "agent_as_a_graph", "tools": 3}, "price weather location"),
+        ({"search": "dense", "tools": 4}, "price weather location ticker"),
+        ({"search": "bm25"}, "mail"),
+    ],
+)
+def test_algorithm_1_of_graph_rag_tool_fusion_to_the_letter(change: dict[str, Any], expected: str) -> None:
+    catalog = tools_of_a(price="weather? ticker", weather="location", ticker="wifi", hotel="user", mail="")
+    made = selector(catalog, PRICE, {"a/mail": "letter"})
+    selection = made.select("a letter", expansion="graph_rag_tool_fusion", **change)
+    assert [tool.id.removeprefix("a/") for tool in selection.tools] == expected.split()
+    assert not any(tool.required for tool in selection.tools if "a/weather" in tool.via)
+
+
+def test_the_walk_starts_from_the_tools_of_the_judge() -> None:
+    judge: Any = SimpleNamespace(name="mail first", judge=lambda *_: Judgement(["a/mail"], {"a/mail": 0.9}, 0.8))
+    made = selector(tools_of_a(price="ticker", hotel="user", mail="wifi"), PRICE, judge=judge)
+    shown = made.select("q", expansion="graph_rag_tool_fusion", expand=2, judged=3)
+    assert [tool.id for tool in shown.tools] == ["a/mail", "a/wifi", "a/price", "a/ticker"]
+    assert [tool.probability for tool in shown.tools] == [0.9, None, None, None]
+    assert (shown.decision.by, shown.decision.tools, shown.probability) == ("mail first", 3, 0.8)  # type: ignore[union-attr]
+    unshown = made.select("q", expansion="graph_rag_tool_fusion", expand=2, judged=2)
+    assert [tool.id for tool in unshown.tools] == ["a/price", "a/ticker", "a/hotel", "a/user"]
+
+
+def test_agent_as_a_graph_to_the_letter() -> None:
+    scores = {"a": 0.1, "a/x": 0.9, "a/y": 0.2, "b": 0.6, "b/x": 0.3, "c/x": 0.8}
+    made = selector(catalog_of(a_x="b_x", a_y="", b_x="", c_x=""), scores)
+    published = {"search": "dense", "ranking": "agent_as_a_graph", "expansion": "none"}
+    found = made.select("q", **published, agents=2, pool=3)  # a/x, c/x, b
+    assert [(agent.id, agent.score) for agent in found.agents] == [("b", 1.5 / (60 + 3)), ("a", 1 / (60 + 1))]
+    assert [tool.id for tool in found.tools] == ["a/x", "b/x", "a/y"]
+    assert [tool.id for tool in made.select("q", **published, agents=2, pool=3, tools=2).tools] == ["a/x", "b/x"]
+
+
+@pytest.mark.parametrize(
+    ("search", "expected"),
+    [
+        ("dense", "x y z"),
+        ("bm25", "z y"),  # both words, one word
+        ("hybrid", "z y x"),  # 1 / 63 + 1 / 61, 2 / 62, 1 / 61
+        ("weighted_hybrid", "x y z"),  # .8 * 1, .8 * .5 / .8 + .2 * (less than 1), .2 * 1
+    ],
+)
+def test_a_plain_search_is_the_search_and_no_more(search: str, expected: str) -> None:
+    words = {"a/y": "invoice", "a/z": "invoice total"}
+    made = selector(tools_of_a(x="z", y="x", z=""), {"a/x": 0.9, "a/y": 0.6, "a/z": 0.1}, words)
+    found = made.select("invoice total", search=search, expansion="none")
+    assert [tool.id.removeprefix("a/") for tool in found.tools] == expected.split()
+
+
+def test_the_texts_are_those_of_the_index() -> None:
+    with pytest.raises(SettingsError, match="the index holds full texts: give 'plain' when it is made"):
+        selector(catalog_of(a_x=""), {"a/x": 0.9}).select("q", texts="plain")
 
 
 NAMES = [f"{agent}_{name}" for agent in "abc" for name in "xyz"]
@@ -103,7 +158,8 @@ changes = st.fixed_dictionaries(
         "pool": st.integers(1, 15),
         "expand": st.integers(1, 4),
         "direct_first": st.booleans(),
-        "expansion": st.sampled_from(["expected_use", "graph_rag_tool_fusion"]),
+        "expansion": st.sampled_from(["expected_use", "graph_rag_tool_fusion", "none"]),
+        "search": st.sampled_from(["scores", "dense", "hybrid"]),
         "ranking": st.sampled_from(["scores", "agent_as_a_graph"]),
     }
 )
@@ -132,7 +188,7 @@ def test_no_selection_breaks_its_bounds(catalog: Catalog, scores: dict[str, floa
 def test_a_requirement_of_a_kept_tool_is_only_missing_where_the_best_tool_alone_spends_the_budget(
     catalog: Catalog, scores: dict[str, float], change: dict[str, Any]
 ) -> None:
-    selection = selector(catalog, scores).select("q", **change)
+    selection = selector(catalog, scores).select("q", **{**change, "expansion": "expected_use", "search": "scores"})
     kept = {tool.id for tool in selection.tools}
     graph = knowledge_graph(catalog)
     if any(required_paths(graph, tool).keys() - kept for tool in kept):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Tool
-from callsheet.retrievers import Changes, LexicalIndex, Node, Selector, SelectSettings, nodes_of
+from callsheet.retrievers import Changes, LexicalIndex, Node, Selector, SelectSettings, ToolJudge, nodes_of
 from callsheet.retrievers.index.node_texts import Progress, Span
 
 DIRECT, INDIRECT = DependencyKind.TOOL_DIRECTLY, DependencyKind.TOOL_INDIRECTLY
@@ -60,6 +60,7 @@ def selector(
     words: Mapping[str, str] | None = None,
     parts: Parts | None = None,
     made: SelectSettings | None = None,
+    judge: ToolJudge | None = None,
 ) -> Selector:
     nodes = [replace(node, words=(words or {}).get(node.id, "")) for node in nodes_of(catalog)]
-    return Selector(catalog, Scripted(nodes, scores, parts or {}), LexicalIndex(nodes), made, nodes=nodes)
+    return Selector(catalog, Scripted(nodes, scores, parts or {}), LexicalIndex(nodes), made, nodes=nodes, judge=judge)

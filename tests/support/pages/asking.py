@@ -70,16 +70,18 @@ class Asking:
         policy: Policy | None = None,
         user: User | None = None,
         worker: BaseChatModel | None = None,
+        *,
+        model: bool = True,
     ) -> Starlette:
-        """The page for one user, over the same threads."""
+        """The page for one user, over the same threads; without a ``model``, none works."""
         loaded = load(self._source, policy=policy)
         found = served(loaded)
         workflow = create_supervisor(
             loaded,
             retriever=found.retriever,
             registry=found.registry,
-            settings=Settings(approval="risky"),
-            worker_model=worker or ScriptedModel(replies=[work]),
+            settings=Settings(approval="ask"),
+            worker_model=worker or ScriptedModel(replies=[work]) if model else None,
         )
         runner = LocalRuns(workflow, self.threads, found.registry, user)
         site = Site(lambda: found)

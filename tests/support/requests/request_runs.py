@@ -11,7 +11,7 @@ Run it in the checkout's root with the environment's Python, after ``make .venv/
 ``--counts`` prints counts by category only, so that a set can be run that whoever changes the rules is not to read.
 ``--only TEXT`` runs the records with TEXT in the id or category. Exit status 1 if any was unsafe or silently wrong.
 
-All is as with ``callsheet ask --approve never`` where nobody sits at a terminal: the same catalog, the same run, the
+All is as with ``callsheet ask --approval never`` where nobody sits at a terminal: the same catalog, the same run, the
 same status; only the checkpoints stay in memory. The servers are real; they are started once, not once a request. The
 workspace is made anew each time.
 """

@@ -102,7 +102,7 @@ function trace(answer) {
   const rank = (value, at) => (value === null ? "" : `${value.toFixed(2)} (#${at})`);
   const asked = answer.asked.slice(1).map((unit) => make("li", { text: `${unit.kind}: ${unit.text}` }));
   const made = fold("How it was found", make("div", {},
-    make("p", { text: `The best score is ${answer.strength.toFixed(2)}; below ${answer.threshold.toFixed(2)} nothing fits.` }),
+    make("p", { text: `How likely something fits: ${answer.probability?.toFixed(2) ?? "unknown"}, ${answer.reason}.` }),
     answer.notes.map((text) => make("p", { text })),
     asked.length > 0 && [make("p", { text: "The question was taken apart into:" }), make("ul", {}, asked)],
     answer.considered.length > 0 && table("Considered, best first", ["", "score", "meaning", "words", "expected use"],

@@ -4,7 +4,7 @@ import { address, announce, button, count, make, walk } from "./dom.js";
 import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY, packSiblings, select, zoom, zoomIdentity } from "./library/graph.js";
 import { ask } from "./server.js";
 
-const ORIGINS = [["declared", "accent", 1.3, []], ["inferred", "faint", 1, [5, 4]], ["observed", "warn", 1.3, [1.5, 3.5]], ["named by a skill", "skill", 1.3, [7, 2]]];
+const ORIGINS = [["declared", "tool", 1.3, []], ["inferred", "faint", 1, [5, 4]], ["observed", "tool", 1.3, [1.5, 3.5]], ["named by a skill", "skill", 1.3, [7, 2]]];
 const NAMED = 3, STEP = 9, TURN = Math.PI * (3 - Math.sqrt(5)), FULL = Math.PI * 2, SETTLED = 200;
 const FONT = '11px "DejaVu Sans Mono", Menlo, Consolas, "Liberation Mono", monospace', BOLD = '600 13px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
 let stored = null;
@@ -13,7 +13,7 @@ let stored = null;
 export async function known() {
   if (!stored) {
     const told = await ask("map"), began = performance.now();
-    stored = { told, world: laidOut(told) };
+    stored = { told, world: laidOut(told, innerHeight > innerWidth) };
     performance.measure("callsheet-map", { start: began, end: performance.now() });
   }
   return stored;
@@ -22,8 +22,8 @@ export async function known() {
 /** Forgets the map: somebody else is signed in, or the catalog has changed. */
 export const forgetMap = () => { stored = null; };
 
-/** Discs and points for what the server sent; the same for the same catalog. */
-export function laidOut({ agents, tools, edges, skills, labels }) {
+/** Discs and points for what the server sent, side by side or for a `tall` window; the same for the same catalog. */
+export function laidOut({ agents, tools, edges, skills, labels }, tall = false) {
   const label = (id) => (Object.hasOwn(labels, id) ? labels[id] : id), short = (text, agent) => (text.startsWith(`${agent}/`) ? text.slice(agent.length + 1) : text);
   const discs = [...agents, ...skills.map(([id]) => id)].map((id, number) => ({ id, label: label(id), number, skill: number >= agents.length, tools: [] }));
   // A skill stands in a small disc of its own, tied to the tools that it names.
@@ -47,6 +47,7 @@ export function laidOut({ agents, tools, edges, skills, labels }) {
     Object.assign(disc, { x: far * Math.cos(i * TURN) * 1.9, y: far * Math.sin(i * TURN) });
   });
   (discs.length > SETTLED ? pack : settle)(discs, [...links.values()]);
+  if (tall) for (const disc of discs) [disc.x, disc.y] = [disc.y, disc.x];
   for (const disc of discs) disc.tools.forEach((tool, i) => {
     const far = disc.tools.length === 1 ? 0 : STEP * Math.sqrt(i + 0.4);
     Object.assign(tool, { x: disc.x + far * Math.cos(i * TURN), y: disc.y + far * Math.sin(i * TURN) });
@@ -58,7 +59,7 @@ export function laidOut({ agents, tools, edges, skills, labels }) {
 function settle(discs, links) {
   const ticks = 220, near = links.map((link) => ({ ...link }));
   const forces = forceSimulation(discs).stop()
-    .force("apart", forceCollide((disc) => disc.r + 7).iterations(3))
+    .force("apart", forceCollide((disc) => disc.r + 13).iterations(3))
     .force("linked", forceLink(near).distance((link) => link.source.r + link.target.r + 22).strength((link) => Math.min(0.4, 0.08 + link.n * 0.03)))
     .force("x", forceX(0).strength(0.02)).force("y", forceY(0).strength(0.11))
     .force("away", forceManyBody().strength((disc) => -disc.r * 4).distanceMax(420)).alphaDecay(1 - 0.001 ** (1 / ticks));
@@ -89,7 +90,7 @@ function numbers(points) {
   return [(skills < points.length || !skills) && count(points.length - skills, "tool"), skills > 0 && count(skills, "skill")].filter(Boolean);
 }
 
-/** The map: its element, and `light`, which shows the tools of these ids, and those that are called just now. */
+/** The map: its element, and `light`, which shows the tools of these ids, and those that were called, or are called just now. */
 export function map({ told, world }) {
   const canvas = make("canvas", { tabindex: "0", role: "img", "aria-label": `Map of ${[count(told.agents.length, "agent"), ...numbers(world.points)].join(", ")}. Arrow keys move it, plus and minus zoom, 0 shows all.` });
   const tip = make("div", { class: "tip", hidden: "" }), hits = make("ul", { class: "hits", "aria-label": "Found on the map" });
@@ -99,7 +100,7 @@ export function map({ told, world }) {
     make("div", { class: "map-tools" }, words, legend, make("div", { class: "row" }, button("−", () => by(1 / 1.6), { "aria-label": "Zoom out" }), button("+", () => by(1.6), { "aria-label": "Zoom in" }), button("All", () => fit(), { "aria-label": "Show all" }))),
     make("div", { class: "map-ground" }, canvas, tip, hits));
   const ink = canvas.getContext("2d"), byId = new Map(world.points.map((point) => [point.id, point]));
-  let at = zoomIdentity, size = { width: 0, height: 0 }, lit = null, active = new Set(), hover = null, colour = colours(), due = 0, moved = false;
+  let at = zoomIdentity, size = { width: 0, height: 0 }, lit = null, active = new Set(), alive = false, hover = null, colour = colours(), due = 0, moved = false;
 
   function toggle([name], origin) {
     const n = world.edges.filter((edge) => edge.origin === origin).length;
@@ -110,7 +111,7 @@ export function map({ told, world }) {
   function draw() {
     due ||= requestAnimationFrame(() => {
       due = 0;
-      if (size.width) paint(ink, world, { ...size, at, colour, hidden, lit, active, hover });
+      if (size.width) paint(ink, world, { ...size, at, colour, hidden, lit, active, alive, hover });
     });
   }
 
@@ -186,10 +187,10 @@ export function map({ told, world }) {
   const points = (ids) => [...ids].map((id) => byId.get(id)).filter(Boolean);
   return {
     element: frame,
-    light: (ids, now) => {
+    light: (ids, called, running) => {
       const shown = points(ids), same = lit && shown.length === lit.size && shown.every((point) => lit.has(point));
       lit = shown.length ? new Set(shown) : null;
-      active = new Set(points(now));
+      [active, alive] = [new Set(points(called)), running];
       if (same || !shown.length) draw(); else fit(shown);
     },
   };
@@ -198,11 +199,11 @@ export function map({ told, world }) {
 /** The colours of the page, light or dark. */
 function colours() {
   const style = getComputedStyle(document.body);
-  return Object.fromEntries(["panel", "ink", "faint", "rule", "accent", "mark", "warn", "tool", "skill"].map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+  return Object.fromEntries(["panel", "ink", "faint", "rule", "accent", "mark", "live", "tool", "skill"].map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
 
-/** Paints `world` at { x, y, k }: what is far away is a disc, what is near has its name. `lit` is the set of points that stand out, or null; `active` are called just now. */
-function paint(ink, world, { width, height, at, colour, hidden, lit, active, hover }) {
+/** Paints `world` at { x, y, k }: what is far away is a disc, what is near has its name. `lit` is the set of points that stand out, or null; `active` were called, or are called just now if they are `alive`. */
+function paint(ink, world, { width, height, at, colour, hidden, lit, active, alive, hover }) {
   const scale = devicePixelRatio, [left, top] = at.invert([0, 0]), [right, bottom] = at.invert([width, height]);
   const inView = ({ x, y }, r) => x + r > left && x - r < right && y + r > top && y - r < bottom;
   const discs = world.discs.filter((disc) => inView(disc, disc.r)), shared = (disc) => disc.tools.reduce((n, point) => n + lit.has(point), 0);
@@ -236,42 +237,49 @@ function paint(ink, world, { width, height, at, colour, hidden, lit, active, hov
     const seen = world.edges.filter((edge) => edge.origin === origin && !hidden.has(origin) && (inView(edge.from, 60) || inView(edge.to, 60)));
     stroke(seen, curve, colour[name], pixels, (0.22 + 0.45 * Math.min(1, 500 / (world.edges.length + 1))) * (lit ? 0.12 : 1), dashes);
   });
-  else stroke(world.links.filter((link) => !link.origins.every((origin) => hidden.has(origin))), curve, colour.accent, 0.9, Math.max(0.05, Math.min(0.3, 160 / world.links.length)) * (lit ? 0.3 : 1));
+  else stroke(world.links.filter((link) => !link.origins.every((origin) => hidden.has(origin))), curve, colour.tool, 0.9, Math.max(0.05, Math.min(0.3, 160 / world.links.length)) * (lit ? 0.3 : 1));
   if (hover) ORIGINS.forEach(([, name, pixels, dashes], origin) =>
     stroke(world.edges.filter((edge) => edge.origin === origin && !hidden.has(origin) && (edge.from === hover || edge.to === hover)), curve, colour[name], pixels * 1.8, 1, dashes));
-  const groups = Object.groupBy(discs.flatMap((disc) => disc.tools), (point) => (lit && !lit.has(point) ? "faint" : point.skill ? "skill" : point.core || lit ? "accent" : "tool"));
-  for (const name of ["tool", "accent", "faint", "skill"]) fill(groups[name] ?? [], (point) => {
-    const r = Math.max(1.1 / at.k, Math.min(4.2, 2.1 + 0.45 * Math.log2(1 + point.needs)));
+  const groups = Object.groupBy(discs.flatMap((disc) => disc.tools), (point) => (lit && !lit.has(point) ? "faint" : point.skill ? "skill" : point.core || lit ? "ink" : "tool"));
+  for (const name of ["tool", "ink", "faint", "skill"]) fill(groups[name] ?? [], (point) => {
+    const r = radius(point, at.k);
     // Thousands of small squares cost less than one path of thousands of circles.
     if (r * at.k < 2.2) ink.fillRect(point.x - r, point.y - r, 2 * r, 2 * r); else circle(point, r);
   }, colour[name], name === "faint" ? 0.35 : 1);
-  stroke(active, (point) => circle(point, 9 / at.k), colour.accent, 2.5);
+  stroke(active, (point) => circle(point, 9 / at.k), alive ? colour.live : colour.ink, 2.5);
   ink.setTransform(scale, 0, 0, scale, 0, 0);
   ink.setLineDash([]);
 
-  const taken = [];
-  const free = (x, y, w, h) => !taken.some((box) => x < box.x + box.w && x + w > box.x && y < box.y + box.h && y + h > box.y) && taken.push({ x, y, w, h });
-  const write = (text, x, y) => {
-    ink.strokeText(text, x, y);
-    ink.fillText(text, x, y);
+  Object.assign(ink, { textBaseline: "middle", textAlign: "left", lineJoin: "round", lineWidth: 3.5, strokeStyle: colour.panel, fillStyle: colour.ink });
+  for (const { text, font, x, y, h } of names(world, { width, height, at, lit, active }, (text, font) => { ink.font = font; return ink.measureText(text).width; })) {
+    ink.font = font;
+    ink.strokeText(text, x, y + h / 2);
+    ink.fillText(text, x, y + h / 2);
+  }
+}
+
+const radius = (point, k) => Math.max(1.1 / k, Math.min(4.2, 2.1 + 0.45 * Math.log2(1 + point.needs)));
+const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+
+/** The names and their places in pixels: inside the window, none over another, and none over a point that can be seen. */
+export function names(world, { width, height, at, lit, active }, measure) {
+  const taken = [], made = [], screen = ({ x, y }, r) => { const [left, top] = at.apply([x, y]); return { x: left, y: top, r: r * at.k }; };
+  const seen = ({ x, y, r }) => x + r > 0 && x - r < width && y + r > 0 && y - r < height;
+  const discs = world.discs.map((disc) => ({ disc, ...screen(disc, disc.r) })).filter(seen), all = discs.flatMap(({ disc }) => disc.tools);
+  const points = (all.length < 2000 || at.k > 1 ? all : []).map((point) => ({ point, ...screen(point, active?.has(point) ? 11 / at.k : radius(point, at.k)) })).filter(seen);
+  for (const { x, y, r } of points) taken.push({ x: x - r - 1, y: y - r - 1, w: 2 * r + 2, h: 2 * r + 2 });
+  const free = (box) => box.x > 2 && box.y > 2 && box.x + box.w < width - 2 && box.y + box.h < height - 2 && !taken.some((one) => box.x < one.x + one.w && box.x + box.w > one.x && box.y < one.y + one.h && box.y + box.h > one.y);
+  const outside = (box) => discs.every(({ x, y, r }) => Math.hypot(Math.max(box.x, Math.min(x, box.x + box.w)) - x, Math.max(box.y, Math.min(y, box.y + box.h)) - y) > r);
+  const put = (text, font, h, { x, y, r }, order, better = () => true) => {
+    const w = measure(text, font) + 4, sides = { above: [x - w / 2, y - r - h - 1], below: [x - w / 2, y + r + 1], right: [x + r + 3, y - h / 2], left: [x - r - w - 3, y - h / 2],
+      northwest: [x + r - w, y - r - h - 1], northeast: [x - r, y - r - h - 1], southwest: [x + r - w, y + r + 1], southeast: [x - r, y + r + 1] };
+    const boxes = order.map((side) => ({ x: sides[side][0], y: sides[side][1], w, h })), box = boxes.find((one) => better(one) && free(one)) ?? boxes.find(free);
+    if (box) { taken.push(box); made.push({ text, font, ...box }); }
+    return Boolean(box);
   };
-  const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
-  Object.assign(ink, { textBaseline: "middle", lineJoin: "round", textAlign: "center", font: BOLD, lineWidth: 3.5, strokeStyle: colour.panel, fillStyle: colour.ink });
-  for (const disc of [...discs].sort((a, b) => (lit ? shared(b) - shared(a) : 0) || b.tools.length - a.tools.length || a.number - b.number).slice(0, 400)) {
-    if (lit && !shared(disc)) continue;
-    const label = cut(disc.label, 30), w = ink.measureText(label).width, [x, y] = at.apply([disc.x, disc.y - disc.r]), air = disc.r * at.k < 20 ? 34 : 3;
-    if (free(x - w / 2 - air, y - 19 - air / 3, w + 2 * air, 18 + air / 1.5)) write(label, x, y - 10);
-  }
-  if (at.k < 1.5 && !lit) return;
-  Object.assign(ink, { textAlign: "left", font: FONT });
-  const named = active.size ? active : lit;
-  let written = 0;
-  for (const point of discs.flatMap((disc) => disc.tools)) {
-    if ((named && !named.has(point)) || written > 400 || !inView(point, 10)) continue;
-    const label = cut(point.name, 34), [x, y] = at.apply([point.x, point.y]), w = label.length * 6.7;
-    const side = [x + 9, x - 9 - w].find((left) => left > 0 && left + w < width && free(left, y - 7, w, 14));
-    if (side === undefined) continue;
-    write(label, side, y);
-    written += 1;
-  }
+  const shared = ({ disc }) => disc.tools.reduce((n, point) => n + lit.has(point), 0), named = active?.size ? active : lit;
+  for (const one of discs.filter((one) => !lit || shared(one)).sort((a, b) => (lit ? shared(b) - shared(a) : 0) || b.disc.tools.length - a.disc.tools.length || a.disc.number - b.disc.number).slice(0, 400))
+    [30, 12].some((most) => put(cut(one.disc.label, most), BOLD, 17, one, ["above", "below", "right", "left", "northwest", "northeast", "southwest", "southeast"], outside));
+  if (at.k >= 1.5 || lit) for (const one of points.filter(({ point }) => !named || named.has(point)).slice(0, 400)) put(cut(one.point.name, 34), FONT, 14, one, ["right", "left", "below", "above"]);
+  return made;
 }

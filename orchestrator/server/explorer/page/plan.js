@@ -30,10 +30,10 @@ export function dag(run, width, choose) {
   }
   if (!run.steps.length) graph.setEdge("request", "answer", {});
   if (narrow) stack(graph, width); else layout(graph);
-  const { width: w, height: h } = graph.graph(), answered = run.answer ? (run.status === "done" ? "done" : "running") : "waiting";
+  const { width: w, height: h } = graph.graph(), answered = run.answer ? run.status : "waiting";
   const picture = draw("svg", { class: "drawing dag", viewBox: `0 0 ${w} ${h}`, width: w, height: h, role: "group", "aria-label": `Plan: ${run.steps.length} step${run.steps.length === 1 ? "" : "s"}` });
   picture.style.minWidth = `${Math.min(w, w * 0.62)}px`;
-  const status = new Map([["request", "done"], ["answer", run.answer ? "done" : "waiting"], ...run.steps.map((step) => [key(step.id), step.status])]);
+  const status = new Map([["request", "done"], ["answer", answered], ...run.steps.map((step) => [key(step.id), step.status])]);
   const lit = (from, to) => (to === "running" ? "running" : from === "done" && to !== "waiting" ? "done" : "waiting");
   for (const { v, w: to } of graph.edges()) picture.append(flow(graph.edge(v, to).points, lit(status.get(v), status.get(to))));
   picture.append(pill(graph.node("request"), "Request", "done"), pill(graph.node("answer"), "Answer", answered), ...boxes.map((box) => placed(box, graph.node(key(box.step.id)), choose)));

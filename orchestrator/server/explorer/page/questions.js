@@ -2,7 +2,7 @@
 
 import { announce, args, button, make, walk } from "./dom.js";
 
-const WHY_NOT = "Why not? (the worker reads it)";
+const WHY_NOT = "Why not? (the worker reads it)", ALWAYS = "Always for this tool";
 const KINDS = {
   tool_approval: ["Approve this call?", approval], unknown_outcome: ["Did this call take effect?", outcome], needs_input: ["A value is missing", values],
   question: ["A question for you", answer],
@@ -28,13 +28,14 @@ export function questions(waiting, decide) {
 }
 
 /** What the approvals of one group have in common; every other question stands alone. */
-const subject = (one) => (one.kind === "tool_approval" && one.tool && one.decisions.length ? JSON.stringify([one.tool.id, one.why, one.problem]) : `id ${one.id}`);
+const subject = (one) => (one.kind === "tool_approval" && one.tool && one.decisions.length ? JSON.stringify([one.tool.id, one.why, one.problem, one.decisions, one.always]) : `id ${one.id}`);
 
 /** The cards of several calls of one tool, below buttons that decide those of them that are not decided yet. */
 function together(cards, answers) {
   const title = `${cards.length} calls of ${cards[0].one.tool.label}`, body = make("div", { class: "card-body" });
   const all = (answer, words) => cards.filter(({ one }) => !answers.has(one.id)).forEach(({ send }) => send(answer, words));
-  const choose = () => body.replaceChildren(row(button("Approve all", () => all({ type: "approve" }, "Approved"), { class: "main" }), button("Reject all", reject)));
+  const { decisions, always } = cards[0].one, may = (word) => decisions.includes(word);
+  const choose = () => body.replaceChildren(row(may("approve") && button("Approve all", () => all({ type: "approve" }, "Approved"), { class: "main" }), may("approve") && always && button(ALWAYS, () => all({ type: "approve", always }, ALWAYS)), may("reject") && button("Reject all", reject)));
   const reject = () => asked(body, WHY_NOT, "Reject these calls", choose, (message) => { choose(); all({ type: "reject", message }, "Rejected"); });
   choose();
   return make("section", { class: "together", "aria-label": title }, make("div", { class: "together-head" }, make("h3", { class: "words", text: title }), body), cards.map(({ made }) => made));
@@ -58,7 +59,7 @@ function card(one, settle) {
   const send = (answer, words) => {
     made.classList.add("settled");
     body.replaceChildren(make("p", { class: "settled-text" }, make("strong", { text: words }), " ", button("Undo", undo)));
-    settle(one, one.hash ? { ...answer, hash: one.hash } : answer, words);
+    settle(one, form === other ? answer : { decisions: [{ ...answer, ...(one.hash && { hash: one.hash }) }] }, words);
   };
   const controls = () => body.replaceChildren(...form(one, send, body, controls).flat().filter(Boolean));
   if (one.decisions.length || form === other) controls();
@@ -72,17 +73,20 @@ function approval(one, send, body, again) {
     area.value = one.args;
     written(body, area, "Use these arguments", again, () => {
       const args = parsed(area);
-      if (args !== undefined) send({ type: "edit", args }, "Arguments changed: they are checked, and you see the call again");
+      if (args !== undefined) send(edited(one, args), "Arguments changed: they are checked, and you see the call again");
     });
   };
   const reject = () => asked(body, WHY_NOT, "Reject", again, (message) => send({ type: "reject", message }, "Rejected"));
   const respond = () => asked(body, "What the tool would have answered", "Answer in its place", again, (message) => send({ type: "respond", message }, "Answered in its place"), true);
-  return [call(one), row(button("Approve", () => send({ type: "approve" }, "Approved"), { class: "main" }), button("Edit", edit), button("Reject", reject), button("Answer for it", respond))];
+  const may = (word, ...given) => one.decisions.includes(word) && button(...given);
+  return [call(one), row(may("approve", "Approve", () => send({ type: "approve" }, "Approved"), { class: "main" }), one.always && may("approve", ALWAYS, () => send({ type: "approve", always: true }, ALWAYS)), may("edit", "Edit", edit), may("reject", "Reject", reject), may("respond", "Answer for it", respond))];
 }
 
+const edited = (one, args) => ({ type: "edit", edited_action: { name: one.name, args } });
+
 function outcome(one, send) {
-  const choice = (text, type, words = text) => button(text, () => send({ type }, words));
-  return [call(one), row(choice("It was done", "done"), choice("It was not: send it again", "not_done", "Sent again"), choice("Give up", "give_up", "Given up"))];
+  const choice = (text, decision, words = text) => button(text, () => send(decision, words));
+  return [call(one), row(choice("It was done", { type: "respond", message: "A person says that this call took effect; what it answered is not known." }), choice("It was not: send it again", edited(one, JSON.parse(one.args)), "Sent again"), choice("Give up", { type: "reject" }, "Given up"))];
 }
 
 function values(one, send) {
@@ -93,17 +97,17 @@ function values(one, send) {
       given[name] = schema.type === "string" || schema.enum ? field.value : parsed(field);
       if (given[name] === undefined) return;
     }
-    send({ type: "give", values: given }, "Given");
+    send(edited(one, given), "Given");
   };
   return [make("div", { class: "fields" }, inputs.map(([name, schema, field]) => make("p", {}, make("label", { for: field.id, text: name }), field, schema.description && make("span", { class: "small", text: String(schema.description) })))),
-    row(button("Give", give, { class: "main" }), button("Leave it", () => send({ type: "leave" }, "Left")))];
+    row(button("Give", give, { class: "main" }), button("Leave it", () => send({ type: "reject" }, "Left")))];
 }
 
 function answer(one, send) {
-  const say = (text) => text.trim() && send({ type: "answer", answer: text.trim() }, `Answered: ${text.trim()}`);
+  const say = (text) => text.trim() && send({ type: "respond", message: text.trim() }, `Answered: ${text.trim()}`);
   const field = make("input", { id: `answer-${one.id}`, "aria-label": "Your answer", autocomplete: "off", on: { keydown: (event) => { if (event.key === "Enter") say(field.value); } } });
   return [one.choices.length > 0 && row(...one.choices.map((choice) => button(choice, () => say(choice)))),
-    field, row(button("Answer", () => say(field.value), { class: "main" }), button("Leave it open", () => send({ type: "leave" }, "Left open")))];
+    field, row(button("Answer", () => say(field.value), { class: "main" }), button("Leave it open", () => send({ type: "reject" }, "Left open")))];
 }
 
 function other(one, send) {

@@ -8,6 +8,8 @@ const PARTS = {
     about: "What servers changed since their tools were accepted. Until you accept it, a changed or new tool is neither found nor called." },
   dependencies: { title: "Dependencies", noun: "dependency", card: dependency, none: "No dependency is inferred.",
     about: "What programs infer from names, schemas and observed calls. What you decide wins: an accepted dependency counts like a declared one, a rejected one is gone. Both go to the file of dependencies." },
+  allowed: { title: "Allowed", noun: "tool", card: allowed, none: "You have allowed no tool for good.",
+    about: "Tools that you have approved for good. A tool whose definition or server changes is asked about again." },
 };
 const FEW = 8;
 
@@ -105,6 +107,15 @@ function dependency(one, { may, decide }) {
     make("p", { class: "small", text: `${Math.floor(100 * one.confidence)} % sure${one.count ? `, observed ${count(one.count, "time")}` : ""}.${open && one.required ? " If you accept it, the second is selected whenever the first is." : ""}` }),
     make("div", { class: "row" }, !open && make("span", { class: `badge ${one.accept ? "done" : "failed"}`, text: one.accept ? "Accepted" : "Rejected" }),
       may && (open ? [choice("Accept", true, { class: "main", "data-first": "" }), choice("Reject", false)] : choice("Undo", null, { "data-first": "" }))),
+  ];
+}
+
+/** A tool that a person has approved for good. */
+function allowed(one, { decide }) {
+  return [
+    make("p", { class: "edge-line" }, walk(one.tool)),
+    make("p", { class: "small", text: `Allowed since ${new Date(one.since).toLocaleString()}.${one.holds ? "" : " It has changed since, so you are asked again."}` }),
+    make("div", { class: "row" }, button("Ask again", () => decide({ accept: false }), { "data-first": "", "aria-label": `Ask again before calls of ${one.tool.label}` })),
   ];
 }
 

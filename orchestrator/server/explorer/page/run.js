@@ -4,7 +4,9 @@ import { args, button, count, fold, make, table, walk } from "./dom.js";
 import { STATUS, dag, seconds, timeline } from "./plan.js";
 import { questions } from "./questions.js";
 
-const STATES = { running: "Running", waiting: "Waits for you", done: "Done", stopped: "Stopped" };
+/** How a run goes on, or how it ended. */
+export const STATES = { running: "Running", waiting: "Waits for you", stopped: "Stopped", done: "Done", partly: "Partly done", failed: "Failed", refused: "Not done" };
+export const isOver = (run) => !["running", "waiting", "stopped"].includes(run.status);
 
 /** An article that shows a run, and is told of each change by `show`; without `acts` it is only looked at. */
 export function article(acts = null) {
@@ -61,13 +63,13 @@ export function article(acts = null) {
 
 function head(run, acts) {
   const used = run.usage, n = (value) => value.toLocaleString("en");
-  const facts = [when(run.at), run.seconds !== null && seconds(run.seconds),
+  const facts = [run.seconds !== null && seconds(run.seconds),
     used && `${count(used.calls, "model call")}, ${n(used.input_tokens)} input tokens (${n(used.cached_tokens)} cached), ${n(used.output_tokens)} output tokens`, run.note];
   return [make("div", { class: "run-title" }, make("h2", { tabindex: "-1", text: run.request }),
     make("div", { class: "row" }, make("span", { class: `badge ${run.status}`, text: STATES[run.status] ?? run.status }),
       acts && run.status === "running" && button("Cancel", acts.cancel), acts && run.status === "stopped" && button("Resume", acts.resume),
-      acts && run.status === "done" && run.steps.some((step) => step.status === "failed") && button("Repeat what failed", acts.resume))),
-  make("p", { class: "small", text: facts.filter(Boolean).join("  ·  ") }),
+      acts && isOver(run) && run.steps.some((step) => step.status === "failed") && button("Repeat what failed", acts.resume))),
+  make("p", { class: "small" }, [when(run.at), ...facts].filter(Boolean).flatMap((fact, i) => (i ? ["  ·  ", fact] : fact))),
   run.trouble && make("p", { class: "error words", text: run.trouble === "cancelled" ? "Cancelled. What was done is kept: Resume continues." : run.trouble })];
 }
 
@@ -77,7 +79,7 @@ function revision(one) {
 }
 
 function step(one, open) {
-  const facts = [one.depends_on.length && `after ${one.depends_on.join(", ")}`, one.attempts > 1 && `${one.attempts} attempts`, one.calls.length && `${count(one.calls.length, "call")}, ${seconds(one.seconds)}`,
+  const facts = [one.depends_on.length && `after ${one.depends_on.join(", ")}`, one.attempts > 1 && `${one.attempts} attempts`, one.note, one.calls.length && `${count(one.calls.length, "call")}, ${seconds(one.seconds)}`,
     one.usage && count(one.usage.input_tokens + one.usage.output_tokens, "token")].filter(Boolean).join("; ");
   const picked = (tool) => make("li", {}, walk(tool.tool), make("span", { text: ` ${tool.why}` }), make("span", { class: "small", text: `  score ${tool.score.toFixed(2)}` }));
   const made = make("details", { class: "step-details", "data-of": one.id },
@@ -99,8 +101,13 @@ function call(one) {
   one.files > 0 && make("p", { class: "small", text: `${count(one.files, "file")} kept` }));
 }
 
-/** A time as people write it here. */
+const DAY = { weekday: "short", day: "numeric", month: "short" }, TIME = { hour: "numeric", minute: "2-digit" };
+
+/** A time as people write it: "today, 17:25", "Mon 23 Nov, 17:25"; all of it is told where the pointer rests. */
 export function when(at) {
   const time = new Date(at);
-  return at && !Number.isNaN(time.valueOf()) ? time.toLocaleString() : "";
+  if (!at || Number.isNaN(time.valueOf())) return null;
+  const days = Math.round((new Date().setHours(0, 0, 0, 0) - new Date(at).setHours(0, 0, 0, 0)) / 86_400_000), same = time.getFullYear() === new Date().getFullYear();
+  const day = { 0: "today", 1: "yesterday" }[days] ?? time.toLocaleDateString("en-GB", same ? DAY : { day: "numeric", month: "short", year: "numeric" });
+  return make("time", { datetime: time.toISOString(), title: time.toLocaleString([], { dateStyle: "full", timeStyle: "long" }), text: `${day}, ${time.toLocaleTimeString([], TIME)}` });
 }

@@ -2,10 +2,10 @@
 
 import { address, alert, announce, button, count, fold, make } from "./dom.js";
 import { known, map } from "./map.js";
-import { article, when } from "./run.js";
+import { STATES, article, isOver, when } from "./run.js";
 import { ask, failed, send, watch } from "./server.js";
 
-const STATUS = { idle: "ended", busy: "running", interrupted: "waits for you", error: "error", unfinished: "not ended" };
+const STATUS = { ...STATES, idle: "Ended", busy: "Running", interrupted: "Waits for you", error: "Error", unfinished: "Not ended" };
 let following = null;
 
 /** Stops following a run: another view is shown. */
@@ -46,7 +46,7 @@ export async function showRuns(view, given, overview) {
   const row = (one) => make("li", {}, make("a", { href: address("runs", { id: one.id }) },
     make("span", { class: "thread-text", text: one.request || one.id }),
     make("span", { class: `badge ${one.status}`, text: STATUS[one.status] ?? one.status }),
-    make("span", { class: "small", text: when(one.at) })));
+    make("span", { class: "small" }, when(one.at))));
   view.replaceChildren(make("section", { class: "runs" }, make("h1", { text: "Runs" }),
     threads.length ? make("ul", { class: "threads" }, threads.map(row)) : make("p", { text: overview.runs ? "There are none yet." : "Past runs are shown by the page that the LangGraph server serves." })));
   announce(count(threads.length, "run"));
@@ -63,7 +63,7 @@ function showThread(view, id) {
   let last = null, told = 0;
 
   function show(run) {
-    if (last?.status !== run.status) announce({ running: "Running", waiting: `${count(run.questions.length, "question")} wait${run.questions.length === 1 ? "s" : ""} for you`, done: `Done. ${run.answer}`, stopped: "Stopped" }[run.status]);
+    if (last?.status !== run.status) announce(run.status === "waiting" ? `${count(run.questions.length, "question")} wait${run.questions.length === 1 ? "s" : ""} for you` : `${STATES[run.status]}${isOver(run) ? `. ${run.answer}` : ""}`);
     // A new request of the conversation takes the place of the one before; until it has begun, it has no ID.
     if (last?.id && run.id !== last.id) earlier.append(turn(last));
     const first = last === null;
@@ -72,7 +72,7 @@ function showThread(view, id) {
     live.show(run);
     ground.show(run);
     if (first) live.element.querySelector("h2").focus();
-    next.enable(run.status === "done" || (run.status === "stopped" && !run.steps.length));
+    next.enable(isOver(run) || (run.status === "stopped" && !run.steps.length));
     tools.replaceChildren(...(run.steps.length ? [
       button("Copy link", () => copy().catch(failed), { class: "quiet" }),
       button("HTML page", () => save(run, live.element).catch(failed), { class: "quiet" })] : []));
@@ -155,7 +155,7 @@ function beside() {
       element.append(shown.element);
       return shown;
     }).catch(failed);
-    (await drawn)?.light(given, now.size ? now : called);
+    (await drawn)?.light(given, now.size ? now : called, now.size > 0);
   }
 
   return { element, show };
@@ -167,6 +167,7 @@ async function save(run, element) {
   const made = document.implementation.createHTMLDocument(run.request), css = await (await fetch("explorer.css")).text(), copy = element.cloneNode(true);
   for (const one of copy.querySelectorAll("button, textarea, input, .questions")) one.remove();
   for (const one of copy.querySelectorAll("details")) one.open = true;
+  for (const one of copy.querySelectorAll("time")) one.textContent = one.title;
   for (const attribute of ["href", "tabindex"]) for (const one of copy.querySelectorAll(`[${attribute}]`)) one.removeAttribute(attribute);
   made.head.prepend(make("meta", { charset: "utf-8" }), make("meta", { "http-equiv": "Content-Security-Policy", content: "default-src 'none'; style-src 'unsafe-inline'" }));
   made.body.append(make("main", {}, copy));

@@ -55,14 +55,15 @@ async def test_a_file_is_agents_by_tag_and_tools_by_operation(
     assert loaded.problems == ()
 
 
-def test_get_is_read_only_only_if_the_entry_says_so(tmp_path: Path) -> None:
-    written(tmp_path, shop_spec("https://shop.example"))
-    reads = ToolRegistry.from_catalog(load(entry(tmp_path), yes=True))
-    assert "the server is not trusted" in reads.assurance("shop-orders/tellOrder").why("risky")
-    trusted = ToolRegistry.from_catalog(load(entry(tmp_path, callsheet={"trusted": True}), yes=True))
-    assert trusted.assurance("shop-orders/tellOrder").why("risky") == ""
-    assert trusted.assurance("shop-orders/placeOrder").why("risky") != ""
-    assert trusted.assurance("shop-orders/deleteOrder").harm == "destroy"
+def test_what_is_got_reads_and_what_is_sent_is_asked_about(tmp_path: Path) -> None:
+    spec = shop_spec("https://shop.example")
+    spec["paths"]["/wipe"] = {"get": {**spec["paths"]["/orders/{id}"]["get"], "operationId": "deleteAll"}}
+    written(tmp_path, spec)
+    registry = ToolRegistry.from_catalog(load(entry(tmp_path), yes=True))
+    assert registry.assurance("shop-orders/tellOrder").why("ask") == ""
+    assert registry.assurance("shop-orders/deleteAll").why("ask") != ""
+    assert registry.assurance("shop-orders/placeOrder").why("ask") != ""
+    assert registry.assurance("shop-orders/deleteOrder").harm == "destroy"
 
 
 async def test_a_changed_operation_is_quarantined(tmp_path: Path, served: Shop) -> None:

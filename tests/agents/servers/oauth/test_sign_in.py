@@ -299,7 +299,7 @@ async def test_another_key_does_not_open_them(server: SignedInServer, monkeypatc
 
 def test_what_encrypts_is_an_extra_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cryptography.fernet", None)
-    with pytest.raises(SettingsError, match=r"needs the extra sign-in.*pip install 'callsheet\[sign-in\]'"):
+    with pytest.raises(SettingsError, match=r"needs the extra sign-in.*pip install '\.\[sign-in\]'"):
         encrypted(b"")
 
 

@@ -204,7 +204,7 @@ def test_rdf_without_its_extra_says_which(check: Any, monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "rdflib", None)
     status, out, err = check(SOUND, arguments=("--rdf",))
     assert (status, out) == (2, "")
-    assert "pip install rdflib pyshacl" in err
+    assert "pip install '.[rdf]'" in err
 
 
 SERVER = Path(__file__).parents[3] / "fixtures" / "changing_server.py"
@@ -292,5 +292,5 @@ def test_a_command_that_goes_on_keeps_what_was_given(monkeypatch: pytest.MonkeyP
     given = "--model a:b --catalog a --catalog b --policy policy.json --pins pins.json --yes"
     assert CliRunner().invoke(command, ["do it", *given.split(), "--json"]).output == f"{given}\n"
     assert CliRunner().invoke(command, []).output == "\n"
-    secret = CliRunner().invoke(command, ["--index", "postgresql://ann:hunter2@host/base", "--approve", "never"])
-    assert secret.output == "--approve never --index postgresql://ann:***@host/base\n"
+    secret = CliRunner().invoke(command, ["--index", "postgresql://ann:hunter2@host/base", "--approval", "never"])
+    assert secret.output == "--approval never --index postgresql://ann:***@host/base\n"

@@ -81,22 +81,29 @@ def test_json_is_one_object(place: Path, tmp_path: Path) -> None:
 
 def test_a_neighbourhood(place: Path) -> None:
     near = run(place, "--format", "mermaid", "--around", "weather/find_place").stdout
-    assert 'find_place"]:::start' in near
+    assert 'weather/find_place"]:::start' in near
     assert "plan_trip" in near
     assert "convert_length" not in near
 
 
 def test_a_taxonomy_of_ones_own_defines_capabilities(tmp_path: Path) -> None:
-    tool = {"name": "t", "_meta": {"callsheet/capabilities": ["brew", "search"]}}
+    tool = {"name": "t", "_meta": {"callsheet/capabilities": ["brew", "web-search"]}}
     (tmp_path / "a.json").write_text(json.dumps({"name": "a", "tools": [tool]}), encoding="utf-8")
-    brew = {"id": "brew", "name": "brew", "definition": "Make tea.", "examples": ["tea", "coffee"], "broader": "act"}
+    brew = {
+        "id": "brew",
+        "name": "brew",
+        "definition": "Make tea.",
+        "examples": ["tea", "coffee"],
+        "broader": "computation",
+    }
     (tmp_path / "own.tax").write_text(json.dumps({"capabilities": [brew]}), encoding="utf-8")
     words = ["--format", "turtle", "--taxonomy", str(tmp_path / "own.tax")]
     text = run(tmp_path / "a.json", *words).stdout
     assert 'skos:definition "Make tea."' in text
-    assert "skos:broader capability:act" in text
-    assert "skos:broader capability:access" in text
-    assert "capability:compute" not in text
+    assert "skos:broader capability:computation" in text
+    assert "skos:broader capability:information-access" in text
+    assert "capability:data-processing" in text
+    assert "capability:system-interaction" not in text
 
 
 @pytest.mark.parametrize(
@@ -178,6 +185,21 @@ def test_the_graph_command_shows_the_edges_of_a_node(graph: Any) -> None:
         ("weather/forecast", "owned_by"),
         ("weather/find_place", "owned_by"),
     }
+
+
+def test_the_graph_command_draws_servers_tools_capabilities_and_parameters(tmp_path: Path) -> None:
+    """Representing Agentic Tools in Knowledge Graphs, figure 3."""
+    schema = {"type": "object", "properties": {"q": {"type": "string"}, "n": {"type": "integer"}}, "required": ["q"]}
+    entry = {"name": "find", "inputSchema": schema, "_meta": {"callsheet/capabilities": ["web-search"]}}
+    (tmp_path / "web.json").write_text(json.dumps({"name": "web", "tools": [entry]}), encoding="utf-8")
+    words = ["graph", "web", "--mermaid", "--catalog", str(tmp_path)]
+    chart = CliRunner().invoke(callsheet, words, standalone_mode=False).stdout.splitlines()
+    drawn = {line.strip() for line in chart}
+    assert chart[0] == "flowchart LR"
+    assert {'n0[["web"]]:::start', 'n1["web/find"]:::tool', 'n1 -->|"owned by"| n0'} <= drawn
+    kinds = {line.partition('-->|"')[2].partition('"')[0] for line in drawn if "-->" in line}
+    assert kinds == {"owned by", "has required input", "has optional input", "has capability"}
+    assert {'(["web-search"]):::capability', '[/"q"/]:::parameter'} <= {line.lstrip("n0123456789") for line in drawn}
 
 
 def test_the_graph_command_shows_a_path(graph: Any) -> None:

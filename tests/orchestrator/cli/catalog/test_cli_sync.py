@@ -89,7 +89,7 @@ TOOLS = [
 OURS = {
     "id": "rowing",
     "name": "rowing",
-    "broader": "operate",
+    "broader": "shell-execution",
     "definition": "Row a boat.",
     "examples": ["row the boat", "pull the oars"],
 }
@@ -113,17 +113,17 @@ def test_one_json_object_with_capabilities_tools_and_coverage(run: Cli) -> None:
     assert found["coverage"] == 1.0
     first = {tool["id"]: tool["capabilities"][0] for tool in found["tools"]}
     assert {tool: entry["id"] for tool, entry in first.items()} == {
-        "a/convert_length": "unit-conversion",
-        "a/send_email": "messaging",
+        "a/convert_length": "information-transformation",
+        "a/send_email": "external-api-access",
     }
     assert all(0.5 < entry["confidence"] <= 1 and entry["by"] == "text" for entry in first.values())
-    assert next(c for c in found["capabilities"] if c["id"] == "act")["tools"] == ["a/send_email"]
+    assert next(c for c in found["capabilities"] if c["id"] == "information-access")["tools"] == ["a/send_email"]
 
 
 def test_a_table_for_people(run: Cli) -> None:
     status, said, _ = run("capabilities")
     assert status == 0
-    assert "unit-conversion" in said
+    assert "information-transformation" in said
     assert "2 of 2 tools have a capability (100.0%)" in said
 
 
@@ -136,15 +136,15 @@ def test_with_capabilities_of_ones_own_and_into_a_file(run: Cli, tmp_path: Path)
     assert "rowing" in {capability["id"] for capability in found["capabilities"]}
     assert found["path"] == str(tmp_path / "out.json")
     kept = load(tmp_path / "out.json").catalog
-    assert kept.tool("a/convert_length").capabilities == ("unit-conversion",)
-    assert kept.tool("a/send_email").capabilities == ("messaging",)
+    assert kept.tool("a/convert_length").capabilities == ("information-transformation",)
+    assert kept.tool("a/send_email").capabilities == ("external-api-access",)
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
         (None, "cannot be read"),
-        ({"capabilities": [{**OURS, "broader": "operat"}]}, "did you mean 'operate'"),
+        ({"capabilities": [{**OURS, "broader": "shell-executio"}]}, "did you mean 'shell-execution'"),
         ({"capabilities": [OURS, OURS]}, "two capabilities have the id 'rowing'"),
     ],
 )
@@ -169,9 +169,9 @@ def test_a_discovery_as_json_and_for_people(run: Cli) -> None:
     found = json.loads(out)
     assert status == 0
     assert [tool["id"] for tool in found["candidates"]] == ["a/convert_length"]
-    assert found["capabilities"][0]["id"] == "unit-conversion"
-    assert found["actions"][0] == "transform"
-    assert found["sources"][0]["id"] == "a"
+    assert next(iter(found["capabilities"])) == "information-transformation"
+    assert found["actions"][0] == "information-transformation"
+    assert next(iter(found["sources"])) == "a"
     status, said, _ = run(*words)
     assert status == 0
     assert "likely capabilities" in said

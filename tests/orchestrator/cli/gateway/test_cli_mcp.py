@@ -147,7 +147,7 @@ def test_long_messages_and_stray_prints(errors: int, tmp_path: Path) -> None:
         "CALLSHEET_LIMIT_OUTPUT": "1000000",
     }
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": errors, "env": env}
-    with subprocess.Popen([*words, "--yes", "--approve", "never"], **pipes) as served:
+    with subprocess.Popen([*words, "--yes", "--approval", "never"], **pipes) as served:
         assert served.stdin
         assert served.stdout
 

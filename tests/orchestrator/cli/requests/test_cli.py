@@ -87,7 +87,7 @@ def test_retrieve_finds_and_explains(manifests: Path, cli: Any) -> None:
 
 def test_retrieve_has_the_settings_of_the_library(manifests: Path, cli: Any) -> None:
     arguments = ("retrieve", "convert 3 miles to km", "--catalog", str(manifests), "--json", "--explain")
-    library = json.loads(json.dumps(SelectSettings().to_dict()))
+    library = json.loads(json.dumps(SelectSettings(equip=True).to_dict()))
     assert json.loads(cli(*arguments)[1])["trace"]["settings"] == library
     changed = json.loads(cli(*arguments, "--proposed", "0", "-k", "2", "--tools", "3")[1])["trace"]["settings"]
     assert changed == {**library, "proposed": 0, "agents": 2, "tools": 3}
@@ -98,17 +98,17 @@ def test_retrieve_that_nothing_fits_ends_with_1(manifests: Path, cli: Any) -> No
     assert (status, json.loads(out)["verdict"]) == (1, "nothing_fits")
 
 
-def test_retrieve_says_what_came_of_the_reranker(manifests: Path, monkeypatch: pytest.MonkeyPatch, cli: Any) -> None:
+def test_retrieve_says_what_the_model_decided(manifests: Path, monkeypatch: pytest.MonkeyPatch, cli: Any) -> None:
     monkeypatch.setattr(
         "callsheet.agents.models.chat_models.chat_model", lambda name: FakeListChatModel(responses=["no order"])
     )
     arguments = ("retrieve", "convert 3 miles to km", "--catalog", str(manifests), "--explain")
-    status, out, _ = cli(*arguments, "--rerank", "scripted:model")
-    assert (status, "reranked: not reranked, ChatModelReranker failed" in out) == (0, True)
+    status, out, _ = cli(*arguments, "--decision-model", "scripted:model")
+    assert (status, "judged: not judged, FakeListChatModel failed" in out) == (0, True)
     assert "units/convert_length" in out
     assert "meaning" in out
     assert "\x1b" not in out
-    assert "reranked" not in cli(*arguments)[1]
+    assert "judged" not in cli(*arguments)[1]
 
 
 def test_ask_answers_with_tools_of_a_python_reference(
@@ -215,7 +215,7 @@ def test_an_interrupt_ends_with_130_and_leaves_no_process(tmp_path: Path) -> Non
 
 MODEL_COMMANDS = (
     ("ask", "x", "--model"),
-    ("retrieve", "x", "--rerank"),
+    ("retrieve", "x", "--decision-model"),
 )
 
 

@@ -30,7 +30,9 @@ def test_index_reports_what_it_did(docs: Path, cli: Any) -> None:
     status, out, _ = cli("documents", "index", docs, "--json")
     report = json.loads(out)
     assert status == 0
-    assert {"documents", "chunks", "sentences", "added", "updated", "removed", "seconds", "path"} <= set(report)
+    assert {"documents", "chunks", "sentences", "exact", "added", "updated", "removed", "seconds", "path"} <= set(
+        report
+    )
     assert [(problem["document"], problem["kind"]) for problem in report["problems"]] == [("broken.pdf", "broken")]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from callsheet.orchestrator.apps.model_evaluation import (
     recorded,
     sampled,
 )
-from callsheet.retrievers import LabelledQuery
+from callsheet.retrievers import METHODS, LabelledQuery
 from choosing_model import ChoosingModel
 from commands import run
 from scripted_model import ScriptedModel
@@ -80,6 +81,47 @@ def test_what_is_reported_is_what_retrieve_hands_over_with_the_same_options(
     status, out, _ = cli("eval", str(path), *size, "--json")
     last = f"recall@{size[-1] if '--tools' in size else 10}"
     assert (status, json.loads(out)["tool"][last]) == (0, pytest.approx(sum(shares) / len(shares), abs=1e-4))
+
+
+ALL_METHODS = ",".join(METHODS)
+
+
+def test_methods_are_measured_side_by_side(cli: Any) -> None:
+    status, out, err = cli("eval", QUERIES, "--methods", ALL_METHODS, "--json")
+    report = json.loads(out)
+    by_name = {method.pop("name"): method for method in report["methods"]}
+    assert (status, err, [*by_name]) == (0, "", [*METHODS])
+    assert by_name["callsheet"].items() <= report.items()
+    for method in by_name.values():
+        assert set(method["agent"]) == set(report["agent"])
+        assert set(method["tool"]) == set(report["tool"])
+        assert method["intervals"].keys() == report["intervals"].keys()
+    assert len({method["tool"]["map@10"] for method in by_name.values()}) > 3
+    status, out, _ = cli("eval", QUERIES, "--methods", "dense,bm25")
+    rows = [line for line in out.splitlines() if line.strip().startswith(("dense", "bm25"))]
+    assert len(rows) == 2
+    assert max(map(len, rows)) <= 100
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name not in ("callsheet", "agent-as-a-graph")])
+def test_retrieve_shows_what_eval_measures(name: str, cli: Any) -> None:
+    query = json.loads(Path(QUERIES).read_text(encoding="utf-8").splitlines()[0])["query"]
+    status, out, _ = cli("retrieve", query, "--method", name, "-k", "10", "--json")
+    found = json.loads(out)
+    tools = sorted((tool for agent in found["agents"] for tool in agent["tools"]), key=lambda tool: -tool["use"])
+    settings = replace(METHODS[name], agents=10)
+    retriever = AgentGraphRetriever.from_catalog(str(EXAMPLE / "catalog"), settings=settings, index=":memory:", k=10)
+    assert (status, found["verdict"]) == (0, "found")
+    assert [tool["id"] for tool in tools] == [tool.id for tool in retriever.select(query).tools]
+
+
+@pytest.mark.parametrize(("command", "option"), [("retrieve", "--method"), ("eval", "--methods")])
+def test_the_methods_are_named_in_the_help_and_in_the_refusal(command: str, option: str, cli: Any) -> None:
+    helped = " ".join(cli(command, "--help")[1].split())
+    assert all(name in helped for name in METHODS if name != "callsheet")
+    status, _, err = cli(command, QUERIES, option, "bm26")
+    assert status == 2
+    assert f"there is no method 'bm26'; there are {', '.join(METHODS)}" in " ".join(err.split())
 
 
 def test_people_get_tables_of_at_most_100_columns(cli: Any) -> None:
@@ -271,16 +313,24 @@ async def evaluated(made: Arms, names: list[str], folder: Path, **more: Any) -> 
     return await evaluate_arms(arms, [RAIN, AIR], model="m", folder=folder, **more)
 
 
-@pytest.mark.parametrize("name", ["all", "k3", "none", "once", "adaptive", "auto"])
+@pytest.mark.parametrize("name", ["all", "k3", "d3", "none", "once", "adaptive", "auto"])
 async def test_every_arm_lets_the_right_tool_be_called(arms: Any, name: str, tmp_path: Path) -> None:
     evaluation = await evaluated(arms(ChoosingModel(choices=RIGHT)), [name], tmp_path)
     (arm,) = evaluation.arms
     assert [(case.grade.cause, case.grade.detail) for case in arm.cases] == [("", ""), ("", "")]
     assert [case.attempt.calls[0].tool for case in arm.cases] == ["weather/forecast", "weather/air_quality"]
     assert all("recorded" in call.output for case in arm.cases for call in case.attempt.calls)
-    offered = {"all": 16, "k3": 3}.get(name, 10)
+    offered = {"all": 16, "k3": 3, "d3": 3}.get(name, 10)
     assert max(len(case.attempt.offered) for case in arm.cases) <= offered
     assert arm.usage.input_tokens == 100 * arm.usage.calls > 0
+
+
+async def test_the_model_judges_which_tools_it_is_given(arms: Any, tmp_path: Path) -> None:
+    weights = {"probabilities": [{"label": "t7", "probability": 0.9}, {"label": "none", "probability": 0.1}]}
+    model = ChoosingModel(choices={**RIGHT, "State": ("Decision", weights)})
+    (plain, judged) = (await evaluated(arms(model), ["k10", "d1"], tmp_path)).arms
+    assert [case.attempt.offered for case in judged.cases] == [case.attempt.offered[6:7] for case in plain.cases]
+    assert judged.usage.calls == plain.usage.calls
 
 
 async def test_the_best_tools_are_those_of_the_agents_that_a_selection_picks(loaded: Loaded, tmp_path: Path) -> None:

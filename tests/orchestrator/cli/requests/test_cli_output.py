@@ -44,15 +44,38 @@ def test_an_empty_catalog_is_no_table(cli: Any, tmp_path: Path) -> None:
     assert out == "Nothing in the catalog fits.\n"
 
 
-def test_every_tool_that_a_worker_gets_is_named_among_the_picked(capsys: pytest.CaptureFixture[str]) -> None:
-    tools = [{"id": f"a/t{n}"} for n in range(4)]
-    agents = [{"id": "a", "tools": tools}, *({"id": name, "tools": [{"id": f"{name}/t"}]} for name in "bcd")]
-    why = {tool["id"]: "score 1" for agent in agents for tool in agent["tools"]}  # type: ignore[index]
-    event = {"event": "picked", "step_id": "1", "attempt": 1, "why": why}
-    run_output.Show().event({**event, "selection": {"verdict": "found", "agents": agents}})
-    out = capsys.readouterr().out
-    assert all(tool in out for tool in why)
-    assert out.splitlines()[-1] == "  and a/t2, a/t3, d/t"
+@pytest.mark.parametrize("explain", [False, True])
+def test_the_picks_in_use_are_printed_and_with_explain_all(capsys: pytest.CaptureFixture[str], explain: bool) -> None:
+    why = {f"a/t{n}": f"score {n}" for n in range(3)}
+    shown = run_output.Show(explain=explain)
+    selection = {"verdict": "found", "agents": [{"id": "a", "tools": [{"id": tool} for tool in why]}]}
+    shown.event({"event": "picked", "step_id": "1", "attempt": 1, "why": why, "selection": selection})
+    for number in (1, 2):
+        shown.event({"event": "tool_started", "step_id": "1", "call_id": str(number), "tool": "a/t1"})
+    used, everything = ["Step 1: picked a/t1  score 1"], [f"  {tool}  {reason}" for tool, reason in why.items()]
+    assert capsys.readouterr().out.splitlines() == (["Step 1: picked", *everything] if explain else used)
+
+
+@pytest.mark.parametrize("note", ["", "no tool was called"])
+def test_a_step_that_is_done_without_a_call_says_so(capsys: pytest.CaptureFixture[str], note: str) -> None:
+    result = {"id": "1", "status": "done", "calls": [], "error": "", "note": note}
+    run_output.Show().event({"event": "step", "step_id": "1", "result": result})
+    assert capsys.readouterr().out == f"Step 1: done{note and f', {note}'}\n"
+
+
+def test_a_refused_request_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    run_output.Show().event({"event": "plan", "steps": [], "note": "no tool fits"})
+    assert capsys.readouterr().out == ""
+
+
+def test_a_bug_is_no_negative_answer(monkeypatch: pytest.MonkeyPatch, cli: Any) -> None:
+    @click.command()
+    def breaks() -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(command_line, "callsheet", breaks)
+    status, _, err = cli()
+    assert (status, err.splitlines()[-1]) == (70, "ZeroDivisionError")
 
 
 def test_one_is_not_many(cli: Any, tmp_path: Path) -> None:
@@ -118,7 +141,9 @@ def test_a_long_call_is_named_while_it_lasts(monkeypatch: pytest.MonkeyPatch) ->
     with shown.working():
         for event in ("tool_started", "tool_finished"):
             shown.event({"event": event, **call})
-            shown.event({"event": "plan", "steps": []})  # whatever is printed brings the line up to date
+            shown.event(
+                {"event": "plan", "steps": [{"id": "1", "text": "x", "depends_on": []}]}
+            )  # brings it up to date
             said.append(terminal.file.getvalue())  # type: ignore[attr-defined]
             terminal.file.truncate(0)
     assert ["Working: handbook/search" in text for text in said] == [True, False]

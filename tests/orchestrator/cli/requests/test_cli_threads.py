@@ -16,6 +16,8 @@ from typing import Any
 import click
 import pytest
 
+from callsheet.agents.approval.questions import input_question
+from callsheet.agents.calls.review import decided
 from callsheet.graphs import Catalog, Loaded, dump, load
 from callsheet.graphs.dependencies import write_dependencies
 from callsheet.orchestrator.cli.approval_prompt import ask_person
@@ -59,7 +61,7 @@ def send_mail(email: str, body: str) -> str:
 agents = {"orders": [order_status], "mail": [send_mail]}
 '''
 QUESTION = "Look up the status of order ORD-551 and send the result by mail to ann@example.org"
-UNASKED = ("--approve", "never", "--allow", "mail/send_mail")
+UNASKED = ("--approval", "never", "--allow", "mail/send_mail")
 SECONDS = 120  # only what hangs takes so long
 
 
@@ -129,13 +131,13 @@ def post(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Post:
 
 
 def test_where_nobody_can_be_asked_the_run_stops_and_says_how_to_go_on(post: Post) -> None:
-    status, said, _ = post.ask(QUESTION, "-k", "3", "--approve", "always")
+    status, said, _ = post.ask(QUESTION, "-k", "3", "--approval", "always")
     assert (status, post.effects) == (1, [])
     assert [step["status"] for step in said["steps"]] == ["needs_approval", "waiting"]
     assert said["steps"][0]["tools"][0] == "orders/order_status"
     assert "wants to call orders/order_status" in said["steps"][0]["error"]
-    assert said["waiting"][0]["args"] == {"order_id": "ORD-551"}
-    kept = "--approve always -k 3 --catalog post_of_the_tests:agents"
+    assert said["waiting"][0]["action_requests"][0]["args"] == {"order_id": "ORD-551"}
+    kept = "--approval always -k 3 --catalog post_of_the_tests:agents"
     assert said["answer"].endswith(f"callsheet ask --resume --thread {said['thread']} {kept}")
 
 
@@ -174,7 +176,7 @@ def test_threads_are_readable_for_their_owner_only(post: Post) -> None:
         (["--resume", "--thread", "../../etc/passwd"], "cannot be the name of a thread"),
         (["--resume", "What time is it?"], "leave the question out"),
         (["x", "--thread", ""], "cannot be the name of a thread"),
-        (["x", "--approve", "sometimes"], "sometimes"),
+        (["x", "--approval", "sometimes"], "sometimes"),
         ([], "the question is empty"),
     ],
 )
@@ -185,7 +187,7 @@ def test_a_callers_mistake_ends_with_2(post: Post, arguments: list[str], said: s
 
 
 def test_a_run_belongs_to_its_catalog(post: Post, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    thread = post.ask(QUESTION, "--approve", "always")[1]["thread"]
+    thread = post.ask(QUESTION, "--approval", "always")[1]["thread"]
     (tmp_path / "other.json").write_text(dump(small_catalog()))
     for resumed in (("--resume",), ("--resume", "--thread", thread)):
         status, _, err = post.ask(*resumed, "--catalog", "other.json")
@@ -204,7 +206,7 @@ def test_a_run_belongs_to_its_catalog(post: Post, tmp_path: Path, monkeypatch: p
 
 
 def test_threads_of_all_catalogs_are_swept(post: Post) -> None:
-    thread = post.ask(QUESTION, "--approve", "always")[1]["thread"]
+    thread = post.ask(QUESTION, "--approval", "always")[1]["thread"]
     (file,) = (post.folder / "home" / "threads").rglob(f"{thread}.sqlite")
     os.utime(file, (0, 0))
     sweep_threads()
@@ -269,12 +271,11 @@ def test_what_is_typed_is_read_by_its_schema_and_asked_for_again(
 ) -> None:
     properties = {"n": {"type": "integer"}, "unit": {"enum": ["mile", "km"]}, "code": {"type": "string"}}
     schema = {"type": "object", "properties": properties}
-    value = {"type": "needs_input", "description": "x", "parameters": list(properties), "schema": schema}
+    value = input_question("1", "a/b", schema, "x")
     lines = iter(["many", "5.5", "5", "league", "km", "007"])
     monkeypatch.setattr(click, "prompt", lambda *_, **__: next(lines))
-    assert ask_person([SimpleNamespace(id="q", value=value)]) == {
-        "q": {"type": "give", "values": {"n": 5, "unit": "km", "code": "007"}}
-    }
+    given = decided("edit", value, args={"n": 5, "unit": "km", "code": "007"})
+    assert ask_person([SimpleNamespace(id="q", value=value)]) == {"q": given}
     err = capsys.readouterr().err
     assert "'many' is not of type 'integer'" in err
     assert "'league' is not one of ['mile', 'km']" in err
@@ -282,8 +283,8 @@ def test_what_is_typed_is_read_by_its_schema_and_asked_for_again(
 
 def test_a_secret_that_does_not_fit_is_not_shown(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     schema = {"type": "object", "properties": {"password": {"type": "string", "minLength": 9}}}
-    value = {"type": "needs_input", "description": "x", "parameters": ["password"], "schema": schema}
+    value = input_question("1", "a/b", schema, "x")
     lines = iter(["hunter2", ""])
     monkeypatch.setattr(click, "prompt", lambda *_, **__: next(lines))
-    assert ask_person([SimpleNamespace(id="q", value=value)]) == {"q": {"type": "leave"}}
-    assert capsys.readouterr().err == "\nx\nthe value does not fit\n"
+    assert ask_person([SimpleNamespace(id="q", value=value)]) == {"q": decided("reject", value)}
+    assert capsys.readouterr().err == "\nStep 1: x.\nthe value does not fit\n"

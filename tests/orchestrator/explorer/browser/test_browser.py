@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from callsheet.graphs import Catalog, Policy
+from callsheet.graphs import Agent, Catalog, Policy, Tool
 from chromium import Browser
 from explored import Authenticated, contacts, explorer
 from explored_page import heading, saved
-from kept_runs import ASKING, ENDED, REVISED, USED, Kept
+from kept_runs import ASKING, ENDED, RESULT, REVISED, USED, Kept, moment
 
 pytestmark = pytest.mark.server
 Show = Callable[..., Browser]
@@ -44,7 +46,7 @@ def test_a_question_gives_ranked_tools_with_reasons_and_the_best_ones_neighbourh
     assert page.run("document.getElementById('status').textContent").endswith("First: weather/forecast")
     assert page.run(f"{FOCUS}.id") == "q"
     page.run("document.querySelector('.trace').open = true")
-    assert "below 0.30 nothing fits" in page.run("document.querySelector('.trace').innerText")
+    assert "How likely something fits: 0." in page.run("document.querySelector('.trace').innerText")
     assert page.complaints == []
 
 
@@ -152,6 +154,99 @@ def test_a_run_is_shown(show: Show, catalog: Catalog) -> None:
         assert part in said
     assert page.run(f"{FOCUS}.textContent") == "request b"
     assert page.complaints == []
+
+
+FAILED = {**RESULT, "status": "failed", "error": "no such file"}
+CLASS = "getComputedStyle(document.querySelector('.thread > .run .badge')).color"
+
+
+@pytest.mark.parametrize(
+    ("results", "said"),
+    [
+        ([RESULT, RESULT], "Done"),
+        ([RESULT, FAILED], "Partly done"),
+        ([FAILED, {**RESULT, "status": "skipped"}], "Failed"),
+        ([{**RESULT, "status": "needs_input"}], "Not done"),
+    ],
+)
+def test_a_run_says_how_it_ended_and_only_one_that_was_done_is_green(
+    show: Show, catalog: Catalog, results: list[Any], said: str
+) -> None:
+    ended = moment("b", "09", results=dict(zip("12", results, strict=False)), messages=ENDED.values["messages"])
+    page = show(explorer(catalog, runs=Kept([ended])), "#/runs?id=t")
+    page.wait("document.querySelectorAll('.steps > li').length === 2")
+    assert page.run("document.querySelector('.thread > .run .badge').textContent") == said
+    colours = {"Done": "good", "Not done": "faint"}
+    page.run("document.body.append(document.createElement('i'))")
+    page.run(f"document.querySelector('i').style.color = 'var(--{colours.get(said, 'bad')})'")
+    wanted = page.run("getComputedStyle(document.querySelector('i')).color")
+    assert page.run(CLASS) == wanted
+
+
+def test_what_runs_and_what_waits_have_one_colour_that_nothing_else_has(show: Show, catalog: Catalog) -> None:
+    page = show(explorer(catalog, runs=Kept([ASKING])), "#/runs?id=t")
+    page.wait("document.querySelector('.card')")
+    waits = page.run(CLASS)
+    drawn = """(kind, name) => { const one = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+        one.setAttribute("class", `${kind} ${name}`); document.querySelector(".dag").append(one);
+        const style = getComputedStyle(one); return kind === "flow" ? style.stroke : style.fill; }"""
+    for kind in ("flow", "bar-of"):
+        assert page.run(f"({drawn})({kind!r}, 'running')") == waits
+        assert page.run(f"({drawn})({kind!r}, 'done')") != waits
+    assert waits not in page.run("[...document.querySelectorAll('a, button')].map((e) => getComputedStyle(e).color)")
+
+
+def test_times_are_written_as_people_write_them(show: Show, catalog: Catalog) -> None:
+    page = show(explorer(catalog, runs=Kept([ENDED])), "#/runs")
+    page.wait("document.querySelector('.threads time')")
+    assert re.fullmatch(
+        r"\w+ 1 Jan, \d+:00( [AP]M)?|1 Jan 2026, .*", page.run("document.querySelector('time').textContent")
+    )
+    ago = "[0, 1, 2].map((n) => run.when(new Date(Date.now() - n * 864e5)).textContent)"
+    today, yesterday, before = page.run(f"import('./run.js').then((run) => {ago})")
+    assert today.startswith("today, ")
+    assert yesterday.startswith("yesterday, ")
+    assert re.match(r"\w{3} \d+ \w+, \d+:\d\d|\d+ \w+ \d{4}", before)
+
+
+# How many names are shown at a zoom, how many lie over another or over a point, and how many discs have none.
+NAMED = """(async () => {
+  const { known, names } = await import("./map.js"), { zoomIdentity } = await import("./library/graph.js");
+  const { discs, points } = (await known()).world, { width, height } = document.querySelector(".map canvas");
+  const ink = document.createElement("canvas").getContext("2d");
+  const measure = (text, font) => { ink.font = font; return ink.measureText(text).width; };
+  const left = Math.min(...discs.map((one) => one.x - one.r)), right = Math.max(...discs.map((one) => one.x + one.r));
+  const top = Math.min(...discs.map((one) => one.y - one.r)), bottom = Math.max(...discs.map((one) => one.y + one.r));
+  const fits = Math.min((width - 40) / (right - left), (height - 50) / (bottom - top)), k = ZOOM;
+  const [x, y] = k === fits ? [(left + right) / 2, (top + bottom) / 2] : [discs[0].x, discs[0].y];
+  const at = zoomIdentity.translate(width / 2 - k * x, height / 2 - k * y).scale(k);
+  const made = names({ discs, points }, { width, height, at, lit: null, active: null }, measure);
+  const spots = points.map((one) => at.apply([one.x, one.y])).map(([x, y]) => ({ x, y, w: 0.1, h: 0.1 }));
+  const over = (a, b) => a !== b && a.x < b.x + b.w && a.x + a.w > b.x && a.y < b.y + b.h && a.y + a.h > b.y;
+  const under = (others) => made.filter((one) => others.some((other) => over(one, other))).length;
+  const without = discs.filter((disc) => !made.some((one) => one.text === disc.label));
+  return [made.length, under(made), under(spots), without.length];
+})()"""
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_names_on_the_map_collide_with_nothing(show: Show, width: int) -> None:
+    page = show(explorer(office()), width=width)
+    page.wait("document.querySelector('.map canvas')?.width > 300")
+    found = [page.run(NAMED.replace("ZOOM", zoom)) for zoom in ("fits", "2", "4")]
+    assert [(shown > 0, over_names, over_points) for shown, over_names, over_points, _ in found] == [(True, 0, 0)] * 3
+    assert found[0][-1] == 0
+
+
+def office() -> Catalog:
+    """Agents with many tools and with few, whose names are long and short."""
+    sizes = {"units": 16, "calculator-of-the-office": 18, "time": 2, "files": 7, "guide": 1, "the-planets": 3, "crm": 3}
+    return Catalog(
+        agents=tuple(
+            Agent(id=name, tools=tuple(Tool(agent=name, name=f"{name}_does_number_{n}") for n in range(size)))
+            for name, size in sizes.items()
+        )
+    )
 
 
 def test_a_question_revisions_and_usage_are_shown(show: Show, catalog: Catalog) -> None:

@@ -13,6 +13,7 @@ from mcp import MCPError, types
 
 from callsheet.agents import ToolRegistry
 from callsheet.graphs import UnknownNameError, User, load
+from callsheet.graphs.trust.standing import StandingApprovals
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, Gateway
 from callsheet.orchestrator.server.gateway.supervised_calls import MOST_WAITING, UnknownCallError, Waiting
 from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings
@@ -143,13 +144,37 @@ async def test_an_answer_that_is_none_asks_again(desk: Desk, mode: str) -> None:
 
 
 @ERAS
-async def test_a_client_that_cannot_ask_gets_the_ways_to_allow_the_call(desk: Desk, mode: str) -> None:
+async def test_a_client_that_cannot_ask_gets_the_way_to_allow_the_tool_for_good(desk: Desk, mode: str) -> None:
     written = await desk.call("works/write", mode, text="hello")
     assert written.is_error
-    assert "--approve never" in said(written)
-    assert '"trusted": true' not in said(written)  # its server makes no claim that could be trusted
-    assert "Nothing was sent" in said(written)
+    assert "Nothing was sent. To allow this tool for good, a person runs `callsheet trust allow works/write`" in said(
+        written
+    )
+    assert "allow works`" not in said(written)  # its server makes no claim that could be believed
     assert desk.log == []
+    loaded = desk.gateway.registry.loaded
+    standing, tool = StandingApprovals.of(loaded), loaded.catalog.tool("works/write")
+    assert standing is not None
+    standing.add(tool, loaded.pin(tool))
+    assert not (await desk.call("works/write", mode, text="hello")).is_error
+    standing.revoke([tool.id])
+    assert (await desk.call("works/write", mode, text="hello")).is_error
+    assert len(desk.log) == 1
+
+
+@ERAS
+async def test_a_client_that_asks_is_told_always_once(desk: Desk, mode: str) -> None:
+    heard: list[Any] = []
+    always = answering(types.ElicitResult(action="accept", content={"decision": "always"}), heard)
+    for _ in range(2):
+        assert not (await desk.call("works/write", mode, always, text="hello")).is_error
+    (asked,) = heard
+    offered = [one["const"] for one in asked.requested_schema["properties"]["decision"]["oneOf"]]
+    assert offered == ["approve", "always", "reject"]
+    loaded = desk.gateway.registry.loaded
+    (standing,) = filter(None, [StandingApprovals.of(loaded)])
+    assert standing.revoke(["works/write"]) == 1
+    assert (await desk.call("works/write", mode, text="hello")).is_error
 
 
 async def test_a_skill_is_read_and_not_called(minilm: MiniLMEmbeddings, tmp_path: Path) -> None:

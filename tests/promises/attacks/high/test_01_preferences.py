@@ -41,7 +41,7 @@ async def test_a_run_of_that_user_may_still_say_so_itself(notebook: Notebook) ->
 
 async def test_a_tool_that_the_store_allows_is_still_asked_about(notebook: Notebook) -> None:
     app = app_with(notebook, {"allow": ["notebook/add_note"]})
-    state = await app.ainvoke(ORDER, ANN, context={"approval": "risky"})
+    state = await app.ainvoke(ORDER, ANN, context={"approval": "ask"})
     assert "allow ('notebook/add_note',) is a preference in the store" in state["plan"]["note"]
     assert state["__interrupt__"]
     assert notebook.notes == []

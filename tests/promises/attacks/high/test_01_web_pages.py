@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +137,7 @@ def test_a_client_that_is_not_authenticated_loosens_nothing(server: DevServer, f
     thread = httpx.post(f"{server.url}/threads", json={}).json()["thread_id"]
     given = {"assistant_id": made["assistant_id"], "input": {"messages": ORDER}}
     state = httpx.post(f"{server.url}/threads/{thread}/runs/wait", json=given, timeout=60).json()
-    assert "stays 'risky'" in state["plan"]["note"]
+    assert "stays 'ask'" in state["plan"]["note"]
     assert state["__interrupt__"][0]["value"]["tool"] == "notebook/add_note"
     assert not noted(folder)
 
@@ -259,14 +260,16 @@ def test_websockets_are_let_in_by_the_same_rules() -> None:
 
 def test_further_origins_are_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Environment().origins == (STUDIO,)
-    monkeypatch.setenv("CALLSHEET_ORIGINS", "https://chat.example, http://localhost:3000/")
-    client = guarded(origins=Environment().origins)
-    for origin, status in (("https://chat.example", 200), ("http://localhost:3000", 200), (STUDIO, 403)):
-        answer = client.post("/", headers={"origin": origin})
-        assert (answer.status_code, answer.headers.get("access-control-allow-origin") == origin) == (
-            status,
-            status == 200,
-        )
+    (dev,) = re.findall(r"^dev: export CALLSHEET_ORIGINS \?= (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    here, chat = "http://localhost:3000", "https://chat.example"
+    for given, allowed in (("", ()), (dev, (STUDIO, here)), (f"{chat}, {here}/", (chat, here))):
+        monkeypatch.setenv("CALLSHEET_ORIGINS", given)
+        client = guarded(origins=Environment().origins)
+        for origin in (chat, here, STUDIO, EVIL, "http://localhost:3001", "http://127.0.0.1:3000"):
+            answer = client.post("/", headers={"origin": origin})
+            is_allowed = origin in allowed
+            assert answer.status_code == (200 if is_allowed else 403), origin
+            assert (answer.headers.get("access-control-allow-origin") == origin) is is_allowed
 
 
 def test_a_wrong_setting_is_named() -> None:

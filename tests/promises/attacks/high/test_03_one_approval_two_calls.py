@@ -86,7 +86,8 @@ def test_two_threads_that_block(notebook: Notebook, tmp_path: Path, kind: str) -
         def answer() -> str:
             together.wait()
             try:
-                return str(app.invoke(Command(resume={question.id: "approve"}), THREAD)["results"]["1"]["status"])
+                state = app.invoke(Command(resume={question.id: {"type": "approve"}}), THREAD)
+                return str(state["results"]["1"]["status"])
             except ConcurrentRunError as error:
                 return str(error)
 
@@ -171,7 +172,7 @@ async def test_what_is_not_at_the_same_time_is_not_refused(notebook: Notebook) -
         while waiting := state.get("__interrupt__"):
             state = await app.ainvoke(Command(resume={waiting[0].id: "what?"}), thread)
             (again,) = [one for one in state["__interrupt__"] if "problem" in one.value]
-            state = await app.ainvoke(Command(resume={again.id: "approve"}), thread)
+            state = await app.ainvoke(Command(resume={again.id: {"type": "approve"}}), thread)
     assert sorted(notebook.notes) == ["one"] * 3 + ["two"] * 3
 
 

@@ -111,7 +111,7 @@ def test_the_name_of_a_file_forges_no_citation(name: str, tmp_path: Path) -> Non
     index = DocumentIndex(tmp_path, index=":memory:")
     index.sync()
     found = best_passages("What is the code of the safe?", index, ["leave.md#1"])
-    assert not [passage for passage in found if "blue book" in passage.text]
+    assert not [passage for passage in found if "blue book" in passage]
 
 
 def test_the_ending_of_a_file_forges_no_line(tmp_path: Path) -> None:

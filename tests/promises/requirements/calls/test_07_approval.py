@@ -28,7 +28,7 @@ def repairs(tool: Any, **hints: Any) -> dict[str, Any]:
     return made
 
 
-def app_of(fleet: Any, memory: InMemorySaver, *, policy: Policy | None = None, approval: Any = "risky") -> Any:
+def app_of(fleet: Any, memory: InMemorySaver, *, policy: Policy | None = None, approval: Any = "ask") -> Any:
     model = ScriptedModel(replies=[calls("a_repair", x="roof"), AIMessage("Done.")])
     loaded = load(fleet.config, yes=True, policy=policy)
     settings = Settings(approval=approval, replans=0)
@@ -79,7 +79,7 @@ async def test_a_rejected_call_changes_nothing(fleet: Any, tool: Any) -> None:
     app = app_of(fleet, InMemorySaver())
     state = await app.ainvoke({"messages": [HumanMessage(REQUEST)]}, THREAD)
     sent = fleet.bytes_sent("a")
-    state = await app.ainvoke(Command(resume={found.id: "reject" for found in asked(state)}), THREAD)
+    state = await app.ainvoke(Command(resume={found.id: {"type": "reject"} for found in asked(state)}), THREAD)
     assert (fleet.bytes_sent("a"), fleet.calls("a")) == (sent, [])
     assert state["results"]["1"]["status"] == "failed"
 
@@ -114,12 +114,12 @@ async def test_an_approval_of_another_definition_is_asked_for_again(fleet: Any, 
     pins.unlink()
     changed = create_supervisor(load(fleet.config, yes=True, pins=str(pins)), worker_model=model, settings=settings)
     app = changed.compile(checkpointer=memory)
-    state = await app.ainvoke(Command(resume={question.id: "approve"}), THREAD)
+    state = await app.ainvoke(Command(resume={question.id: {"type": "approve"}}), THREAD)
     assert fleet.calls("a") == []
     (again,) = asked(state)
     assert "definition has changed since this was asked" in again.value["problem"]
     assert again.value["hash"] != question.value["hash"]
-    await app.ainvoke(Command(resume={again.id: "approve"}), THREAD)
+    await app.ainvoke(Command(resume={again.id: {"type": "approve"}}), THREAD)
     assert fleet.calls("a") == ["repair"]
 
 
@@ -131,11 +131,11 @@ async def test_an_approval_expires(fleet: Any, tool: Any, monkeypatch: pytest.Mo
     (question,) = asked(state)
     clock = iter([1_000.0, 10_000.0, *(20_000.0 + n for n in range(1_000))])
     monkeypatch.setattr(supervised_call, "time", SimpleNamespace(time=lambda: next(clock)))
-    state = await app.ainvoke(Command(resume={question.id: "approve"}), THREAD)
+    state = await app.ainvoke(Command(resume={question.id: {"type": "approve"}}), THREAD)
     assert fleet.calls("a") == []
     (again,) = asked(state)
     assert "too old" in again.value["problem"]
-    await app.ainvoke(Command(resume={again.id: "approve"}), THREAD)
+    await app.ainvoke(Command(resume={again.id: {"type": "approve"}}), THREAD)
     assert fleet.calls("a") == ["repair"]
 
 
@@ -148,6 +148,6 @@ async def test_an_approval_is_used_once(fleet: Any, tool: Any) -> None:
     app = create_supervisor(loaded, worker_model=model).compile(checkpointer=InMemorySaver())
     state = await app.ainvoke({"messages": [HumanMessage(REQUEST)]}, THREAD)
     first, _ = asked(state)
-    state = await app.ainvoke(Command(resume={first.id: "approve"}), THREAD)
+    state = await app.ainvoke(Command(resume={first.id: {"type": "approve"}}), THREAD)
     assert fleet.calls("a") == ["repair"]
     assert len(asked(state)) == 1

@@ -84,7 +84,7 @@ def working(fleet: Any, tool: Any, policy: Any, **entry: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("approval", "own"),
-    [("risky", {}), ("always", {}), ("risky", {"approval": "never"}), ("never", {"approval": "always"})],
+    [("ask", {}), ("always", {}), ("ask", {"approval": "never"}), ("never", {"approval": "always"})],
 )
 async def test_a_person_is_told_that_arguments_were_not_checked(fleet: Any, tool: Any, approval: Any, own: Any) -> None:
     app = working(fleet, tool, approval, **own)
@@ -103,7 +103,7 @@ async def test_where_nobody_is_asked_arguments_that_were_not_checked_are_not_sen
     state = await app.ainvoke({"messages": [HumanMessage("repair the roof")]}, THREAD)
     (call,) = state["results"]["1"]["calls"]
     assert "the arguments were not checked" in call["error"]
-    assert 'a run that asks for it (approval "risky" or "always")' in call["error"]
+    assert 'a run that asks for it (approval "ask" or "always")' in call["error"]
     assert (call["kind"], call["effect"], fleet.calls("a")) == ("refused", "none", [])
 
 

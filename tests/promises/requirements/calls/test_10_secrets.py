@@ -21,6 +21,7 @@ from langgraph.types import Command
 
 from callsheet import AgentGraphRetriever, Settings, create_supervisor
 from callsheet.agents import ToolRegistry
+from callsheet.agents.calls.review import decided, flat
 from callsheet.graphs import Loaded, Policy, dump, load
 from callsheet.orchestrator.cli.main import main
 from scripted_model import ScriptedModel, calls, planned
@@ -153,9 +154,10 @@ async def to_the_end(
         told.append(state)
         answers: dict[str, Any] = {}
         for found in state.interrupts:
-            approved = "give_up" if found.value["type"] == "unknown_outcome" else "approve"
+            kind = "reject" if found.value["type"] == "unknown_outcome" else "approve"
             edit, edits = edits, None
-            answers[found.id] = {"type": "edit", "args": {**found.value["args"], **edit}} if edit else approved
+            more = {"args": {**flat(found.value)["args"], **edit}} if edit else {}
+            answers[found.id] = decided("edit" if edit else kind, found.value, **more)
         given = Command(resume=answers)
 
 
@@ -223,7 +225,7 @@ async def test_a_secret_that_was_forgotten_is_asked_for_and_nothing_is_sent(leak
     async with AsyncSqliteSaver.from_conn_string(str(leaky.folder / "runs.sqlite")) as saver:
         first = supervisor(loaded, "local", SAY).compile(checkpointer=saver)
         state = await first.ainvoke({"messages": [HumanMessage(f"Please {SAY}")]}, THREAD)
-        answers = {found.id: "approve" for found in state["__interrupt__"]}
+        answers = {found.id: {"type": "approve"} for found in state["__interrupt__"]}
         another_program = supervisor(loaded, "local", SAY).compile(checkpointer=saver)
         state = await another_program.ainvoke(Command(resume=answers), THREAD)
     assert leaky.received == []
@@ -232,8 +234,8 @@ async def test_a_secret_that_was_forgotten_is_asked_for_and_nothing_is_sent(leak
 
 def test_the_command_line_shows_none(leaky: Leaky, capfd: Any) -> None:
     for command in (
-        ["ask", "say hello aloud with the key k-1", "--approve", "never", "--json"],
-        ["ask", "say hello aloud with the key k-1", "--approve", "never"],
+        ["ask", "say hello aloud with the key k-1", "--approval", "never", "--json"],
+        ["ask", "say hello aloud with the key k-1", "--approval", "never"],
         ["retrieve", "say a text aloud", "--explain"],
         ["export", "--format", "json"],
         ["check"],

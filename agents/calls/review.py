@@ -1,0 +1,152 @@
+"""Questions to a person in the form of LangChain's human-in-the-loop middleware, and the decisions that answer them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from callsheet.graphs.catalog.errors import CallsheetError
+
+DecisionType = Literal["approve", "edit", "reject", "respond"]
+TOOK_EFFECT = "A person says that this call took effect; what it answered is not known."
+"""The response about a call of unknown outcome if nobody knows its answer."""
+
+
+class AnswerError(CallsheetError, ValueError):
+    """A person's answer is invalid, or does not fit its question."""
+
+
+class Action(BaseModel):
+    """A call as a person has edited it."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    name: str
+    args: dict[str, Any]
+
+
+class Decision(BaseModel):
+    """A decision in LangChain's form, with two fields of ours.
+
+    Attributes:
+        type: ``approve`` sends the call; ``edit`` changes its arguments; ``reject`` does not send it; ``respond`` does
+            not send it either, and returns ``message`` as its answer.
+        message: The reason of a ``reject``, or the answer of a ``respond``.
+        always: With ``approve``: later calls of the tool are approved too, until it changes or this is revoked.
+        hash: The hash of the question, to bind the answer to exactly that call.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    type: DecisionType
+    edited_action: Action | None = None
+    message: str = Field(default="", max_length=100_000)
+    always: bool = False
+    hash: str | None = None
+
+    @property
+    def args(self) -> dict[str, Any] | None:
+        """The arguments of an ``edit``."""
+        return self.edited_action.args if self.edited_action else None
+
+
+def review_request(
+    kind: str, name: str, args: Mapping[str, Any], description: str, allowed: Sequence[DecisionType], **more: Any
+) -> dict[str, Any]:
+    """The payload of an interrupt: LangChain's ``HITLRequest`` with one action, and our fields beside it.
+
+    ``kind`` is ``type``; those of ``more`` that are None are left out.
+    """
+    return {
+        "type": kind,
+        "action_requests": [{"name": name, "args": dict(args), "description": description}],
+        "review_configs": [{"action_name": name, "allowed_decisions": list(allowed)}],
+        **{field: value for field, value in more.items() if value is not None},
+    }
+
+
+def review_answers(
+    name: str, allowed: Sequence[DecisionType], args_schema: Mapping[str, Any] | None = None, *, always: bool = False
+) -> dict[str, Any]:
+    """JSON Schema of the answers, from which a client can build a form."""
+    text, action = {"type": "string"}, {"name": {"const": name}, "args": dict(args_schema or {"type": "object"})}
+    edited = {"type": "object", "properties": action, "required": ["name", "args"]}
+    own: Mapping[DecisionType, dict[str, Any]] = {
+        "approve": {"always": {"type": "boolean", "title": "Always for this tool"}} if always else {},
+        "edit": {"edited_action": edited},
+        "reject": {"message": text},
+        "respond": {"message": {**text, "minLength": 1}},
+    }
+    needed = {"edit": ["edited_action"], "respond": ["message"]}
+    forms = [
+        {
+            "type": "object",
+            "title": word,
+            "properties": {"type": {"const": word}, **own[word], "hash": text},
+            "required": ["type", *needed.get(word, ())],
+        }
+        for word in allowed
+    ]
+    decisions = {"type": "array", "items": {"oneOf": forms}, "minItems": 1, "maxItems": 1}
+    return {"type": "object", "properties": {"decisions": decisions}, "required": ["decisions"]}
+
+
+def flat(value: Any) -> Mapping[str, Any]:
+    """A payload with ``name``, ``args``, ``description`` and ``decisions`` of its only action as further fields.
+
+    Any other payload is returned as it is, or empty if it is no object.
+    """
+    match value:
+        case {"action_requests": [Mapping() as action], "review_configs": [{"allowed_decisions": list() as allowed}]}:
+            return {**value, **action, "decisions": allowed}
+        case Mapping():
+            return value
+        case _:
+            return {}
+
+
+def decided(kind: DecisionType, asked: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    """The answer to a payload with this decision, in LangChain's form; ``args`` are those of an edit."""
+    if kind == "edit":
+        told = flat(asked)
+        more["edited_action"] = {"name": told["name"], "args": more.pop("args", told["args"])}
+    bound = {"hash": asked["hash"]} if asked.get("hash") else {}
+    return {"decisions": [{"type": kind, **bound, **more}]}
+
+
+def read_decision(answer: object, name: str, allowed: Sequence[DecisionType]) -> Decision:
+    """Parses an answer: ``{"decisions": [...]}`` with one decision, or that decision alone.
+
+    Args:
+        answer: The value of the resume.
+        name: The name of the action.
+        allowed: The types that are offered.
+
+    Raises:
+        AnswerError: It is invalid; the message names the valid answers.
+    """
+    words = " or ".join(allowed)
+    match answer:
+        case {"decisions": [Mapping() as one]} | (Mapping() as one) if "decisions" not in one:
+            # LangGraph's SDK for JavaScript sends both spellings.
+            plain = {"edited_action" if key == "editedAction" else str(key): value for key, value in one.items()}
+        case _:
+            raise AnswerError(f'an answer is {{"decisions": [{{"type": {words}, ...}}]}}, with one decision')
+    try:
+        decision = Decision.model_validate(plain)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise AnswerError(f'{where}: {first["msg"]}; a decision is {{"type": {words}, ...}}') from error
+    if decision.type not in allowed:
+        raise AnswerError(f"{decision.type!r} is not offered here; a decision is {words}")
+    if decision.type == "edit" and decision.edited_action is None:
+        raise AnswerError('an edit needs "edited_action", with the name of the tool and all arguments')
+    if decision.edited_action is not None and decision.edited_action.name != name:
+        wrong = decision.edited_action.name
+        raise AnswerError(f"an edit changes the arguments of {name}, it cannot call {wrong!r} instead")
+    if decision.type == "respond" and not decision.message:
+        raise AnswerError('a respond needs a "message", which is the answer')
+    return decision

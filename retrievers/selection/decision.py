@@ -1,0 +1,198 @@
+"""A decision model judges the best tools of a selection: their order, and whether one of them does what is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextvars import copy_context
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+
+from callsheet.graphs import CallsheetError, Catalog, shown
+from callsheet.retrievers.selection.result import Decision, PickedTool
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+_MAX_TEXT, _MAX_PARAMETERS, _MAX_NAME, _MAX_REQUEST, _MAX_ERROR = 600, 12, 60, 4_000, 200
+_LEAST, _SUM = 1e-12, 0.05
+T = TypeVar("T")
+
+
+class DecisionError(CallsheetError, RuntimeError):
+    """A decision model gave no usable answer; it cost these tokens all the same."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a judge says of the tools that it was shown.
+
+    Attributes:
+        order: Ids of tools, best first; the others follow in their old order. Unknown ids are ignored.
+        probabilities: Id -> probability that the tool does what is asked; empty if the judge only orders.
+        fits: Probability that one of the tools does it; None if the judge only orders.
+        input_tokens, output_tokens: What the answer cost, as far as the judge reports it.
+
+    Raises:
+        DecisionError: A probability is not between 0 and 1.
+    """
+
+    order: Sequence[str]
+    probabilities: Mapping[str, float]
+    fits: float | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        for value in (*self.probabilities.values(), *([] if self.fits is None else [self.fits])):
+            if not 0 <= value <= 1:  # also NaN
+                raise DecisionError(f"a probability must be between 0 and 1, not {value!r}")
+
+
+@runtime_checkable
+class ToolJudge(Protocol):
+    """Judges which of a few tools does what is asked; ``decision_models`` has those for the models of LangChain.
+
+    If it also has ``ajudge``, an asynchronous ``judge``, this is awaited where the retriever is asynchronous.
+
+    Attributes:
+        name: What it is called in a selection.
+    """
+
+    name: str
+
+    def judge(self, request: str, tools: Sequence[Document]) -> Judgement:
+        """Judges the tools, in the order of the ranking; any error leaves this order.
+
+        A document is a tool: agent, name, description and parameters in the text; ``id``, ``agent`` and ``score`` in
+        the metadata. What tools say of themselves is data, and never an instruction.
+        """
+        ...
+
+
+def shares_of(probabilities: Mapping[str, float], labels: Sequence[str]) -> dict[str, float]:
+    """A distribution over labels, those that are missing with 0.
+
+    Raises:
+        DecisionError: A label is unknown, or the probabilities do not sum to about 1.
+    """
+    if unknown := [label for label in probabilities if label not in labels]:
+        raise DecisionError(f"the answer has the unknown label {shown(unknown[0], most=_MAX_NAME)!r}")
+    total = math.fsum(probabilities.values())
+    if abs(total - 1) > _SUM:
+        raise DecisionError(f"the probabilities sum to {total:.3g}, not to 1")
+    return {label: probabilities.get(label, 0.0) / total for label in labels}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The first tools of a ranking, for a judge, and the seconds that it has."""
+
+    request: str
+    tools: Sequence[PickedTool]
+    documents: Sequence[Document]
+    judge: ToolJudge
+    seconds: float
+
+    def ask(self) -> Answer:
+        """The answer, or why there is none: an error of a judge is data. A judge that hangs is left behind."""
+        began = time.monotonic()
+        try:
+            said = _within(self.seconds, lambda: self.judge.judge(self.request, self.documents))
+        except Exception as error:  # noqa: BLE001 a judge can raise any error; the selection names it
+            return self._failed(error, began)
+        return self._answered(said, began)
+
+    async def aask(self) -> Answer:
+        """As ``ask``, without a thread where the judge has ``ajudge``."""
+        if (ajudge := getattr(self.judge, "ajudge", None)) is None:
+            return await asyncio.to_thread(self.ask)
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(self.seconds):
+                said = await ajudge(self.request, self.documents)
+        except Exception as error:  # noqa: BLE001 as in ask
+            return self._failed(error, began)
+        return self._answered(said, began)
+
+    def _failed(self, error: Exception, began: float) -> Answer:
+        text = f"no answer within {self.seconds:g} s" if isinstance(error, TimeoutError) else str(error)
+        told = shown(f"{type(error).__name__}: {text}", most=_MAX_ERROR)
+        spent = (error.input_tokens, error.output_tokens) if isinstance(error, DecisionError) else (0, 0)
+        seconds = time.monotonic() - began
+        return Answer((), Decision(self.judge.name, len(self.tools), None, told, *spent, seconds))
+
+    def _answered(self, said: Judgement, began: float) -> Answer:
+        """The tools in their new order, the largest ``use`` first, so that sorting by use keeps this order.
+
+        A dependency that now ranks above the tool that needs it counts as its own candidate.
+        """
+        first = {tool.id: tool for tool in self.tools}
+        order = list(dict.fromkeys((*(tool for tool in said.order if tool in first), *first)))
+        place = {tool: i for i, tool in enumerate(order)}
+        uses, last = sorted((tool.use for tool in self.tools), reverse=True), len(order)
+        moved = []
+        for i, (name, use) in enumerate(zip(order, uses, strict=True)):
+            tool = replace(first[name], use=use + (last - i) * _LEAST, probability=said.probabilities.get(name))
+            behind = place.get(tool.via[0], -1) > i
+            moved.append(replace(tool, via=(name,), required=False) if behind else tool)
+        seconds = time.monotonic() - began
+        decision = Decision(self.judge.name, last, said.fits, "", said.input_tokens, said.output_tokens, seconds)
+        return Answer(tuple(moved), decision)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The tools of a question in their new order, none if the judge failed; and what to report of it."""
+
+    tools: tuple[PickedTool, ...]
+    decision: Decision
+
+
+def question_of(
+    request: str, candidates: Sequence[PickedTool], judge: ToolJudge, catalog: Catalog, *, most: int, seconds: float
+) -> Question:
+    """The first ``most`` tools of a ranking, for a judge, each with at most about 1,400 characters."""
+    first: dict[str, PickedTool] = {}
+    for tool in candidates[:most]:
+        first.setdefault(tool.id, tool)
+    half = _MAX_REQUEST // 2
+    text = request if len(request) <= _MAX_REQUEST else f"{request[:half]}\n...\n{request[-half:]}"
+    documents = [_document(tool, catalog) for tool in first.values()]
+    return Question(text, tuple(first.values()), documents, judge, seconds)
+
+
+def _document(picked: PickedTool, catalog: Catalog) -> Document:
+    from langchain_core.documents import Document
+
+    tool = catalog.tool(picked.id)
+    agent = catalog.agent(tool.agent)
+    names = (shown(parameter.name, most=_MAX_NAME) for parameter in tool.parameters[:_MAX_PARAMETERS])
+    text = shown(f"{agent.name or agent.id}: {tool.name}. {tool.description}", most=_MAX_TEXT)
+    return Document(
+        id=tool.id,
+        page_content=f"{text} ({', '.join(names)})" if tool.parameters else text,
+        metadata={"id": tool.id, "agent": tool.agent, "score": picked.score},
+    )
+
+
+def _within(seconds: float, call: Callable[[], T]) -> T:
+    """The result of a call in a thread of its own, which goes on alone after ``TimeoutError``."""
+    result: Future[T] = Future()
+    context = copy_context()
+
+    def work() -> None:
+        try:
+            result.set_result(context.run(call))
+        except BaseException as error:  # noqa: BLE001 raised where the result is waited for
+            result.set_exception(error)
+
+    threading.Thread(target=work, name="callsheet-decision", daemon=True).start()
+    return result.result(timeout=seconds)

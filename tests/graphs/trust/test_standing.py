@@ -1,0 +1,130 @@
+"""Standing approvals: for one user, one catalog and one definition, and for nothing else."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from callsheet.graphs import Agent, Catalog, Loaded, ServerConfig, Tool, TrustError
+from callsheet.graphs.trust.standing import StandingApprovals
+
+LOG = Tool(agent="git", name="git_log", description="Shows commits.", input_schema={"type": "object"})
+SERVER = ServerConfig(command="uvx", args=("mcp-server-git",))
+
+
+def loaded(tool: Tool = LOG, *, label: str = "/a/mcp.json", server: ServerConfig = SERVER, sha: str = "") -> Loaded:
+    catalog = Catalog(agents=(Agent(id=tool.agent, tools=(tool,)),))
+    digests = {tool.agent: {tool.name: sha}} if sha else {}
+    return Loaded(catalog, label=label, connections={tool.agent: server}, digests=digests)
+
+
+def standing(of: Loaded, user: str | None = "") -> StandingApprovals:
+    found = StandingApprovals.of(of, user)
+    assert found is not None
+    return found
+
+
+def holds(of: Loaded, tool: Tool = LOG, user: str | None = "") -> bool:
+    return standing(of, user).holds(tool.id, of.pin(tool))
+
+
+@pytest.fixture(autouse=True)
+def own_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path))
+    return tmp_path
+
+
+CHANGED: list[tuple[str, Loaded, Tool, str | None]] = [
+    (what, loaded(tool, **more), tool, user)
+    for what, tool, more, user in (
+        ("description", LOG.model_copy(update={"description": "Deletes commits."}), {}, ""),
+        ("schema", LOG.model_copy(update={"input_schema": {"type": "object", "required": ["x"]}}), {}, ""),
+        ("accepted definition", LOG, {"sha": "0" * 64}, ""),
+        ("command", LOG, {"server": SERVER.model_copy(update={"args": ("evil",)})}, ""),
+        ("catalog", LOG, {"label": "/b/mcp.json"}, ""),
+        ("tool", LOG.model_copy(update={"name": "git_push"}), {}, ""),
+        ("user", LOG, {}, "anna"),
+        ("client without sign-in", LOG, {}, None),
+    )
+]
+
+
+@pytest.mark.parametrize(("of", "tool", "user"), [one[1:] for one in CHANGED], ids=[one[0] for one in CHANGED])
+def test_a_yes_holds_for_this_user_this_catalog_and_this_definition_only(of: Loaded, tool: Tool, user: Any) -> None:
+    standing(loaded()).add(LOG, loaded().pin(LOG))
+    assert holds(loaded())
+    assert not holds(of, tool, user)
+
+
+def test_it_is_the_same_for_trust_of_hints_and_limits() -> None:
+    """What does not change what the tool is, asks no second time."""
+    standing(loaded()).add(LOG, loaded().pin(LOG))
+    limited = SERVER.model_copy(update={"callsheet": SERVER.callsheet.model_copy(update={"trusted": True})})
+    assert holds(loaded(server=limited))
+
+
+def test_a_new_definition_takes_the_place_of_the_old_one() -> None:
+    one = standing(loaded())
+    one.add(LOG, "a")
+    one.add(LOG, "b")
+    assert ([entry.digest for entry in one.entries()], one.holds(LOG.id, "a")) == (["b"], False)
+
+
+def test_what_is_revoked_does_not_hold_any_more() -> None:
+    one, anna = standing(loaded()), standing(loaded(), "anna")
+    for each in (one, anna):
+        each.add(LOG, "a")
+    assert one.revoke(["git/other"]) == 0
+    assert one.revoke([LOG.id]) == 1
+    assert (one.holds(LOG.id, "a"), anna.holds(LOG.id, "a")) == (False, True)
+    assert one.revoke([LOG.id], everybody=True) == 1
+    assert anna.entries() == ()
+
+
+@pytest.mark.parametrize("name", ["../../etc", "a/b", "x\u202ey", "", "*", "'; --", "a\nb", "a" * 5_000])
+def test_hostile_names_are_names(name: str, own_home: Path) -> None:
+    hostile = LOG.model_copy(update={"name": name, "agent": f"g{name}"})
+    one = standing(loaded(hostile), name)
+    one.add(hostile, "a")
+    assert (one.holds(hostile.id, "a"), one.holds(LOG.id, "a")) == (True, False)
+    assert [file.parent.name for file in own_home.rglob("*.json")] == ["allowed"]
+
+
+def test_concurrent_writers_lose_nothing() -> None:
+    tools = [LOG.model_copy(update={"name": f"t{n}"}) for n in range(24)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda tool: standing(loaded()).add(tool, "a"), tools))
+    assert {entry.tool for entry in standing(loaded()).entries()} == {tool.name for tool in tools}
+
+
+@pytest.mark.parametrize(
+    "content", ["{", "[]", "7", '{"callsheet_standing": 2, "allowed": []}', '{"callsheet_standing": 1, "allowed": [1]}']
+)
+def test_a_damaged_file_allows_nothing_and_is_not_overwritten(content: str) -> None:
+    one = standing(loaded())
+    one.file.replace(content.encode())
+    assert not one.holds(LOG.id, "a")
+    with pytest.raises(TrustError):
+        one.add(LOG, "a")
+    assert one.file.text() == content
+
+
+def test_it_can_be_read_by_its_owner_only_and_by_people(own_home: Path) -> None:
+    standing(loaded()).add(LOG, "a")
+    (file,) = own_home.rglob("allowed/*.json")
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert json.loads(file.read_text())["allowed"][0] | {"since": ""} == {
+        "agent": "git",
+        "tool": "git_log",
+        "digest": "a",
+        "since": "",
+        "user": "",
+    }
+
+
+def test_a_catalog_in_memory_remembers_nothing() -> None:
+    assert StandingApprovals.of(loaded(label="")) is None

@@ -1,0 +1,229 @@
+"""Which tools are asked about: the program's own, those that a person has allowed for good, and all others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonschema
+import pytest
+from langchain.agents.middleware.human_in_the_loop import (
+    ApproveDecision,
+    EditDecision,
+    HITLRequest,
+    HITLResponse,
+    RejectDecision,
+    RespondDecision,
+)
+from langchain_core.messages import HumanMessage
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+from pydantic import TypeAdapter
+
+from callsheet import Settings, create_supervisor
+from callsheet.agents.calls.review import decided, flat
+from callsheet.graphs import SettingsError, UnknownNameError, load
+from callsheet.graphs.trust.standing import StandingApprovals
+
+RATE = "look up the rate of USD"
+TOOL = "bank/exchange_rate"
+NAME = "bank_exchange_rate"
+ANNA = {"identity": "anna"}
+
+
+class Desk:
+    """The supervisor over a catalog, and what it asks."""
+
+    def __init__(self, source: Any, scripted: Any, say: Any, worker: Any, *, keeps: bool = True, **more: Any) -> None:
+        settings = Settings(replans=0, **more.pop("settings", {}))
+        planner = scripted(replies=[say["planned"](("1", RATE, []))])
+        workflow = create_supervisor(source, planner_model=planner, worker_model=worker, settings=settings, **more)
+        self.app: Any = workflow.compile(checkpointer=InMemorySaver() if keeps else None)
+        self.threads = 0
+        self.config: Any = None
+
+    def ask(self, **configurable: Any) -> Any:
+        """A new request in a new thread; its result, or the value of its question."""
+        self.threads += 1
+        self.config = {"configurable": {"thread_id": str(self.threads), **configurable}}
+        return self._told(self.app.invoke({"messages": [HumanMessage(RATE)]}, self.config))
+
+    def answer(self, answer: Any) -> Any:
+        return self._told(self.app.invoke(Command(resume=answer), self.config))
+
+    def _told(self, state: Any) -> Any:
+        if waiting := state.get("__interrupt__"):
+            self.form = waiting[0].response_schema
+            return waiting[0].value
+        return state["results"].get("1") if state["results"] else state["messages"][-1].text
+
+
+@pytest.fixture
+def named(shop: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The shop as a catalog with a name, for which nobody has vouched."""
+    shop.approval = None
+    shop.loaded(monkeypatch)
+    return "shop_of_the_tests:agents"
+
+
+@pytest.fixture(autouse=True)
+def own_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path))
+
+
+@pytest.fixture
+def desk(named: str, scripted: Any, say: Any, worker: Any) -> Desk:
+    return Desk(named, scripted, say, worker)
+
+
+@pytest.fixture
+def own(shop: Any, scripted: Any, say: Any, worker: Any) -> Any:
+    """The same tools as objects that a program passes."""
+    shop.approval = None
+    return lambda **more: Desk(shop.agents(), scripted, say, worker, **more)
+
+
+def test_the_programs_own_tools_are_called(own: Any, shop: Any) -> None:
+    assert own(keeps=False).ask()["status"] == "done"
+    assert shop.called == ["exchange_rate"]
+
+
+@pytest.mark.parametrize(
+    ("more", "decisions"),
+    [
+        ({"interrupt_on": {TOOL: True}}, ["approve", "edit", "reject", "respond"]),
+        ({"interrupt_on": {TOOL: {"allowed_decisions": ["approve", "reject"]}}}, ["approve", "reject"]),
+        ({"settings": {"approval": "always"}}, ["approve", "edit", "reject", "respond"]),
+    ],
+)
+def test_they_are_asked_about_where_the_program_or_the_run_says_so(
+    own: Any, shop: Any, more: Any, decisions: list[str]
+) -> None:
+    desk = own(**more)
+    assert flat(desk.ask())["decisions"] == decisions
+    assert shop.called == []
+    if "respond" not in decisions:
+        assert "'respond' is not offered here" in desk.answer({"type": "respond", "message": "1"})["problem"]
+    assert desk.answer({"type": "approve"})["status"] == "done"
+    assert "approval needs a checkpointer" in own(keeps=False, **more).ask()
+
+
+def test_what_destroys_by_its_own_word_is_asked_about(scripted: Any, say: Any, worker: Any) -> None:
+    called = []
+
+    @tool
+    def exchange_rate(currency: str) -> str:
+        """Looks up the rate of a currency."""
+        called.append(currency)
+        return "1"
+
+    exchange_rate.metadata = {"annotations": {"destructiveHint": True}}
+    desk = Desk({"bank": [exchange_rate]}, scripted, say, worker)
+    assert "may delete or overwrite" in desk.ask()["why"]
+    never = Desk({"bank": [exchange_rate]}, scripted, say, worker, settings={"approval": "never"})
+    assert never.ask()["confirm"] is True
+    assert called == []
+
+
+@pytest.mark.parametrize("interrupt_on", [{TOOL: False}, {TOOL: True, "bank/other": True}])
+def test_interrupt_on_is_the_programs_word(named: str, scripted: Any, say: Any, worker: Any, interrupt_on: Any) -> None:
+    if "bank/other" in interrupt_on:
+        with pytest.raises(UnknownNameError, match="bank/other"):
+            Desk(named, scripted, say, worker, interrupt_on=interrupt_on)
+        return
+    desk = Desk(named, scripted, say, worker, interrupt_on=interrupt_on, settings={"approval": "always"})
+    assert desk.ask()["status"] == "done"
+
+
+@pytest.mark.parametrize("wrong", ["yes", {"allowed_decisions": []}, {"allowed_decisions": ["sure"]}, {"when": 1}])
+def test_another_form_of_interrupt_on_is_refused(named: str, scripted: Any, say: Any, worker: Any, wrong: Any) -> None:
+    with pytest.raises(SettingsError, match="interrupt_on, 'bank/exchange_rate'"):
+        Desk(named, scripted, say, worker, interrupt_on={TOOL: wrong})
+
+
+@pytest.mark.parametrize(("approval", "allow", "asks"), [
+    ("always", (), True), ("always", (TOOL,), False), ("ask", (), True), ("ask", (TOOL,), False), ("never", (), False),
+])  # fmt: skip
+def test_a_yes_by_name_is_above_every_approval(
+    named: str, scripted: Any, say: Any, worker: Any, approval: str, allow: Any, asks: bool
+) -> None:
+    desk = Desk(named, scripted, say, worker, settings={"approval": approval, "allow": allow})
+    assert ("action_requests" in desk.ask()) is asks
+
+
+def test_always_is_asked_once_and_until_it_is_revoked(desk: Desk, named: str, shop: Any) -> None:
+    asked = desk.ask()
+    assert asked["always"] is True
+    assert desk.answer(decided("approve", asked, always=True))["status"] == "done"
+    assert desk.ask()["status"] == "done"
+    assert shop.called == ["exchange_rate"] * 2
+    standing = StandingApprovals.of(load(named))
+    assert standing is not None
+    assert [(one.id, one.user) for one in standing.entries()] == [(TOOL, "")]
+    standing.revoke([TOOL])
+    assert "action_requests" in desk.ask()
+    assert shop.called == ["exchange_rate"] * 2
+
+
+@pytest.mark.parametrize(
+    "other", [ANNA, {"identity": ""}, {"identity": "x", "is_authenticated": False}], ids=["anna", "anonymous", "studio"]
+)
+def test_another_user_is_asked(desk: Desk, other: Any) -> None:
+    desk.answer(decided("approve", desk.ask(), always=True))
+    asked = desk.ask(langgraph_auth_user=other)
+    desk.answer(decided("approve", asked, always=True))
+    assert desk.ask(langgraph_auth_user=other)["status"] == "done"
+    assert "action_requests" in desk.ask(langgraph_auth_user={"identity": "bert"})
+
+
+def test_a_changed_tool_is_asked_about_again(
+    desk: Desk, shop: Any, named: str, scripted: Any, say: Any, worker: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.answer(decided("approve", desk.ask(), always=True))
+    agents = shop.agents()
+    agents["bank"][0].description += " And pays it out."
+    monkeypatch.setattr(shop, "agents", lambda: agents)
+    shop.loaded(monkeypatch)
+    assert "action_requests" in Desk(named, scripted, say, worker).ask()
+
+
+@pytest.mark.parametrize("where", ["memory", "interrupt_on", "an edit", "unstored"])
+def test_always_counts_only_where_it_is_offered(
+    where: str, named: str, shop: Any, scripted: Any, say: Any, worker: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = {"interrupt_on": {TOOL: True}} if where == "interrupt_on" else {}
+    desk = Desk(shop.loaded(monkeypatch) if where == "memory" else named, scripted, say, worker, **more)
+    asked = desk.ask()
+    assert ("always" in asked) is (where not in ("memory", "interrupt_on"))
+    answer = decided("edit" if where == "an edit" else "approve", asked, always=True)
+    if where == "unstored":
+        monkeypatch.setattr(StandingApprovals, "add", lambda *_: (_ for _ in ()).throw(OSError("the disk is full")))
+    problem = desk.answer(answer)["problem"]
+    assert ("the disk is full" if where == "unstored" else '"always" is not offered here') in problem
+    assert shop.called == []
+    assert desk.answer({"type": "approve"})["status"] == "done"
+
+
+def test_the_question_has_langchains_form_and_takes_its_answers(desk: Desk, shop: Any) -> None:
+    asked = TypeAdapter(HITLRequest).validate_python(shown := desk.ask(), strict=True)
+    (action,) = asked["action_requests"]
+    (review,) = asked["review_configs"]
+    assert (action["name"], action["args"]) == (NAME, {"currency": "USD"})
+    assert TOOL in action["description"]
+    assert review == {"action_name": NAME, "allowed_decisions": ["approve", "edit", "reject", "respond"]}
+    answers = [
+        ApproveDecision(type="approve"),
+        EditDecision(type="edit", edited_action={"name": NAME, "args": {"currency": "NOK"}}),
+        RejectDecision(type="reject", message="no"),
+        RespondDecision(type="respond", message="1"),
+    ]
+    for answer in answers:
+        jsonschema.validate(HITLResponse(decisions=[answer]), desk.form)
+    for kind, more in (("approve", {}), ("edit", {}), ("reject", {"message": "no"}), ("respond", {"message": "1"})):
+        jsonschema.validate(given := decided(kind, shown, **more), desk.form)  # type: ignore[arg-type]
+        TypeAdapter(HITLResponse).validate_python(given)
+    both = {**answers[1], "editedAction": answers[1]["edited_action"]}  # type: ignore[typeddict-item]
+    again = desk.answer({"decisions": [both]})  # as LangGraph's SDK for JavaScript sends it
+    assert flat(again)["args"] == {"currency": "NOK"}
+    assert desk.answer(HITLResponse(decisions=[answers[0]]))["status"] == "done"
+    assert shop.called == ["exchange_rate"]
