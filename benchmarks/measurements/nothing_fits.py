@@ -52,7 +52,7 @@ def asked(bench: Benchmark, world: World) -> list[Asked]:
         rest = whole.within(view_of(whole.catalog, lambda tool, gone=gone: tool.agent not in gone))  # type: ignore[misc]
         there, away = (selector.select(case.query) for selector in (whole, rest))
         refused = (selection.verdict == "nothing_fits" for selection in (there, away))
-        found.append(Asked(case.group, there.probability, away.probability, *refused))
+        found.append(Asked(case.group, there.probability or 0.0, away.probability or 0.0, *refused))
     return found
 
 
