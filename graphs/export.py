@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -14,14 +14,13 @@ from pydantic import TypeAdapter
 
 from callsheet.graphs.capabilities.taxonomy import Capability
 from callsheet.graphs.catalog.errors import SettingsError, UnknownNameError, near_names
-from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, DependencyKind
+from callsheet.graphs.catalog.model import Catalog, DependencyKind
 from callsheet.graphs.knowledge_graph import (
     Edge,
     KnowledgeGraph,
     detailed_graph,
     knowledge_graph,
     near,
-    needs,
     node_name,
     owner,
 )
@@ -156,26 +155,24 @@ def _literal(value: Property) -> str:
             return repr(value)
 
 
-MOST_TOOLS, MOST_EDGES, _STEPS = 60, 200, 2
+MOST_TOOLS, _STEPS = 60, 2
 _LONGEST_LABEL = 60
 _MARKUP = re.compile(r"[!-+.;-@\[-^`{-~]|^-")
-_ARROWS: Mapping[DependencyKind, str] = {
-    DependencyKind.TOOL_DIRECTLY: "-->",
+_ARROWS: Mapping[str, str] = {
     DependencyKind.TOOL_INDIRECTLY: "-.->",
     DependencyKind.PARAMETER_DIRECTLY: "==>",
     DependencyKind.PARAMETER_INDIRECTLY: "--o",
 }
+_SHAPES = {"agent": "[[{}]]", "skill": "[({})]", "capability": "([{}])", "parameter": "[/{}/]", "output": "[/{}/]"}
 _STYLES = (
-    "classDef tool fill:#ffffff,stroke:#4a6fa5,color:#1b2a41",
     "classDef core fill:#fdf1d0,stroke:#b8860b,color:#1b2a41",
     "classDef start fill:#d5e8d4,stroke:#2d7d46,stroke-width:3px,color:#1b2a41",
-    "classDef owner fill:#f3f6fa,stroke:#9db2cf,color:#1b2a41",
-    "classDef key fill:none,stroke:none,color:#777777",
+    "classDef agent fill:#f3f6fa,stroke:#9db2cf,color:#1b2a41",
 )
 
 
 def to_mermaid(catalog: Catalog, *, around: str | None = None) -> str:
-    """Tools and their dependencies as a Mermaid flowchart; agents are frames, kinds of dependencies are line styles.
+    """Tools with their agents and dependencies as a Mermaid flowchart, as ``edges_to_mermaid``.
 
     A chart ``around`` a tool, or the tools of an agent, shows the tools that these need and the tools that need them,
     directly or through one other. If there are more than 60, it shows the nearest and says how many are left out.
@@ -188,44 +185,32 @@ def to_mermaid(catalog: Catalog, *, around: str | None = None) -> str:
     tools = list(catalog.tools) if around is None else _around(catalog, around)
     if around is None and len(tools) > MOST_TOOLS:
         raise SettingsError(f"{len(tools)} tools are more than a Mermaid chart can show: name one to draw around")
-    drawn = set(tools[:MOST_TOOLS])
-    names = {tool: f"t{number}" for number, tool in enumerate(tool for tool in catalog.tools if tool in drawn)}
-    edges = [(tool, edge) for tool in names for edge in needs(graph, tool) if edge.tool in names]
-    owners = [agent for agent in catalog.agents if agent.id == around or any(tool.id in names for tool in agent.tools)]
-    lines = [
-        *(line for number, agent in enumerate(owners) for line in _frame(agent, number, names, around)),
-        *(f"{names[tool]} {_ARROWS[edge.kind]}{_about(edge)} {names[edge.tool]}" for tool, edge in edges),
-        *([f'more["and {counted(len(tools) - len(drawn), "more tool")}"]:::key'] if len(tools) > len(drawn) else []),
-        *_legend({edge.kind for _, edge in edges}),
-        *_STYLES,
-    ]
-    return "\n  ".join(["flowchart LR", *lines]) + "\n"
+    drawn, ends = set(tools[:MOST_TOOLS]), {*tools[:MOST_TOOLS], *catalog.by_id}
+    near_ones = (edge for tool in catalog.tools if tool in drawn for edge in graph.out_edges(tool, data=True))
+    left = counted(len(tools) - len(drawn), "more tool") if len(tools) > len(drawn) else ""
+    return edges_to_mermaid(graph, [edge for edge in near_ones if edge[1] in ends], start=around, left=left)
 
 
-_SHAPES = {
-    "agent": "[[{}]]",
-    "tool": "[{}]",
-    "skill": "[({})]",
-    "capability": "([{}])",
-    **dict.fromkeys(("parameter", "output"), "[/{}/]"),
-}
+def edges_to_mermaid(graph: KnowledgeGraph, edges: Sequence[Edge], *, start: Any = None, left: str = "") -> str:
+    """Edges of the knowledge graph as a Mermaid flowchart: shapes tell the kinds of nodes, lines those of dependencies.
 
-
-def edges_to_mermaid(graph: KnowledgeGraph, edges: Sequence[Edge]) -> str:
-    """Edges of the knowledge graph as a Mermaid flowchart, with a shape for each kind of node; at most 200.
+    ``start`` is highlighted; ``left`` says what is not drawn.
 
     Source: Representing Agentic Tools in Knowledge Graphs, figure 3: server, tool, capability, parameter.
     """
-    drawn = edges[:MOST_EDGES]
-    names = {node: f"n{i}" for i, node in enumerate(dict.fromkeys(end for edge in drawn for end in edge[:2]))}
-    shapes = {node: _SHAPES[graph.nodes[node]["kind"]].format(_label(node_name(node))) for node in names}
-    left = len(edges) - len(drawn)
-    lines = [
-        *(f"{name}{shapes[node]}" for node, name in names.items()),
-        *(f"{names[a]} -->|{data['kind'].replace('_', ' ')}| {names[b]}" for a, b, data in drawn),
-        *([f'more["and {counted(left, "more edge")}"]'] if left else []),
-    ]
-    return "\n  ".join(["flowchart LR", *lines]) + "\n"
+    ends = (end for edge in edges for end in edge[:2])
+    names = {node: f"n{number}" for number, node in enumerate(dict.fromkeys([*([start] if start else []), *ends]))}
+    lines = []
+    for node, name in names.items():
+        about = graph.nodes[node]
+        style = "start" if node == start else "core" if about.get("core") else about["kind"]
+        lines.append(f"{name}{_SHAPES.get(about['kind'], '[{}]').format(_label(node_name(node)))}:::{style}")
+    for source, target, data in edges:
+        edge = data.get("dependency")
+        words = data["kind"].replace("_", " ") + (f", {edge.parameter}" if edge and edge.parameter else "")
+        lines.append(f"{names[source]} {_ARROWS.get(data['kind'], '-->')}|{_label(words)}| {names[target]}")
+    more = [f'more["and {left}"]'] if left else []
+    return "\n  ".join(["flowchart LR", *lines, *more, *_STYLES]) + "\n"
 
 
 def _around(catalog: Catalog, start: str) -> list[str]:
@@ -236,34 +221,6 @@ def _around(catalog: Catalog, start: str) -> list[str]:
         known = [*catalog.by_id, *catalog.tools]
         raise UnknownNameError(f"no tool or agent {start!r} in the catalog{near_names(start, known)}")
     return near(knowledge_graph(catalog), [start], _STEPS)
-
-
-def _frame(agent: Agent, number: int, names: Mapping[str, str], around: str | None) -> Iterator[str]:
-    yield f"subgraph a{number}[{_label(agent.id)}]"
-    yield "  direction LR"
-    for tool in agent.tools:
-        if tool.id in names:
-            kind = "start" if tool.id == around else "core" if tool.core else "tool"
-            yield f"  {names[tool.id]}[{_label(tool.name)}]:::{kind}"
-    yield "end"
-    yield f"class a{number} {'start' if agent.id == around else 'owner'}"
-
-
-def _about(edge: Dependency) -> str:
-    return f"|{_label(edge.parameter)}|" if edge.parameter and edge.parameter.strip() else ""
-
-
-def _legend(drawn: Collection[DependencyKind]) -> Iterator[str]:
-    """The legend: one line for each kind of dependency in the chart."""
-    if not drawn:
-        return
-    yield 'subgraph legend["legend"]'
-    yield "  direction LR"
-    for number, kind in enumerate(kind for kind in DependencyKind if kind in drawn):
-        words = kind.value.replace("_", " ")
-        yield f"  k{number}[tool]:::key {_ARROWS[kind]}|needs, {words}| n{number}[needed]:::key"
-    yield "end"
-    yield "class legend key"
 
 
 def _label(text: str) -> str:

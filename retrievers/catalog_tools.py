@@ -174,17 +174,12 @@ class CatalogTools:
         return "\n".join([*lines[skip : skip + MOST_LINES], *more]) or "nothing more"
 
     def as_tools(self) -> list[BaseTool]:
-        """The four as LangChain tools."""
-        about = {"annotations": dict(READ_ONLY)}
-        functions = (self.keyword_search_tools, self.semantic_search_tools, self.read_tools)
-        tools = [StructuredTool.from_function(one, description=one.__doc__, metadata=about) for one in functions]
-        return [*tools, self.graph_tool()]
-
-    def graph_tool(self) -> BaseTool:
-        """``walk_graph`` alone; its errors are results."""
-        text = " ".join(str(self.walk_graph.__doc__).split())
-        about: dict[str, Any] = {"metadata": {"annotations": dict(READ_ONLY)}, "handle_tool_error": True}
-        return StructuredTool.from_function(self.walk_graph, description=text, handle_validation_error=True, **about)
+        """The four as LangChain tools; their errors are results."""
+        functions = (self.keyword_search_tools, self.semantic_search_tools, self.read_tools, self.walk_graph)
+        known: dict[str, Any] = {"handle_tool_error": True, "handle_validation_error": True}
+        known["metadata"] = {"annotations": dict(READ_ONLY)}
+        texts = {one: " ".join(str(one.__doc__).split()) for one in functions}
+        return [StructuredTool.from_function(one, description=text, **known) for one, text in texts.items()]
 
     def _walked(self) -> KnowledgeGraph:
         """The graph of the tools that the user may see, with their likely capabilities; made again for another one."""
@@ -196,28 +191,21 @@ class CatalogTools:
         return graph
 
     def _overview(self, graph: KnowledgeGraph) -> list[str]:
-        catalog = self._retriever.catalog
-        able = [(node, data["record"]) for node, data in graph.nodes(data=True) if data["kind"] == "capability"]
-        return [
-            *(
-                _line(f"- capability {node[1]} ({graph.in_degree(node)})", record.definition if record else "")
-                for node, record in able
-            ),
-            *(f"{agent_line(agent)} ({counted(len(agent.tools), 'tool')})" for agent in catalog.agents),
+        able = ((node, data["record"]) for node, data in graph.nodes(data=True) if data["kind"] == "capability")
+        lines = [
+            _line(f"- capability {node[1]} ({graph.in_degree(node)})", record.definition if record else "")
+            for node, record in able
         ]
+        agents = self._retriever.catalog.agents
+        return lines + [f"{agent_line(agent)} ({counted(len(agent.tools), 'tool')})" for agent in agents]
 
     def _neighbour(self, edge: Edge, node: str) -> str:
         """The edge, and what the node at its other end is about."""
-        source, target, data = edge
-        other = target if node_name(source) == node else source
-        tools, agents = self._retriever.catalog.tools, self._retriever.catalog.by_id
-        if isinstance(other, tuple):
-            record = self._graph[1].nodes[other]["record"]
-            about = getattr(record, "definition", "") or getattr(record, "description", "")
-        else:
-            about = first_sentence(tools[other].description) if other in tools else ""
-            about = about or (agents[other].description if other in agents else "")
-        return _line(edge_line((source, target, data)), about, _LONGEST_LINE)
+        other = edge[1] if node_name(edge[0]) == node else edge[0]
+        catalog, record = self._retriever.catalog, self._graph[1].nodes[other].get("record")
+        record = record or catalog.tools.get(other) or catalog.by_id.get(other)
+        about = getattr(record, "definition", "") or first_sentence(getattr(record, "description", ""))
+        return _line(edge_line(edge), about, _LONGEST_LINE)
 
     def _searched(self) -> Mapping[str, str]:
         """Tool id -> text in lower case, made again if the retriever follows another catalog."""

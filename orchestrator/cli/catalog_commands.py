@@ -32,7 +32,7 @@ from callsheet.orchestrator.cli.shared_options import (
 if TYPE_CHECKING:
     from callsheet.graphs import Loaded, Taxonomy
     from callsheet.graphs.dependencies import Proposal
-    from callsheet.retrievers import Selection, SelectSettings
+    from callsheet.retrievers import Selection
     from callsheet.retrievers.capabilities import Discovery
 
 _SIGNS = {"added": "+", "changed": "~", "removed": "-"}
@@ -144,15 +144,7 @@ def _report(options: CatalogOptions, found: Selection | Discovery, show: Callabl
     "--explain", is_flag=True, help="Explain the selection: ranks and scores by meaning and by words, and what was cut."
 )
 @common
-def retrieve(
-    options: CatalogOptions,
-    query: str,
-    decision_model: str | None,
-    *,
-    method: Mapping[str, SelectSettings],
-    explain: bool,
-    **settings: Any,
-) -> int:
+def retrieve(options: CatalogOptions, query: str, decision_model: str | None, *, explain: bool, **settings: Any) -> int:
     """Find agents and tools for QUERY.
 
     \b
@@ -160,7 +152,7 @@ def retrieve(
       callsheet retrieve "convert 3 miles to km" -k 3 --explain --catalog manifests/
       callsheet retrieve "convert 3 miles to km" --method agent-as-a-graph --catalog manifests/
     """
-    more: dict[str, object] = {"settings": next(iter(method.values()), None)}
+    more: dict[str, object] = {"settings": next(iter(settings.pop("method").values()), None)}
     if decision_model:
         from callsheet.agents.models.chat_models import chat_model
         from callsheet.retrievers.selection.decision_models import judge_of
@@ -297,15 +289,8 @@ def graph(options: CatalogOptions, node: str, end: str | None, mermaid: bool) ->
       callsheet graph weather/forecast --catalog manifests/
       callsheet graph travel/plan_trip --to maps --catalog manifests/ --json
     """
-    from callsheet.graphs.export import edges_to_mermaid
-    from callsheet.graphs.knowledge_graph import (
-        detailed_graph,
-        edge_line,
-        edge_values,
-        edges_at,
-        named,
-        shortest_path,
-    )
+    from callsheet.graphs.export import MOST_TOOLS, edges_to_mermaid
+    from callsheet.graphs.knowledge_graph import detailed_graph, edge_line, edge_values, edges_at, named, shortest_path
     from callsheet.retrievers.inference import with_inferred
 
     loaded = options.open()
@@ -315,8 +300,8 @@ def graph(options: CatalogOptions, node: str, end: str | None, mermaid: bool) ->
     content = {"node": node, **({"to": end} if end else {}), "edges": list(map(edge_values, edges))}
     if mermaid:
         tools = [] if end else [tool.id for tool in loaded.catalog.tools.values() if tool.agent == start]
-        chart = {id(edge[2]): edge for one in (edges, *(edges_at(whole, tool) for tool in tools)) for edge in one}
-        content["mermaid"] = edges_to_mermaid(whole, [*chart.values()])
+        more = [edge for tool in tools[:MOST_TOOLS] for edge in whole.out_edges(tool, data=True) if edge[1] != start]
+        content["mermaid"] = edges_to_mermaid(whole, [*edges, *more], start=start)
     lines = [*map(edge_line, edges)] or [f"there is no path from {node} to {end}" if end else f"{node}: no edge"]
     report(content, str(content.get("mermaid") or shown("\n".join(lines), most=None)), as_json=options.as_json)
     return 1 if end and not edges and end != node else 0

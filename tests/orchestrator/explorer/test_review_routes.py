@@ -14,6 +14,7 @@ from callsheet.agents.servers.catalogs.server_catalog import with_agent
 from callsheet.graphs import DependencyKind, Loaded, Policy, TrustError, dump, load
 from callsheet.graphs.dependencies import Proposal, read_dependencies, write_dependencies
 from callsheet.graphs.trust.changes import sides_of
+from callsheet.graphs.trust.standing import StandingApprovals
 from callsheet.orchestrator.run.process.process_state import Served
 from callsheet.orchestrator.server import Site, create_explorer, review
 from callsheet.retrievers import AgentGraphRetriever
@@ -295,3 +296,25 @@ def test_a_catalog_without_a_file_of_dependencies_gets_one_by_the_first_decision
     assert held.required
     file.write_text(json.dumps({"name": "crm", "tools": [FIND]}))
     assert "delete_contact" in str(read().problems)
+
+
+def test_what_one_has_allowed_one_sees_and_revokes(tmp_path: Path) -> None:
+    made = Reviewed(tmp_path, REVIEWERS)
+    loaded = made.served.registry.loaded
+    tool = loaded.catalog.tool("crm/delete_contact")
+    stored = {user: StandingApprovals.of(loaded, user) for user in ("", "ann", "bert", None)}
+    for each in stored.values():
+        assert each is not None
+        each.add(tool, loaded.pin(tool) if each.user else "of an earlier definition")
+    bert = made.client("bert")  # no reviewer
+    told = part(bert, "allowed")
+    (one,) = told["items"]
+    assert (told["refusal"], one["tool"]["id"], one["holds"]) == ("", tool.id, True)
+    assert "can be revoked here" in decide(bert, 409, part="allowed", digest=one["digest"], accept=True)
+    assert STALE in decide(made.client("ann"), 409, part="allowed", digest=one["digest"], accept=False)
+    assert decide(bert, part="allowed", digest=one["digest"], accept=False) == "crm/delete_contact asks again"
+    assert STALE in decide(bert, 409, part="allowed", digest=one["digest"], accept=False)
+    assert part(bert, "allowed")["items"] == []
+    assert [entry["holds"] for entry in part(made.client(), "allowed")["items"]] == [False]
+    assert stored["ann"] is not None
+    assert [entry.user for entry in stored["ann"].entries()] == ["", "ann", None]

@@ -81,7 +81,7 @@ def test_json_is_one_object(place: Path, tmp_path: Path) -> None:
 
 def test_a_neighbourhood(place: Path) -> None:
     near = run(place, "--format", "mermaid", "--around", "weather/find_place").stdout
-    assert 'find_place"]:::start' in near
+    assert 'weather/find_place"]:::start' in near
     assert "plan_trip" in near
     assert "convert_length" not in near
 
@@ -196,11 +196,10 @@ def test_the_graph_command_draws_servers_tools_capabilities_and_parameters(tmp_p
     chart = CliRunner().invoke(callsheet, words, standalone_mode=False).stdout.splitlines()
     drawn = {line.strip() for line in chart}
     assert chart[0] == "flowchart LR"
-    assert {'n0["web/find"]', 'n1[["web"]]'} <= drawn
-    assert "n0 -->|owned by| n1" in drawn
-    kinds = {line.partition("-->|")[2].partition("|")[0] for line in drawn if "-->" in line}
+    assert {'n0[["web"]]:::start', 'n1["web/find"]:::tool', 'n1 -->|"owned by"| n0'} <= drawn
+    kinds = {line.partition('-->|"')[2].partition('"')[0] for line in drawn if "-->" in line}
     assert kinds == {"owned by", "has required input", "has optional input", "has capability"}
-    assert {'(["web-search"])', '[/"q"/]', '[/"n"/]'} <= {line.lstrip("n0123456789") for line in drawn}
+    assert {'(["web-search"]):::capability', '[/"q"/]:::parameter'} <= {line.lstrip("n0123456789") for line in drawn}
 
 
 def test_the_graph_command_shows_a_path(graph: Any) -> None:

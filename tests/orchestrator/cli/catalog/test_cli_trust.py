@@ -1,0 +1,113 @@
+"""``callsheet trust``: what is allowed for good, and which servers are believed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from callsheet.agents import ToolRegistry
+from callsheet.graphs import load
+from callsheet.graphs.trust.standing import StandingApprovals
+from fleet import Fleet, definition
+
+READS = {"annotations": {"readOnlyHint": True}}
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, own_home: Path) -> Fleet:
+    """Two servers; the second says which of its tools only read."""
+    made = Fleet(tmp_path)
+    made.serve("git", definition("push", "Pushes commits."))
+    made.serve("notes", definition("read", "Reads a note.", **READS), definition("write", "Writes a note."))
+    return made
+
+
+@pytest.fixture
+def trust(cli: Any, fleet: Fleet) -> Any:
+    def run(*arguments: str) -> tuple[int, Any]:
+        status, out, err = cli("trust", *arguments, "--catalog", fleet.config, "--json", "--yes")
+        return status, json.loads(out) if out else err
+
+    cli("index", "--catalog", fleet.config, "--yes")
+    return run
+
+
+def reason(fleet: Fleet, tool: str) -> str:
+    return ToolRegistry.from_catalog(load(fleet.config, yes=True)).assurance(tool).why("ask")
+
+
+def test_a_tool_is_allowed_listed_and_revoked(trust: Any, fleet: Fleet) -> None:
+    assert trust() == (0, {"allowed": [], "servers": []})
+    status, told = trust("allow", "git/push")
+    (one,) = told["allowed"]
+    assert (status, one["agent"], one["tool"], one["user"], one["holds"]) == (0, "git", "push", "", True)
+    assert (len(one["digest"]), one["since"][:2]) == (64, "20")
+    assert trust()[1] == told
+    assert trust("allow", "git/push", "--user", "anna")[1]["allowed"][1]["user"] == "anna"
+    assert trust("revoke", "git/push", "--user", "bert")[0] == 1
+    assert [one["user"] for one in trust("revoke", "git/push", "--user", "anna")[1]["allowed"]] == [""]
+    assert trust("revoke", "git/push") == (0, {"allowed": [], "servers": []})
+    assert trust("revoke", "git/push")[0] == 1
+
+
+def test_a_tool_that_has_changed_is_listed_as_one_that_asks(trust: Any, fleet: Fleet, cli: Any) -> None:
+    trust("allow", "git/push")
+    fleet.serve("git", definition("push", "Pushes commits, and deletes the others."))
+    cli("approve", "--all", "--catalog", fleet.config, "--yes")
+    loaded = load(fleet.config, yes=True)
+    standing, tool = StandingApprovals.of(loaded), loaded.catalog.tool("git/push")
+    assert standing is not None
+    assert not standing.holds(tool.id, loaded.pin(tool))
+    assert trust()[1]["allowed"][0]["holds"] is False
+
+
+def test_a_server_is_believed_and_no_longer(trust: Any, fleet: Fleet) -> None:
+    assert "the server is not trusted" in reason(fleet, "notes/read")
+    assert trust("allow", "notes") == (0, {"allowed": [], "servers": ["notes"]})
+    assert (reason(fleet, "notes/read"), bool(reason(fleet, "notes/write"))) == ("", True)
+    assert trust("revoke", "notes") == (0, {"allowed": [], "servers": []})
+    assert "the server is not trusted" in reason(fleet, "notes/read")
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["allow", "git/pull"], "git/pull"),
+        (["allow", "git"], "'git' is no server that says which of its tools only read"),
+        (["allow", "nosuch"], "nosuch"),
+    ],
+)
+def test_what_is_not_there_cannot_be_allowed(trust: Any, words: list[str], why: str) -> None:
+    status, told = trust(*words)
+    assert status == 2
+    assert why in told
+
+
+def test_nothing_is_allowed_without_a_person_or_a_yes(trust: Any, fleet: Fleet, cli: Any) -> None:
+    status, out, err = cli("trust", "allow", "git/push", "--catalog", fleet.config)
+    assert (status, out) == (2, "")
+    assert "agree to them with --yes" in err or "nobody can be asked" in err
+    assert trust()[1]["allowed"] == []
+    assert "--json is before 'allow'" in cli("trust", "--json", "allow", "git/push")[2]
+
+
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_a_server_with_hints_is_asked_about_once(
+    fleet: Fleet, cli: Any, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    for stream in (sys.stdin, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+    asked: list[str] = []
+    answers = iter(["y", answer])
+    monkeypatch.setattr("click.termui.visible_prompt_func", lambda text: (asked.append(text), next(answers))[1])
+    first = cli("index", "--catalog", fleet.config)[2]
+    assert "notes: this server says which of its tools only read" in first
+    assert "git: this server says" not in first
+    assert len(asked) == 2
+    cli("index", "--catalog", fleet.config)
+    assert len(asked) == 2
+    assert (reason(fleet, "notes/read") == "") is (answer == "y")
