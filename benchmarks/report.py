@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.bootstrap import DRAWS, FOLDS, SEED, cell, short
-from benchmarks.rankings import NOTHING, ORACLE, OURS, OURS_PUBLISHED
+from benchmarks.rankings import HEADROOM, NOTHING, OURS, OURS_PUBLISHED
 from callsheet.retrievers.evaluation.ranking_metrics import rounded
 
 ROOT = Path(__file__).parents[1]
@@ -64,6 +64,11 @@ def commit() -> str:
     except (OSError, subprocess.SubprocessError):
         return ""
     return head + ("+" if changed else "")
+
+
+def named(name: str, embedder: str | None) -> str:
+    """The name of a results file with another embedder."""
+    return "--".join((name, *([re.sub(r"[^\w.]+", "-", embedder)] if embedder else [])))
 
 
 def write(name: str, body: Mapping[str, Any], folder: Path = FOLDER) -> Path:
@@ -155,7 +160,7 @@ def headline(results: Mapping[str, Mapping[str, Any]]) -> str:
         measured = results[name]["levels"][level]
         methods = measured["methods"]
         metrics = {title: method["metrics"][metric] for title, method in methods.items()}
-        others = [title for title in metrics if title not in (OURS, OURS_PUBLISHED, ORACLE)]
+        others = [t for t, m in methods.items() if t not in (OURS, OURS_PUBLISHED) and m["tuning"] != HEADROOM]
         best = max(others, key=lambda title: float(metrics[title]["mean"]))
         rows.append([what, str(measured["n"]), heading(metric), cell(metrics[OURS]), f"{cell(metrics[best])} {best}"])
     return grid(("what was asked", "n", "measure", "Callsheet", "best other method"), rows)
