@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.bootstrap import DRAWS, FOLDS, SEED, cell, short
-from benchmarks.rankings import NOTHING, ORACLE, OURS, OURS_PUBLISHED
+from benchmarks.rankings import HEADROOM, NOTHING, OURS, OURS_PUBLISHED
 from callsheet.retrievers.evaluation.ranking_metrics import rounded
 
 ROOT = Path(__file__).parents[1]
@@ -33,6 +33,7 @@ ELSEWHERE: Mapping[str, str] = {
     "fleet-tasks": "../how-to/servers.md#measured-over-27-real-servers",
     **dict.fromkeys(("capabilities", "discovery"), "../concepts/capabilities.md#results"),
     **dict.fromkeys(("livemcpbench-direct-single", "livemcpbench-steps-single", "livemcpbench-steps-chinese"), ""),
+    "arag-medical": "",
     **dict.fromkeys(("rivals-livemcpbench-direct", "rivals-metatool", "rivals-sealtools", "rivals-toolsandbox"), ""),
     **dict.fromkeys(("rivals-toollinkos-shuffled", "toollinkos-published", "index-size", "encoder", "model-fleet"), ""),
 }
@@ -65,6 +66,11 @@ def commit() -> str:
     except (OSError, subprocess.SubprocessError):
         return ""
     return head + ("+" if changed else "")
+
+
+def named(name: str, embedder: str | None) -> str:
+    """The name of a results file with another embedder."""
+    return "--".join((name, *([re.sub(r"[^\w.]+", "-", embedder)] if embedder else [])))
 
 
 def write(name: str, body: Mapping[str, Any], folder: Path = FOLDER) -> Path:
@@ -153,8 +159,9 @@ def headline(results: Mapping[str, Mapping[str, Any]]) -> str:
     rows = []
     for name, level, metric, what in (one for one in HEADLINE if one[0] in results):
         measured = results[name]["levels"][level]
-        metrics = {title: method["metrics"][metric] for title, method in measured["methods"].items()}
-        others = [title for title in metrics if title not in (OURS, OURS_PUBLISHED, ORACLE)]
+        methods = measured["methods"]
+        metrics = {title: method["metrics"][metric] for title, method in methods.items()}
+        others = [t for t, m in methods.items() if t not in (OURS, OURS_PUBLISHED) and m["tuning"] != HEADROOM]
         best = max(others, key=lambda title: float(metrics[title]["mean"]))
         rows.append([what, str(measured["n"]), heading(metric), cell(metrics[OURS]), f"{cell(metrics[best])} {best}"])
     return grid(("what was asked", "n", "measure", "Callsheet", "best other method"), rows)

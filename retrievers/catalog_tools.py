@@ -196,28 +196,21 @@ class CatalogTools:
         return graph
 
     def _overview(self, graph: KnowledgeGraph) -> list[str]:
-        catalog = self._retriever.catalog
-        able = [(node, data["record"]) for node, data in graph.nodes(data=True) if data["kind"] == "capability"]
-        return [
-            *(
-                _line(f"- capability {node[1]} ({graph.in_degree(node)})", record.definition if record else "")
-                for node, record in able
-            ),
-            *(f"{agent_line(agent)} ({counted(len(agent.tools), 'tool')})" for agent in catalog.agents),
+        able = ((node, data["record"]) for node, data in graph.nodes(data=True) if data["kind"] == "capability")
+        lines = [
+            _line(f"- capability {node[1]} ({graph.in_degree(node)})", record.definition if record else "")
+            for node, record in able
         ]
+        agents = self._retriever.catalog.agents
+        return lines + [f"{agent_line(agent)} ({counted(len(agent.tools), 'tool')})" for agent in agents]
 
     def _neighbour(self, edge: Edge, node: str) -> str:
         """The edge, and what the node at its other end is about."""
-        source, target, data = edge
-        other = target if node_name(source) == node else source
-        tools, agents = self._retriever.catalog.tools, self._retriever.catalog.by_id
-        if isinstance(other, tuple):
-            record = self._graph[1].nodes[other]["record"]
-            about = getattr(record, "definition", "") or getattr(record, "description", "")
-        else:
-            about = first_sentence(tools[other].description) if other in tools else ""
-            about = about or (agents[other].description if other in agents else "")
-        return _line(edge_line((source, target, data)), about, _LONGEST_LINE)
+        other = edge[1] if node_name(edge[0]) == node else edge[0]
+        catalog, record = self._retriever.catalog, self._graph[1].nodes[other].get("record")
+        record = record or catalog.tools.get(other) or catalog.by_id.get(other)
+        about = getattr(record, "definition", "") or first_sentence(getattr(record, "description", ""))
+        return _line(edge_line(edge), about, _LONGEST_LINE)
 
     def _searched(self) -> Mapping[str, str]:
         """Tool id -> text in lower case, made again if the retriever follows another catalog."""

@@ -21,7 +21,7 @@ class AnswerError(CallsheetError, ValueError):
 class Action(BaseModel):
     """A call as a person has edited it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     name: str
     args: dict[str, Any]
@@ -130,7 +130,8 @@ def read_decision(answer: object, name: str, allowed: Sequence[DecisionType]) ->
     words = " or ".join(allowed)
     match answer:
         case {"decisions": [Mapping() as one]} | (Mapping() as one) if "decisions" not in one:
-            plain = {str(key): value for key, value in one.items()}
+            # LangGraph's SDK for JavaScript sends both spellings.
+            plain = {"edited_action" if key == "editedAction" else str(key): value for key, value in one.items()}
         case _:
             raise AnswerError(f'an answer is {{"decisions": [{{"type": {words}, ...}}]}}, with one decision')
     try:

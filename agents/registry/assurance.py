@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from callsheet.agents.servers.in_process import InProcess
+from callsheet.agents.servers.in_process import InProcess, is_foreign
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.server_config import APPROVAL, ApprovalPolicy, ServerConfig
 from callsheet.graphs.catalog.model import Tool
@@ -112,10 +112,10 @@ class Assurance:
 def assurance_of(tool: Tool, connection: object, *, trusted: bool) -> Assurance:
     """What is known about a tool, by its connection; only with a ``ServerConfig`` or ``InProcess`` it can be called.
 
-    Hints are claims of their author. The hints of a server count if the user trusts it, those of a tool in this process
-    always. Other hints can only tighten: an untrusted ``readOnlyHint`` has no effect. Those of an API are ours, by the
-    method: an operation by GET reads, unless its name says otherwise. The program's own tools are called, unless they
-    declare ``destructiveHint``.
+    Hints are claims of their author. The hints of a server count if the user trusts it, also where LangChain adapts its
+    tools; those of other tools in this process always. Other hints can only tighten: an untrusted ``readOnlyHint`` has
+    no effect. Those of an API are ours, by the method: an operation by GET reads, unless its name says otherwise. The
+    program's own tools are called, unless they declare ``destructiveHint``.
 
     Raises:
         CatalogError: The tool's ``callsheet/approval`` is not a policy.
@@ -127,8 +127,9 @@ def assurance_of(tool: Tool, connection: object, *, trusted: bool) -> Assurance:
             reads = bool(connection.openapi) and tool.annotations.get("readOnlyHint") is True
             trusted = trusted or (reads and not _DESTROYS & set(split_name(tool.name).split()))
         case InProcess() if tool.name in connection.tools:
-            rule, trusted = connection.options.approval or _rule(tool, connection.tools[tool.name].metadata), True
-            allowed, own = tool.name in connection.options.allow, connection.own
+            foreign = is_foreign(made := connection.tools[tool.name])
+            rule, trusted = connection.options.approval or _rule(tool, made.metadata), trusted or not foreign
+            allowed, own = tool.name in connection.options.allow, connection.own and not foreign
         case _:
             return Assurance(callable=False)
     told = hints(tool, trusted=trusted)

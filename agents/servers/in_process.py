@@ -38,6 +38,7 @@ from callsheet.graphs.text.sanitizing import clean, storable, visible
 _T = TypeVar("_T")
 _CALL_ID = "callsheet"
 _FILE_TOOLS = "langchain_community.tools.file_management."
+_ADAPTERS = ("langchain.mcp", "langchain_mcp_adapters")
 _COMMAND = "it returned a Command for the workflow that calls it, which Callsheet does not carry out: return a result"
 CALL_LIMITS: ContextVar[Limits | None] = ContextVar("callsheet_limits", default=None)
 """The limits of the current call, for a tool that enforces them itself."""
@@ -77,6 +78,12 @@ class InProcess:
     tools: Mapping[str, BaseTool]
     options: ServerOptions = field(default_factory=ServerOptions)
     own: bool = False
+
+
+def is_foreign(tool: BaseTool) -> bool:
+    """Whether a tool is an MCP server's, adapted by LangChain (``MCPAdapter``): not the code of the program."""
+    adapted = str(getattr(getattr(tool, "coroutine", None), "__module__", "")).startswith(_ADAPTERS)
+    return adapted or isinstance((tool.metadata or {}).get("mcp"), dict)
 
 
 async def call(
@@ -143,9 +150,12 @@ def _outcome(
         return failed(agent_id, tool.name, "protocol", _COMMAND, "reported")
     message = answer if isinstance(answer, ToolMessage) else ToolMessage(str(answer), tool_call_id=_CALL_ID)
     text, media = text_of(message.content, keep)
-    text, structured = visible(text), _plain(message.artifact)
-    if message.artifact is not None and structured is None:
-        text += f"\n[artifact left out: {type(message.artifact).__name__} that is not JSON]"
+    artifact = message.artifact
+    if isinstance(artifact, dict) and list(artifact) == ["structured_content"] and is_foreign(tool):
+        artifact = artifact["structured_content"]
+    text, structured = visible(text), _plain(artifact)
+    if artifact is not None and structured is None:
+        text += f"\n[artifact left out: {type(artifact).__name__} that is not JSON]"
     if message.status == "error" or _tells_error(tool, args, text):
         return capped(replace(failed(agent_id, tool.name, "tool", text, "reported"), media=media), limits, keep)
     return capped(Outcome(text=text, structured=structured, media=media), limits, keep)

@@ -8,16 +8,15 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from callsheet.graphs.catalog.errors import CatalogError, TrustError
+from callsheet.graphs.catalog.errors import TrustError
 from callsheet.graphs.catalog.model import Record, Tool
 from callsheet.graphs.storage import StoredFile, state_file
 
 if TYPE_CHECKING:
     from callsheet.graphs.catalog.loaded import Loaded
 
-_FORMAT = 1
 _LOG = logging.getLogger("callsheet")
 
 
@@ -45,8 +44,8 @@ class StandingApproval(Record):
 
 
 class _File(Record):
-    callsheet_standing: int
     allowed: tuple[StandingApproval, ...]
+    callsheet_standing: Literal[1] = 1
 
 
 @dataclass(frozen=True)
@@ -80,18 +79,11 @@ class StandingApprovals:
             TrustError: The file cannot be read, or is damaged.
         """
         try:
-            content = json.loads(self.file.text())
+            return _File(**json.loads(self.file.text())).allowed
         except FileNotFoundError:
             return ()
-        except (OSError, ValueError, RecursionError) as error:
+        except (OSError, ValueError, TypeError, RecursionError) as error:
             raise TrustError(f"the allowed tools in {self.file} cannot be read, so none is allowed: {error}") from error
-        try:
-            read = _File(**content)
-        except (CatalogError, TypeError) as error:
-            raise TrustError(f"the allowed tools in {self.file} are not reliable: {error}: delete the file") from error
-        if read.callsheet_standing != _FORMAT:
-            raise TrustError(f"the allowed tools in {self.file} have another format: delete the file")
-        return read.allowed
 
     def own(self) -> list[StandingApproval]:
         """Those of the user; raises as ``entries``."""
@@ -133,6 +125,5 @@ class StandingApprovals:
             before = self.entries()
             after = change(before)
             if [*before] != [*after]:
-                body = {"callsheet_standing": _FORMAT, "allowed": [one.model_dump() for one in after]}
-                self.file.replace(json.dumps(body, indent=1).encode("ascii"))
+                self.file.replace(json.dumps(_File(allowed=tuple(after)).model_dump(), indent=1).encode("ascii"))
             return len(after) - len(before)

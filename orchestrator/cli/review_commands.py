@@ -33,7 +33,7 @@ from callsheet.orchestrator.cli.shared_options import (
 )
 
 if TYPE_CHECKING:
-    from callsheet.graphs import Capability, Catalog, Loaded, Taxonomy
+    from callsheet.graphs import Capability, Catalog, Loaded, Taxonomy, Tool
 
 _ORDER = tuple(Severity)
 _RDF = frozenset({".ttl", ".jsonld", ".nt"})
@@ -179,7 +179,7 @@ def trust(context: click.Context, options: CatalogOptions) -> int:
 
 def _report_trust(options: CatalogOptions, loaded: Loaded, done: int = 0) -> int:
     standing, known = StandingApprovals.of(loaded), Agreements().known()
-    tools, lines = loaded.catalog.tools, list[str]()
+    tools, lines = _nameable(loaded), list[str]()
     allowed = [
         {**one.model_dump(), "holds": one.id in tools and loaded.pin(tools[one.id]) == one.digest}
         for one in (standing.entries() if standing else ())
@@ -193,6 +193,11 @@ def _report_trust(options: CatalogOptions, loaded: Loaded, done: int = 0) -> int
     content = {"allowed": allowed, "servers": servers}
     report(content, "\n".join(lines) or "no tool is allowed for good", as_json=options.as_json)
     return done
+
+
+def _nameable(loaded: Loaded) -> dict[str, Tool]:
+    """All tools, resources and prompts, which a gateway calls too."""
+    return {**loaded.of_resources.catalog.tools, **loaded.catalog.tools}
 
 
 _user_option = click.option("--user", metavar="ID", help="A user of a server, by the id of the authentication.")
@@ -211,7 +216,8 @@ def allow(options: CatalogOptions, ids: tuple[str, ...], user: str | None) -> in
     """
     loaded = options.open(known=True)
     agents, servers = [one for one in ids if one in loaded.catalog.by_id], believable(loaded)
-    tools = [loaded.catalog.tool(one) for one in ids if one not in agents]
+    known = _nameable(loaded)
+    tools = [known[one] if one in known else loaded.catalog.tool(one) for one in ids if one not in agents]
     if strange := [agent for agent in agents if agent not in servers]:
         raise SettingsError(f"{strange[0]!r} is no server that says which of its tools only read")
     if (standing := StandingApprovals.of(loaded, user or "")) is None:

@@ -176,11 +176,6 @@ class CapabilityIndex:
         """The inverse of ``named``, ``(c,)``."""
         return np.array([named.get(leaf, 0.0) for leaf in self.leaves], np.float32)
 
-    def having(self, capability: str, *, at_least: float) -> list[str]:
-        """Ids of the tools that have a capability or a narrower one with at least this confidence."""
-        best = self.of_tools[:, self._columns.get(capability, [])].max(axis=1, initial=0.0)
-        return [self._nodes[row] for row in np.flatnonzero(best >= at_least).tolist()]
-
     @cached_property
     def _vectors_of_phrases(self) -> NDArray[np.float32]:
         phrases = [phrase for phrases in self._phrases for phrase in phrases]

@@ -20,29 +20,6 @@ AGENTS, INSPECTED, _SOURCES = 10, 3, 5
 
 
 @dataclass(frozen=True, slots=True)
-class LikelyCapability:
-    """A capability that a request may need, its type of action, and its likelihood, 0 to 1.
-
-    ``tools`` and ``agents`` are the numbers of tools that have it, with a confidence of at least .5, and of their
-    agents.
-    """
-
-    id: str
-    action: str
-    likelihood: float
-    tools: int
-    agents: int
-
-
-@dataclass(frozen=True, slots=True)
-class LikelySource:
-    """An agent that may serve the request, with its share in the expected use of all considered tools, 0 to 1."""
-
-    id: str
-    share: float
-
-
-@dataclass(frozen=True, slots=True)
 class Inspected:
     """A tool with its expected use, its link to the likely capabilities, .1 to 1, and why it is no candidate, if so."""
 
@@ -57,24 +34,26 @@ class Inspected:
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """What a request may need, and the tools for it, at most ``budget``; all of them likeliest first."""
+    """What a request may need, and the tools for it, at most ``budget``; all of them likeliest first.
+
+    Attributes:
+        capabilities: Id of a capability that it may need -> likelihood, 0 to 1.
+        actions: The types of action of these: their capabilities at the second level of the taxonomy.
+        sources: Id of an agent that may serve it -> share in the expected use of all considered tools, 0 to 1.
+    """
 
     query: str
     budget: int
-    capabilities: tuple[LikelyCapability, ...]
-    sources: tuple[LikelySource, ...]
+    capabilities: Mapping[str, float]
+    actions: tuple[str, ...]
+    sources: Mapping[str, float]
     inspected: tuple[Inspected, ...]
     candidates: tuple[PickedTool, ...]
     verdict: Verdict
 
-    @property
-    def actions(self) -> tuple[str, ...]:
-        """The types of action that it may need, likeliest first."""
-        return tuple(dict.fromkeys(capability.action for capability in self.capabilities))
-
     def to_dict(self) -> dict[str, Any]:
         """JSON values, for ``callsheet discover --json``."""
-        return {**asdict(self), "actions": list(self.actions)}
+        return asdict(self)
 
 
 def discover(selector: Selector, query: str, *, budget: int = 5, **changes: object) -> Discovery:
@@ -109,10 +88,12 @@ def discover(selector: Selector, query: str, *, budget: int = 5, **changes: obje
     uses = {node.id: node.use for node in selection.trace.nodes if node.kind == "tool" and node.use > 0}
     uses |= {tool.id: tool.use for tool in selection.tools}
     inspected = sorted(uses, key=lambda tool: -uses[tool])[: INSPECTED * budget]
+    likely = dict(selection.trace.capabilities)
     return Discovery(
         query=selection.query,
         budget=budget,
-        capabilities=tuple(_linked(name, share, selector) for name, share in selection.trace.capabilities.items()),
+        capabilities=likely,
+        actions=tuple(dict.fromkeys(selector.capabilities.taxonomy.at(1, name) for name in likely)),
         sources=_sources(uses, selector.catalog),
         inspected=tuple(_inspected(tool, uses[tool], selection, selector) for tool in inspected),
         candidates=selection.tools,
@@ -120,20 +101,12 @@ def discover(selector: Selector, query: str, *, budget: int = 5, **changes: obje
     )
 
 
-def _linked(name: str, likelihood: float, selector: Selector) -> LikelyCapability:
-    tools = selector.capabilities.having(name, at_least=LIKELY)
-    owners = {selector.catalog.tool(tool).agent for tool in tools}
-    action = selector.capabilities.taxonomy.at(1, name)
-    return LikelyCapability(name, action, likelihood, len(tools), len(owners))
-
-
-def _sources(uses: Mapping[str, float], catalog: Catalog) -> tuple[LikelySource, ...]:
+def _sources(uses: Mapping[str, float], catalog: Catalog) -> dict[str, float]:
     shares, total = dict[str, float](), sum(uses.values())
     for tool, use in uses.items():
         agent = catalog.tool(tool).agent
         shares[agent] = shares.get(agent, 0.0) + use / total
-    best = sorted(shares, key=lambda agent: -shares[agent])[:_SOURCES]
-    return tuple(LikelySource(agent, shares[agent]) for agent in best)
+    return dict(sorted(shares.items(), key=lambda one: -one[1])[:_SOURCES])
 
 
 def _inspected(tool: str, use: float, selection: Selection, selector: Selector) -> Inspected:

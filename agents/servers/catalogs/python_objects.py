@@ -9,6 +9,8 @@ from dataclasses import replace
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
+from pydantic.alias_generators import to_camel
+
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.mcp_format import Problem, agent_from_listing
 from callsheet.graphs.catalog.loaded import Loaded, SourceCatalog, joined
@@ -229,7 +231,10 @@ def entry_of(tool: BaseTool) -> dict[str, Any]:
     if not isinstance(schema, Mapping):
         schema = schema.model_json_schema() if hasattr(schema, "model_json_schema") else schema.schema()
     metadata = tool.metadata or {}
-    annotations: Any = metadata.get("annotations")
+    mcp: Any = metadata.get("mcp")  # of langchain.mcp, with the names of Python
+    adapted: Any = mcp.get("tool", {}) if isinstance(mcp, Mapping) else {}
+    annotations: Any = {to_camel(key): value for key, value in adapted.get("annotations", {}).items()}
+    annotations = annotations or metadata.get("annotations")
     if hasattr(annotations, "model_dump"):
         annotations = annotations.model_dump(by_alias=True, exclude_none=True)
     return {
@@ -237,7 +242,7 @@ def entry_of(tool: BaseTool) -> dict[str, Any]:
         "description": tool.description,
         "inputSchema": dict(schema),
         "annotations": annotations,
-        "_meta": {key: value for key, value in metadata.items() if key.startswith("callsheet/")},
+        "_meta": {k: v for k, v in {**adapted.get("_meta", {}), **metadata}.items() if k.startswith("callsheet/")},
     }
 
 

@@ -74,10 +74,8 @@ def show_discovery(found: Discovery) -> None:
     out = console()
     if found.verdict == "nothing_fits":
         out.print("Nothing in the catalog fits well; the nearest are:" if found.candidates else "The catalog is empty.")
-    likely = ", ".join(f"{escape(entry.id)} {entry.likelihood:.2f}" for entry in found.capabilities[:_CUT])
-    sources = ", ".join(f"{escape(source.id)} {source.share:.2f}" for source in found.sources)
-    for title, said in (("likely capabilities", likely), ("likely sources", sources)):
-        if said:
+    for title, shares in (("likely capabilities", found.capabilities), ("likely sources", found.sources)):
+        if said := ", ".join(f"{escape(name)} {share:.2f}" for name, share in [*shares.items()][:_CUT]):
             out.print(f"[bold]{title}[/]{' ' * (21 - len(title))}{said}")
     inspected = {entry.id: entry for entry in found.inspected}
     columns = folded("candidate"), number("use"), number("link"), folded("capabilities", "")

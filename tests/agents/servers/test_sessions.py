@@ -14,7 +14,9 @@ import pytest
 from callsheet.agents.calls.call_context import ASK, LOOP, USER, within
 from callsheet.agents.calls.limits import Limits
 from callsheet.agents.calls.tool_result import Outcome
+from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.servers.session_pool import SessionPool, end_all
+from callsheet.graphs import Catalog, Loaded, Policy
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, ServerOptions
 from servers import FIXTURES, HANG, alive, until
 
@@ -165,7 +167,8 @@ async def test_a_later_run_of_the_same_user_goes_on_with_the_server(
         case "options":
             second = first.model_copy(update={"callsheet": ServerOptions(roots=("/tmp",))})
         case "policy":
-            pool.cool()
+            registry = ToolRegistry(Catalog(), {}, pool=pool)
+            registry.follow(Loaded(Catalog(), policy=Policy(default="allow")))
         case "killed":
             os.kill(int(was), 9)
         case "asks":

@@ -9,14 +9,14 @@ import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
-from langchain_core.tools import BaseToolkit, InjectedToolArg, InjectedToolCallId, tool
+from langchain_core.tools import BaseToolkit, InjectedToolArg, InjectedToolCallId, StructuredTool, tool
 from langgraph.func import entrypoint
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import InjectedState, ToolRuntime
 from langgraph.types import Command
 
 from callsheet.agents.registry.tool_registry import ToolRegistry
-from callsheet.graphs import Agent, Catalog, CatalogError, load
+from callsheet.graphs import Agent, Catalog, CatalogError, Policy, load
 from scripted_model import ScriptedModel
 from small import outside
 
@@ -246,3 +246,26 @@ def test_an_artifact_is_kept_as_a_structured_result_or_told_to_be_left_out() -> 
     kept, lost = called(draw, name="svg"), called(draw, name="png")
     assert (kept.text, kept.artifact["structured"]) == ("drawn", {"name": "svg"})
     assert (lost.text, lost.artifact["structured"]) == ("drawn\n[artifact left out: bytes that is not JSON]", None)
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+async def test_tools_of_langchains_mcp_adapter_are_those_of_a_server(*, trusted: bool) -> None:
+    """Not the program's own code: their hints are claims of the server, and calls ask as for any server."""
+
+    async def call_tool(**arguments: Any) -> Any:
+        return [{"type": "text", "text": "0.9"}], {"structured_content": {"rate": 0.9, **arguments}}
+
+    schema = {"type": "object", "properties": {"currency": {"type": "string"}}}
+    about = {"tool": {"annotations": {"read_only_hint": True}, "_meta": {"callsheet/approval": "never"}}}
+    made: dict[str, Any] = {"response_format": "content_and_artifact", "coroutine": call_tool, "args_schema": schema}
+    rate = StructuredTool(name="rate", description="Rates.", metadata={"mcp": {**about, "server": {}}}, **made)
+    plain = StructuredTool(name="plain", description="Plain.", **made)
+    policy = Policy(default="allow", trust=("bank",)) if trusted else None
+    registry = ToolRegistry.from_catalog(load({"bank": [rate, plain]}, policy=policy))
+    assert registry.catalog.tools["bank/rate"].annotations == {"readOnlyHint": True}
+    found = registry.assurance("bank/rate")
+    assert (found.own, found.rule, bool(found.doubt)) == (False, None, not trusted)
+    assert registry.assurance("bank/plain").own
+    (bound,) = registry.bind("bank/rate", "run").values()
+    answer = await bound.ainvoke({"type": "tool_call", "id": "1", "name": bound.name, "args": {"currency": "USD"}})
+    assert (answer.text, answer.artifact["structured"]) == ("0.9", {"rate": 0.9, "currency": "USD"})

@@ -222,7 +222,8 @@ def test_the_question_has_langchains_form_and_takes_its_answers(desk: Desk, shop
     for kind, more in (("approve", {}), ("edit", {}), ("reject", {"message": "no"}), ("respond", {"message": "1"})):
         jsonschema.validate(given := decided(kind, shown, **more), desk.form)  # type: ignore[arg-type]
         TypeAdapter(HITLResponse).validate_python(given)
-    again = desk.answer(HITLResponse(decisions=[answers[1]]))
+    both = {**answers[1], "editedAction": answers[1]["edited_action"]}  # type: ignore[typeddict-item]
+    again = desk.answer({"decisions": [both]})  # as LangGraph's SDK for JavaScript sends it
     assert flat(again)["args"] == {"currency": "NOK"}
     assert desk.answer(HITLResponse(decisions=[answers[0]]))["status"] == "done"
     assert shop.called == ["exchange_rate"]

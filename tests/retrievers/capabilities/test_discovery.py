@@ -83,10 +83,10 @@ def test_a_discovery_from_query_to_candidates() -> None:
     tools = {"a/x": {"fly": 0.9}, "a/y": {"swim": 0.9}, "b/z": {"fly": 0.6}}
     made = knowing_selector(CATALOG, {"a/x": 0.9, "a/y": 0.5, "b/z": 0.8}, known(tools, {"fly": 0.95}))
     found = discover(made, "q", budget=2)
-    assert [(c.id, c.action, c.tools, c.agents) for c in found.capabilities] == [("fly", "do", 2, 2)]
+    assert found.capabilities == {"fly": 1.0}
     assert found.actions == ("do",)
-    assert [source.id for source in found.sources] == ["a", "b"]
-    assert sum(source.share for source in found.sources) == pytest.approx(1.0)
+    assert list(found.sources) == ["a", "b"]
+    assert sum(found.sources.values()) == pytest.approx(1.0)
     assert [tool.id for tool in found.candidates] == ["a/x", "b/z"]
     kept, also, left = found.inspected
     assert (kept.id, kept.capabilities, kept.kept, kept.why) == ("a/x", ("fly",), True, "")
@@ -94,13 +94,13 @@ def test_a_discovery_from_query_to_candidates() -> None:
     assert also.kept
     assert (left.id, left.link, left.kept) == ("a/y", pytest.approx(0.1), False)
     assert left.why
-    assert found.to_dict()["actions"] == ["do"]
+    assert found.to_dict()["actions"] == ("do",)
 
 
 def test_nothing_to_discover() -> None:
     made = knowing_selector(CATALOG, SCORES, known({}, {}))
     found = discover(made, "  ")
-    assert (found.candidates, found.capabilities, found.sources, found.verdict) == ((), (), (), "nothing_fits")
+    assert (found.candidates, found.capabilities, found.sources, found.verdict) == ((), {}, {}, "nothing_fits")
 
 
 def test_settings_that_cannot_work() -> None:

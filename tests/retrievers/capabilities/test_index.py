@@ -94,9 +94,6 @@ def test_a_part_knows_the_same_of_its_tools() -> None:
     part = known.part([known.rows["b"], known.rows["b/z"]])
     assert part.rows == {"b": 0, "b/z": 1}
     assert part.of_tools.tolist() == known.of_tools[[known.rows["b"], known.rows["b/z"]]].tolist()
-    assert known.having("fly", at_least=0.5) == ["a/x", "b/z"]
-    assert part.having("all", at_least=0.5) == ["b/z"]
-    assert part.having("dance", at_least=0.1) == []
 
 
 def test_no_tools_and_no_leaves_are_no_trouble() -> None:

@@ -16,6 +16,8 @@ from typing import Any
 import click
 import pytest
 
+from callsheet.agents.approval.questions import input_question
+from callsheet.agents.calls.review import decided
 from callsheet.graphs import Catalog, Loaded, dump, load
 from callsheet.graphs.dependencies import write_dependencies
 from callsheet.orchestrator.cli.approval_prompt import ask_person
@@ -269,12 +271,11 @@ def test_what_is_typed_is_read_by_its_schema_and_asked_for_again(
 ) -> None:
     properties = {"n": {"type": "integer"}, "unit": {"enum": ["mile", "km"]}, "code": {"type": "string"}}
     schema = {"type": "object", "properties": properties}
-    value = {"type": "needs_input", "description": "x", "parameters": list(properties), "schema": schema}
+    value = input_question("1", "a/b", schema, "x")
     lines = iter(["many", "5.5", "5", "league", "km", "007"])
     monkeypatch.setattr(click, "prompt", lambda *_, **__: next(lines))
-    assert ask_person([SimpleNamespace(id="q", value=value)]) == {
-        "q": {"type": "give", "values": {"n": 5, "unit": "km", "code": "007"}}
-    }
+    given = decided("edit", value, args={"n": 5, "unit": "km", "code": "007"})
+    assert ask_person([SimpleNamespace(id="q", value=value)]) == {"q": given}
     err = capsys.readouterr().err
     assert "'many' is not of type 'integer'" in err
     assert "'league' is not one of ['mile', 'km']" in err
@@ -282,8 +283,8 @@ def test_what_is_typed_is_read_by_its_schema_and_asked_for_again(
 
 def test_a_secret_that_does_not_fit_is_not_shown(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     schema = {"type": "object", "properties": {"password": {"type": "string", "minLength": 9}}}
-    value = {"type": "needs_input", "description": "x", "parameters": ["password"], "schema": schema}
+    value = input_question("1", "a/b", schema, "x")
     lines = iter(["hunter2", ""])
     monkeypatch.setattr(click, "prompt", lambda *_, **__: next(lines))
-    assert ask_person([SimpleNamespace(id="q", value=value)]) == {"q": {"type": "leave"}}
-    assert capsys.readouterr().err == "\nx\nthe value does not fit\n"
+    assert ask_person([SimpleNamespace(id="q", value=value)]) == {"q": decided("reject", value)}
+    assert capsys.readouterr().err == "\nStep 1: x.\nthe value does not fit\n"

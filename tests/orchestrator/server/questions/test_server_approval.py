@@ -32,13 +32,13 @@ async def test_two_calls_are_answered_by_id(server: DevServer, folder: Path) -> 
     assert asked["ORD-551"]["value"]["step_id"] == "1"
     assert (await client.threads.get(thread))["status"] == "interrupted"
 
-    refusal = {asked["ORD-552"]["id"]: {"type": "reject", "message": "not mine"}}
+    refusal = {asked["ORD-552"]["id"]: {"decisions": [{"type": "reject", "message": "not mine"}]}}
     await client.runs.wait(thread, "supervisor", command={"resume": refusal})
     state = await client.threads.get_state(thread)
     assert [found["id"] for found in state["interrupts"]] == [asked["ORD-551"]["id"]]
     assert effects(folder) == []
 
-    approval = {asked["ORD-551"]["id"]: {"type": "approve", "hash": asked["ORD-551"]["value"]["hash"]}}
+    approval = {asked["ORD-551"]["id"]: {"decisions": [{"type": "approve"}]}}
     done: Any = await client.runs.wait(thread, "supervisor", command={"resume": approval})
     assert effects(folder) == ["ORD-551"]
     assert [done["results"][i]["status"] for i in "12"] == ["done", "failed"]
