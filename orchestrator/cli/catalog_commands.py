@@ -290,14 +290,7 @@ def graph(options: CatalogOptions, node: str, end: str | None, mermaid: bool) ->
       callsheet graph travel/plan_trip --to maps --catalog manifests/ --json
     """
     from callsheet.graphs.export import MOST_TOOLS, edges_to_mermaid
-    from callsheet.graphs.knowledge_graph import (
-        detailed_graph,
-        edge_line,
-        edge_values,
-        edges_at,
-        named,
-        shortest_path,
-    )
+    from callsheet.graphs.knowledge_graph import detailed_graph, edge_line, edge_values, edges_at, named, shortest_path
     from callsheet.retrievers.inference import with_inferred
 
     loaded = options.open()
