@@ -111,7 +111,7 @@ SPECIAL: Mapping[str, Callable[[Any, Say], Body]] = {
     "nothing-fits": lambda options, say: nothing_fits.measure(_on_sets(options, nothing_fits.SETS)),
     "capabilities": lambda options, say: toolkg.measure_capabilities(_data(options, "livemcpbench")),
     "discovery": lambda options, say: toolkg.measure_discovery(_on_sets(options, toolkg.SETS), options.data),
-    "inferred-edges": lambda options, say: dependencies.measure_edges(_on_sets(options, dependencies.SETS)),
+    "inferred-edges": lambda options, say: dependencies.measure_edges(),
     "inferred-retrieval": lambda options, say: dependencies.measure_ranks(*_on_sets(options, [dependencies.RANKED])[0]),
     "agent-as-a-graph": lambda options, say: papers.agent_as_a_graph(*_on_sets(options, [papers.STEPS])[0]),
     "graph-rag-tool-fusion": lambda options, say: papers.tool_fusion(_on_sets(options, papers.LINKED)),
