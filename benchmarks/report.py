@@ -31,6 +31,7 @@ HEADLINE = (
 )
 ELSEWHERE: Mapping[str, str] = {
     "fleet-tasks": "../how-to/servers.md#measured-over-27-real-servers",
+    **{name: f"../concepts/papers.md#{name}" for name in ("agent-as-a-graph", "graph-rag-tool-fusion")},
     **dict.fromkeys(("capabilities", "discovery"), "../concepts/capabilities.md#results"),
     **dict.fromkeys(("livemcpbench-direct-single", "livemcpbench-steps-single", "livemcpbench-steps-chinese"), ""),
     "arag-medical": "",
