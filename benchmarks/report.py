@@ -34,7 +34,7 @@ ELSEWHERE: Mapping[str, str] = {
     **{name: f"../concepts/papers.md#{name}" for name in ("agent-as-a-graph", "graph-rag-tool-fusion")},
     **dict.fromkeys(("capabilities", "discovery"), "../concepts/capabilities.md#results"),
     **dict.fromkeys(("livemcpbench-direct-single", "livemcpbench-steps-single", "livemcpbench-steps-chinese"), ""),
-    "arag-medical": "",
+    **dict.fromkeys(("arag-medical", "model-demo"), ""),
     **dict.fromkeys(("rivals-livemcpbench-direct", "rivals-metatool", "rivals-sealtools", "rivals-toolsandbox"), ""),
     **dict.fromkeys(("rivals-toollinkos-shuffled", "toollinkos-published", "index-size", "encoder", "model-fleet"), ""),
 }
