@@ -34,6 +34,7 @@ from callsheet.graphs.catalog.errors import SettingsError, needs_extra
 from callsheet.graphs.text.sanitizing import clean, counted, storable
 
 if TYPE_CHECKING:
+    from langchain.agents.middleware import ToolCallRequest
     from pydantic_monty import AsyncMonty, AsyncMontySession, AsyncSnapshot, CollectString, ResourceLimits
 
 
@@ -271,7 +272,7 @@ class Program:
     """A program and what it may call.
 
     Attributes:
-        call: The call of ``run_program``; ``beside`` are all calls of its message, of which one program is run.
+        call: The call of ``run_program``.
         functions: Its tools by the names of their functions; ``tools`` has the same by the names that a model sees.
         send: Makes a call, of which there may be ``most``.
         results: Values of earlier steps by id.
@@ -285,7 +286,6 @@ class Program:
     most: int
     results: Mapping[str, Any] = field(default_factory=dict)
     secrets: RunSecrets | None = None
-    beside: Sequence[ToolCall] = ()
 
     @property
     def sandbox(self) -> Sandbox:
@@ -321,14 +321,33 @@ class ProgramState(TypedDict):
 _Update = dict[str, Any]
 
 
+async def run_requested(
+    request: ToolCallRequest,
+    tools: Mapping[str, BoundTool],
+    make: Callable[[ToolCallRequest, BoundTool], Awaitable[Answer]],
+    **about: Any,
+) -> ToolMessage:
+    """Runs the program of a request, if it is the first of its message; each of its calls goes the way of any other.
+
+    ``make`` makes a call; ``about`` are further fields of the ``Program``.
+    """
+    call, beside = request.tool_call, request.state["messages"][-1].tool_calls
+    if call["id"] != next(other["id"] for other in beside if other["name"] == RUN_PROGRAM):
+        return answer_to(call, "one program at a time: this one was not run", error=True)
+
+    async def send(inner: ToolCall) -> Answer:
+        tool = tools[inner["name"]]
+        return await make(request.override(tool_call=inner, tool=tool), tool)
+
+    return await run_program(Program(call, functions_of(tools), tools, send, **about))
+
+
 async def run_program(program: Program) -> ToolMessage:
     """Runs a program to its end, or to a question to a person.
 
     Raises:
         GraphInterrupt: A person is asked about one of its calls.
     """
-    if program.call["id"] != next((one["id"] for one in program.beside if one["name"] == RUN_PROGRAM), ""):
-        return answer_to(program.call, "one program at a time: this one was not run", error=True)
     code = program.call["args"].get("code")
     if not isinstance(code, str) or not code.strip():
         return program.said("give the program as the text 'code'", {}, error=True)

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import fleet, latency, models, report
-from benchmarks.measurements import arag, attack, dependencies, nothing_fits, toolkg
+from benchmarks.measurements import arag, attack, dependencies, nothing_fits, papers, toolkg
 from benchmarks.rankings import outcomes, summary
 from benchmarks.rivals import beside_rivals, worth_comparing
-from benchmarks.search import World, vectors_of_this_run
+from benchmarks.search import World, embedder_of_this_run, vectors_of_this_run
 from benchmarks.sets.cases import Benchmark
 from benchmarks.sets.loaders import load_benchmarks
 
@@ -38,14 +38,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for line in missing:
         say(line)
     if options.rivals_python:
-        for bench, world in _worlds(filter(worth_comparing, benches)):
+        for bench, world in _worlds(filter(worth_comparing, benches), options):
             say(f"rivals on {bench.name}")
             _keep(f"rivals-{bench.name}", beside_rivals(bench, world, options.rivals_python, say))
         return 0
-    for bench, world in _worlds(bench for bench in benches if bench.levels):
+    for bench, world in _worlds((bench for bench in benches if bench.levels), options):
         say(bench.name)
         levels = {level: summary(bench, level, dict(outcomes(bench, level, world))) for level in bench.levels}
-        _keep(bench.name, {"about": bench.about, "levels": levels})
+        _keep(report.named(bench.name, options.embeddings), {"about": bench.about, "levels": levels})
     special = [name for name in SPECIAL if not options.only or name in options.only]
     for name in special:
         say(name)
@@ -65,15 +65,17 @@ def _parsed(arguments: Sequence[str] | None) -> Any:
     parser.add_argument("--rivals-python", type=Path, metavar="PATH", help="measure beside other programs, and no more")
     parser.add_argument("--tables", action="store_true", help="only write the tables of the docs")
     parser.add_argument("--fleet", type=Path, metavar="MCP.JSON", help="installed servers, for what is called fleet")
-    parser.add_argument("--model", metavar="PROVIDER:NAME", help="a chat model, for what is called model")
+    parser.add_argument("--model", metavar="PROVIDER:NAME", help="a chat model, for what is called model; it reranks")
+    parser.add_argument("--embeddings", "--embedder", metavar="PROVIDER:NAME", help="embedder of all; its own results")
     return parser.parse_args(arguments)
 
 
-def _worlds(benches: Iterable[Benchmark]) -> list[tuple[Benchmark, World]]:
+def _worlds(benches: Iterable[Benchmark], options: Any) -> list[tuple[Benchmark, World]]:
     """Each benchmark with the texts and vectors of its catalog; those of one catalog share them."""
-    vectors, published = vectors_of_this_run(), vectors_of_this_run(tuned=False)
+    given = options.embeddings and embedder_of_this_run(options.embeddings)
+    both = given or vectors_of_this_run(), given or vectors_of_this_run(tuned=False)
     known: dict[int, World] = {}
-    return [(bench, known.setdefault(id(bench.catalog), World(bench.catalog, vectors, published))) for bench in benches]
+    return [(one, known.setdefault(id(one.catalog), World(one.catalog, *both, options.model))) for one in benches]
 
 
 def _keep(name: str, body: Body) -> None:
@@ -94,7 +96,7 @@ def _given(value: Any, why: str) -> Any:
 
 def _on_sets(options: Any, names: Sequence[str]) -> list[tuple[Benchmark, World]]:
     benches, missing = load_benchmarks(options.data, names)
-    return _worlds(_given(benches, "; ".join(missing)))
+    return _worlds(_given(benches, "; ".join(missing)), options)
 
 
 def _data(options: Any, name: str) -> Path:
@@ -109,8 +111,10 @@ SPECIAL: Mapping[str, Callable[[Any, Say], Body]] = {
     "nothing-fits": lambda options, say: nothing_fits.measure(_on_sets(options, nothing_fits.SETS)),
     "capabilities": lambda options, say: toolkg.measure_capabilities(_data(options, "livemcpbench")),
     "discovery": lambda options, say: toolkg.measure_discovery(_on_sets(options, toolkg.SETS), options.data),
-    "inferred-edges": lambda options, say: dependencies.measure_edges(_on_sets(options, dependencies.SETS)),
+    "inferred-edges": lambda options, say: dependencies.measure_edges(),
     "inferred-retrieval": lambda options, say: dependencies.measure_ranks(*_on_sets(options, [dependencies.RANKED])[0]),
+    "agent-as-a-graph": lambda options, say: papers.agent_as_a_graph(*_on_sets(options, [papers.STEPS])[0]),
+    "graph-rag-tool-fusion": lambda options, say: papers.tool_fusion(_on_sets(options, papers.LINKED)),
     "attack": lambda options, say: attack.measure(*_on_sets(options, [attack.SET])[0]),
     "arag-hotpotqa": lambda options, say: arag.measure(_data(options, "hotpotqa"), "hotpotqa"),
     "arag-musique": lambda options, say: arag.measure(_data(options, "musique"), "musique"),

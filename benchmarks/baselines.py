@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from benchmarks.search import Corpus, Rank, World, plain_agent, plain_tool
+from benchmarks.search import Corpus, Rank, World
+from benchmarks.sets.cases import Level
 from callsheet.graphs import NodeKind, owner
-from callsheet.retrievers import agent_as_a_graph, graph_rag_tool_fusion, reciprocal_rank_fusion
+from callsheet.retrievers import METHODS, ToolJudge, reciprocal_rank_fusion
+from callsheet.retrievers.index.node_texts import plain_text
 
 Baseline = Callable[[World], Rank]
-FUSED = 100
-"""How far down each ranking that goes into a fusion is read."""
 SERVERS = 5
 """MCP-Zero's ``top_servers``."""
 FIRST_TOOLS = (1, 2, 3, 5, 10)
@@ -31,23 +32,16 @@ def owners(world: World, nodes: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(owner(world.graph, node) for node in nodes))
 
 
-def _owned(baseline: Baseline) -> Baseline:
-    """The same, each found node standing for its agent."""
+def method(world: World, name: str, *, level: Level = "tool", judge: ToolJudge | None = None, **changes: Any) -> Rank:
+    """The agents, or the tools, of a selection by a published method, as ``callsheet retrieve --method`` makes it."""
+    retriever = world.judged(judge) if judge else world.literature
+    settings = {**METHODS[name].to_dict(), "agents": _ALL, "tools": _LONGEST if level == "tool" else 1, **changes}
 
-    def made(world: World) -> Rank:
-        rank = baseline(world)
-        return lambda query: owners(world, rank(query))
+    def rank(query: str) -> list[str]:
+        found = retriever.select(query, **settings)
+        return [one.id for one in (found.tools if level == "tool" else found.agents)]
 
-    return made
-
-
-def hybrid(corpus: Corpus) -> Rank:
-    """Plain RRF over a corpus's two rankings, cosine first where two are equal."""
-    return lambda query: _fused(corpus.dense(query)[:FUSED], corpus.bm25(query)[:FUSED])
-
-
-def _fused(*rankings: list[str]) -> list[str]:
-    return [hit.id for hit in reciprocal_rank_fusion(rankings)]
+    return rank
 
 
 def concatenated_tools(world: World) -> Rank:
@@ -57,10 +51,10 @@ def concatenated_tools(world: World) -> Rank:
     model writes for each tool.
     """
     texts = {
-        tool.id: " ".join([plain_tool(tool), *(f"{p.name}: {p.description}" for p in tool.parameters)])
+        tool.id: " ".join([plain_text(tool), *(f"{p.name}: {p.description}" for p in tool.parameters)])
         for tool in world.catalog.tools.values()
     }
-    return Corpus(texts, world.published).dense
+    return Corpus(texts, world.published).search
 
 
 def mcp_zero(world: World, *, servers: int = SERVERS) -> Rank:
@@ -88,50 +82,62 @@ def mcp_zero(world: World, *, servers: int = SERVERS) -> Rank:
     return rank
 
 
+_SEARCHES = {
+    "BM25": "bm25",
+    "dense (naive RAG)": "dense",
+    "BM25 + dense, RRF": "hybrid",
+    "BM25 + dense, alpha = .8 (hybrid RAG)": "weighted-hybrid",
+}
 TOOL_BASELINES: Mapping[str, Baseline] = {
-    "BM25": lambda world: world.tools.bm25,
-    "dense (naive RAG)": lambda world: world.tools.dense,
-    "BM25 + dense, RRF (hybrid RAG)": lambda world: hybrid(world.tools),
+    **{title: partial(method, name=name) for title, name in _SEARCHES.items()},
     "dense, with parameters (ScaleMCP)": concatenated_tools,
     "MCP-Zero": mcp_zero,
 }
-"""By names and descriptions; the first three are those of Graph RAG-Tool Fusion (arXiv 2502.07223), table 2."""
+"""By names and descriptions; three are those of Graph RAG-Tool Fusion (arXiv 2502.07223), table 2."""
 
 
 def concatenated_agents(world: World) -> Rank:
     """The same over an agent's description with all its tools' behind it: the embedder cuts it at 256 tokens."""
-    texts = {agent.id: " ".join([plain_agent(agent), *map(plain_tool, agent.tools)]) for agent in world.catalog.agents}
-    return Corpus(texts, world.published).dense
+    texts = {agent.id: " ".join(map(plain_text, (agent, *agent.tools))) for agent in world.catalog.agents}
+    return Corpus(texts, world.published).search
 
 
-def rrf_of_types(world: World) -> Rank:
-    """Agents by cosine, and owners of tools by cosine, fused by plain RRF.
+def lists_of_types(world: World, weights: Mapping[NodeKind, float], *, top_n: int = TOP_N) -> Rank:
+    """The first N agents, and the owners of the first N tools, fused by weight.
 
-    Source: Cormack, Clarke and Buettcher, *Reciprocal Rank Fusion* (SIGIR 2009).
+    Source: Agent-as-a-Graph (arXiv 2511.18194), section 3.2, Eq. 2; plain RRF where the weights are equal.
     """
-    return lambda query: _fused(world.agents.dense(query), owners(world, world.tools.dense(query)))
+
+    def rank(query: str) -> list[str]:
+        lists = world.agents.search(query)[:top_n], owners(world, world.tools.search(query)[:top_n])
+        return [hit.id for hit in reciprocal_rank_fusion(lists, weights=[weights["agent"], weights["tool"]])]
+
+    return rank
 
 
 def agent_as_a_graph_at(world: World, weights: Mapping[NodeKind, float], *, top_n: int = TOP_N) -> Rank:
     """Type-weighted RRF over the first N nodes of one index of agents and tools, then the walk to owners.
 
-    Source: Agent-as-a-Graph (arXiv 2511.18194), Eq. 3 and Algorithm 1, k = 60. The paper gives no N but
-    "N much larger than K"; 50 is ten times the largest K here.
+    Source: Agent-as-a-Graph, Eq. 3 and Algorithm 1, k = 60. The paper gives no N but "N much larger than K"; 50 is ten
+    times the largest K here.
     """
-    return lambda query: [
-        hit.id for hit in agent_as_a_graph(world.nodes.dense(query)[:top_n], world.graph, agents=_ALL, weights=weights)
-    ]
+    given = {"agent_weight": weights["agent"], "tool_weight": weights["tool"], "pool": top_n}
+    return method(world, "agent-as-a-graph", level="agent", **given)
 
 
 AGENT_BASELINES: Mapping[str, Baseline] = {
-    "BM25, agents": lambda world: world.agents.bm25,
-    "BM25, tools": _owned(lambda world: world.tools.bm25),
-    "dense, agents": lambda world: world.agents.dense,
-    "dense, tools": _owned(lambda world: world.tools.dense),
+    "BM25, agents": lambda world: partial(world.agents.search, how="bm25"),
+    "dense, agents": lambda world: world.agents.search,
     "dense, concatenated (ScaleMCP)": concatenated_agents,
-    "MCP-Zero": _owned(mcp_zero),
-    "BM25 + dense, RRF": _owned(lambda world: hybrid(world.nodes)),
-    "agents + tools, RRF": rrf_of_types,
+    "MCP-Zero": lambda world: lambda query: owners(world, mcp_zero(world)(query)),
+    **{
+        f"{title.removesuffix(' (naive RAG)')}, tools": partial(method, name=name, level="agent")
+        for title, name in _SEARCHES.items()
+    },
+    **{
+        f"agents + tools, weighted RRF {name}": partial(lists_of_types, weights=weights)
+        for name, weights in WEIGHT_GRID.items()
+    },
     **{
         f"Agent-as-a-Graph {name}": partial(agent_as_a_graph_at, weights=weights)
         for name, weights in WEIGHT_GRID.items()
@@ -141,29 +147,11 @@ AGENT_BASELINES: Mapping[str, Baseline] = {
 (arXiv 2511.01854) start. A found tool stands for its owner."""
 
 
-def graph_rag_at(
-    world: World, k: int, *, first: Baseline = TOOL_BASELINES["dense (naive RAG)"], direct_first: bool = False
-) -> Rank:
-    """The first k tools of a search, each followed by what a depth-first walk of its dependencies reaches.
-
-    Source: Graph RAG-Tool Fusion (arXiv 2502.07223), Algorithm 1. When the k tools and theirs are fewer than
-    the list is long, the rest of the first search follows, so that no method is judged by a shorter list.
-    """
-    search = first(world)
-
-    def rank(query: str) -> list[str]:
-        found = search(query)
-        reached = graph_rag_tool_fusion(found[:k], world.graph, limit=_LONGEST, direct_first=direct_first)
-        return list(dict.fromkeys([*(tool.tool for tool in reached), *found]))[: max(_LONGEST, k)]
-
-    return rank
-
-
+FUSION = "graph-rag-tool-fusion"
 DEPENDENCY_BASELINES: Mapping[str, Baseline] = {
-    **{f"Graph RAG-Tool Fusion k={k}": partial(graph_rag_at, k=k) for k in FIRST_TOOLS},
+    **{f"Graph RAG-Tool Fusion k={k}": partial(method, name=FUSION, expand=k) for k in FIRST_TOOLS},
     # Direct dependencies before indirect ones is ours, where the paper is silent.
-    "Graph RAG-Tool Fusion k=3, direct first": partial(graph_rag_at, k=3, direct_first=True),
-    "Graph RAG-Tool Fusion k=3, on hybrid": partial(
-        graph_rag_at, k=3, first=TOOL_BASELINES["BM25 + dense, RRF (hybrid RAG)"]
-    ),
+    "Graph RAG-Tool Fusion k=3, direct first": partial(method, name=FUSION, direct_first=True),
+    "Graph RAG-Tool Fusion k=3, on hybrid": partial(method, name=FUSION, search="hybrid"),
 }
+"""Algorithm 1 of Graph RAG-Tool Fusion (arXiv 2502.07223): the first k tools, each with what its walk reaches."""

@@ -10,27 +10,27 @@ from langchain_core.documents import Document
 from benchmarks.baselines import (
     AGENT_BASELINES,
     DEPENDENCY_BASELINES,
-    FIRST_TOOLS,
+    FUSION,
     TOOL_BASELINES,
-    WEIGHT_GRID,
-    agent_as_a_graph_at,
-    graph_rag_at,
+    method,
 )
-from benchmarks.bootstrap import Bootstrap, cross_validated
+from benchmarks.bootstrap import Bootstrap
 from benchmarks.search import Rank, World
 from benchmarks.sets.cases import Benchmark, Case, Level
+from callsheet.agents import chat_model
 from callsheet.graphs.text.sanitizing import clean
 from callsheet.retrievers import AgentGraphRetriever, Judgement, ToolJudge
 from callsheet.retrievers.evaluation.evaluator import TOOLS
 from callsheet.retrievers.evaluation.ranking_metrics import average_precision, complete, ndcg, recall
+from callsheet.retrievers.selection.decision_models import judge_of
 
 METRICS = {"recall": recall, "map": average_precision, "ndcg": ndcg, "complete": complete}
 OURS = "Callsheet, default"
 OURS_PUBLISHED = "Callsheet, published embedder"
 ORACLE = "Callsheet, reranked by an oracle"
-NOTHING, FOLDED, IN_SAMPLE, HEADROOM = "nothing tuned", "cross-validated", "in sample", "headroom: it knows the answers"
+NOTHING, IN_SAMPLE, HEADROOM = "nothing tuned", "in sample", "headroom: it knows the answers"
+RERANKED_FUSION = "Graph RAG-Tool Fusion, reranked"
 RERANKED = ("livemcpbench-steps", "toollinkos-published", "toollinkos-shuffled", "toolsandbox")
-_PEAKS = (10, 20, 50, 100)
 
 Values = Mapping[str, Sequence[float]]
 """Metric at a cut-off, as ``recall@5`` -> one value a query."""
@@ -71,12 +71,12 @@ class Oracle:
         return Judgement([tools[place].metadata["id"] for place in sorted({i for found in places for i in found})], {})
 
 
-def oracle(world: World, level: Level, depth: int, cases: Iterable[Case]) -> Rank:
-    """Ours with its first 20 tools reordered by one who knows the answers: what is to be won there."""
+def oracle(level: Level, cases: Iterable[Case]) -> Oracle:
+    """A judge that knows the answers: what is to be won there."""
     wanted: dict[str, list[frozenset[str]]] = {}
     for case in cases:  # by the query as a selector hands it on; where two are worded alike, all that both want
         wanted.setdefault(clean(case.query), []).extend(frozenset(element) for element in case.gold(level))
-    return ours_at(world, level, depth, judge=Oracle(wanted, level))
+    return Oracle(wanted, level)
 
 
 class Outcome(NamedTuple):
@@ -84,7 +84,6 @@ class Outcome(NamedTuple):
 
     values: Values
     tuning: str = NOTHING
-    note: str = ""
 
 
 def evaluate(rankings: Iterable[Sequence[str]], cases: Sequence[Case], level: Level, cutoffs: Sequence[int]) -> Values:
@@ -98,7 +97,7 @@ def evaluate(rankings: Iterable[Sequence[str]], cases: Sequence[Case], level: Le
 
 
 def outcomes(bench: Benchmark, level: Level, world: World) -> Iterator[tuple[str, Outcome]]:
-    """Ours first, then every baseline of this level, then those with something to choose, cross-validated."""
+    """Ours first, then every baseline of this level."""
     cases, cutoffs = bench.cases(level), bench.levels[level]
 
     def values(rank: Rank) -> Values:
@@ -110,37 +109,16 @@ def outcomes(bench: Benchmark, level: Level, world: World) -> Iterator[tuple[str
         plain = ours_at(World(world.catalog, world.published), level, cutoffs[-1])
         yield OURS_PUBLISHED, Outcome(values(plain), IN_SAMPLE)
     if bench.name in RERANKED:
-        yield ORACLE, Outcome(values(oracle(world, level, cutoffs[-1], cases)), HEADROOM)
+        knowing = oracle(level, cases)
+        yield ORACLE, Outcome(values(ours_at(world, level, cutoffs[-1], judge=knowing)), HEADROOM)
+        if bench.dependencies:
+            yield f"{RERANKED_FUSION} by an oracle", Outcome(values(method(world, FUSION, judge=knowing)), HEADROOM)
+    if bench.dependencies and world.model:
+        asked = judge_of(chat_model(world.model))
+        yield f"{RERANKED_FUSION} by {world.model}", Outcome(values(method(world, FUSION, judge=asked)))
     tools = {**TOOL_BASELINES, **DEPENDENCY_BASELINES} if bench.dependencies else TOOL_BASELINES
     for name, baseline in (AGENT_BASELINES if level == "agent" else tools).items():
         yield name, Outcome(values(baseline(world)))
-    for name, grid in _grids(bench, level, world).items():
-        tried = {choice: values(rank) for choice, rank in grid.items()}
-        yield name, chosen_by_folds(tried, cases, f"recall@{cutoffs[-1]}" if level == "agent" else "map@10")
-
-
-def _grids(bench: Benchmark, level: Level, world: World) -> Mapping[str, Mapping[str, Rank]]:
-    """What the papers' methods have to choose from."""
-    if level == "agent":
-        choices = {f"{name}, N={n}": (weights, n) for name, weights in WEIGHT_GRID.items() for n in _PEAKS}
-        grid = {choice: agent_as_a_graph_at(world, weights, top_n=n) for choice, (weights, n) in choices.items()}
-        return {"Agent-as-a-Graph, weights and N": grid}
-    grid = {f"k={k}": graph_rag_at(world, k) for k in FIRST_TOOLS}
-    return {"Graph RAG-Tool Fusion, k": grid} if bench.dependencies else {}
-
-
-def chosen_by_folds(tried: Mapping[str, Values], cases: Sequence[Case], criterion: str) -> Outcome:
-    """Each fold's values under the choice that is best, by one metric, on the other folds."""
-
-    def fit(places: Sequence[int]) -> str:
-        return max(tried, key=lambda choice: sum(tried[choice][criterion][place] for place in places))
-
-    choice_of, choices = cross_validated([case.group for case in cases], fit)
-    values = {
-        metric: [tried[choice][metric][place] for place, choice in enumerate(choice_of)]
-        for metric in next(iter(tried.values()))
-    }
-    return Outcome(values, FOLDED, note=f"chosen by {criterion} from {len(tried)}: {', '.join(choices)}")
 
 
 def summary(bench: Benchmark, level: Level, found: Mapping[str, Outcome]) -> dict[str, object]:
@@ -152,7 +130,6 @@ def summary(bench: Benchmark, level: Level, found: Mapping[str, Outcome]) -> dic
             "metrics": {m: bootstrap.mean(v)._asdict() for m, v in outcome.values.items()},
             "ours_minus_this": {m: bootstrap.difference(mine[m], v)._asdict() for m, v in outcome.values.items()},
             "tuning": outcome.tuning,
-            "note": outcome.note,
         }
         for name, outcome in found.items()
     }

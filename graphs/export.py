@@ -194,13 +194,9 @@ def to_mermaid(catalog: Catalog, *, around: str | None = None) -> str:
 def edges_to_mermaid(graph: KnowledgeGraph, edges: Sequence[Edge], *, start: Any = None, left: str = "") -> str:
     """Edges of the knowledge graph as a Mermaid flowchart: shapes tell the kinds of nodes, lines those of dependencies.
 
-    Source: Representing Agentic Tools in Knowledge Graphs, figure 3: server, tool, capability, parameter.
+    ``start`` is highlighted; ``left`` says what is not drawn.
 
-    Args:
-        graph: The graph.
-        edges: Its edges to draw.
-        start: The node to highlight.
-        left: What is not drawn.
+    Source: Representing Agentic Tools in Knowledge Graphs, figure 3: server, tool, capability, parameter.
     """
     ends = (end for edge in edges for end in edge[:2])
     names = {node: f"n{number}" for number, node in enumerate(dict.fromkeys([*([start] if start else []), *ends]))}

@@ -7,7 +7,7 @@ import importlib
 import os
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableLambda
@@ -120,7 +120,8 @@ class StepNodes:
             reach |= configuration.decision()
         selection = selected(self._visible(), step.text, **reach, without=(*tried, *left_out))
         if left_out and selection.verdict == "nothing_fits":
-            return selected(self._visible(), step.text, **{**reach, "judged": 0}, without=tried), {}
+            again = selected(self._visible(), step.text, **{**reach, "judged": 0}, without=tried)
+            return replace(again, decision=selection.decision), {}  # the one call of this step, and its cost
         return selection, left_out
 
     def _wanted(self, step: Step, most: int) -> tuple[str, ...]:

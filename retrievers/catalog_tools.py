@@ -174,17 +174,12 @@ class CatalogTools:
         return "\n".join([*lines[skip : skip + MOST_LINES], *more]) or "nothing more"
 
     def as_tools(self) -> list[BaseTool]:
-        """The four as LangChain tools."""
-        about = {"annotations": dict(READ_ONLY)}
-        functions = (self.keyword_search_tools, self.semantic_search_tools, self.read_tools)
-        tools = [StructuredTool.from_function(one, description=one.__doc__, metadata=about) for one in functions]
-        return [*tools, self.graph_tool()]
-
-    def graph_tool(self) -> BaseTool:
-        """``walk_graph`` alone; its errors are results."""
-        text = " ".join(str(self.walk_graph.__doc__).split())
-        about: dict[str, Any] = {"metadata": {"annotations": dict(READ_ONLY)}, "handle_tool_error": True}
-        return StructuredTool.from_function(self.walk_graph, description=text, handle_validation_error=True, **about)
+        """The four as LangChain tools; their errors are results."""
+        functions = (self.keyword_search_tools, self.semantic_search_tools, self.read_tools, self.walk_graph)
+        known: dict[str, Any] = {"handle_tool_error": True, "handle_validation_error": True}
+        known["metadata"] = {"annotations": dict(READ_ONLY)}
+        texts = {one: " ".join(str(one.__doc__).split()) for one in functions}
+        return [StructuredTool.from_function(one, description=text, **known) for one, text in texts.items()]
 
     def _walked(self) -> KnowledgeGraph:
         """The graph of the tools that the user may see, with their likely capabilities; made again for another one."""

@@ -44,6 +44,7 @@ _VALUES = {
 }
 _THERE = {Kind.TEXT, Kind.FILE, Kind.FOLDER, Kind.URL, Kind.EMAIL}
 """What must be there, or mean something to a tool, so that a value of ours is no request that works."""
+_NOTE = "planned without a model: it does what names a tool and its values; anything else needs --model"
 _ABOUT = (
     "Without a model, a step must name a tool and each of its values, and nothing else; anything else needs --model"
 )
@@ -73,7 +74,7 @@ def _value(parameter: Parameter) -> str | None:
     return str(some[max(0, side_of(parameter.name)) % len(some)]) if some else None
 
 
-def examples(catalog: Catalog, registry: ToolRegistry, find: Find | None = None) -> list[str]:
+def examples(catalog: Catalog, registry: ToolRegistry, find: Find) -> list[str]:
     """Requests that work, of different agents; ``find`` searches the whole catalog."""
     found: list[str] = []
     for agent in catalog.agents:
@@ -89,14 +90,6 @@ def _is_clear(tool: Tool, registry: ToolRegistry) -> bool:
     if tool.id not in registry.catalog.tools or registry.assurance(tool.id).harm != "none":
         return False
     return not any(parameter.required and kind_of(parameter) in _THERE for parameter in tool.parameters)
-
-
-def note(catalog: Catalog, registry: ToolRegistry) -> str:
-    """One sentence about the mode, for the plan."""
-    works = " or ".join(f'"{said}"' for said in examples(catalog, registry)[:2])
-    return f"planned without a model: it does what names a tool and its values{f', as {works}' if works else ''}; " + (
-        "anything else needs --model"
-    )
 
 
 def introduction(catalog: Catalog, registry: ToolRegistry, find: Find) -> str:
@@ -219,7 +212,7 @@ def _plan(task: PlanTask, *, works: bool) -> Plan:
         needs |= {one.id for one, r in zip(before, readings, strict=False) if _waits(readings[place], r, task.catalog)}
         uses = [one.id for one in refers_to(text, task.last)] if place == 0 else []
         steps.append(Step(id=str(place + 1), text=text, depends_on=tuple(sorted(needs, key=int)), uses=tuple(uses)))
-    return Plan(steps=tuple(steps), note=note(task.catalog, task.registry), mode="once")
+    return Plan(steps=tuple(steps), note=_NOTE, mode="once")
 
 
 def _waits(step: StepReading, before: StepReading, catalog: Catalog) -> bool:

@@ -149,13 +149,12 @@ async def looked_up(request: str, model: BaseChatModel, tool: BaseTool, most: in
         except ModelError as error:
             return "\n\n".join([*told, f"Nothing more was looked up: {error}"]), spent
         spent += usage_of([answer])
-        if not (calls := [call for call in answer.tool_calls if call["name"] == tool.name]):
+        if not (calls := [call for call in answer.tool_calls if call["name"] == tool.name][:most]):
             break
-        found = [await tool.ainvoke({**call, "type": "tool_call"}) for call in calls]
-        told += [
-            f"{tool.name}({json.dumps(call['args'])}):\n{one.text}" for call, one in zip(calls, found, strict=True)
-        ]
-        messages += [answer.model_copy(update={"tool_calls": calls}), *found]
+        messages.append(answer.model_copy(update={"tool_calls": calls}))
+        for call in calls:
+            messages.append(found := await tool.ainvoke({**call, "type": "tool_call"}))
+            told.append(f"{tool.name}({json.dumps(call['args'])}):\n{found.text}")
     return "\n\n".join(told), spent
 
 

@@ -255,24 +255,15 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
             alone = len(messages[-1].tool_calls) == 1
             return refused_finish(call, equipment.calls(messages, tools), alone=alone)
         if call["name"] == RUN_PROGRAM and equipment.code:
-            return await self._program(request, equipment, tools, handler)
+            from callsheet.agents.programs import run_requested
+
+            results = {result.id: value_of(result) for result in equipment.brief.inputs}
+            about: Any = {"results": results, "secrets": equipment.secrets}
+            about["most"] = equipment.max_calls - made_calls(messages)
+            return await run_requested(
+                request, tools, lambda inner, _: self._call(inner, equipment, tools, handler), **about
+            )
         return await self._call(request, equipment, tools, handler)
-
-    async def _program(
-        self, request: ToolCallRequest, equipment: Equipment, tools: Mapping[str, BoundTool], handler: Send
-    ) -> ToolMessage:
-        """Runs a program, each of whose calls goes the way of any other."""
-        from callsheet.agents.programs import Program, functions_of, run_program
-
-        call, messages = request.tool_call, request.state["messages"]
-
-        async def send(inner: ToolCall) -> Answer:
-            return await self._call(request.override(tool_call=inner), equipment, tools, handler)
-
-        results = {result.id: value_of(result) for result in equipment.brief.inputs}
-        about: Any = {"results": results, "secrets": equipment.secrets, "beside": messages[-1].tool_calls}
-        most = equipment.max_calls - made_calls(messages)
-        return await run_program(Program(call, functions_of(tools), tools, send, most=most, **about))
 
     async def _call(
         self, request: ToolCallRequest, equipment: Equipment, tools: Mapping[str, BoundTool], handler: Send

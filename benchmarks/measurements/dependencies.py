@@ -1,57 +1,105 @@
-"""Dependencies inferred from schemas alone, against those that people wrote: edge by edge, and by what is retrieved."""
+"""Dependencies inferred by the learned model: its training, its figures on sets left out, and what is retrieved."""
 
 from __future__ import annotations
 
-import random
+import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.bootstrap import Bootstrap, Interval, cell
 from benchmarks.rankings import evaluate, ours_at
 from benchmarks.search import World
 from benchmarks.sets.cases import Benchmark, with_dependencies
-from callsheet.graphs import Catalog, DependencyKind, Tool
-from callsheet.graphs.dependencies import Proposal, attach
+from callsheet.graphs import Catalog
+from callsheet.graphs.dependencies import attach
 from callsheet.retrievers.inference import infer_dependencies
+from callsheet.retrievers.inference.edge_model import NEED, PAIR, PLACE, WEIGHTS, places
 
-SETS = ("toollinkos-shuffled", "toolsandbox", "restbench")
-RANKED = SETS[0]
-FIRST_ONLY = SETS[2]
-"""The set whose written edges are, by construction, of the first required argument of each tool only."""
-EDGE_COLUMNS = ("edges of", "written", "proposed", "precision", "recall", "F1")
+RANKED = "toollinkos-shuffled"
+EDGE_COLUMNS = ("edges of", "written", "proposed", "precision", "recall", "F1", "F1 in sample")
 RANK_COLUMNS = ("dependencies", "mAP@10", "R@10")
-_HALVES_SEED = 7
+PAIRS = Path(__file__).parents[1] / "sets" / "edge_pairs.npz"
 _ABOUT_EDGES = (
-    "Dependencies that people wrote, against those that callsheet infer proposes from the same catalog without any. "
-    "Its rules were chosen with these sets in sight, so the figures are in sample. Ordinary tools are those that are "
-    "not core. RestBench's edges concern first required arguments only: its second row leaves out the others"
+    "Dependencies that people wrote, judged, or that solutions and paths show, against those that the learned model "
+    "proposes: each set left out of the training, and, last, in sample. Those that share no word cannot be reached"
 )
 _ABOUT_RANKS = (
     "ToolLinkOS, each tool's dependencies in shuffled order; ours with its defaults, but for proposed=0 where nothing "
-    "is inferred. The rule gives every tool that is not core the dependency on get_wifi_status, needed or not"
+    "is inferred. The model is trained on its edges too"
 )
-Pair = tuple[str, str]
-
-
+_NEGATIVES, _WHOLE, _TOP = 12.0, 25, 3
+Floats = NDArray[np.float64]
 Counts = tuple[int, int, int]
 """For one tool: edges that are proposed and written, proposed at all, written at all."""
 
 
-def measure_edges(worlds: Sequence[tuple[Benchmark, World]]) -> Mapping[str, object]:
+def measure_edges() -> Mapping[str, object]:
     """A row a set of edges: precision, recall and F1 on pairs of tools, intervals drawn by the tool with the need."""
-    rows = []
-    for bench in (bench for bench, _ in worlds if bench.name in SETS):
-        proposals, written = infer_dependencies(bare(bench.catalog)), written_in(bench.catalog)
-        for name, tools, targets in parts(bench):
-            of = ({pair for pair in pairs if pair[1] in targets} for pairs in (written, pairs_of(proposals)))
-            rows.append(_edge_row(name, counts(tools, *of)))
-        if bench.name == FIRST_ONLY:
-            required = {tool.id: tool.input_schema.get("required") for tool in bench.catalog.tools.values()}
-            first = (edge for edge in proposals if edge.parameter in (required[edge.source] or ())[:1])
-            rows.append(_edge_row(f"{name}, to first arguments", counts(tools, written, pairs_of(first))))
+    data, rows = np.load(PAIRS), list[list[str]]()
+    for number, name in enumerate(data["sets"].tolist()):
+        ours, known = (counts(data, number, part) for part in (data["set"] != number, data["set"] >= 0))
+        _, proposed, written = np.sum(ours, axis=0)
+        rows.append([name, str(written), str(proposed), *map(cell, (*figures(ours), figures(known)[2]))])
     return {"about": _ABOUT_EDGES, "columns": list(EDGE_COLUMNS), "rows": rows}
+
+
+def counts(data: Any, number: int, known: NDArray[np.bool_]) -> list[Counts]:
+    """What a model that is trained on known rows proposes for a set, by tool; edges out of reach come last."""
+    mine = data["set"] == number
+    need, pair, source, status = (data[name][mine] for name in ("need", "pair", "source", "status"))
+    found, place = train(data, known)
+    placed = _placed(_inputs(data)[mine] @ found, need) @ place
+    best = np.lexsort((-placed, need))
+    top = best[(np.arange(len(best)) - np.searchsorted(need[best], need[best]) < _TOP) & (placed[best] >= 0)]
+    top = top[np.unique(pair[top], return_index=True)[1]]
+    reached = np.flatnonzero(status == 1)[np.unique(pair[status == 1], return_index=True)[1]]
+    parts = (top[status[top] == 1], top[status[top] >= 0], reached)
+    tools, several = np.unique(source), [Counter(source[part].tolist()) for part in parts]
+    hidden = int(data["written"][number]) - len(reached)
+    return [(several[0][one], several[1][one], several[2][one]) for one in tools.tolist()] + [(0, 0, 1)] * hidden
+
+
+def train(data: Any, rows: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Both logistic regressions; each set has the same weight, less if it has few edges. A bias is last."""
+    weight, right = np.zeros(len(rows)), data["label"] == 1
+    for number in np.unique(data["set"][rows]):
+        yes, no = (rows & (data["set"] == number) & (data["label"] == label) for label in (1, 0))
+        ratio = min(no.sum() / yes.sum(), _NEGATIVES)
+        share = 100 * min(1.0, yes.sum() / _WHOLE) / (1 + ratio)
+        weight[yes], weight[no] = share / yes.sum(), share * ratio / no.sum()
+    inputs, dense = _inputs(data), len(NEED) + len(PAIR)
+    mean = np.average(inputs, axis=0, weights=weight)
+    spread = np.sqrt(np.average((inputs - mean) ** 2, axis=0, weights=weight)) + 1e-3
+    spread[dense:], mean[dense:] = 1, 0
+    penalty = [3.0] * dense + [2.0] * (len(mean) - dense - 1)
+    found = _logistic((inputs - mean) / spread, right, weight, penalty) / spread
+    found[-1] -= mean @ found
+    return found, _logistic(_placed(inputs @ found, data["need"]), right, weight, [0.5] * len(PLACE))
+
+
+def _inputs(data: Any) -> Floats:
+    """``(n, features + words + 1)``, the last 1."""
+    words = np.unpackbits(data["words"], axis=1)[:, : len(data["vocabulary"])]
+    return np.hstack([data["features"] / data["scale"], words, np.ones((len(words), 1))])
+
+
+def _placed(scores: Floats, need: NDArray[np.int32]) -> Floats:
+    parts = np.split(scores, np.flatnonzero(np.diff(need)) + 1)
+    return np.hstack([np.vstack([places(part) for part in parts]), np.ones((len(scores), 1))])
+
+
+def _logistic(inputs: Floats, right: NDArray[np.bool_], weight: Floats, penalty: Sequence[float]) -> Floats:
+    found, ridge = np.zeros(inputs.shape[1]), np.diag([*penalty, 1e-6])
+    for _ in range(20):  # Newton's method
+        sure = 1 / (1 + np.exp(-np.clip(inputs @ found, -30, 30)))
+        slope = inputs.T @ (weight * (right - sure)) - ridge @ found
+        found += np.linalg.solve((inputs.T * (weight * sure * (1 - sure))) @ inputs + ridge, slope)
+    return found
 
 
 def measure_ranks(bench: Benchmark, world: World) -> Mapping[str, object]:
@@ -60,71 +108,22 @@ def measure_ranks(bench: Benchmark, world: World) -> Mapping[str, object]:
     return {"about": _ABOUT_RANKS, "columns": list(RANK_COLUMNS), "rows": rows}
 
 
-def bare(catalog: Catalog, keep: Callable[[Tool], bool] = lambda tool: False) -> Catalog:
-    """The same catalog without dependencies, but for those of tools that are kept."""
-    return with_dependencies(catalog, lambda tool: tool.depends_on if keep(tool) else ())
-
-
-def written_in(catalog: Catalog) -> set[Pair]:
-    """Every pair of a tool and one that it needs in a catalog."""
-    return {(tool.id, edge.tool) for tool in catalog.tools.values() for edge in tool.depends_on}
-
-
-def pairs_of(proposals: Iterable[Proposal]) -> set[Pair]:
-    """Every pair that is proposed."""
-    return {(edge.source, edge.target) for edge in proposals}
-
-
-def parts(bench: Benchmark) -> list[tuple[str, list[str], Collection[str]]]:
-    """The name of each part of a set, the tools that have the need, and the tools that are needed."""
-    ids = sorted(bench.catalog.tools)
-    whole = (bench.name.partition("-")[0], ids, ids)
-    if bench.name != RANKED:
-        return [whole]
-    random.Random(_HALVES_SEED).shuffle(mixed := list(ids))
-    half = len(mixed) // 2
-    ordinary = [tool.id for tool in bench.catalog.tools.values() if not tool.core]
-    return [
-        whole,
-        ("toollinkos, first half of the tools", mixed[:half], ids),
-        ("toollinkos, second half", mixed[half:], ids),
-        ("toollinkos, to ordinary tools", ids, ordinary),
-        ("toollinkos, to ordinary tools, second half", mixed[half:], ordinary),
-    ]
+def bare(catalog: Catalog) -> Catalog:
+    """The same catalog without dependencies."""
+    return with_dependencies(catalog, lambda tool: ())
 
 
 def graphs(catalog: Catalog) -> Mapping[str, tuple[Catalog, Mapping[str, float]]]:
     """The graphs that are compared, by what is in them: the tools with it, and settings that it needs."""
-    none, core = bare(catalog), bare(catalog, keep=lambda tool: tool.core)
+    none, off, default = bare(catalog), {"proposed": 0.0}, dict[str, float]()
     accepted = [edge.model_copy(update={"accept": True}) for edge in infer_dependencies(none)]
-    # Declared without looking which tools really need the network.
-    wifi = next(tool for tool in catalog.tools if tool.endswith("/get_wifi_status"))
-    needing = (tool.id for tool in catalog.tools.values() if not tool.core and tool.id != wifi)
-    kind = DependencyKind.TOOL_DIRECTLY
-    network = [Proposal(source=tool, target=wifi, kind=kind, accept=True) for tool in needing]
-    off, default = {"proposed": 0.0}, dict[str, float]()
     return {
         "none, nothing inferred": (none, off),
         "none, inferred by default": (none, default),
-        "inferred, all accepted": (beside(none, accepted), default),
-        "one rule, inferred by default": (beside(none, network), default),
-        "one rule, those of core tools declared, inferred by default": (beside(core, network), default),
-        "one rule, those of core tools declared, nothing inferred": (beside(core, network), off),
+        "inferred, all accepted": (Catalog(agents=attach(none.agents, [("benchmark", accepted)])[0]), default),
         "as written, nothing inferred": (catalog, off),
         "as written, inferred by default": (catalog, default),
     }
-
-
-def beside(catalog: Catalog, edges: Iterable[Proposal]) -> Catalog:
-    """A catalog with a file of dependencies beside it; what would make a circle of requirements is left indirect."""
-    agents, _ = attach(catalog.agents, [("benchmark", edges)])
-    return Catalog(agents=agents)
-
-
-def counts(tools: Iterable[str], written: Set[Pair], proposed: Set[Pair]) -> list[Counts]:
-    """For each tool how many of its edges are right."""
-    of = [Counter(source for source, _ in pairs) for pairs in (written & proposed, proposed, written)]
-    return [(of[0][tool], of[1][tool], of[2][tool]) for tool in tools]
 
 
 def figures(found: Sequence[Counts]) -> tuple[Interval, Interval, Interval]:
@@ -134,14 +133,22 @@ def figures(found: Sequence[Counts]) -> tuple[Interval, Interval, Interval]:
     return ratio(right, proposed), ratio(right, written), ratio(2 * right, proposed + written)
 
 
-def _edge_row(name: str, found: Sequence[Counts]) -> list[str]:
-    _, proposed, written = np.sum(found, axis=0)
-    return [name, str(written), str(proposed), *map(cell, figures(found))]
-
-
 def _rank_row(bench: Benchmark, world: World, name: str, catalog: Catalog, settings: Mapping[str, float]) -> list[str]:
     rank = ours_at(World(catalog, world.vectors), "tool", 10, **settings)
     cases = bench.cases("tool")
     found = evaluate(map(rank, (case.query for case in cases)), cases, "tool", (10,))
     bootstrap = Bootstrap([case.group for case in cases])
     return [name, *(cell(bootstrap.mean(found[metric])) for metric in ("map@10", "recall@10"))]
+
+
+if __name__ == "__main__":
+    pairs, dense = np.load(PAIRS), len(NEED) + len(PAIR)
+    (*found, bias), (*place, end) = (part.round(3).tolist() for part in train(pairs, pairs["set"] >= 0))
+    learned = {
+        "weights": dict(zip((*NEED, *PAIR), found, strict=False)),
+        "words": dict(zip(pairs["vocabulary"].tolist(), found[dense:], strict=True)),
+        "bias": bias,
+        "place": dict(zip(PLACE, place, strict=True)),
+        "place_bias": end,
+    }
+    WEIGHTS.write_text(json.dumps(json.loads(WEIGHTS.read_bytes()) | learned, separators=(",", ":")) + "\n")

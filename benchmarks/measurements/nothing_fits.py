@@ -19,9 +19,9 @@ MOST = 300
 _REFUSED = ("refused, though its agents are there", "refused, its agents taken away")
 COLUMNS = ("queries", "n", "AUROC", *_REFUSED, "Brier", "said / was")
 _ABOUT = (
-    "Each query with the whole catalog, and without the agents that serve it. AUROC: how often the probability is "
-    "higher in the first case, ties half. Brier: mean squared difference of probability and truth; that of a coin is "
-    ".25. Said / was: mean probability, and share of the first case, where the probability is 0 to .2, .2 to .4 ..."
+    "Each query with the whole catalog, and without the agents that serve it. AUROC: share of pairs in which the first "
+    "has the higher probability. Brier: mean squared error of the probability; that of a coin is .25. Said / was: mean "
+    "probability, and share of the first case, where it is 0 to .2, .2 to .4 ..."
 )
 
 
@@ -45,14 +45,14 @@ def measure(worlds: Sequence[tuple[Benchmark, World]]) -> Mapping[str, object]:
 def asked(bench: Benchmark, world: World) -> list[Asked]:
     """Every query of a sample, with and without what serves it; the index is made once."""
     retriever = AgentGraphRetriever.from_catalog(world.catalog, index=":memory:", embeddings=world.vectors)
-    whole, cases = retriever.selector, [case for case in bench.queries if gold_agents(case, bench.catalog)]
-    found = []
+    whole, found = retriever.selector, list[Asked]()
+    cases = [case for case in bench.queries if gold_agents(case, bench.catalog)]
     for case in cases[:: -(-len(cases) // MOST) or 1]:
         gone = gold_agents(case, bench.catalog)
         rest = whole.within(view_of(whole.catalog, lambda tool, gone=gone: tool.agent not in gone))  # type: ignore[misc]
-        there, away = (selector.select(case.query) for selector in (whole, rest))
-        refused = (selection.verdict == "nothing_fits" for selection in (there, away))
-        found.append(Asked(case.group, there.probability, away.probability, *refused))
+        both = [selector.select(case.query) for selector in (whole, rest)]
+        refused = (selection.verdict == "nothing_fits" for selection in both)
+        found.append(Asked(case.group, *(selection.probability or 0.0 for selection in both), *refused))
     return found
 
 

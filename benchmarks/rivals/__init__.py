@@ -17,6 +17,7 @@ from benchmarks.rankings import OURS, Outcome, evaluate, outcomes, summary
 from benchmarks.search import World
 from benchmarks.sets.cases import Benchmark, Case, Level
 from callsheet.graphs import Agent
+from callsheet.retrievers.index.embedding import encode
 
 WORKER = Path(__file__).with_name("worker.py")
 RIVALS: Mapping[str, str] = {
@@ -29,7 +30,7 @@ RIVALS: Mapping[str, str] = {
 _AGENT_DEPTH = 50
 MOST, MOST_OF_LARGE, LARGE = 270, 30, 1_000
 """Queries: one rival takes seconds for each over thousands of tools."""
-_BESIDE = (OURS, "dense, tools", "dense (naive RAG)", "Agent-as-a-Graph 1.5:1", "BM25 + dense, RRF (hybrid RAG)")
+_BESIDE = (OURS, "dense, tools", "dense (naive RAG)", "Agent-as-a-Graph 1.5:1", "BM25 + dense, RRF")
 
 
 class RivalError(RuntimeError):
@@ -98,7 +99,7 @@ def _talk(process: subprocess.Popen[str], request: Mapping[str, Any], world: Wor
         answer: Mapping[str, Any] = json.loads(line)
         if "embed" not in answer:
             return answer
-        vectors = world.published.encode(answer["embed"])
+        vectors = encode(world.published, answer["embed"])
         coded = base64.b64encode(vectors.astype("<f4").tobytes()).decode()
         message = {"vectors": coded, "columns": vectors.shape[1]}
 

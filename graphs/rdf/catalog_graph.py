@@ -24,17 +24,15 @@ from callsheet.graphs.text.sanitizing import clean, counted, encodable
 BASE = "https://w3id.org/callsheet/catalog/"
 """Default beginning of the IRIs of a catalog's nodes."""
 NAMESPACE = "https://w3id.org/callsheet/ns#"
-TERMS = (
-    *("Catalog", "Agent", "Tool", "Skill", "Field", "Parameter", "OutputField", "Dependency", "Capability", "json"),
-    *("lists", "hostedOn", "hosts", "name", "instructions", "category", "system", "position", "core"),
-    *("inputSchema", "outputSchema", "annotations", "readOnly", "destructive", "idempotent", "openWorld"),
-    *("hasInput", "hasRequiredInput", "hasOptionalInput", "hasOutput"),
-    *("valueType", "enumValue", "defaultValue", "valueFormat"),
-    *("hasCapability", "capabilityOrder", "namesTool", "toolOrder"),
-    *("dependsOn", "toolDirectlyDependsOn", "toolIndirectlyDependsOn"),
-    *("parameterDirectlyDependsOn", "parameterIndirectlyDependsOn"),
-    *("hasDependency", "needs", "kind", "parameterName", "onParameter", "reason", "provenance", "confidence", "count"),
-)
+
+
+def vocabulary() -> str:
+    """The shipped vocabulary as Turtle."""
+    return files("callsheet.graphs.rdf").joinpath("shapes", "vocabulary.ttl").read_text(encoding="utf-8")
+
+
+TERMS: Mapping[str, str] = dict(re.findall(r"^cs:(\w+) a (\S+)", vocabulary(), re.MULTILINE))
+"""Each term of the vocabulary, and its class."""
 CS = ClosedNamespace(NAMESPACE, list(TERMS))
 """The vocabulary; ``vocabulary.ttl`` beside this file says what each term means."""
 
@@ -84,11 +82,6 @@ def prefixes(base: str) -> dict[str, str]:
     shared = {"cs": CS, "dcterms": DCTERMS, "rdfs": RDFS, "skos": SKOS, "xsd": XSD}
     own = {name: f"{base}{name}/" for name in _KINDS}
     return {prefix: str(namespace) for prefix, namespace in shared.items()} | own
-
-
-def vocabulary() -> str:
-    """The shipped vocabulary as Turtle."""
-    return files("callsheet.graphs.rdf").joinpath("shapes", "vocabulary.ttl").read_text(encoding="utf-8")
 
 
 _EDGES: Mapping[str, tuple[Sequence[URIRef], Sequence[URIRef]]] = {

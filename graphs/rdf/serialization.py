@@ -15,15 +15,11 @@ from rdflib.plugins.serializers import jsonld
 from callsheet.graphs.capabilities.taxonomy import Capability
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.model import Catalog
-from callsheet.graphs.rdf.catalog_graph import BASE, CS, DOCUMENTS, EDGES, from_graph, prefixes, to_graph
+from callsheet.graphs.rdf.catalog_graph import BASE, CS, DOCUMENTS, TERMS, from_graph, prefixes, to_graph
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.sanitizing import written_out
 
-_LINKS = (
-    *(CS.lists, CS.hosts, CS.hostedOn, CS.hasInput, CS.hasRequiredInput, CS.hasOptionalInput, CS.hasOutput),
-    *(CS.hasCapability, CS.namesTool, CS.hasDependency, CS.dependsOn, *EDGES.values(), CS.needs, CS.onParameter),
-    *(SKOS.broader, SKOS.narrower),
-)
+_LINKS = (*(CS[term] for term, kind in TERMS.items() if kind == "owl:ObjectProperty"), SKOS.broader, SKOS.narrower)
 _TYPES = {
     **dict.fromkeys((*DOCUMENTS.values(), CS.capabilityOrder, CS.toolOrder), "cs:json"),
     CS.confidence: "xsd:decimal",

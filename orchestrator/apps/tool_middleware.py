@@ -20,7 +20,7 @@ from langchain.agents.middleware import (
     ToolCallRequest,
 )
 from langchain.agents.middleware.types import PrivateStateAttr
-from langchain_core.messages import AIMessage, HumanMessage, ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.prebuilt.tool_node import INVALID_TOOL_NAME_ERROR_TEMPLATE
 from langgraph.runtime import Runtime
@@ -320,17 +320,14 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         send: Callable[[ToolCallRequest], Awaitable[Result]],
     ) -> Result:
         """Runs a program, each of whose calls goes the way of any other."""
-        from callsheet.agents.programs import Program, functions_of, run_program
+        from callsheet.agents.programs import run_requested
 
-        secrets, beside = self._secrets(request.state), request.state["messages"][-1].tool_calls
-        supervision = self._supervision(secrets)
+        secrets = self._secrets(request.state)
 
-        async def inner(call: ToolCall) -> Result:
-            tool = held[call["name"]]
-            return await supervised(request.override(tool_call=call, tool=tool), tool, supervision, send)
+        def make(inner: ToolCallRequest, tool: BoundTool) -> Awaitable[Result]:
+            return supervised(inner, tool, self._supervision(secrets), send)
 
-        about: Any = {"secrets": secrets, "beside": beside}
-        return await run_program(Program(request.tool_call, functions_of(held), held, inner, most=_CALLS, **about))
+        return await run_requested(request, held, make, most=_CALLS, secrets=secrets)
 
     async def _added(self, request: ToolCallRequest) -> Result:
         """Adds the tools that the agent asks for, and returns their names."""

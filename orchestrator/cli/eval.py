@@ -86,15 +86,7 @@ def evaluate_command(options: CatalogOptions, demands: tuple[str, ...], model: s
 
 
 def _of_retrieval(
-    options: CatalogOptions,
-    demands: Sequence[str],
-    *,
-    queries: Path,
-    agents: int,
-    tools: int,
-    misses: int,
-    methods: Mapping[str, SelectSettings],
-    **_: Any,
+    options: CatalogOptions, demands: Sequence[str], *, queries: Path, agents: int, tools: int, misses: int, **more: Any
 ) -> int:
     from callsheet.retrievers import evaluate, metric_names, read_queries
     from callsheet.retrievers.evaluation.ranking_metrics import rounded
@@ -115,13 +107,16 @@ def _of_retrieval(
             return evaluate(retriever, labelled, agents=agents, tools=tools, progress=progress)
 
     evaluation = measured()
-    beside = {name: evaluation if name == OURS else measured(settings) for name, settings in methods.items()}
+    beside = {name: evaluation if name == OURS else measured(of) for name, of in more["methods"].items()}
     results = _results(gates, evaluation.metric)
     plain = evaluation.to_dict()
     plain |= {"missed": plain["missed"][:misses], "gates": results}
     if beside:
-        plain["methods"] = [{"name": name, **of.to_dict(queries=False)} for name, of in beside.items()]
-
+        figures = {name: of.to_dict().items() for name, of in beside.items()}
+        plain["methods"] = [
+            {"name": name, **{key: value for key, value in of if key not in ("confused", "missed")}}
+            for name, of in figures.items()
+        ]
     report(
         rounded(plain),
         lambda: output.show_evaluation(evaluation, catalog=loaded.catalog, misses=misses, methods=beside),

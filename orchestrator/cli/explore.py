@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import secrets
 import webbrowser
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import click
 
-from callsheet.orchestrator.cli.shared_options import FILE, CatalogOptions, check_model, common, run_options
+from callsheet.orchestrator.cli.shared_options import CatalogOptions, check_model, common, run_options
 from callsheet.orchestrator.run.process.environment import Environment
 from callsheet.orchestrator.run.settings import Settings
 
@@ -23,18 +21,11 @@ from callsheet.orchestrator.run.settings import Settings
     "--user", default="", show_default=False, metavar="NAME", help="Show only what the policy grants this user."
 )
 @run_options
-@click.option(
-    "--dependencies",
-    "decisions",
-    type=FILE,
-    help="Dependency file for decisions on the page, created if it does not exist.  [default: in the user's data]",
-)
 @common
 def explore(
     options: CatalogOptions,
     port: int,
     user: str,
-    decisions: Path | None,
     *,
     no_browser: bool,
     **of_run: Any,
@@ -60,7 +51,6 @@ def explore(
     from callsheet.orchestrator.supervisor import create_supervisor
 
     check_model(of_run["model"])
-    options = replace(options, catalogs=_with_decisions(options.catalogs, decisions))
     with listening(port) as listener:
         loaded = options.open()
         whole = options.retriever(loaded)
@@ -92,15 +82,3 @@ def explore(
         finally:
             registry.close()
     return 0
-
-
-def _with_decisions(catalogs: tuple[str, ...], file: Path | None) -> tuple[str, ...]:
-    """The catalogs with the file of dependencies, which is created if it does not exist."""
-    from callsheet.graphs.dependencies import write_dependencies
-
-    named = catalogs or Environment().catalog
-    if file is None or not named or str(file) in named:
-        return named
-    if not file.exists():
-        write_dependencies((), file)
-    return (*named, str(file))

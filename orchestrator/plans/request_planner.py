@@ -85,7 +85,7 @@ async def plan_request(
             tools=settings.tools,
             max_steps=settings.max_steps,
             max_request=settings.max_request,
-            graph=CatalogTools(retriever).graph_tool() if settings.graph_looks else None,
+            graph=CatalogTools(retriever).as_tools()[-1] if settings.graph_looks else None,
             looks=settings.graph_looks,
         )
     )

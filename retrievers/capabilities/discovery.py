@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -102,10 +103,9 @@ def discover(selector: Selector, query: str, *, budget: int = 5, **changes: obje
 
 
 def _sources(uses: Mapping[str, float], catalog: Catalog) -> dict[str, float]:
-    shares, total = dict[str, float](), sum(uses.values())
+    shares, total = defaultdict[str, float](float), sum(uses.values())
     for tool, use in uses.items():
-        agent = catalog.tool(tool).agent
-        shares[agent] = shares.get(agent, 0.0) + use / total
+        shares[catalog.tool(tool).agent] += use / total
     return dict(sorted(shares.items(), key=lambda one: -one[1])[:_SOURCES])
 
 

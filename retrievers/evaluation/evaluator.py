@@ -143,14 +143,9 @@ class Evaluation:
             raise SettingsError(f"{name} was not measured on these queries: there are {', '.join(values)}")
         return values[name]
 
-    def to_dict(self, *, queries: bool = True) -> dict[str, Any]:
-        """JSON values, for ``callsheet eval --json``; ``misses`` is the number of missed queries.
-
-        Without ``queries``, the confused tools and the missed queries are left out.
-        """
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values, for ``callsheet eval --json``; ``misses`` is the number of missed queries."""
         plain = asdict(self)
-        if not queries:
-            del plain["confused"], plain["missed"]
         sets = plain.pop("complete") or {_COMPLETE: None}
         intervals = {name: list(bounds) for name, bounds in self.intervals.items()}
         return {**plain, **sets, "intervals": intervals, "misses": len(self.missed)}

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 from callsheet.graphs import (
     Catalog,
@@ -28,12 +30,12 @@ from callsheet.graphs.dependencies import (
     write_dependencies,
 )
 from callsheet.graphs.storage import private_folder
-from callsheet.retrievers.inference.endpoints import Ends, Hint
-from callsheet.retrievers.inference.matching import matches
-from callsheet.retrievers.inference.structural_signals import hints_by_rules, record_types
+from callsheet.retrievers.inference.candidates import Candidate, Candidates
+from callsheet.retrievers.inference.edge_model import EdgeModel, edge_model
+from callsheet.retrievers.inference.ends import Ends, Need
 
 LEAST = 0.5
-_NEW = 0.75  # for a tool that makes a new record
+_NAMED, _MOST = 0.55, 3
 
 
 def infer_dependencies(
@@ -42,10 +44,12 @@ def infer_dependencies(
     least: float = LEAST,
     seen: Mapping[Seen, int] | None = None,
     trusted: Collection[str] | None = None,
+    model: EdgeModel | None = None,
 ) -> tuple[Proposal, ...]:
     """Proposes dependencies from names, schemas and descriptions, and from observations.
 
-    Nothing is learned from the declared dependencies of a catalog. Of several tools that return a value, only the
+    A small model that was trained on public catalogs compares each input with the results of other tools; nothing is
+    learned from the declared dependencies of this catalog. Of several tools that return a value, only the
     likeliest is proposed as a direct dependency. Dependencies that a person declared or accepted are not proposed, nor
     are other sources of the same argument.
 
@@ -54,6 +58,7 @@ def infer_dependencies(
         least: Minimum confidence, above 0 and below 1; observations are proposed with any confidence.
         seen: How often an argument came from another tool's result; see ``ObservationLog``.
         trusted: Ids of the agents on whose tools those of other systems may depend; None: all agents.
+        model: Other weights than those of the package.
 
     Returns:
         The proposals by confidence, without cycles of direct dependencies.
@@ -63,11 +68,10 @@ def infer_dependencies(
     """
     if not 0 < least < 1:
         raise SettingsError(f"least must be above 0 and below 1, not {least!r}")
+    model = model or edge_model()
     tools = list(catalog.tools.values())
-    ends = Ends.of(tools, {agent.id: agent.system_key for agent in catalog.agents}, trusted)
-    known = (*hints_by_rules(ends), *record_types(ends), *matches(ends, least=least))
-    hints = [hint for hint in known if ends.may_use(hint.source, hint.target)]
-    best = _best(hint for hint in _makers_less(hints, ends) if hint.confidence >= least)
+    ends = Ends.of(tools, {agent.id: agent.system_key for agent in catalog.agents}, trusted, model)
+    best = _best(hint for hint in _hints(ends, model, least) if hint.confidence >= least)
     held = dependency_edges(knowledge_graph(catalog))
     filled = {(tool, edge.parameter) for tool, edge in held if edge.holds and edge.parameter}
     inferred = (_proposal(hint, tools, first=first) for hint, first in _with_first(best))
@@ -75,21 +79,56 @@ def infer_dependencies(
     return with_observed(proposals, seen or {}, catalog)
 
 
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """Evidence that one tool needs another.
+
+    Attributes:
+        source: Row of the tool that needs the other.
+        target: Row of the needed tool.
+        parameter: The argument concerned; None if the hint concerns the whole call.
+        confidence: Probability that the edge is right, 0 to 1.
+        direct: Whether the source can hardly work without the target.
+        evidence: Reason in one line.
+    """
+
+    source: int
+    target: int
+    parameter: str | None
+    confidence: float
+    direct: bool
+    evidence: str
+
+
+def _hints(ends: Ends, model: EdgeModel, least: float) -> Iterator[Hint]:
+    """For each input at most three tools, and the tools that descriptions name."""
+    candidates = Candidates(ends, model)
+    for need, features in candidates.needs(least):
+        if found := candidates.of(need):
+            sure = model.confidences(candidates.scores(need, features, found))
+            for place in np.argsort(-sure, kind="stable")[:_MOST].tolist():
+                one = found[place]
+                why = _why(need, one)
+                yield Hint(need.tool, one.tool, need.parameter, float(sure[place]), need.field.required, why)
+    for row, tool in enumerate(ends.tools):
+        for other in candidates.named_in(row, tool.description):
+            yield Hint(row, other, None, _NAMED, direct=False, evidence="its description names it")
+
+
+def _why(need: Need, found: Candidate) -> str:
+    fit, name = found.features[:2]
+    if found.named:
+        return f"the description of {need.parameter} names it"
+    if found.value and found.value.field and 2 * fit >= name:
+        return f"its result holds {'.'.join(found.value.field.path)}, which fits {need.parameter}"
+    return f"its name and description fit {need.parameter}"
+
+
 def with_observed(proposals: Iterable[Proposal], seen: Mapping[Seen, int], catalog: Catalog) -> tuple[Proposal, ...]:
     """The proposals with those from observations, without cycles of direct dependencies and without known edges."""
     known = {(tool, edge.tool) for tool, edge in dependency_edges(knowledge_graph(catalog)) if edge.holds}
     edges = combine(proposals, observed_proposals(seen, catalog))
     return without_cycles([edge for edge in edges if (edge.source, edge.target) not in known], catalog)
-
-
-def _makers_less(hints: Sequence[Hint], ends: Ends) -> Iterator[Hint]:
-    """The hints, those of tools that make a new record less sure where another tool reads the identifier wanted."""
-    makes = ends.access.makes
-    read = {(hint.source, hint.parameter) for hint in hints if not makes[hint.target]}
-    read &= {(ask.tool, ask.parameter) for ask in ends.asks if ask.identifier}
-    for hint in hints:
-        made = makes[hint.target] and (hint.source, hint.parameter) in read
-        yield replace(hint, confidence=_NEW * hint.confidence) if made else hint
 
 
 def _best(hints: Iterable[Hint]) -> list[Hint]:
@@ -126,8 +165,8 @@ def _proposal(hint: Hint, tools: Sequence[Tool], *, first: bool) -> Proposal:
     )
 
 
-RECIPE = 10
-"""Version of the rules of inference; a cache of another version is not used."""
+RECIPE = 11
+"""Version of the inference; a cache of another version is not used."""
 _KEPT = 32
 
 

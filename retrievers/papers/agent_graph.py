@@ -17,7 +17,7 @@ def agent_as_a_graph(
     agents: int,
     weights: Mapping[NodeKind, float] = PUBLISHED_WEIGHTS,
     k: int = RRF_K,
-) -> list[Hit[str]]:
+) -> list[Hit]:
     """The top agents of a merged list of agents and tools, by type-weighted fusion and owner traversal.
 
     Source: Agent-as-a-Graph, Algorithm 1: take the top N of the joint index (lines 1-2), rescore by Eq. 3
@@ -35,7 +35,7 @@ def agent_as_a_graph(
     Returns:
         At most K agents, each with the score of its best node, best first.
     """
-    hits: dict[str, Hit[str]] = {}
+    hits: dict[str, Hit] = {}
     for hit in weighted_rrf(merged, lambda node: weights[kind_of(graph, node)], k=k):
         if len(hits) == agents:
             break

@@ -32,17 +32,19 @@ def first_search(
         cosines: ``(n,)``, of each text with the query.
         bm25: ``(n,)``, of each text for the query's words; 0 without a common word.
     """
-    if search == "weighted_hybrid":
-        scores = np.float32(ALPHA) * _unit(cosines) + np.float32(1 - ALPHA) * _unit(bm25)
-        return _descending(scores), scores
-    by_words = [row for row in _descending(bm25) if bm25[row] > 0]
-    if search == "hybrid":
-        fused = reciprocal_rank_fusion([_descending(cosines)[:FUSED], by_words[:FUSED]])
-        scores = np.zeros(len(cosines), np.float32)
-        for hit in fused:
-            scores[hit.id] = hit.score
-        return [hit.id for hit in fused], scores
-    return (_descending(cosines), cosines) if search == "dense" else (by_words, bm25)
+    by_meaning, by_words = _descending(cosines), [row for row in _descending(bm25) if bm25[row] > 0]
+    match search:
+        case "dense":
+            return by_meaning, cosines
+        case "bm25":
+            return by_words, bm25
+        case "hybrid":
+            hits = reciprocal_rank_fusion([[*map(str, by_meaning[:FUSED])], [*map(str, by_words[:FUSED])]])
+            by_row = {int(hit.id): hit.score for hit in hits}
+            return [*by_row], np.array([by_row.get(row, 0.0) for row in range(len(cosines))], np.float32)
+        case "weighted_hybrid":
+            scores = np.float32(ALPHA) * _unit(cosines) + np.float32(1 - ALPHA) * _unit(bm25)
+            return _descending(scores), scores
 
 
 def _descending(scores: NDArray[np.float32]) -> list[int]:

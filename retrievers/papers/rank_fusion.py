@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
 
 RRF_K = 60
-Id = TypeVar("Id", str, int)
 
 
 @dataclass(frozen=True, slots=True)
-class Hit(Generic[Id]):
-    """A node in a ranking, by its id or row, with its score there; higher is better."""
+class Hit:
+    """A node in a ranking, with its score there; higher is better."""
 
-    id: Id
+    id: str
     score: float
 
 
-def weighted_rrf(merged: Sequence[str], weight: Callable[[str], float], *, k: int = RRF_K) -> list[Hit[str]]:
+def weighted_rrf(merged: Sequence[str], weight: Callable[[str], float], *, k: int = RRF_K) -> list[Hit]:
     """Type-specific weighted reciprocal rank fusion over one merged list of agents and tools.
 
     Source: Agent-as-a-Graph, section 3.2, Eq. 3::
@@ -41,8 +39,8 @@ def weighted_rrf(merged: Sequence[str], weight: Callable[[str], float], *, k: in
 
 
 def reciprocal_rank_fusion(
-    rankings: Sequence[Sequence[Id]], *, weights: Sequence[float] | None = None, k: int = RRF_K
-) -> list[Hit[Id]]:
+    rankings: Sequence[Sequence[str]], *, weights: Sequence[float] | None = None, k: int = RRF_K
+) -> list[Hit]:
     """Several rankings of the same nodes as one.
 
     Source: Cormack, Clarke and Buettcher, Reciprocal Rank Fusion (SIGIR 2009); with weights, the standard weighted
@@ -58,7 +56,7 @@ def reciprocal_rank_fusion(
     Returns:
         The nodes with their scores, best first; nodes of equal score in the order of their first appearance.
     """
-    scores: dict[Id, float] = defaultdict(float)
+    scores: dict[str, float] = defaultdict(float)
     for weight, ranking in zip(weights or [1.0] * len(rankings), rankings, strict=True):
         for rank, node in enumerate(ranking, 1):
             scores[node] += weight / (k + rank)

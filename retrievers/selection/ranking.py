@@ -166,24 +166,14 @@ class Ranker:
     def _searched(self, query: str, units: tuple[Unit, ...], search: Search, settings: SelectSettings) -> Ranked:
         """The ranking by a search of the literature: of the tools, and of all nodes for ``agent_as_a_graph``."""
         ((cosines, words, coverage),) = self._matches(query, units)
-        left_out, scores = self._left_out(settings), np.zeros(len(self.nodes), np.float32)
-        rows = self._tool_rows[~left_out[self._tool_rows]]
+        scores = np.zeros(len(self.nodes), np.float32)
+        rows, agents = self._tool_rows[~self._left_out(settings)[self._tool_rows]], self._agent_rows
+        _, scores[agents] = first_search(search, cosines[agents], words[agents])
         found, scores[rows] = first_search(search, cosines[rows], words[rows])
-        rows_of_agents = self._agent_rows
-        _, scores[rows_of_agents] = first_search(search, cosines[rows_of_agents], words[rows_of_agents])
-        tools = rows[found].tolist()
-        return Ranked(
-            units=units,
-            cosines=cosines,
-            words=words,
-            coverage=coverage,
-            scores=scores,
-            strength=max(0.0, float(scores.max())),
-            agents=self._as_published(scores, settings) if settings.ranking == "agent_as_a_graph" else (),
-            tools=tuple(tools),
-            use={row: float(len(tools) - place) for place, row in enumerate(tools)},
-            source={},
-        )
+        tools, strength = rows[found].tolist(), max(0.0, float(scores.max()))
+        by_rank = self._as_published(scores, settings) if settings.ranking == "agent_as_a_graph" else ()
+        use = {row: float(len(tools) - place) for place, row in enumerate(tools)}
+        return Ranked(units, cosines, words, coverage, scores, strength, by_rank, tuple(tools), use, {})
 
     def link(self, row: int, ranked: Ranked) -> float:
         """The link of a tool to the likely capabilities, .1 to 1; 1 if capabilities are not used."""

@@ -223,12 +223,8 @@ class SelectSettings:
 _NAMES = tuple(field.name for field in fields(SelectSettings))
 _COUNTS = ("agents", "tools", "max_query", "candidates", "pool", "rrf_k", "expand")
 _SHARES = "tool_dependency parameter_dependency listing proposed capability_weight capability_sure floor fits".split()
-_WORDS = {
-    "texts": get_args(Texts),
-    "search": ("scores", *get_args(Search)),
-    "ranking": get_args(Ranking),
-    "expansion": get_args(Expansion),
-}
+_WORDS = {"texts": get_args(Texts), "search": ("scores", *get_args(Search))}
+_WORDS |= {"ranking": get_args(Ranking), "expansion": get_args(Expansion)}
 
 
 def _whole(value: Any, least: int) -> bool:
@@ -247,7 +243,7 @@ _CHECKS: Sequence[tuple[str, Sequence[str], Callable[[Any], bool]]] = (
     *((" or ".join(map(repr, words)), [name], words.__contains__) for name, words in _WORDS.items()),
 )
 
-_PLAIN: Mapping[str, Any] = {"texts": "plain", "proposed": 0.0, "learned": False, "threshold": 0.0, "skills": 0}
+_PLAIN: Mapping[str, Any] = {"texts": "plain", "proposed": 0.0, "learned": False, "skills": 0}
 OURS = "callsheet"
 _DENSE = {**_PLAIN, "search": "dense"}
 METHODS: Mapping[str, SelectSettings] = {

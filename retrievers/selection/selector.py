@@ -8,11 +8,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import compress
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from callsheet.graphs import (
     Catalog,
-    Reached,
     SettingsError,
     Tool,
     View,
@@ -281,7 +281,9 @@ class Selector:
         named = dict.fromkeys(self._ranker.row[owner] for owner, _ in budget.taken.values())
         agents += tuple((row, float(ranked.scores[row])) for row in named if row not in dict(agents))
         if settings.in_order:
-            self._take(budget, candidates)
+            for tool in candidates:  # each alone, where the path to it is there
+                if budget.taken.keys() >= {*tool.via[:-1]}:
+                    budget.offer(self._owner(self._ranker.row[tool.via[0]]), [tool])
         else:
             names = {self._ranker.nodes[row].id for row, _ in agents}
             self._spend(budget, candidates, ordered, names, settings)
@@ -486,37 +488,21 @@ class Selector:
         rows = sorted(ranked.tools, key=lambda row: -ranked.scores[row])
         told = {tool.id: tool.probability for tool in answer.tools} if answer else {}
         rows[: len(told)] = [row_of[tool] for tool in told]
-        walks = settings.expansion == "graph_rag_tool_fusion"
-        owners: dict[int, float] = {}
-        for row in rows[: settings.expand] if walks else rows:
-            owners.setdefault(row_of[self._owner(row)], float(ranked.scores[row]))
-        agents = ranked.agents if settings.ranking == "agent_as_a_graph" else tuple(owners.items())
+        walks, agents = settings.expansion == "graph_rag_tool_fusion", ranked.agents
+        if settings.ranking != "agent_as_a_graph":
+            best = dict[int, float]()
+            for row in rows[: settings.expand] if walks else rows:
+                best.setdefault(row_of[self._owner(row)], float(ranked.scores[row]))
+            agents = tuple(best.items())
         picked = {nodes[row].id for row, _ in agents[: settings.agents]}
-        own = [nodes[row].id for row in rows if self._owner(row) in picked]
-        reached = [Reached(tool, (tool,), direct=True) for tool in own[: settings.tools]]
-        if walks:
-            reached = graph_rag_tool_fusion(
-                own[: settings.expand],
-                self.graph,
-                limit=settings.tools,
-                d_limit=settings.d_limit,
-                direct_first=settings.direct_first,
-            )
-        tools = [
-            replace(
-                self._tool(row_of[item.tool], ranked, item.path, needed=item.direct and len(item.path) > 1),
-                use=float(len(reached) - place),
-                probability=told.get(item.tool),
-            )
-            for place, item in enumerate(reached)
-        ]
+        found = [nodes[row].id for row in rows if self._owner(row) in picked]
+        count, limit = (settings.expand, settings.d_limit) if walks else (settings.tools, 0)
+        how: dict[str, Any] = {"limit": settings.tools, "d_limit": limit, "direct_first": settings.direct_first}
+        tools = []
+        for place, one in enumerate(graph_rag_tool_fusion(found[:count], self.graph, **how)):
+            tool = self._tool(row_of[one.tool], ranked, one.path, needed=one.direct and len(one.path) > 1)
+            tools.append(replace(tool, use=float(settings.tools - place), probability=told.get(one.tool)))
         return tools, replace(ranked, agents=agents, use=self._uses(tools))
-
-    def _take(self, budget: Budget, tools: Iterable[PickedTool]) -> None:
-        """Adds tools in their order, each alone, where the path to it is there."""
-        for tool in tools:
-            if budget.taken.keys() >= {*tool.via[:-1]}:
-                budget.offer(self._owner(self._ranker.row[tool.via[0]]), [tool])
 
     def _tool(self, row: int, ranked: Ranked, path: tuple[str, ...], *, needed: bool = False) -> PickedTool:
         score, use = float(ranked.scores[row]), ranked.use.get(row, 0.0)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
 from benchmarks.baselines import (
     AGENT_BASELINES,
     TOOL_BASELINES,
     WEIGHT_GRID,
     agent_as_a_graph_at,
-    graph_rag_at,
-    hybrid,
+    lists_of_types,
     mcp_zero,
+    method,
 )
-from benchmarks.search import SharedVectors, World
+from benchmarks.measurements.papers import agent_as_a_graph, error, tool_fusion
+from benchmarks.search import World, embedder_of_this_run
+from benchmarks.sets.cases import Benchmark, Case
 from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Tool
 
 ANGLES = {
@@ -30,10 +31,13 @@ ANGLES = {
 """Degrees from the query ``ask``: the smaller, the more similar."""
 
 
-class Angles(SharedVectors):
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
-        turned = np.radians([ANGLES.get(text, 90) for text in texts])
-        return np.stack([np.cos(turned), np.sin(turned)], axis=1).astype(np.float32)
+class Angles(Embeddings):
+    def embed_query(self, text: str) -> list[float]:
+        turned = np.radians(ANGLES.get(text, 90))
+        return [float(np.cos(turned)), float(np.sin(turned))]
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self.embed_query(text) for text in texts]
 
 
 @pytest.fixture
@@ -62,9 +66,13 @@ def test_agents_by_angle(world: World, name: str, expected: list[str]) -> None:
     assert AGENT_BASELINES[name](world)("ask") == expected
 
 
-def test_plain_fusion_of_agents_and_tools_is_a_tie_in_the_agents_order(world: World) -> None:
-    # each is first once and second once: 1 / 61 + 1 / 62
-    assert AGENT_BASELINES["agents + tools, RRF"](world)("ask") == ["sea", "sky"]
+@pytest.mark.parametrize(
+    ("weights", "expected"),
+    [("1:1", ["sea", "sky"]), ("1:2", ["sky", "sea"]), ("2:1", ["sea", "sky"])],
+)
+def test_eq_2_adds_over_the_lists_of_types(world: World, weights: str, expected: list[str]) -> None:
+    # agents: sea, sky; owners of tools: sky, sea. At 1:1 a tie, in the agents' order; at 1:2 sky has 1 / 62 + 2 / 61.
+    assert lists_of_types(world, WEIGHT_GRID[weights])("ask") == expected
 
 
 def test_tools_by_angle(world: World) -> None:
@@ -79,7 +87,7 @@ def test_words_are_split_and_stop_words_do_not_count(world: World) -> None:
 
 def test_hybrid_adds_the_ranks_of_both(world: World) -> None:
     # harbour: tide is 1st by words; all have the query's angle 90 from "harbour", wind nearest to it
-    assert hybrid(world.tools)("harbour")[0] == "sea/tide"
+    assert TOOL_BASELINES["BM25 + dense, RRF"](world)("harbour")[0] == "sea/tide"
 
 
 def test_mcp_zero_multiplies_both_scores_and_the_larger(world: World) -> None:
@@ -94,8 +102,43 @@ def test_a_list_of_length_n_is_all_that_agent_as_a_graph_sees(world: World) -> N
     assert agent_as_a_graph_at(world, WEIGHT_GRID["1.5:1"], top_n=1)("ask") == ["sky"]
 
 
-def test_graph_rag_puts_what_a_tool_needs_behind_it_then_the_rest_of_the_search(world: World) -> None:
-    assert graph_rag_at(world, 1)("ask") == ["sky/rain", "sky/wind", "sea/tide"]
+def test_graph_rag_is_algorithm_1_and_no_more(world: World) -> None:
+    assert method(world, "graph-rag-tool-fusion", expand=1)("ask") == ["sky/rain", "sky/wind"]
+    assert method(world, "graph-rag-tool-fusion", expand=2)("ask") == ["sky/rain", "sky/wind", "sea/tide"]
+
+
+def test_the_measurements_of_the_papers_methods(world: World) -> None:
+    case = Case("1", "ask", "g", agents=(frozenset({"sky"}),), tools=(frozenset({"sky/rain"}), frozenset({"sky/wind"})))
+    bench = Benchmark("b", "B", world.catalog, (case,), {})
+    figures = {row[0]: row for row in agent_as_a_graph(bench, world)["rows"]}  # type: ignore[attr-defined]
+    assert figures["1.5:1"][-1] == "100.0%"  # both by their own nodes
+    assert figures["1:1"][-1] == "50.0%"  # sky by rain, sea by itself
+    assert tool_fusion([(bench, world)])["rows"][0] == ["mAP@10, d_limit 1", "1.000 [1.000, 1.000]"]  # type: ignore[index]
+
+
+def test_an_error_has_its_first_cause() -> None:
+    case = Case("1", "q", "g", tools=(frozenset("a"), frozenset("bc")))
+    rest = [str(number) for number in range(9)]
+    assert [error(ranked, case) for ranked in (["a", *rest], ["a", *rest, "c"], ["a", "0", "b"], ["b", "a"])] == [
+        "search",
+        "cut",
+        "order",
+        "",
+    ]
+
+
+def test_any_embedder_of_langchain_is_asked_once_for_each_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    class Counting(DeterministicFakeEmbedding):
+        def embed_query(self, text: str) -> list[float]:
+            asked.append(text)
+            return super().embed_query(text)
+
+    monkeypatch.setattr("benchmarks.search.embeddings_of", lambda name: Counting(size=8))
+    remembering = embedder_of_this_run("any:model")
+    assert remembering.embed_query("a") == remembering.embed_query("a")
+    assert asked == ["a"]
 
 
 def test_every_baseline_ranks_known_ids_without_repeating_one(world: World) -> None:

@@ -14,23 +14,21 @@ from langchain_core.documents import Document
 from benchmarks import report
 from benchmarks.latency import COLUMNS, cost, generated_catalog, generated_queries, ratio_of_medians
 from benchmarks.rankings import (
-    FOLDED,
     HEADROOM,
     ORACLE,
     OURS,
     OURS_PUBLISHED,
     Oracle,
-    Outcome,
-    chosen_by_folds,
     evaluate,
     ours_at,
     outcomes,
     summary,
 )
-from benchmarks.search import SharedVectors, World, plain_tool, vectors_of_this_run
+from benchmarks.search import SharedVectors, World, vectors_of_this_run
 from benchmarks.sets.cases import Benchmark, Case, Level, wanted
 from callsheet.graphs import Agent, Catalog, Tool
 from callsheet.retrievers import AgentGraphRetriever, ToolJudge
+from callsheet.retrievers.index.node_texts import plain_text
 
 SHOWN = [Document(i, metadata={"id": i, "agent": i[0]}) for i in ("a/x", "b/y", "a/z", "c/v")]
 
@@ -66,7 +64,7 @@ def test_ours_is_what_a_selection_hands_over_and_a_longer_list_begins_with_it() 
         short, longer = (ours_at(world, level, depth)("convert") for depth in (1, 30))  # type: ignore[arg-type]
         assert short == [node.id for node in ids] == longer[: len(short)]
     assert len({tool.partition("/")[0] for tool in longer}) == 5
-    assert len(longer) == 20
+    assert len(longer) > len(chosen.tools)
 
 
 def test_baselines_embed_with_the_published_model(bench: Benchmark) -> None:
@@ -75,14 +73,13 @@ def test_baselines_embed_with_the_published_model(bench: Benchmark) -> None:
     assert list(found)[:2] == [OURS, OURS_PUBLISHED]
     tool = bench.catalog.tools["units/convert_length"]
     query = "convert miles to kilometres"
-    text, asked = world.published.encode([plain_tool(tool), query])
+    text, asked = world.published.encode([plain_text(tool), query])
     assert world.tools.cosines(query)[world.tools.ids.index(tool.id)] == pytest.approx(float(text @ asked), abs=1e-4)
 
 
 def test_from_queries_to_a_file_to_a_table(bench: Benchmark, tmp_path: Path) -> None:
     found = dict(outcomes(bench, "tool", World(bench.catalog, vectors_of_this_run())))
     assert next(iter(found)) == OURS
-    assert found["Graph RAG-Tool Fusion, k"].tuning == FOLDED
     body = {"about": bench.about, "levels": {"tool": summary(bench, "tool", found)}, **report.circumstances()}
     report.write("metatool", body, tmp_path)
     kept = report.read_all(tmp_path)
@@ -129,14 +126,6 @@ def test_a_table_on_another_page_is_there_or_only_the_file_has_it(name: str, lin
     headings = re.findall(r"^#+ (.+)$", (report.PAGE.parent / page).read_text(encoding="utf-8"), re.MULTILINE)
     assert anchor in [heading.lower().replace(" ", "-") for heading in headings]
     assert name in report.read_all()
-
-
-def test_a_grid_is_judged_by_what_the_other_folds_chose() -> None:
-    cases = [Case(str(i), "q", str(i)) for i in range(6)]
-    good, bad = Outcome({"m@1": [1.0] * 6}), Outcome({"m@1": [0.0] * 6})
-    chosen = chosen_by_folds({"bad": bad.values, "good": good.values}, cases, "m@1")
-    assert chosen.values["m@1"] == [1.0] * 6
-    assert "good, good" in chosen.note
 
 
 def test_a_sample_is_spread_evenly(bench: Benchmark) -> None:

@@ -132,7 +132,7 @@ class Scenario:
         )
         async with AsyncSqliteSaver.from_conn_string(str(self.folder / "threads.sqlite")) as memory:
             yield workflow.compile(checkpointer=memory)
-            await registry.pool.close_run("")
+            await asyncio.to_thread(registry.pool.close)
 
     async def run(self) -> dict[str, Any]:
         """One request, from its start to its end."""

@@ -111,7 +111,7 @@ def test_an_inferred_dependency_is_counted_apart_and_shown_with_its_evidence(ask
     (agent,) = asked(client, "search", q="delete_contact")["agents"]
     assert [tool["inferred"] for tool in agent["tools"]] == ["", "its result holds contact_id, which fits contact_id"]
     ((_, _, words),) = beside(asked(client, "node", id="crm/delete_contact"), "after")
-    assert words.startswith("needs it for a parameter: contact_id; proposed, 99% sure; its result holds contact_id")
+    assert words.startswith("needs it for a parameter: contact_id; proposed, 98% sure; its result holds contact_id")
 
 
 def test_the_overview_counts_and_names_what_was_left_out(catalog: Catalog, asked: Asked) -> None:

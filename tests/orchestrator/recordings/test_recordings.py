@@ -126,7 +126,7 @@ def test_there_are_ten_runs() -> None:
 def test_what_models_are_sent_is_what_was_answered(path: Path, retriever: AgentGraphRetriever) -> None:
     run = json.loads(path.read_text("utf-8"))
     model = Replay(answers=run["answers"])
-    settings = Settings(planning=run["planning"], approval="never", attended=False)
+    settings = Settings(planning=run["planning"], approval="never", allow=("files/file_delete",), attended=False)
     loaded = catalog(run["outputs"])
     workflow = create_supervisor(loaded, model=model, retriever=retriever, settings=settings)
     app: Any = workflow.compile(checkpointer=InMemorySaver())

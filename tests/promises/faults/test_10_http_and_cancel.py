@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 
-from scenario import FAULTY, REQUEST, resume
+from scenario import FAULTY, PATIENT, REQUEST, resume
 from servers import HttpServer, alive, until
 
 AT_ONCE = 10
@@ -42,7 +42,7 @@ async def test_a_call_that_hangs_ends_at_our_limit(scenario: Any, http: Any) -> 
 
 async def test_cancels_at_any_moment_leave_no_process_no_lock_and_usable_checkpoints(scenario: Any) -> None:
     """Each run is cancelled at one of every five of its events, and some turns of the loop after that."""
-    made, chance = scenario(), random.Random(0)
+    made, chance = scenario(limits=PATIENT.model_copy(update={"warm": 0})), random.Random(0)
     made.be(FAULTY, "slow")
     ends: Counter[str] = Counter()
     gate = asyncio.Semaphore(AT_ONCE)

@@ -1,4 +1,4 @@
-"""The leaves of schemas, and what names say of tools."""
+"""The leaves of schemas."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from callsheet.graphs.text.json_schema import fields_of
-from callsheet.retrievers.inference.word_roles import name_of, parts_of, stems
 
 PERSON = {"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]}
 
@@ -74,35 +73,3 @@ def test_a_schema_that_holds_itself_and_a_huge_one_are_bounded() -> None:
     assert 1 <= len(fields_of(tree)) <= 120
     wide = {"properties": {f"p{i}": {"type": "string"} for i in range(100_000)}}
     assert len(fields_of(wide)) == 120
-
-
-@pytest.mark.parametrize(
-    ("name", "act", "about"),
-    [
-        ("get_city_code_by_name", "read", "city code"),
-        ("listEvents", "read", "events"),
-        ("amazon_add_item_to_cart", "store", "item"),
-        ("united_user_login", "enter", "united user"),
-        ("log_in_to_uber", "enter", "uber"),
-        ("signIn", "enter", ""),
-        ("calculate_bmi", "compute", "bmi"),
-        ("remove-user", "change", "user"),
-        ("validateEmail", "check", "email"),
-        ("movie_top_rated", "", "movie top rated"),
-        ("issues_list-for-repo", "read", "issues"),
-        ("SalesRep_Post", "store", "sales rep"),
-        ("blog_post", "store", "blog"),
-        ("post_office_find", "store", "office find"),
-        ("天気", "", "天気"),
-        ("___", "", ""),
-    ],
-)
-def test_a_name_says_what_a_tool_does_with_what(name: str, act: str, about: str) -> None:
-    found = name_of(name)
-    assert (found.act, found.phrase) == (act, about)
-
-
-def test_general_knowledge_of_time_and_place() -> None:
-    assert stems("year") <= parts_of(stems("current_date"))
-    assert stems("longitude") <= parts_of(stems("location"))
-    assert not parts_of(stems("price"))

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from callsheet.graphs import Agent, Catalog, Tool
-from callsheet.retrievers.inference import infer_dependencies, matching
-from callsheet.retrievers.inference.endpoints import Ends
-from callsheet.retrievers.inference.matching import matches
+from callsheet.graphs.text.json_schema import fields_of
+from callsheet.retrievers.inference import candidates, infer_dependencies
+from callsheet.retrievers.inference.candidates import Candidates
+from callsheet.retrievers.inference.edge_model import NEED, PAIR, PLACE, EdgeModel
+from callsheet.retrievers.inference.ends import Ends, qualified
 
 
 def shop(number: int) -> Sequence[Tool]:
@@ -37,15 +39,50 @@ def test_thousands_of_tools() -> None:
     assert {(edge.source, edge.target) for edge in edges} == right
 
 
-def test_the_arithmetic_of_one_match() -> None:
-    """score = 1 (the same text) + .5 * 1 (the same words) + 0; even at .9, .12 wide; .9 as a list."""
-    tools = [
-        Tool(agent="a", name="red", output_schema={"properties": {"red_id": {}}}),
-        Tool(agent="a", name="take", input_schema={"properties": {"red_id": {}}, "required": ["red_id"]}),
-    ]
-    (hint,) = matches(Ends.of(tools), least=0.5)
-    assert (hint.source, hint.target, hint.parameter) == (1, 0, "red_id")
-    assert hint.confidence == pytest.approx(0.9 / (1 + np.exp((0.9 - 1.5) / 0.12)), abs=1e-4)
+COUNTS = {"id": 99, "item": 99}
+MODEL = EdgeModel(
+    weights={**dict.fromkeys((*NEED, *PAIR), 0.0), "required": 0.5, "field": 2.0, "echo": -3.0, "name": 1.0},
+    words={"n:red": 0.25, "t:give": 0.75},
+    bias=-1.0,
+    place={**dict.fromkeys(PLACE, 0.0), "score": 2.0, "rank": -0.5, "rivals": 1.0},
+    place_bias=0.1,
+    catalogs=99,
+    counts=COUNTS,
+)
+TAKE = Tool(agent="a", name="take", input_schema={"properties": {"red_id": {}}, "required": ["red_id"]})
+
+
+def test_the_arithmetic_of_the_model() -> None:
+    """The field fits wholly, the name not at all: score = -1 + .5 + 2 * 1 + .25 + .75; one candidate, rank 0."""
+    give = Tool(agent="a", name="give", output_schema={"properties": {"red_id": {}}})
+    ends = Ends.of([give, TAKE], {}, None, MODEL)
+    finder = Candidates(ends, MODEL)
+    (need,) = ends.needs
+    (found,) = finder.of(need)
+    scores = finder.scores(need, finder.need_features(need), [found])
+    assert scores == pytest.approx([2.5])
+    (edge,) = infer_dependencies(Catalog(agents=(Agent(id="a", tools=(give, TAKE)),)), model=MODEL)
+    assert edge.confidence == pytest.approx(1 / (1 + np.exp(-(2 * 2.5 + np.log(2) + 0.1))), abs=1e-3)
+    assert edge.evidence == "its result holds red_id, which fits red_id"
+
+
+def test_common_names_borrow_the_words_of_their_parents_and_of_the_tool() -> None:
+    """Every API has "id" and "item", none has "album" and "artist": what "id" and "items" leave is all of 1."""
+    (plain,) = fields_of({"properties": {"id": {}}})
+    (told,) = fields_of({"properties": {"id": {"description": "That of the artist."}}})
+    (held,) = fields_of({"properties": {"albums": {"properties": {"id": {}}}}})
+    assert qualified(plain, "get_artists_albums", MODEL) == {"id": 0.0, "artist": 1.0, "album": 1.0}
+    assert qualified(told, "get_artists_albums", MODEL) == {"id": 0.0, "artist": 1.0}
+    assert qualified(held, "get_artists", MODEL) == {"id": 0.0, "album": 1.0}
+
+
+def test_hostile_schemas_and_texts_are_bounded() -> None:
+    tree = {"properties": {"child": {"$ref": "#"}, **{f"red_{i}": {"description": "x" * 50_000} for i in range(500)}}}
+    wide = Tool(agent="a", name="n" * 3_000, description="give_red " * 50_000, input_schema=tree, output_schema=tree)
+    give = Tool(agent="a", name="give_red", description="\u202e\x1b[31m", output_schema={"properties": {"red_1": {}}})
+    edges = infer_dependencies(Catalog(agents=(Agent(id="a", tools=(wide, give)),)))
+    assert len(edges) <= 3 * 120
+    assert all(len(edge.evidence) < 400 for edge in edges)
 
 
 def test_at_most_three_sources_an_argument() -> None:
@@ -57,7 +94,7 @@ def test_at_most_three_sources_an_argument() -> None:
     assert sum(edge.kind.direct for edge in edges) == 1
 
 
-def test_the_budget_of_comparisons_is_shared_by_the_agents_and_said(
+def test_the_budget_of_inputs_is_shared_by_the_agents_and_said(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     needs = {"properties": {f"red{i}_id": {"type": "string"} for i in range(40)}}
@@ -68,7 +105,7 @@ def test_the_budget_of_comparisons_is_shared_by_the_agents_and_said(
     whole = Catalog(agents=(Agent(id="z", tools=greedy), *shops(30).agents))
     assert len(infer_dependencies(whole)) == 30
     assert not caplog.records
-    monkeypatch.setattr(matching, "_COMPARISONS", 50_000)
+    monkeypatch.setattr(candidates, "MOST_NEEDS", 100)
     found = [infer_dependencies(whole) for _ in range(2)]
     assert found[0] == found[1]
     assert {edge.source.partition("/")[0] for edge in found[0]} == {f"shop{i}" for i in range(30)}
@@ -76,24 +113,10 @@ def test_the_budget_of_comparisons_is_shared_by_the_agents_and_said(
     assert caplog.text.split("left out are arguments of ")[1].splitlines()[0] == "z"
 
 
-def test_of_a_crowd_of_outputs_the_best_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matching, "_CANDIDATES", 5)
-    output = {"properties": {"red_id": {"type": "string"}, "red_ids_of_others": {"type": "string"}}}
-    crowd = tuple(Tool(agent="a", name=f"give_red_{i}", output_schema=output) for i in range(50))
-    read = Tool(agent="a", name="read_red", output_schema={"properties": {"red_id": {"type": "string"}}})
-    take = Tool(agent="a", name="take", input_schema={"properties": {"red_id": {}}, "required": ["red_id"]})
-    edges = infer_dependencies(Catalog(agents=(Agent(id="a", tools=(*crowd, read, take)),)))
-    assert len([edge for edge in edges if edge.source == take.id]) == 3
-
-
-def test_a_text_that_names_everybody_and_a_value_that_everybody_checks() -> None:
+def test_a_text_that_names_everybody() -> None:
     told = " ".join(f"Call do_{i} first." for i in range(300))
     named = tuple(Tool(agent="a", name=f"do_{i}", description=told) for i in range(300))
     assert len(infer_dependencies(Catalog(agents=(Agent(id="a", tools=named),)))) <= 20 * len(named)
-    checks = tuple(Agent(id=f"c{i}", tools=(Tool(agent=f"c{i}", name="validate_email"),)) for i in range(300))
-    needs = {"properties": {"email": {"type": "string"}}, "required": ["email"]}
-    send = Agent(id="mail", tools=(Tool(agent="mail", name="send", input_schema=needs),))
-    assert len(infer_dependencies(Catalog(agents=(*checks, send)))) <= 20
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ class Stub(BaseDecisionModel):
         if isinstance(self.shares, Exception):
             raise self.shares
         ((name, choice),) = questions.items()
-        shares = self.shares(choice) if callable(self.shares) else self.shares
+        shares: Any = self.shares(choice) if callable(self.shares) else self.shares
         best = max(shares, key=lambda label: shares[label], default="none")
         answer = ChoiceAnswer(type="choice", choice=best, probabilities=dict(shares), confidence=0.5)
         return ClassifierResponse(model=self.model, answers={name: answer}, usage=self.usage)

@@ -87,7 +87,7 @@ def test_retrieve_finds_and_explains(manifests: Path, cli: Any) -> None:
 
 def test_retrieve_has_the_settings_of_the_library(manifests: Path, cli: Any) -> None:
     arguments = ("retrieve", "convert 3 miles to km", "--catalog", str(manifests), "--json", "--explain")
-    library = json.loads(json.dumps(SelectSettings().to_dict()))
+    library = json.loads(json.dumps(SelectSettings(equip=True).to_dict()))
     assert json.loads(cli(*arguments)[1])["trace"]["settings"] == library
     changed = json.loads(cli(*arguments, "--proposed", "0", "-k", "2", "--tools", "3")[1])["trace"]["settings"]
     assert changed == {**library, "proposed": 0, "agents": 2, "tools": 3}

@@ -1,0 +1,242 @@
+"""The tools that may be the source of an input, with the features of each pair."""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from callsheet.graphs import shown, split_name
+from callsheet.retrievers.inference.edge_model import EdgeModel, Floats
+from callsheet.retrievers.inference.ends import Ends, Need, Value, Words
+
+MOST_NEEDS, _MOST_VALUES, _CANDIDATES, _INSPECTED, _NAMED_AGENTS = 40_000, 1_000, 10, 100, 5
+_LEAST_WEIGHT, _BESIDE = 0.02, 0.6
+_NUMBERS = frozenset({"number", "integer", "int", "float"})
+_COMPOSED = re.compile(r"[_/.-]|[a-z][A-Z]")
+_WORD = re.compile(r"[\w./-]{0,200}\w")
+_LOG = logging.getLogger(__name__)
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A tool that may be the source of an input.
+
+    Attributes:
+        tool: Row of the tool.
+        value: The field of its result that fits best; None if none does.
+        features: ``PAIR`` in order.
+    """
+
+    tool: int
+    value: Value | None
+    features: Sequence[float]
+    named: bool
+
+
+class Candidates:
+    """Finds candidates by their words: at most 10 of an input, the work linear in the number of inputs."""
+
+    def __init__(self, ends: Ends, model: EdgeModel) -> None:
+        self._ends, self._model = ends, model
+        self._names = [value for value in ends.values if value.field is None]
+        self._tool = np.array([value.tool for value in ends.values], np.intp)
+        self._is_name = np.array([value.field is None for value in ends.values], bool)
+        self._mass = np.array([sum(value.words.values()) for value in ends.values])
+        self._fields = np.bincount(self._tool[~self._is_name], minlength=len(ends.tools)) > 0
+        numbers = {system: number for number, system in enumerate(dict.fromkeys(ends.systems))}
+        self._system = np.array([numbers[system] for system in ends.systems], np.intp)
+        self._own, self._trusted = self._postings()
+        documents = Counter(word for value in self._names for word in value.text)
+        self._idf = {word: math.log(1 + len(ends.tools) / (1 + n)) + 0.1 for word, n in documents.items()}
+        self._unknown = math.log(1 + len(ends.tools)) + 0.1
+        self._masses: dict[frozenset[str], float] = {}
+        self._named_words = [frozenset(value.words) for value in self._names]
+        self._sizes = Counter(ends.systems)
+        takers = {(ends.systems[need.tool], need.own, need.tool) for need in ends.needs}
+        self._alike = Counter((system, own) for system, own, _ in takers)
+        self._called = {
+            (ends.systems[row], tool.name.casefold()): row
+            for row, tool in enumerate(ends.tools)
+            if _COMPOSED.search(tool.name)
+        }
+
+    def _postings(self) -> tuple[Mapping[tuple[int, str], tuple[Rows, Floats]], Mapping[str, tuple[Rows, Floats]]]:
+        """The values with a word, the shortest first: by system, and of the agents that every system may use."""
+        own: defaultdict[tuple[int, str], list[tuple[float, int, float]]] = defaultdict(list)
+        trusted: defaultdict[str, list[tuple[float, int, float]]] = defaultdict(list)
+        for row, value in enumerate(self._ends.values):
+            agent = self._ends.tools[value.tool].agent
+            for word, weight in value.words.items():
+                if weight >= _LEAST_WEIGHT:
+                    entry = (float(self._mass[row]), row, weight)
+                    own[int(self._system[value.tool]), word].append(entry)
+                    if self._ends.trusted is None or agent in self._ends.trusted:
+                        trusted[word].append(entry)
+        return {key: _arrays(rows) for key, rows in own.items()}, {key: _arrays(rows) for key, rows in trusted.items()}
+
+    def needs(self, least: float) -> Iterator[tuple[Need, Floats]]:
+        """The inputs that can reach a confidence, with their features ``NEED``; the agents share the budget."""
+        can = [(need, features) for need in self._ends.needs for features in [self.need_features(need)]
+               if self._model.bound(features, self._words(need), named=bool(self._named(need))) >= least]  # fmt: skip
+        turns: Counter[str] = Counter()
+        turn = list[int]()
+        for need, _ in can:
+            turns[self._ends.tools[need.tool].agent] += 1
+            turn.append(turns[self._ends.tools[need.tool].agent])
+        order = sorted(range(len(can)), key=turn.__getitem__)
+        if left_out := sorted({self._ends.tools[can[place][0].tool].agent for place in order[MOST_NEEDS:]}):
+            _LOG.warning(
+                "dependencies are inferred for %s of %s arguments only: left out are arguments of %s",
+                f"{MOST_NEEDS:,}",
+                f"{len(can):,}",
+                shown(", ".join(left_out[:_NAMED_AGENTS])) + (" and others" if len(left_out) > _NAMED_AGENTS else ""),
+            )
+        yield from (can[place] for place in sorted(order[:MOST_NEEDS]))
+
+    def need_features(self, need: Need) -> Floats:
+        """``(len(NEED),)``."""
+        field, system = need.field, self._ends.systems[need.tool]
+        rare = max(map(self._model.rarity, need.own), default=0.0)
+        shared = self._alike[system, need.own] / self._sizes[system]
+        says = bool({"id", "identifi"} & need.text)
+        flags = (field.required, field.default, field.closed, _is_number(field.types), len(field.path) > 1)
+        return np.array([*map(float, flags), rare, shared, float(says)])
+
+    def of(self, need: Need) -> list[Candidate]:
+        """The likeliest tools, the best match of words first."""
+        named = self._named(need)
+        fields, names = self._fits(need)
+        best: dict[int, float] = dict.fromkeys(named, 1.0)
+        for tool, (fit, _) in fields.items():
+            best[tool] = best.get(tool, 0.0) + fit
+        for tool, fit in names.items():
+            best[tool] = best.get(tool, 0.0) + fit * (_BESIDE if self._fields[tool] else 1)
+        likeliest = sorted(best, key=lambda tool: (-best[tool], tool))[:_CANDIDATES]
+        none = (0.0, -1)
+        return [
+            self._candidate(need, tool, *fields.get(tool, none), name=names.get(tool, 0.0), named=tool in named)
+            for tool in likeliest
+        ]
+
+    def scores(self, need: Need, features: Floats, found: Sequence[Candidate]) -> Floats:
+        """``(n,)``: the first step of the model."""
+        model = self._model
+        base = model.bias + features @ model.of_need + self._words(need)
+        told = [model.words_of("t", split_name(self._ends.tools[one.tool].name).split()) for one in found]
+        scores: Floats = base + np.array([one.features for one in found]) @ model.of_pair + np.array(told)
+        return scores
+
+    def _words(self, need: Need) -> float:
+        return self._model.words_of("n", split_name(need.field.name).split())
+
+    def _fits(self, need: Need) -> tuple[dict[int, tuple[float, int]], dict[int, float]]:
+        """Tool -> the fit of its best field and its row, and tool -> the fit of its name.
+
+        ::
+
+            fit = c * (1 + p) / 2    with c, p: shares of the need's and of the value's weights that both have
+        """
+        rows, shared = self._near(need)
+        whole = sum(need.words.values()) or 1.0
+        fit = shared / whole * (0.5 + 0.5 * shared / np.maximum(self._mass[rows], 1e-9))
+        fields: dict[int, tuple[float, int]] = {}
+        names: dict[int, float] = {}
+        for place in np.argsort(-fit, kind="stable")[:_INSPECTED].tolist():
+            row = int(rows[place])
+            tool = int(self._tool[row])
+            if tool == need.tool:
+                continue
+            if self._is_name[row]:
+                names[tool] = float(fit[place])
+            else:
+                fields.setdefault(tool, (float(fit[place]), row))
+        return fields, names
+
+    def _near(self, need: Need) -> tuple[Rows, Floats]:
+        """Rows of the values with words of the need, and the weights that they share with it."""
+        system = int(self._system[need.tool])
+        rows, weights = [np.empty(0, np.intp)], [np.empty(0)]
+        for word, weight in need.words.items():
+            for inside, posting in ((True, self._own.get((system, word))), (False, self._trusted.get(word))):
+                if weight >= _LEAST_WEIGHT and posting is not None:
+                    found, held = (part[:_MOST_VALUES] for part in posting)
+                    keep = (self._system[self._tool[found]] == system) == inside
+                    rows.append(found[keep])
+                    weights.append(np.minimum(weight, held[keep]))
+        near, places = np.unique(np.concatenate(rows), return_inverse=True)
+        shared: Floats = np.bincount(places, np.concatenate(weights), minlength=len(near)).astype(np.float64)
+        return near, shared
+
+    def _candidate(self, need: Need, tool: int, fit: float, row: int, *, name: float, named: bool) -> Candidate:
+        ends = self._ends
+        value = ends.values[row] if row >= 0 else None
+        field = value.field if value else None
+        required, mine = ends.required[tool], ends.required[need.tool]
+        echo = 1.0 if required[need.own] else 0.5 * (need.own in ends.takes[tool])
+        listed = float(bool(field and field.many))
+        types = field.types if field else frozenset[str]()
+        known = bool(types and need.field.types)
+        alike = bool(types & need.field.types) or (_is_number(types) and _is_number(need.field.types))
+        rare = max(map(self._model.rarity, need.own), default=0.0)
+        features = (
+            fit,
+            name,
+            0.0 if self._fields[tool] else name,
+            _share(need, self._names[tool].words, self._model),
+            rare * (value is not None and value.own == need.own),
+            self._cosine(need.text.union(need.words), self._names[tool].text),
+            self._cosine(need.text, value.text) if value else 0.0,
+            listed * fit,
+            self._cosine(self._named_words[need.tool], self._named_words[tool]),
+            float(ends.tools[tool].agent == ends.tools[need.tool].agent),
+            float(ends.systems[tool] != ends.systems[need.tool]),
+            echo,
+            echo * listed,
+            math.log1p(min(20, required.total())),
+            math.log1p(min(20, sum(count for own, count in required.items() if not mine[own]))),
+            float(known and not alike),
+            float(named),
+        )
+        return Candidate(tool, value, features, named)
+
+    def _cosine(self, some: frozenset[str], others: frozenset[str]) -> float:
+        shared = some & others
+        return self._mass_of(shared) / math.sqrt(self._mass_of(some) * self._mass_of(others)) if shared else 0.0
+
+    def _mass_of(self, words: frozenset[str]) -> float:
+        if (found := self._masses.get(words)) is None:  # fsum: the order of a set is not that of another process
+            found = self._masses[words] = math.fsum(self._idf.get(word, self._unknown) for word in words)
+        return found
+
+    def _named(self, need: Need) -> Mapping[int, None]:
+        return self.named_in(need.tool, need.field.description)
+
+    def named_in(self, row: int, text: str) -> Mapping[int, None]:
+        """Rows of other tools of the system whose composed names are in a text, in order, at most 10."""
+        system = self._ends.systems[row]
+        found = (self._called.get((system, word)) for word in _WORD.findall(shown(text).casefold())) if text else ()
+        rows = dict.fromkeys(other for other in found if other is not None and other != row)
+        return dict.fromkeys(list(rows)[:_CANDIDATES])
+
+
+def _share(need: Need, name: Words, model: EdgeModel) -> float:
+    """The share of the words of an input's own name that are in a tool's name."""
+    whole = math.fsum(map(model.rarity, need.own))
+    return math.fsum(model.rarity(word) for word in need.own & name.keys()) / whole if whole else 0.0
+
+
+def _is_number(types: Set[str]) -> bool:
+    return bool(types) and types <= _NUMBERS
+
+
+def _arrays(entries: list[tuple[float, int, float]]) -> tuple[Rows, Floats]:
+    entries.sort()
+    return np.array([row for _, row, _ in entries], np.intp), np.array([weight for *_, weight in entries])

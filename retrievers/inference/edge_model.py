@@ -1,0 +1,109 @@
+"""The learned model of dependencies: how likely one tool's result is an input of another."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+NEED = ("required", "default", "closed", "number", "nested", "rare", "shared", "says_id")
+"""Features of an input alone."""
+PAIR = (
+    "field", "name", "bare_name", "in_name", "same_name", "text", "field_text", "listed", "alike", "same_agent",
+    "elsewhere", "echo", "echo_listed", "inputs", "foreign", "other_type", "named",
+)  # fmt: skip
+"""Features of an input and a tool that may be its source."""
+PLACE = ("score", "rank", "gap", "rivals")
+"""What the second step knows of a candidate."""
+WEIGHTS = Path(__file__).with_name("edge_weights.json")
+_RANKS, _TOLD = 6, 2
+
+
+@dataclass(frozen=True)
+class EdgeModel:
+    """Two logistic regressions: of a pair by itself, and of its place among the candidates of the same input.
+
+    ::
+
+        score = bias + weights . features + sum of the weights of its words
+        p     = 1 / (1 + exp(-(place . (score, rank, gap, rivals) + place_bias)))
+
+    where the words are those of the input's name (``n:date``) and of the other tool's (``t:search``), the rank counts
+    from 0 to 6, the gap is that to the best score, and rivals is log(1 + the candidates within 1 of the best).
+
+    Attributes:
+        weights: Of ``NEED`` and ``PAIR``.
+        words: Of words that are in several training sets.
+        catalogs: Number of APIs that ``counts`` come from.
+        counts: Word -> number of APIs with it in a field's name; of rare words none.
+    """
+
+    weights: Mapping[str, float]
+    words: Mapping[str, float]
+    bias: float
+    place: Mapping[str, float]
+    place_bias: float
+    catalogs: int
+    counts: Mapping[str, int]
+
+    def rarity(self, word: str) -> float:
+        """0 for a word that every API uses in names of fields, 1 for one that none uses."""
+        return self._rarities.get(word, 1.0)
+
+    @cached_property
+    def _rarities(self) -> Mapping[str, float]:
+        return {word: 1 - math.log1p(count) / math.log1p(self.catalogs) for word, count in self.counts.items()}
+
+    @cached_property
+    def of_need(self) -> Floats:
+        """``(len(NEED),)``."""
+        return np.array([self.weights[name] for name in NEED])
+
+    @cached_property
+    def of_pair(self) -> Floats:
+        """``(len(PAIR),)``."""
+        return np.array([self.weights[name] for name in PAIR])
+
+    def words_of(self, role: str, words: Sequence[str]) -> float:
+        """The sum of the weights of different words in a role, ``n`` or ``t``."""
+        return sum(self.words.get(f"{role}:{word}", 0.0) for word in {*words})
+
+    @cached_property
+    def _most(self) -> float:
+        """The most that the features and the words of a candidate add to a score."""
+        told = sorted((weight for word, weight in self.words.items() if word.startswith("t:")), reverse=True)
+        return float(np.maximum(self.of_pair, 0).sum() + sum(weight for weight in told[:_TOLD] if weight > 0))
+
+    def bound(self, need: Floats, words: float, *, named: bool) -> float:
+        """The highest confidence that a candidate for an input with these features and weight of words can have."""
+        most = self.bias + float(need @ self.of_need) + words + self._most
+        most -= 0.0 if named else max(0.0, self.weights["named"])
+        return float(self.confidences(np.array([most]))[0])
+
+    def confidences(self, scores: Floats) -> Floats:
+        """``(n,)``: probabilities of the candidates of one input, from their scores."""
+        place = np.array([self.place[name] for name in PLACE])
+        found: Floats = 1 / (1 + np.exp(-(places(scores) @ place + self.place_bias)))
+        return found
+
+
+def places(scores: Floats) -> Floats:
+    """``(n, len(PLACE))``: what the second step knows of the candidates of one input."""
+    rank = np.empty(len(scores))
+    rank[np.argsort(-scores, kind="stable")] = np.arange(len(scores))
+    best = scores.max(initial=-np.inf)
+    rivals = np.full(len(scores), np.log1p((scores > best - 1).sum()))
+    return np.stack([scores, np.minimum(rank, _RANKS), scores - best, rivals], axis=1)
+
+
+@lru_cache(maxsize=1)
+def edge_model() -> EdgeModel:
+    """The weights of this package; ``benchmarks/measurements/dependencies.py`` trains them."""
+    return EdgeModel(**json.loads(WEIGHTS.read_bytes()))
