@@ -31,9 +31,10 @@ HEADLINE = (
 )
 ELSEWHERE: Mapping[str, str] = {
     "fleet-tasks": "../how-to/servers.md#measured-over-27-real-servers",
+    **{name: f"../concepts/papers.md#{name}" for name in ("agent-as-a-graph", "graph-rag-tool-fusion")},
     **dict.fromkeys(("capabilities", "discovery"), "../concepts/capabilities.md#results"),
     **dict.fromkeys(("livemcpbench-direct-single", "livemcpbench-steps-single", "livemcpbench-steps-chinese"), ""),
-    "arag-medical": "",
+    **dict.fromkeys(("arag-medical", "model-demo"), ""),
     **dict.fromkeys(("rivals-livemcpbench-direct", "rivals-metatool", "rivals-sealtools", "rivals-toolsandbox"), ""),
     **dict.fromkeys(("rivals-toollinkos-shuffled", "toollinkos-published", "index-size", "encoder"), ""),
 }

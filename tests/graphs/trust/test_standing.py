@@ -40,15 +40,17 @@ def own_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 CHANGED: list[tuple[str, Loaded, Tool, str | None]] = [
     (what, loaded(tool, **more), tool, user)
-    for what, tool, more, user in (
-        ("description", LOG.model_copy(update={"description": "Deletes commits."}), {}, ""),
-        ("schema", LOG.model_copy(update={"input_schema": {"type": "object", "required": ["x"]}}), {}, ""),
-        ("accepted definition", LOG, {"sha": "0" * 64}, ""),
-        ("command", LOG, {"server": SERVER.model_copy(update={"args": ("evil",)})}, ""),
-        ("catalog", LOG, {"label": "/b/mcp.json"}, ""),
-        ("tool", LOG.model_copy(update={"name": "git_push"}), {}, ""),
-        ("user", LOG, {}, "anna"),
-        ("client without sign-in", LOG, {}, None),
+    for what, tool, more, user in list[tuple[str, Tool, dict[str, Any], str | None]](
+        (
+            ("description", LOG.model_copy(update={"description": "Deletes commits."}), {}, ""),
+            ("schema", LOG.model_copy(update={"input_schema": {"type": "object", "required": ["x"]}}), {}, ""),
+            ("accepted definition", LOG, {"sha": "0" * 64}, ""),
+            ("command", LOG, {"server": SERVER.model_copy(update={"args": ("evil",)})}, ""),
+            ("catalog", LOG, {"label": "/b/mcp.json"}, ""),
+            ("tool", LOG.model_copy(update={"name": "git_push"}), {}, ""),
+            ("user", LOG, {}, "anna"),
+            ("client without sign-in", LOG, {}, None),
+        )
     )
 ]
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 from langchain_core.tools import StructuredTool
+
+from callsheet.graphs import Loaded
+from small import outside
 
 
 class Notebook:
@@ -20,8 +22,8 @@ class Notebook:
         self._lock = threading.Lock()
 
     @property
-    def agents(self) -> dict[str, Any]:
-        """What ``create_supervisor`` takes."""
+    def agents(self) -> Loaded:
+        """What ``create_supervisor`` takes, as if it came from outside."""
 
         def add_note(text: str) -> str:
             """Adds a note with a text to the notebook."""
@@ -29,4 +31,4 @@ class Notebook:
                 self.notes.append(text)
             return f"noted: {text}"
 
-        return {"notebook": [StructuredTool.from_function(add_note)]}
+        return outside({"notebook": [StructuredTool.from_function(add_note)]})

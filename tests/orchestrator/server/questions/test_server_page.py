@@ -51,7 +51,8 @@ async def test_a_request_is_watched_and_decided_in_the_page_of_the_server(server
         assert (last["status"], [step["status"] for step in last["steps"]]) == ("waiting", ["done", "needs_approval"])
         (question,) = last["questions"]
         assert json.loads(question["args"]) == {"text": "seen"}
-        edit = {"type": "edit", "args": {"text": "changed"}, "hash": question["hash"]}
+        action = {"name": question["name"], "args": {"text": "changed"}}
+        edit = {"type": "edit", "edited_action": action, "hash": question["hash"]}
         await page.send("resume", thread=thread, answers={question["id"]: edit})
         (again,) = (await page.watch(thread))[-1]["questions"]
         assert json.loads(again["args"]) == {"text": "changed"}

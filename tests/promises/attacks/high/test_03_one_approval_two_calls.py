@@ -22,10 +22,12 @@ from langgraph.types import Command
 
 from callsheet import CallsheetTools, create_supervisor
 from callsheet.agents import ConcurrentRunError
+from callsheet.agents.calls.review import decided
 from callsheet.orchestrator.step import StepNodes
 from forked import Forked
 from notebook import Notebook
 from scripted_model import ScriptedModel, calls
+from small import outside
 
 ORDER: Any = {"messages": [HumanMessage("Add a note with the text 'hello there'")]}
 THREAD: Any = {"configurable": {"thread_id": "1"}}
@@ -60,7 +62,9 @@ async def test_two_answers_at_once(notebook: Notebook, tmp_path: Path, kind: str
     async with saver_of(kind, tmp_path) as saver:
         app: Any = create_supervisor(notebook.agents).compile(checkpointer=saver)
         (question,) = await asked(app)
-        (done,), (told,) = await both(*(app.ainvoke(Command(resume={question: one}), THREAD) for one in answers))
+        (done,), (told,) = await both(
+            *(app.ainvoke(Command(resume={question: {"type": one}}), THREAD) for one in answers)
+        )
         assert "another run" in str(told)
         assert "sent nothing" in str(told)
         status = done["results"]["1"]["status"]
@@ -71,7 +75,7 @@ async def test_two_answers_at_once(notebook: Notebook, tmp_path: Path, kind: str
 async def test_ten_answers_at_once(notebook: Notebook) -> None:
     app: Any = create_supervisor(notebook.agents).compile(checkpointer=InMemorySaver())
     (question,) = await asked(app)
-    done, told = await both(*(app.ainvoke(Command(resume={question: "approve"}), THREAD) for _ in range(10)))
+    done, told = await both(*(app.ainvoke(Command(resume={question: {"type": "approve"}}), THREAD) for _ in range(10)))
     assert (len(done), len(told), notebook.notes) == (1, 9, ["hello there"])
 
 
@@ -109,11 +113,15 @@ async def test_an_answer_while_the_call_is_under_way(notebook: Notebook) -> None
         notebook.notes.append(text)
         return "noted"
 
-    app: Any = create_supervisor({"notebook": [add_note]}).compile(checkpointer=InMemorySaver())
+    app: Any = create_supervisor(outside({"notebook": [add_note]})).compile(checkpointer=InMemorySaver())
     (question,) = await asked(app)
-    first = asyncio.create_task(app.ainvoke(Command(resume={question: "approve"}), THREAD))
+    first = asyncio.create_task(app.ainvoke(Command(resume={question: {"type": "approve"}}), THREAD))
     await asyncio.to_thread(begun.wait, 60)
-    for given in (Command(resume={question: "approve"}), Command(resume={question: "reject"}), None):
+    for given in (
+        Command(resume={question: {"type": "approve"}}),
+        Command(resume={question: {"type": "reject"}}),
+        None,
+    ):
         with pytest.raises(ConcurrentRunError):
             await app.ainvoke(given, THREAD)
     go_on.set()
@@ -135,9 +143,9 @@ async def test_a_run_that_comes_late(notebook: Notebook, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(StepNodes, "work", slow)
     app = create_supervisor(notebook.agents).compile(checkpointer=app.checkpointer)
-    late = asyncio.create_task(app.ainvoke(Command(resume={question: "approve"}), THREAD))
+    late = asyncio.create_task(app.ainvoke(Command(resume={question: {"type": "approve"}}), THREAD))
     await held.wait()
-    done = await app.ainvoke(Command(resume={question: "approve"}), THREAD)
+    done = await app.ainvoke(Command(resume={question: {"type": "approve"}}), THREAD)
     go_on.set()
     with pytest.raises(ConcurrentRunError, match="another run"):
         await late
@@ -148,7 +156,7 @@ async def test_two_runs_that_share_a_control(notebook: Notebook) -> None:
     """As of a program that drains all its runs at once."""
     app: Any = create_supervisor(notebook.agents).compile(checkpointer=InMemorySaver())
     (question,) = await asked(app)
-    answer, control = Command(resume={question: "approve"}), RunControl()
+    answer, control = Command(resume={question: {"type": "approve"}}), RunControl()
     done, told = await both(*(app.ainvoke(answer, THREAD, control=control) for _ in range(2)))
     assert (len(done), len(told), notebook.notes) == (1, 1, ["hello there"])
 
@@ -159,7 +167,7 @@ async def test_an_agent_of_ones_own(notebook: Notebook) -> None:
     )
     app: Any = create_agent(model, middleware=[CallsheetTools(notebook.agents)], checkpointer=InMemorySaver())
     (question,) = await asked(app)
-    done, told = await both(*(app.ainvoke(Command(resume={question: "approve"}), THREAD) for _ in range(2)))
+    done, told = await both(*(app.ainvoke(Command(resume={question: {"type": "approve"}}), THREAD) for _ in range(2)))
     assert (len(done), len(told), notebook.notes) == (1, 1, ["hello there"])
 
 
@@ -196,9 +204,9 @@ def add_note(text: str) -> str:
 
 async def main() -> None:
     async with AsyncSqliteSaver.from_conn_string(str(FOLDER / "runs.sqlite")) as saver:
-        app = create_supervisor({"notebook": [add_note]}).compile(checkpointer=saver)
+        app = create_supervisor(outside({"notebook": [add_note]})).compile(checkpointer=saver)
         thread = {"configurable": {"thread_id": "1"}}
-        await app.ainvoke(Command(resume={QUESTION: "approve"}), thread, durability="sync")
+        await app.ainvoke(Command(resume={QUESTION: {"type": "approve"}}), thread, durability="sync")
 
 
 asyncio.run(main())
@@ -218,7 +226,7 @@ async def test_another_process(notebook: Notebook, tmp_path: Path, monkeypatch: 
                 assert other.poll() is None, other.communicate()
                 await asyncio.sleep(0.05)
             with pytest.raises(ConcurrentRunError, match=f"process {other.pid} on "):
-                await app.ainvoke(Command(resume={question: "approve"}), THREAD)
+                await app.ainvoke(Command(resume={question: {"type": "approve"}}), THREAD)
         finally:
             other.kill()
             other.communicate()
@@ -230,5 +238,5 @@ async def test_another_process(notebook: Notebook, tmp_path: Path, monkeypatch: 
                 await app.ainvoke(None, THREAD)
         (unknown,) = (await app.ainvoke(None, THREAD))["__interrupt__"]
         assert (unknown.value["type"], notebook.notes) == ("unknown_outcome", [])
-        done = await app.ainvoke(Command(resume={unknown.id: "not_done"}), THREAD)
+        done = await app.ainvoke(Command(resume={unknown.id: decided("edit", unknown.value)}), THREAD)
         assert (done["results"]["1"]["status"], notebook.notes) == ("done", ["hello there"])
