@@ -29,15 +29,10 @@ _ABOUT = (
 )
 
 
-class _Given(Record):
-    """The data say more than is used here."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class Check(_Given):
+class Check(Record):
     """What must hold: a pattern fits the text of a file, or the answer. Other kinds are never met."""
 
+    model_config = ConfigDict(frozen=True, extra="ignore")
     kind: str
     path: Path = Path()
     regex: str = "(?!)"
@@ -49,12 +44,13 @@ class Check(_Given):
         return bool(re.search(self.regex, answer))
 
 
-class Task(_Given):
+class Task(Record):
     """A request, texts of files that are laid beforehand, by name, and what must hold afterwards, all of it.
 
     A task of the fleet has the calls that do it too, in order.
     """
 
+    model_config = Check.model_config
     id: str
     task: str
     check: tuple[Check, ...]
