@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from callsheet import AgentGraphRetriever
 from callsheet.retrievers import METHODS
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "eval"
