@@ -31,10 +31,12 @@ HEADLINE = (
 )
 ELSEWHERE: Mapping[str, str] = {
     "fleet-tasks": "../how-to/servers.md#measured-over-27-real-servers",
-    **{name: f"../concepts/papers.md#{name}" for name in ("agent-as-a-graph", "graph-rag-tool-fusion")},
+    "agent-as-a-graph": "../concepts/papers.md#agent-as-a-graph",
+    "arag-musique": "../concepts/papers.md#a-rag",
+    **dict.fromkeys(("graph-rag-tool-fusion", "toolsandbox"), "../concepts/papers.md#graph-rag-tool-fusion"),
     **dict.fromkeys(("capabilities", "discovery"), "../concepts/capabilities.md#results"),
     **dict.fromkeys(("livemcpbench-direct-single", "livemcpbench-steps-single", "livemcpbench-steps-chinese"), ""),
-    **dict.fromkeys(("arag-medical", "model-demo"), ""),
+    **dict.fromkeys(("arag-medical", "model-demo", "inferred-retrieval"), ""),
     **dict.fromkeys(("rivals-livemcpbench-direct", "rivals-metatool", "rivals-sealtools", "rivals-toolsandbox"), ""),
     **dict.fromkeys(("rivals-toollinkos-shuffled", "toollinkos-published", "index-size", "encoder", "model-fleet"), ""),
 }
