@@ -64,7 +64,6 @@ def _parsed(arguments: Sequence[str] | None) -> Any:
     parser.add_argument("--scale", action="store_true", help="latency with 100,000 tools, and index-size")
     parser.add_argument("--rivals-python", type=Path, metavar="PATH", help="measure beside other programs, and no more")
     parser.add_argument("--tables", action="store_true", help="only write the tables of the docs")
-    parser.add_argument("--fleet", type=Path, metavar="MCP.JSON", help="installed servers, for what is called fleet")
     parser.add_argument("--model", metavar="PROVIDER:NAME", help="a chat model, for what is called model; it reranks")
     parser.add_argument("--embeddings", "--embedder", metavar="PROVIDER:NAME", help="embedder of all; its own results")
     return parser.parse_args(arguments)
@@ -124,9 +123,6 @@ SPECIAL: Mapping[str, Callable[[Any, Say], Body]] = {
     "model-arms": lambda options, say: models.measure(_data(options, models.SET), _given(options.model, _MODEL)),
     "model-demo": lambda options, say: models.measure_demo(_given(options.model, _MODEL)),
     "fleet-tasks": lambda options, say: fleet.measure(_data(options, fleet.FOLDER)),
-    "model-fleet": lambda options, say: models.measure_fleet(
-        _data(options, fleet.FOLDER), _given(options.fleet, "--fleet names no mcp.json"), _given(options.model, _MODEL)
-    ),
 }
 """What is measured beside the rankings, by the name of its results file."""
 

@@ -7,23 +7,16 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import AliasChoices, ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, field_validator
 
 from callsheet import AgentGraphRetriever
-from callsheet.agents import Limits, SessionPool
-from callsheet.agents.servers.catalogs.listings import LastListings
-from callsheet.agents.servers.catalogs.server_catalog import read_listings
-from callsheet.graphs import CatalogError, Loaded, load
-from callsheet.graphs.catalog.loading import servers_in
+from callsheet.graphs import CatalogError, load
 from callsheet.graphs.catalog.model import Record
 from callsheet.graphs.text.words import clause_spans
-from callsheet.graphs.trust.pins import PinBook
 from callsheet.retrievers import Selection
 
 FOLDER, FLEET, SANDBOX = "../fleet", "{FLEET}", "sandbox"
@@ -36,52 +29,28 @@ _ABOUT = (
 )
 
 
-class _Given(Record):
-    """The data say more than is used here."""
+class Check(Record):
+    """What must hold: a pattern fits the text of a file, or the answer. Other kinds are never met."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class Check(_Given):
-    """What must hold: a pattern fits the text of a file, what a command prints, the answer, or an observation.
-
-    Observations are those of a named entity in a knowledge graph, one JSON object a line; or it has no such entity.
-    """
-
-    kind: Literal["file_regex", "cmd", "answer", "jsonl_entity", "jsonl_no_entity"]
+    kind: str
     path: Path = Path()
-    name: str = ""
-    argv: tuple[str, ...] = ()
-    regex: str | None = Field(None, validation_alias=AliasChoices("regex", "stdout_regex", "observation_regex"))
-
-    @model_validator(mode="after")
-    def _has_a_pattern(self) -> Check:
-        if self.regex is None and self.kind != "jsonl_no_entity":
-            raise ValueError(f"a check {self.kind} needs a pattern")
-        return self
+    regex: str = "(?!)"
 
     def holds(self, answer: str) -> bool:
         """Whether that is so now."""
-        texts = [answer]
-        if self.kind == "cmd":
-            texts = [subprocess.run(self.argv, capture_output=True, text=True, check=False, timeout=30).stdout]
-        elif self.kind != "answer":
-            texts = [self.path.read_text(encoding="utf-8", errors="replace")] if self.path.is_file() else []
-        if self.kind.startswith("jsonl"):
-            lines = [json.loads(line) for text in texts for line in text.splitlines() if line.strip()]
-            found = [one for one in lines if one.get("type") == "entity" and one.get("name") == self.name]
-            if self.kind == "jsonl_no_entity":
-                return not found
-            texts = [text for one in found for text in one["observations"]]
-        return any(re.search(self.regex or "", text) for text in texts)
+        if self.kind == "file_regex":
+            answer = self.path.read_text(encoding="utf-8", errors="replace") if self.path.is_file() else ""
+        return bool(re.search(self.regex, answer))
 
 
-class Task(_Given):
+class Task(Record):
     """A request, texts of files that are laid beforehand, by name, and what must hold afterwards, all of it.
 
     A task of the fleet has the calls that do it too, in order.
     """
 
+    model_config = Check.model_config
     id: str
     task: str
     check: tuple[Check, ...]
@@ -108,31 +77,8 @@ def read_tasks(path: Path, fleet: Path) -> tuple[Task, ...]:
     return tuple(Task(**entry) for entry in entries)
 
 
-def moved(config: Path, scratch: Path) -> Path:
-    """The ``mcp.json`` of the same servers over a copy of their data; a ``CatalogError`` if they do not work there."""
-    here = config.resolve().parent / SANDBOX
-    text = config.read_text(encoding="utf-8")
-    if not here.is_dir() or _in_json(here) not in text:
-        raise CatalogError(f"{config}: its servers do not work in {here}, which the tasks ask for: lay the fleet anew")
-    shutil.copytree(here, scratch / SANDBOX)
-    copy = scratch / "mcp.json"
-    copy.write_text(text.replace(_in_json(here), _in_json(scratch / SANDBOX)), encoding="utf-8")
-    return copy
-
-
 def _in_json(path: Path) -> str:
     return json.dumps(str(path))[1:-1]
-
-
-def opened(config: Path, scratch: Path) -> tuple[Loaded, AgentGraphRetriever]:
-    """The servers of a configuration, listed, with everything that is kept about them in ``scratch``."""
-    servers = servers_in(str(config))
-    answers = SessionPool(limits=Limits(start=300, list=120)).list_all(servers)
-    if broken := [f"{name}: {answer.error}" for name, answer in answers.items() if answer.error]:
-        raise RuntimeError(f"not listed: {'; '.join(broken)}")
-    pins, listings = PinBook(scratch / "pins.json"), LastListings(scratch / "listings")
-    loaded = load(read_listings(servers, answers, pins=pins, listings=listings))
-    return loaded, AgentGraphRetriever.from_catalog(loaded, index=":memory:")
 
 
 def measure(data: Path) -> dict[str, object]:

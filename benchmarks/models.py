@@ -1,4 +1,4 @@
-"""Arms of ``callsheet eval --model``: does a model call MetaTool's right tool, and do tasks over running servers?"""
+"""Arms of ``callsheet eval --model``: does a model call MetaTool's right tool, and do the demo's tasks?"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.fleet import FOLDER, SANDBOX, Task, moved, opened, read_tasks
+from benchmarks.fleet import SANDBOX, Task, read_tasks
 from callsheet.agents import chat_model
 from callsheet.graphs import Loaded, load
 from callsheet.orchestrator.apps.model_evaluation import (
@@ -28,13 +28,12 @@ from callsheet.orchestrator.apps.model_evaluation import (
 )
 from callsheet.retrievers import AgentGraphRetriever, LabelledQuery, read_queries
 
-SET, FLEET = "metatool", "fleet tasks"
+SET = "metatool"
 DEMO: Mapping[str, str] = {"1": "one step", "2": "two steps"}
 """Names of the parts of the demo's tasks, by the first character of their ids."""
 ARMS: Mapping[str, Sequence[str]] = {
     SET: ("all", "k5"),
     **dict.fromkeys(DEMO.values(), ("none", "once", "adaptive", "rules")),
-    FLEET: ("k10", "adaptive"),
 }
 SAMPLE, MAX_OUTPUT = 100, 300
 TOOLS, DEMO_TOOLS = 10, 5
@@ -54,10 +53,6 @@ _LABELLED = (
     f"*metatool*: {SAMPLE} queries, drawn by hash, over 199 tools; right is a query of which every labelled tool was "
     "called with arguments that fit its schema (calls are recorded, not run). Arms: *all*: every tool bound; *k5*: the "
     "best 5 tools of one selection bound"
-)
-_FLEET = (
-    "Tasks over 27 real MCP servers with 472 tools, each over fresh copies of their data; right is a task whose end "
-    f"state was reached. Arms: *k10*: the best 10 tools of one selection bound; *adaptive*: {_SUPERVISOR.format(TOOLS)}"
 )
 _DEMO = (
     "Requests to the demo's agents that need one tool, and that need two. Right is an answer with the right value, or "
@@ -89,22 +84,8 @@ def measure_demo(model: str) -> Mapping[str, object]:
         for first, name in DEMO.items():
             arms = _arms(name, loaded, retriever, model, tools=DEMO_TOOLS, records=False)
             if of := [task for task in tasks if task.id.startswith(first)]:
-                found[name] = _on_tasks(arms, of, model, key, None, scratch)
+                found[name] = _on_tasks(arms, of, model, key, scratch)
     return _body(_DEMO, model, found)
-
-
-def measure_fleet(data: Path, config: Path, model: str) -> Mapping[str, object]:
-    """Tasks over running servers, whose data are copied; attempts are stored as those of ``measure``."""
-    tasks = data / FOLDER / "tasks.json"
-    with tempfile.TemporaryDirectory(prefix="callsheet-fleet-") as folder:
-        scratch = Path(folder).resolve()
-        loaded, retriever = opened(moved(config, scratch), scratch)
-        # Texts of servers name the copied folders, and sets in the order of one process.
-        content = [*(file.read_text(encoding="utf-8") for file in (config, tasks)), *sorted(retriever.catalog.tools)]
-        arms = _arms(FLEET, loaded, retriever, model, tools=TOOLS, records=False)
-        key, source = (digest(content), TOOLS, MAX_OUTPUT), config.resolve().parent / SANDBOX
-        found = _on_tasks(arms, read_tasks(tasks, scratch), model, key, source, scratch)
-    return _body(_FLEET, model, {FLEET: found})
 
 
 def _arms(name: str, loaded: Loaded, retriever: AgentGraphRetriever, model: str, **more: Any) -> list[Arm]:
@@ -113,14 +94,14 @@ def _arms(name: str, loaded: Loaded, retriever: AgentGraphRetriever, model: str,
 
 
 def _on_tasks(
-    arms: Sequence[Arm], tasks: Sequence[Task], model: str, key: Sequence[object], source: Path | None, scratch: Path
+    arms: Sequence[Arm], tasks: Sequence[Task], model: str, key: Sequence[object], scratch: Path
 ) -> ModelEvaluation:
-    """Every arm at every task, each over a fresh copy of the data, judged by the end state alone."""
+    """Every arm at every task, each in an empty folder, judged by the end state alone."""
     by_text, place = {task.task: task for task in tasks}, scratch / SANDBOX
 
     def renew(task: Task) -> None:
         shutil.rmtree(place, ignore_errors=True)
-        shutil.copytree(source, place) if source else place.mkdir(parents=True)
+        place.mkdir(parents=True)
         for name, text in task.files.items():
             (place / name).write_text(text, encoding="utf-8")
         if not task.unmet():

@@ -38,7 +38,7 @@ ELSEWHERE: Mapping[str, str] = {
     **dict.fromkeys(("livemcpbench-direct-single", "livemcpbench-steps-single", "livemcpbench-steps-chinese"), ""),
     **dict.fromkeys(("arag-medical", "model-demo", "inferred-retrieval"), ""),
     **dict.fromkeys(("rivals-livemcpbench-direct", "rivals-metatool", "rivals-sealtools", "rivals-toolsandbox"), ""),
-    **dict.fromkeys(("rivals-toollinkos-shuffled", "toollinkos-published", "index-size", "encoder", "model-fleet"), ""),
+    **dict.fromkeys(("rivals-toollinkos-shuffled", "toollinkos-published", "index-size", "encoder"), ""),
 }
 """Where another page of the docs explains a result with a table of its own; empty: only the file has it."""
 _ONLY_IN_FILES = "again, ms|against the first|cached|seconds|failures|recall, tuning half|recall, other half".split("|")

@@ -41,19 +41,19 @@ Counts = tuple[int, int, int]
 def measure_edges() -> Mapping[str, object]:
     """A row a set of edges: precision, recall and F1 on pairs of tools, intervals drawn by the tool with the need."""
     data, rows = np.load(PAIRS), list[list[str]]()
+    whole = train(data, data["set"] >= 0)
     for number, name in enumerate(data["sets"].tolist()):
-        ours, known = (counts(data, number, part) for part in (data["set"] != number, data["set"] >= 0))
+        ours, known = (counts(data, number, model) for model in (train(data, data["set"] != number), whole))
         _, proposed, written = np.sum(ours, axis=0)
         rows.append([name, str(written), str(proposed), *map(cell, (*figures(ours), figures(known)[2]))])
     return {"about": _ABOUT_EDGES, "columns": list(EDGE_COLUMNS), "rows": rows}
 
 
-def counts(data: Any, number: int, known: NDArray[np.bool_]) -> list[Counts]:
-    """What a model that is trained on known rows proposes for a set, by tool; edges out of reach come last."""
+def counts(data: Any, number: int, model: tuple[Floats, Floats]) -> list[Counts]:
+    """What a trained model proposes for a set, by tool; edges out of reach come last."""
     mine = data["set"] == number
     need, pair, source, status = (data[name][mine] for name in ("need", "pair", "source", "status"))
-    found, place = train(data, known)
-    placed = _placed(_inputs(data)[mine] @ found, need) @ place
+    placed = _placed(_inputs(data)[mine] @ model[0], need) @ model[1]
     best = np.lexsort((-placed, need))
     top = best[(np.arange(len(best)) - np.searchsorted(need[best], need[best]) < _TOP) & (placed[best] >= 0)]
     top = top[np.unique(pair[top], return_index=True)[1]]
@@ -108,14 +108,9 @@ def measure_ranks(bench: Benchmark, world: World) -> Mapping[str, object]:
     return {"about": _ABOUT_RANKS, "columns": list(RANK_COLUMNS), "rows": rows}
 
 
-def bare(catalog: Catalog) -> Catalog:
-    """The same catalog without dependencies."""
-    return with_dependencies(catalog, lambda tool: ())
-
-
 def graphs(catalog: Catalog) -> Mapping[str, tuple[Catalog, Mapping[str, float]]]:
     """The graphs that are compared, by what is in them: the tools with it, and settings that it needs."""
-    none, off, default = bare(catalog), {"proposed": 0.0}, dict[str, float]()
+    none, off, default = with_dependencies(catalog, lambda tool: ()), {"proposed": 0.0}, dict[str, float]()
     accepted = [edge.model_copy(update={"accept": True}) for edge in infer_dependencies(none)]
     return {
         "none, nothing inferred": (none, off),

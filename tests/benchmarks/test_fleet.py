@@ -1,19 +1,16 @@
-"""Tasks over a fleet: over two small servers of our own, and over the real ones where they are installed."""
+"""Tasks over a fleet."""
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks import models, report
-from benchmarks.fleet import COLUMNS, Task, measure, moved, read_tasks, total_row
+from benchmarks import report
+from benchmarks.fleet import COLUMNS, Task, measure, read_tasks, total_row
 from callsheet.graphs import CatalogError
-from choosing_model import ChoosingModel
-from servers import FIXTURES
 
 ASKED = "Tell me the time in Oslo, then write that into a note"
 TASKS: list[dict[str, Any]] = [
@@ -48,22 +45,6 @@ LISTINGS = {
 
 
 @pytest.fixture
-def fleet(tmp_path: Path) -> Path:
-    """The ``mcp.json`` of two servers that write down what they are sent."""
-    folder = tmp_path / "fleet"
-    sandbox = folder / "sandbox"
-    sandbox.mkdir(parents=True)
-    servers = {}
-    for name, tools in LISTINGS.items():
-        (sandbox / f"{name}.json").write_text(json.dumps({"says": "09:30 in Oslo", "tools": tools}))
-        words = [str(FIXTURES / "changing_server.py"), str(sandbox / f"{name}.json"), str(sandbox / f"{name}.log")]
-        servers[name] = {"command": sys.executable, "args": words}
-    config = folder / "mcp.json"
-    config.write_text(json.dumps({"mcpServers": servers}))
-    return config
-
-
-@pytest.fixture
 def tasks(tmp_path: Path) -> Path:
     path = tmp_path / "fleet" / "tasks.json"
     for folder in (path.parent, tmp_path / "data"):
@@ -85,17 +66,6 @@ def test_a_row_a_call_and_one_for_all(tasks: Path) -> None:
     ]
 
 
-def test_arms_of_a_model_are_graded_by_the_end_state(
-    fleet: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = ChoosingModel(choices={"Delete": ("delete_note", {"text": "x"}), "Tell": ("tell_time", {"city": "Oslo"})})
-    monkeypatch.setattr(models, "chat_model", lambda name, **_: model)
-    monkeypatch.setattr(models, "ATTEMPTS", tmp_path / "attempts")
-    body: Any = models.measure_fleet(tmp_path / "data", fleet, "scripted:model")
-    assert [(row[1], row[2], row[3][:4]) for row in body["rows"]] == [("k10", "2", "0.50"), ("adaptive", "2", "0.50")]
-    assert not (fleet.parent / "sandbox" / "notes.log").exists()
-
-
 def test_the_last_row_counts_the_calls_and_the_tasks_with_all_of_theirs() -> None:
     rows = [
         ("a, 1", "clock/tell_time", "1", "1", "2", "1"),
@@ -106,13 +76,6 @@ def test_the_last_row_counts_the_calls_and_the_tasks_with_all_of_theirs() -> Non
     total = total_row(rows)
     assert total == ["all", "3 calls, 2 tasks", *placed]
     assert len(total) == len(COLUMNS)
-
-
-def test_a_fleet_without_its_data_is_refused(fleet: Path, tmp_path: Path) -> None:
-    elsewhere = tmp_path / "mcp.json"
-    elsewhere.write_text(fleet.read_text())
-    with pytest.raises(CatalogError, match="do not work in"):
-        moved(elsewhere, tmp_path / "scratch")
 
 
 def test_the_documented_figures_are_those_that_were_measured() -> None:
@@ -130,31 +93,11 @@ def holds(answer: str = "", **check: Any) -> bool:
     return not Task(id="t", task="Do it", check=check).unmet(answer)  # type: ignore[arg-type]
 
 
-def test_an_entity_with_a_fitting_observation(tmp_path: Path) -> None:
-    file = tmp_path / "memory.jsonl"
-
-    def state() -> tuple[bool, bool]:
-        has = holds(kind="jsonl_entity", path=file, name="Call", observation_regex="1[78]:00")
-        return has, holds(kind="jsonl_no_entity", path=file, name="Call")
-
-    assert state() == (False, True)
-    file.write_text('{"type":"relation","name":"Call"}\n\n{"type":"entity","name":"Other","observations":["18:00"]}\n')
-    assert state() == (False, True)
-    with file.open("a") as more:
-        more.write('{"type":"entity","name":"Call","observations":["x"]}\n')
-    assert state() == (False, False)
-    with file.open("a") as more:
-        more.write('{"type":"entity","name":"Call","observations":["x", "18:00 there"]}\n')
-    assert state() == (True, False)
-
-
 @pytest.mark.parametrize(("text", "fits"), [("Add it", True), ("No", False), ("", False)])
-def test_the_text_of_a_file_the_output_of_a_command_and_the_answer(text: str, fits: bool, tmp_path: Path) -> None:
+def test_the_text_of_a_file_and_the_answer(text: str, fits: bool, tmp_path: Path) -> None:
     if text:
         (tmp_path / "a.md").write_text(f"{text}\nclean")
-    words = (sys.executable, "-c", f"print({text!r})")
     assert holds(kind="file_regex", path=tmp_path / "a.md", regex=r"^Add[\s\S]*clean") is fits
-    assert holds(kind="cmd", argv=words, stdout_regex="^Add") is fits
     assert holds(text, kind="answer", regex="^Add") is fits
 
 
@@ -178,11 +121,6 @@ def test_the_place_of_the_fleet_is_filled_in_whatever_it_is_called(tmp_path: Pat
         ("{", "holds no tasks"),
         ("[]", "holds no tasks"),
         ("{}", "holds no tasks"),
-        ('{"tasks": [{"id": "t", "task": "Do", "check": {"kind": "file_regex"}}]}', "needs a pattern"),
-        (
-            '{"tasks": [{"id": "t", "task": "Do", "gold": [{}], "check": {"kind": "by_heart"}}]}',
-            "kind: Input should be",
-        ),
     ],
 )
 def test_what_is_no_list_of_tasks_is_refused(tmp_path: Path, text: str, said: str) -> None:
@@ -192,15 +130,3 @@ def test_what_is_no_list_of_tasks_is_refused(tmp_path: Path, text: str, said: st
         read_tasks(path, tmp_path)
     with pytest.raises(CatalogError, match="holds no tasks"):
         read_tasks(tmp_path / "missing.json", tmp_path)
-
-
-def test_servers_get_a_copy_of_their_data(tmp_path: Path) -> None:
-    here, there = tmp_path / 'the "fleet"', tmp_path / "scratch"
-    (here / "sandbox").mkdir(parents=True)
-    (here / "sandbox" / "a.txt").write_text("a")
-    config = here / "mcp.json"
-    entry = {"command": str(here / "bin"), "args": [str(here / "sandbox" / "a.txt")]}
-    config.write_text(json.dumps({"mcpServers": {"a": entry}}))
-    copied = json.loads(moved(config, there).read_text())["mcpServers"]["a"]
-    assert copied == {"command": str(here / "bin"), "args": [str(there / "sandbox" / "a.txt")]}
-    assert (there / "sandbox" / "a.txt").read_text() == "a"
