@@ -17,9 +17,9 @@ from callsheet.retrievers.evaluation.labelled_queries import LabelledQuery, Want
 from callsheet.retrievers.evaluation.ranking_metrics import Gold, average_precision, complete, ndcg, recall
 from callsheet.retrievers.index.node_texts import Progress
 from callsheet.retrievers.retriever import AgentGraphRetriever
+from callsheet.retrievers.selection.budget import SchemaTokens
 from callsheet.retrievers.selection.result import Selection
 from callsheet.retrievers.selection.select_settings import SelectSettings
-from callsheet.retrievers.selection.selector import SchemaTokens
 
 AGENTS, TOOLS = SelectSettings().agents, SelectSettings().tools
 _MOST_CONFUSED, _RESAMPLES = 20, 1000

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import compress
 from typing import Any
@@ -14,27 +13,23 @@ from weakref import WeakKeyDictionary
 from callsheet.graphs import (
     Catalog,
     SettingsError,
-    Tool,
     View,
     evidence,
     knowledge_graph,
     required_paths,
-    shown,
-    shown_schema,
 )
 from callsheet.graphs.dependencies import Outcomes
 from callsheet.graphs.text.sanitizing import bounded
 from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
-from callsheet.retrievers.index.embedding import shared_tokenizer
 from callsheet.retrievers.index.lexical_index import LexicalIndex
 from callsheet.retrievers.index.node_texts import Node, VectorIndex, nodes_of
 from callsheet.retrievers.index.vector_indexes import PartOfIndex
 from callsheet.retrievers.papers.tool_fusion import graph_rag_tool_fusion
+from callsheet.retrievers.selection.budget import Budget, SchemaTokens
 from callsheet.retrievers.selection.copies import Copies
 from callsheet.retrievers.selection.decision import Answer, Question, ToolJudge, question_of
 from callsheet.retrievers.selection.ranking import Ranker
 from callsheet.retrievers.selection.result import (
-    Cut,
     PickedAgent,
     PickedSkill,
     PickedTool,
@@ -45,110 +40,6 @@ from callsheet.retrievers.selection.result import (
     fit_of,
 )
 from callsheet.retrievers.selection.select_settings import SelectSettings
-
-
-class SchemaTokens:
-    """Counts the tokens of tools in the form that a model is shown; counts are cached.
-
-    The tokenizer is that of the embedded model (WordPiece, 30,522 words), so a count is an approximation: other models
-    have other vocabularies. The share of a selection in the whole catalog is more reliable than the number.
-    """
-
-    def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
-        self._counts: dict[str, int] = {}
-
-    def count(self, tools: Iterable[str]) -> int:
-        """The tokens of these tools together, by id."""
-        ids = list(tools)
-        new = [tool for tool in dict.fromkeys(ids) if tool not in self._counts]
-        texts = [openai_form(self._catalog.tool(tool)) for tool in new]
-        encodings = shared_tokenizer().encode_batch(texts, add_special_tokens=False)
-        self._counts.update(zip(new, (len(encoding.ids) for encoding in encodings), strict=True))
-        return sum(self._counts[tool] for tool in ids)
-
-    def same(self, tool: str, others: Iterable[str]) -> list[str]:
-        """The other tools that a model is shown in the same form, by id."""
-        own = self._catalog.tool(tool)
-        namesakes = (self._catalog.tool(other) for other in others if other.endswith(f"/{own.name}"))
-        return [one.id for one in namesakes if openai_form(one) == openai_form(own)]
-
-    def copied(self, tool: str, others: Iterable[str]) -> str:
-        """The first of the other tools that is of the same agent and differs by its name only; empty if none is."""
-        own = self._catalog.tool(tool)
-        known = (self._catalog.tool(other) for other in others if other != tool and own.description)
-        alike = [one for one in known if one.agent == own.agent and one.description == own.description]
-        return next((one.id for one in alike if _definition(one) == _definition(own)), "")
-
-
-@dataclass(slots=True)
-class Budget:
-    """The tools selected so far, each with the agent that it is selected for, and those that did not fit, by id.
-
-    Of the ``bounded`` tools (as in ``Copies``), those of one agent get a fifth of the places.
-    """
-
-    tools: int
-    schema_tokens: int | None
-    count: SchemaTokens
-    bounded: Mapping[str, str] = field(default_factory=dict)
-    taken: dict[str, tuple[str, PickedTool]] = field(default_factory=dict)
-    cut: dict[str, Cut] = field(default_factory=dict)
-
-    @property
-    def full(self) -> bool:
-        """Whether the maximum number of tools is reached."""
-        return len(self.taken) >= self.tools
-
-    def offer(self, agent: str, group: Sequence[PickedTool]) -> None:
-        """Adds all of these tools for an agent, or none; of the first group, as many as fit."""
-        new = list({tool.id: tool for tool in group if tool.id not in self.taken}.values())
-        if not new:
-            return
-        excess = self._excess(new)
-        while excess and not self.taken and len(new) > 1:
-            self.leave_out(new.pop(), excess)
-            excess = self._excess(new)
-        for tool in new:
-            if excess:
-                self.leave_out(tool, excess)
-            else:
-                self.taken[tool.id] = (agent, tool)
-                self.cut.pop(tool.id, None)
-
-    def leave_out(self, tool: PickedTool, why: str) -> None:
-        """Records why a tool is left out; the first reason stays."""
-        self.cut.setdefault(tool.id, Cut(tool.id, tool.score, why))
-
-    def _excess(self, new: Sequence[PickedTool]) -> str:
-        """Why these tools do not fit; empty if they do."""
-        room = self.tools - len(self.taken)
-        if len(new) > room:
-            few = room and len(new) > 1
-            return f"only {room} left, with its requirements {len(new)}" if few else "the budget is spent"
-        repeated = Counter(
-            self.bounded[tool] for tool in (*self.taken, *(one.id for one in new)) if tool in self.bounded
-        )
-        if any(count > max(1, self.tools // 5) for count in repeated.values()):
-            return "its agent has tools like those of many others, and gets a fifth of the places"
-        if self.schema_tokens is None:
-            return ""
-        cost = self.count.count([*self.taken, *(tool.id for tool in new)])
-        return f"{cost} tokens of schemas, {self.schema_tokens} are allowed" if cost > self.schema_tokens else ""
-
-
-def openai_form(tool: Tool) -> str:
-    """A tool as compact JSON in OpenAI's form: name, description and JSON Schema."""
-    schema = shown_schema(tool.input_schema)
-    function = {"name": tool.name, "description": shown(tool.description), "parameters": schema}
-    return json.dumps({"type": "function", "function": function}, ensure_ascii=False, separators=(",", ":"))
-
-
-def _definition(tool: Tool) -> tuple[object, ...]:
-    """All that a server says of a tool but its names and titles, which are often made of names."""
-    parts = (tool.input_schema, tool.output_schema or {}, tool.annotations)
-    return tool.description, *({key: item for key, item in part.items() if key != "title"} for part in parts)
-
 
 _MAX_CUT = 10
 ALTERNATIVES, ALTERNATIVE = 2, 0.7
@@ -374,14 +265,14 @@ class Selector:
         picked: set[str],
         settings: SelectSettings,
     ) -> None:
-        least, published = settings.cut / settings.tools**2, settings.expansion != "expected_use"
+        least = settings.cut / settings.tools**2
         for place, candidate in enumerate(candidates):
             if not place:
                 least = max(least, settings.floor * candidate.use)
             if (budget.full or candidate.use < least) and len(budget.cut) >= _MAX_CUT:
                 return
             why = self._too_weak(candidate, ranked, least) if budget.taken else ""
-            if why := why or ("" if budget.full or published else self._repeated(candidate.id, budget.taken)):
+            if why := why or ("" if budget.full else self._repeated(candidate.id, budget.taken)):
                 budget.leave_out(candidate, why)
                 continue
             needing = candidate.via[0]

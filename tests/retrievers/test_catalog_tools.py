@@ -11,7 +11,7 @@ from callsheet.graphs import Agent, Catalog, Policy, Tool, agent_from_listing, l
 from callsheet.retrievers import AgentGraphRetriever, CatalogTools, MiniLMEmbeddings
 from callsheet.retrievers.catalog_tools import one_line
 from callsheet.retrievers.index.lexical_index import keyword_score
-from callsheet.retrievers.selection.selector import SchemaTokens
+from callsheet.retrievers.selection.budget import SchemaTokens
 
 
 @pytest.fixture

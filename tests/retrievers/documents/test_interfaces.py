@@ -22,7 +22,7 @@ from callsheet.retrievers.documents import (
     semantic_search,
 )
 from callsheet.retrievers.documents.interfaces import MOST_HITS
-from callsheet.retrievers.selection.selector import SchemaTokens
+from callsheet.retrievers.selection.budget import SchemaTokens
 
 Made = Callable[..., DocumentIndex]
 

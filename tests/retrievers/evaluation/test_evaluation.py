@@ -27,7 +27,7 @@ from callsheet.retrievers import (
     read_queries,
 )
 from callsheet.retrievers.evaluation.labelled_queries import LabelledQuery
-from callsheet.retrievers.selection.selector import SchemaTokens, openai_form
+from callsheet.retrievers.selection.budget import SchemaTokens, openai_form
 
 PLACE = "weather/forecast", "maps/find_place"
 

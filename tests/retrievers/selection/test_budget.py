@@ -10,7 +10,7 @@ from callsheet.graphs import Agent, Catalog, Dependency, Tool
 from callsheet.graphs.catalog.model import Provenance
 from callsheet.retrievers import AgentGraphRetriever, PickedTool, Selection
 from callsheet.retrievers.index.embedding import shared_tokenizer
-from callsheet.retrievers.selection.selector import Budget, SchemaTokens
+from callsheet.retrievers.selection.budget import Budget, SchemaTokens
 from scripted import DIRECT, catalog_of, selector
 
 NAMES = "uvwxyz"

@@ -10,8 +10,8 @@ from hypothesis import given, strategies as st
 
 from callsheet.graphs import Catalog, SettingsError, knowledge_graph, required_paths
 from callsheet.retrievers import Judgement
+from callsheet.retrievers.selection.budget import SchemaTokens
 from callsheet.retrievers.selection.select_settings import IMPLIED
-from callsheet.retrievers.selection.selector import SchemaTokens
 from fuzzing import fuzzed
 from scripted import catalog_of, selector, tools_of_a
 

@@ -16,7 +16,7 @@ import pytest
 from mcp import Client, StdioServerParameters, types
 
 from callsheet.graphs import Catalog, agent_from_listing
-from callsheet.retrievers.selection.selector import SchemaTokens
+from callsheet.retrievers.selection.budget import SchemaTokens
 from commands import run
 from forked import Forked
 from gateway_desk import said
