@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.bootstrap import DRAWS, FOLDS, SEED, cell, short
-from benchmarks.rankings import HEADROOM, NOTHING, OURS, OURS_PUBLISHED
+from benchmarks.rankings import HEADROOM, OURS, OURS_PUBLISHED
 from callsheet.retrievers.evaluation.ranking_metrics import rounded
 
 ROOT = Path(__file__).parents[1]
@@ -31,10 +31,12 @@ HEADLINE = (
 )
 ELSEWHERE: Mapping[str, str] = {
     "fleet-tasks": "../how-to/servers.md#measured-over-27-real-servers",
-    **{name: f"../concepts/papers.md#{name}" for name in ("agent-as-a-graph", "graph-rag-tool-fusion")},
+    "agent-as-a-graph": "../concepts/papers.md#agent-as-a-graph",
+    "arag-musique": "../concepts/papers.md#a-rag",
+    **dict.fromkeys(("graph-rag-tool-fusion", "toolsandbox"), "../concepts/papers.md#graph-rag-tool-fusion"),
     **dict.fromkeys(("capabilities", "discovery"), "../concepts/capabilities.md#results"),
     **dict.fromkeys(("livemcpbench-direct-single", "livemcpbench-steps-single", "livemcpbench-steps-chinese"), ""),
-    **dict.fromkeys(("arag-medical", "model-demo"), ""),
+    **dict.fromkeys(("arag-medical", "model-demo", "inferred-retrieval"), ""),
     **dict.fromkeys(("rivals-livemcpbench-direct", "rivals-metatool", "rivals-sealtools", "rivals-toolsandbox"), ""),
     **dict.fromkeys(("rivals-toollinkos-shuffled", "toollinkos-published", "index-size", "encoder"), ""),
 }
@@ -111,18 +113,18 @@ def _methods(levels: Mapping[str, Mapping[str, Any]], rivals: Collection[str]) -
     """The table of the methods of all levels, or of ours and its rivals; a cell is empty without a figure."""
     wanted = [(level, metric) for level, of in levels.items() for metric in _metrics(level, of["cutoffs"])]
     chosen = {level: _best_variants(of["methods"], _metrics(level, of["cutoffs"])[-1]) for level, of in levels.items()}
-    tuning = {title: method["tuning"] for methods in chosen.values() for title, method in methods.items()}
+    titles = dict.fromkeys(title for methods in chosen.values() for title in methods)
 
     def figure(level: str, metric: str, title: str) -> str:
         method = chosen[level].get(title)
         return short(method["metrics"][metric]["mean"]) if method else ""
 
     rows = [
-        [title, *(figure(*column, title) for column in wanted), "" if tuned == NOTHING else tuned]
-        for title, tuned in tuning.items()
+        [title, *(figure(*column, title) for column in wanted)]
+        for title in titles
         if not rivals or title in rivals or title == OURS
     ]
-    return grid(["", *(f"{level}s, {heading(metric)}" for level, metric in wanted), "tuning"], rows)
+    return grid(["", *(f"{level}s, {heading(metric)}" for level, metric in wanted)], rows)
 
 
 def _metrics(level: str, cutoffs: Sequence[int]) -> Sequence[str]:
