@@ -167,7 +167,7 @@ class Candidates:
         for word, weight in need.words.items():
             for inside, posting in ((True, self._own.get((system, word))), (False, self._trusted.get(word))):
                 if weight >= _LEAST_WEIGHT and posting is not None:
-                    found, held = (part[:_MOST_VALUES] for part in posting)
+                    found, held = posting[0][:_MOST_VALUES], posting[1][:_MOST_VALUES]
                     keep = (self._system[self._tool[found]] == system) == inside
                     rows.append(found[keep])
                     weights.append(np.minimum(weight, held[keep]))

@@ -43,7 +43,7 @@ def first_search(
             by_row = {int(hit.id): hit.score for hit in hits}
             return [*by_row], np.array([by_row.get(row, 0.0) for row in range(len(cosines))], np.float32)
         case "weighted_hybrid":
-            scores = np.float32(ALPHA) * _unit(cosines) + np.float32(1 - ALPHA) * _unit(bm25)
+            scores = (ALPHA * _unit(cosines) + (1 - ALPHA) * _unit(bm25)).astype(np.float32)
             return _descending(scores), scores
 
 

@@ -184,9 +184,9 @@ class Ranker:
         vectors: Scores | None = getattr(self._vectors, "in_memory", None)
         if vectors is None:
             return None
-        if self._lengths is None:
-            self._lengths = np.linalg.norm(vectors, axis=1)
-        cosines: Scores = vectors[others] @ vectors[row] / (self._lengths[others] * self._lengths[row])
+        if (lengths := self._lengths) is None:
+            lengths = self._lengths = np.linalg.norm(vectors, axis=1).astype(np.float32)
+        cosines: Scores = vectors[others] @ vectors[row] / (lengths[others] * lengths[row])
         return cosines
 
     def needs(self, row: int, settings: SelectSettings) -> tuple[tuple[Reached, float], ...]:
