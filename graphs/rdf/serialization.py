@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from functools import cache
+from importlib.util import find_spec, module_from_spec
 from pathlib import Path
-from typing import Any, cast
+from types import ModuleType
+from typing import Any, NoReturn, cast
 
-from rdflib import SKOS, Graph
+from rdflib import RDF, SKOS, ConjunctiveGraph, Graph
 from rdflib.plugins.serializers import jsonld
 
 from callsheet.graphs.capabilities.taxonomy import Capability
@@ -53,23 +56,31 @@ def read_json_ld(text: str, base: str) -> Graph:
         raise CatalogError("not valid JSON-LD: nested too deeply, or a number too long") from error
     if not isinstance(document, dict | list):
         raise CatalogError("not valid JSON-LD: it is neither an object nor a list of objects")
-    for context in _contexts(document):
-        raise CatalogError(f"its @context is at {context[:80]!r}, which is not fetched: write it into the file")
-    return Graph(bind_namespaces="none").parse(data=json.dumps(document), format="json-ld", publicID=base)
+    graph = Graph(bind_namespaces="none")
+    _parser().to_rdf(document, ConjunctiveGraph(store=graph.store, identifier=graph.identifier), base=base)
+    return graph
 
 
-def _contexts(document: Any) -> Iterator[str]:
-    """The contexts in other documents that a JSON-LD document names."""
-    open_ = [document]
-    while open_:
-        match open_.pop():
-            case dict() as node:
-                named = (node.get(key) for key in ("@context", "@import"))
-                contexts = (one for value in named for one in (value if isinstance(value, list) else [value]))
-                yield from (one for one in contexts if isinstance(one, str))
-                open_ += node.values()
-            case list() as items:
-                open_ += items
+@cache
+def _parser() -> ModuleType:
+    """Rdflib's parser with our own copy of its context module, because rdflib has no setting for the loader."""
+    context, parser = map(_copy_of, ("rdflib.plugins.shared.jsonld.context", "rdflib.plugins.parsers.jsonld"))
+    vars(context)["source_to_json"] = _refuse
+    for name in ("Context", "Term", "UNDEF"):
+        vars(parser)[name] = vars(context)[name]
+    vars(parser)["TYPE_TERM"] = context.Term(str(RDF.type), "@type", "@vocab")
+    return parser
+
+
+def _copy_of(name: str) -> ModuleType:
+    spec: Any = find_spec(name)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _refuse(source: str) -> NoReturn:
+    raise CatalogError(f"its @context is at {source[:80]!r}, which is not fetched: write it into the file")
 
 
 class RdfFormat(StrEnum):
