@@ -13,5 +13,5 @@ for name in ("agent.recall@1", "tool.recall@5", "complete@10"):
     low, high = found.intervals[name]
     print(f"{name:15} {found.metric(name):.2f}  [{low:.2f}, {high:.2f}]")
 for miss in found.missed:
-    print(f"{miss.query!r} lacks", *(f"{lacking.nearest}: {lacking.why}" for lacking in miss.lacking))
+    print(f"{miss.query!r} lacks", *(f"{' or '.join(lacking.ids)}: {lacking.why}" for lacking in miss.lacking))
 assert found.metric("agent.recall@1") > 0.75, "a gate: agents are not told apart any more"

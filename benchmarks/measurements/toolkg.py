@@ -132,7 +132,7 @@ def _rows(bench: Benchmark, world: World) -> Iterator[list[str]]:
     cases = bench.cases("tool")
     bootstrap, found = (
         Bootstrap([case.group for case in cases]),
-        {TEXT: shown(cases, lambda q, b: world.tools.dense(q)[:b])},
+        {TEXT: shown(cases, lambda q, b: world.tools.search(q)[:b])},
     )
     for name, (taxonomy, settings) in METHODS.items():
         found[name] = shown(cases, _selected(_retriever(world.catalog, taxonomy), settings))

@@ -28,7 +28,6 @@ from callsheet.orchestrator.cli.shared_options import (
 )
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.threads import Threads, sweep_threads
-from callsheet.orchestrator.state import ending
 
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
@@ -226,6 +225,8 @@ class RunResult:
     @property
     def done(self) -> bool:
         """Whether the request was answered and every step of its plan done, for exit status 0."""
+        from callsheet.orchestrator.state import ending  # it imports langgraph
+
         return ending(self.plan, self.results) == "done"
 
     @property

@@ -146,10 +146,6 @@ GIVEN = {
             "outputSchema": {"properties": {f"{noun}_id": {"type": "string"} for noun in NEEDED}},
         }
     ],
-    "descriptions": [
-        {"name": f"get_{n}", "description": f"Returns the {noun} id.", "inputSchema": {}}
-        for n, noun in enumerate(NEEDED)
-    ],
 }
 
 

@@ -192,6 +192,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
 
 from callsheet import create_supervisor
+from small import outside
 
 FOLDER, QUESTION = Path(sys.argv[1]), sys.argv[2]
 

@@ -16,7 +16,6 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from callsheet.graphs import SettingsError, TrustError, load
 from callsheet.graphs.storage import is_full
-from callsheet.orchestrator.cli.main import main
 from callsheet.orchestrator.run.threads import Threads
 from callsheet.retrievers.documents import DocumentIndex
 from commands import run
@@ -83,14 +82,14 @@ def test_any_command_tells_of_a_full_disk(fleet: Fleet, monkeypatch: pytest.Monk
     assert (status, FREE in err, "Traceback" in err) == (2, True, False)
 
 
-def test_what_is_no_full_disk_is_not_taken_for_one(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_full_disk_is_not_taken_for_one(fleet: Fleet, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     def fails(*_: Any, **__: Any) -> None:
         raise RuntimeError("a fault of ours")
 
     fleet.serve("a", definition("work"))
     monkeypatch.setattr("callsheet.retrievers.index.rows.ChromaRows.add", fails)
-    with pytest.raises(RuntimeError, match="a fault of ours"):
-        main(["index", "--catalog", str(fleet.config), "--yes"])
+    status, _, err = run(capsys, "index", "--catalog", str(fleet.config), "--yes")
+    assert (status, FREE in err, "RuntimeError: a fault of ours" in err) == (70, False, True)
     assert not is_full(OSError(errno.EACCES, "x"))
     assert is_full(ExceptionGroup("two", [ValueError(), OSError(errno.EDQUOT, "x")]))
 

@@ -30,7 +30,7 @@ MAILS: dict[str, dict[str, Any]] = {
 
 def asked(monkeypatch: pytest.MonkeyPatch, capsys: Any, args: Any) -> str:
     """What a person at the terminal is shown of a call with these arguments."""
-    monkeypatch.setattr(approval_prompt, "_choice", lambda _: "q")
+    monkeypatch.setattr(approval_prompt, "_choice", lambda *_: "q")
     value = {"type": "tool_approval", "step_id": "1", "tool": "mail/send", "args": args, "why": "w", "hash": "h"}
     assert approval_prompt.ask_person([SimpleNamespace(id="1", value=value)]) == {}
     return str(capsys.readouterr().err)
