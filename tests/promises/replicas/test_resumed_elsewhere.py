@@ -30,7 +30,7 @@ async def round_of(number):
             await saver.setup()
         office = Office(desk, sums(), planning="adaptive", saver=saver)
         waiting = (await office.app.aget_state(office.config)).interrupts
-        answers = {{question.id: {"type": "approve"} for question in waiting}}
+        answers = {{question.id: {{"decisions": [{{"type": "approve"}}]}} for question in waiting}}
         given = Command(resume=answers) if number else {{"messages": [{{"role": "user", "content": SUM}}]}}
         state = await office.app.ainvoke(given, office.config)
         print(len(waiting), *sorted(state.get("results", {{}})), flush=True)
