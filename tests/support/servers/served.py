@@ -23,12 +23,15 @@ MODELS = ROOT / "tests" / "support" / "models"
 
 
 def served(folder: Path, **env: str) -> DevServer:
-    """A server in a folder of its own, not started yet, ten runs at once; its graph ``scripted`` has a script."""
+    """A server in a folder of its own, not started yet, ten runs at once; its graph ``scripted`` has a script.
+
+    ``deep`` is a deep agent with Callsheet's tools.
+    """
     for file in AGENTS.glob("*.py"):
         shutil.copy(file, folder)
     config, log = folder / "langgraph.json", folder / "server.log"
     ours = json.loads((ROOT / "langgraph.json").read_text(encoding="utf-8"))
-    ours["graphs"]["scripted"] = "scripted_graph:graph"
+    ours["graphs"] |= {"scripted": "scripted_graph:graph", "deep": "deep_graph:graph"}
     config.write_text(json.dumps(ours), encoding="utf-8")
     known = {
         "CALLSHEET_HOME": str(folder / "home"),
