@@ -44,9 +44,9 @@ _CUT_OFF = "it was running when the program stopped or the run was rolled back; 
 # Seconds for which an approval is valid; a tool that interrupts by itself may wait for longer.
 _GOOD_FOR = 600.0
 NO_CHECKPOINTER = (
-    "some tools need approval before a call, and approval needs a checkpointer: compile the workflow with one, "
-    "compile(checkpointer=InMemorySaver()), on a LangGraph server run it in a thread, allow the tools by name: "
-    'Settings(allow=("agent/tool",)), or turn approval off: Settings(approval="never")'
+    "some tools need approval before a call, and approval needs a checkpointer. Compile the workflow with one, "
+    "compile(checkpointer=InMemorySaver()); on a LangGraph server, run it in a thread. Or allow the tools by name, "
+    'Settings(allow=("agent/tool",)), or turn approval off, Settings(approval="never")'
 )
 InterruptOn = Mapping[str, bool | Mapping[str, Any]]
 """LangChain's ``interrupt_on``, by tool id: True, False, or ``{"allowed_decisions": ["approve", "reject"]}``."""
@@ -205,9 +205,9 @@ class SupervisedCall:
             raise AnswerError("the tool's definition has changed since this was asked: look at the call again")
         answer = read_decision(said, name, words)
         if answer.hash not in (None, mark):
-            raise AnswerError("the answer's hash is that of another call: look at this one again")
+            raise AnswerError("the answer has the hash of another call: look at this one again")
         if answer.always and not (approval and answer.type == "approve" and self.remembers):
-            raise AnswerError('"always" is not offered here: approve this call alone')
+            raise AnswerError('"always" is not offered here: approve without it')
         if answer.args is not None:
             secrets = self.supervision.secrets
             if trouble := fit_of(

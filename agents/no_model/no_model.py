@@ -44,9 +44,9 @@ _VALUES = {
 }
 _THERE = {Kind.TEXT, Kind.FILE, Kind.FOLDER, Kind.URL, Kind.EMAIL}
 """What must be there, or mean something to a tool, so that a value of ours is no request that works."""
-_NOTE = "planned without a model: it does what names a tool and its values; anything else needs --model"
+_NOTE = "planned without a model: only steps that name a tool and its values are done; for others, use --model"
 _ABOUT = (
-    "Without a model, a step must name a tool and each of its values, and nothing else; anything else needs --model"
+    "Without a model, a step must name a tool and all of its values, and nothing else. For other steps, use --model"
 )
 
 
@@ -109,14 +109,14 @@ def refusal(reading: StepReading, registry: ToolRegistry) -> str:
     tool = reading.tool
     why = []
     if reading.unused:
-        why.append(f"nothing would be done with {_quoted(reading.unused)}")
+        why.append(f"it would ignore {_quoted(reading.unused)}")
     if reading.missing:
         about = {parameter.name: f"{parameter.name} {parameter.description}" for parameter in tool.parameters}
         why.append(f"it needs {'; '.join(' '.join(about[name].split())[:_LONGEST] for name in reading.missing)}")
     if reading.others:
-        why.append(f"{', '.join(reading.others)} would do as well: say which")
+        why.append(f"{', '.join(reading.others)} would do as well: name one of them")
     said = example(tool, registry)
-    hint = f'. It would be called for "{said}"' if said else ""
+    hint = f'. A request that works: "{said}"' if said else ""
     return f"the nearest tool, {tool.id}, was not called: {', and '.join(why)}{hint}"
 
 
@@ -130,7 +130,7 @@ def not_allowed(tool: Tool) -> str:
 
 def no_answer(reading: StepReading, lacking: Sequence[str], answer: str) -> str:
     """Why an answer is none."""
-    return f"{reading.tool.id} says nothing about {_quoted(lacking)}; the best that it has: {shown(answer)}"
+    return f"{reading.tool.id} says nothing about {_quoted(lacking)}; its closest answer: {shown(answer)}"
 
 
 def _quoted(words: Sequence[str]) -> str:

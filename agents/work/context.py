@@ -243,7 +243,7 @@ def listed(request: str, results: Sequence[StepResult]) -> str:
     parts += not_done(results)
     effects = any(r.status == "outcome_unknown" or any(not call.error for call in r.calls) for r in results)
     if not done and not effects:
-        said = f' of "{_shortened(request.strip(), 200)}"' if request.strip() else ""
+        said = f' for "{_shortened(request.strip(), 200)}"' if request.strip() else ""
         parts.insert(0, f"Nothing was done{said}.")
     return "\n".join(parts)
 

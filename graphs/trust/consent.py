@@ -108,8 +108,8 @@ def check_agreed(
     if new and not (yes or yes_from_environment()):
         raise TrustError(
             f"{where} would {doing(new)}:\n{_lines(new)}\n"
-            "agree to them with --yes, or once for all with `callsheet index --catalog ...` in a terminal; "
-            "in Python with yes=True, elsewhere with CALLSHEET_YES=1"
+            "To allow this, use --yes, or run `callsheet index --catalog ...` once in a terminal. "
+            "In Python, use yes=True; elsewhere, CALLSHEET_YES=1"
         )
     return frozenset(start.agent for start in starts if start.digest in known)
 

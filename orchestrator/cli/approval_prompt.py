@@ -280,7 +280,7 @@ def ask_consent(sources: Sequence[str], *, yes: bool) -> None:
     if not (new := [start for digest, start in starts.items() if digest not in known]):
         return
     click.echo(f"The catalog wants to {doing(new)}:\n" + "\n".join(f"  {start}" for start in new), err=True)
-    if not click.confirm("Agree, now and in future?", err=True):
+    if not click.confirm("Allow this now and in future?", err=True):
         raise TrustError("there is no consent, so nothing was started or read")
     agreements.add(new)
 
@@ -297,8 +297,8 @@ def ask_trust(loaded: Loaded, *, yes: bool) -> bool:
     for agent, server in servers.items():
         if loaded.trusts(agent) or known & {believed(server), believed(server, yes=False)}:
             continue
-        click.echo(f"\n{one_line(agent)}: this server says which of its tools only read.", err=True)
-        answer = click.confirm("Trust it?", err=True)
+        click.echo(f"\n{one_line(agent)}: this server marks tools as read-only.", err=True)
+        answer = click.confirm("Trust it, and call these tools without asking?", err=True)
         agreements.add([believed(server, yes=answer)])
         more |= answer
     return more

@@ -88,7 +88,7 @@ def ask(
     if resume and query is not None:
         raise click.UsageError("--resume continues with the same request: leave the question out")
     if not resume and not (query or "").strip():
-        raise click.UsageError("the question is empty: say what is to be done")
+        raise click.UsageError("the request is empty: write what is to be done")
     began = time.monotonic()
     check_model(of_run["model"])
     check_model(of_run["decision_model"])

@@ -119,7 +119,7 @@ def _lines(content: Mapping[str, Any]) -> Iterable[str]:
 
 def _not_empty(_context: click.Context, _parameter: click.Parameter, query: str) -> str:
     if not query.strip():
-        raise click.UsageError("the query is empty: say what is to be done")
+        raise click.UsageError("the request is empty: write what is to be done")
     return query
 
 

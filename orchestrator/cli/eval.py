@@ -78,7 +78,7 @@ def evaluate_command(options: CatalogOptions, demands: tuple[str, ...], model: s
     """
     if model:
         if given.pop("methods"):
-            raise click.UsageError("--methods measures retrieval: leave --model out")
+            raise click.UsageError("--methods measures retrieval, without a model: leave --model out")
         return _of_model(options, demands, model, **given)
     if useless := [name for name in _MODEL_ONLY if given[name]]:
         raise click.UsageError(f"--{useless[0].replace('_', '-')} needs --model PROVIDER:NAME")

@@ -88,7 +88,7 @@ def mcp(
         refuse_before(context, command)
         return 0
     if not http and (tokens or issuer or url):
-        raise click.UsageError("--tokens, --issuer and --url are for --http")
+        raise click.UsageError("--tokens, --issuer and --url need --http")
     check_model(model if ask else None)
     verifier = _verifier(tokens, issuer, url) if http else None
     with redirect_stdout(sys.stderr):  # a module of the catalog may print; standard output is the protocol's
@@ -240,7 +240,7 @@ def _run(words: list[str], *, yes: bool) -> None:
     line = shlex.join(words)
     if not yes:
         if not has_terminal():
-            raise click.UsageError(f"nobody can be asked: --yes runs {line}, --dry-run only shows it")
+            raise click.UsageError(f"there is no terminal to ask in: --yes runs {line}, --dry-run only shows it")
         click.confirm(f"Run {line}?", abort=True, err=True)
     ended = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)  # noqa: S603
     if ended.returncode:
@@ -252,7 +252,9 @@ def _absolute(catalog: str, config: Path) -> str:
     """A catalog as a client in any folder can name it."""
     path = Path(catalog).expanduser().resolve()
     if path == config.resolve():
-        raise SettingsError(f"{path} gets the entry, so Callsheet would start itself: copy the servers to another file")
+        raise SettingsError(
+            f"{path} is the client's own file, so Callsheet would start itself: copy the servers to another one"
+        )
     if not path.exists() and ":" not in catalog:  # neither module:object nor an address
         raise SettingsError(f"no catalog at {catalog}: it is not a file, a folder or module:object")
     return str(path) if path.exists() else catalog

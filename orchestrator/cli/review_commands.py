@@ -219,12 +219,14 @@ def allow(options: CatalogOptions, ids: tuple[str, ...], user: str | None) -> in
     known = _nameable(loaded)
     tools = [known[one] if one in known else loaded.catalog.tool(one) for one in ids if one not in agents]
     if strange := [agent for agent in agents if agent not in servers]:
-        raise SettingsError(f"{strange[0]!r} is no server that says which of its tools only read")
+        raise SettingsError(
+            f"{strange[0]!r} marks no tool as read-only, so there is nothing to trust: allow its tools by name"
+        )
     if (standing := StandingApprovals.of(loaded, user or "")) is None:
-        raise SettingsError("this catalog has no name under which a yes could be stored")
+        raise SettingsError("the catalog is not a file, so nothing can be allowed for it")
     if not options.yes:
         if not has_terminal():
-            raise click.UsageError("nobody can be asked: --yes allows it")
+            raise click.UsageError("there is no terminal to ask in: --yes allows it")
         for tool in tools:
             click.echo(f"{one_line(tool.id)}: {one_line(tool.description)}", err=True)
         click.confirm(f"Call {', '.join(map(one_line, ids))} without asking from now on?", abort=True, err=True)

@@ -157,7 +157,7 @@ def refuse_before(context: click.Context, command: str) -> None:
     """A usage error for an option of a group in front of one of its commands, which would not get it."""
     for option in context.command.params:
         if context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"{option.opts[0]} is before {command!r}: put it after, or leave it out")
+            raise click.UsageError(f"put {option.opts[0]} after {command!r}, or leave it out")
 
 
 def together(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:

@@ -114,14 +114,16 @@ def _stored(server: str, catalogs: tuple[str, ...], user: str) -> StoredTokens:
     address = server
     if not is_address(server):
         if not (named := catalogs or Environment().catalog):
-            raise SettingsError(f"{server!r} is no address: name the mcp.json that has it with --catalog")
+            raise SettingsError(
+                f"{server!r} is not an address: give the mcp.json that names this server with --catalog"
+            )
         servers = {name: entry for source in named for name, entry in servers_in(source).items()}
         if server not in servers:
             known = ", ".join(sorted(name for name, entry in servers.items() if entry.url)) or "none"
             raise SettingsError(f"the catalog has no server {server!r}; servers with an address: {known}")
         address = servers[server].expanded(os.environ).url or ""
         if not address:
-            raise SettingsError(f"{server!r} is a command of this machine, and asks for no sign-in")
+            raise SettingsError(f"{server!r} runs as a command on this machine, so it needs no sign-in")
     try:
         parts = urlsplit(address)
     except ValueError as error:

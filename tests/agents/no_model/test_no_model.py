@@ -80,8 +80,8 @@ def test_what_is_left_over_is_said_and_nothing_is_called(office: Office) -> None
     state = ask(office, "Read the first line of a.txt")
     result = state["results"]["1"]
     assert (result["status"], result["calls"]) == ("needs_input", [])
-    assert 'nothing would be done with "first", "line"' in result["error"]
-    assert 'It would be called for "Read file notes.txt"' in result["error"]
+    assert 'it would ignore "first", "line"' in result["error"]
+    assert 'A request that works: "Read file notes.txt"' in result["error"]
 
 
 def test_a_tool_that_may_change_something_is_never_called_unless_allowed(office: Office) -> None:

@@ -20,9 +20,6 @@ ANSWERS = [
     [("travel/book_hotel", "city, place"), ("travel/plan_trip", "place")],
     [("maps/find_place", "search"), ("weather/forecast", "observe")],
     [("maps/find_place",), ("units/convert",), ("weather/forecast",)],
-    [("travel/plan_trip",), ("weather/forecast",)],
-    [(tool, "place", "maps/find_place") for tool in ("travel/book_hotel", "travel/plan_trip", "weather/forecast")],
-    [("travel/book_hotel",), ("travel/plan_trip",)],
     [("travel/plan_trip", "units/convert", "0.9", "miles"), ("travel/plan_trip", "weather/forecast", "0.25", "None")],
 ]
 

@@ -176,7 +176,7 @@ def test_a_response_takes_the_place_of_the_call(app: Any, shop: Any) -> None:
             "cannot call 'notebook_delete_note' instead",
         ),
         ({"type": "respond"}, 'needs a "message"'),
-        ({"type": "approve", "hash": "0" * 64}, "hash is that of another call"),
+        ({"type": "approve", "hash": "0" * 64}, "hash of another call"),
         ({"type": "approve", "tool": "x"}, "tool: Extra inputs are not permitted"),
         ({"type": "sure"}, "type: Input should be 'approve', 'edit', 'reject' or 'respond'"),
         ({}, "type: Field required"),

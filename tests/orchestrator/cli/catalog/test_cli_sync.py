@@ -182,4 +182,4 @@ def test_a_discovery_that_finds_nothing_and_one_that_asks_nothing(run: Cli) -> N
     status, out, _ = run("discover", "zzz qqq", "--json")
     assert (status, json.loads(out)["verdict"]) == (1, "nothing_fits")
     status, _, err = run("discover", " ")
-    assert (status, "the query is empty" in err) == (2, True)
+    assert (status, "the request is empty" in err) == (2, True)

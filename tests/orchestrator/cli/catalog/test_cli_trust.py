@@ -77,7 +77,7 @@ def test_a_server_is_believed_and_no_longer(trust: Any, fleet: Fleet) -> None:
     ("words", "why"),
     [
         (["allow", "git/pull"], "git/pull"),
-        (["allow", "git"], "'git' is no server that says which of its tools only read"),
+        (["allow", "git"], "'git' marks no tool as read-only"),
         (["allow", "nosuch"], "nosuch"),
     ],
 )
@@ -90,9 +90,9 @@ def test_what_is_not_there_cannot_be_allowed(trust: Any, words: list[str], why: 
 def test_nothing_is_allowed_without_a_person_or_a_yes(trust: Any, fleet: Fleet, cli: Any) -> None:
     status, out, err = cli("trust", "allow", "git/push", "--catalog", fleet.config)
     assert (status, out) == (2, "")
-    assert "agree to them with --yes" in err or "nobody can be asked" in err
+    assert "use --yes" in err or "--yes allows it" in err
     assert trust()[1]["allowed"] == []
-    assert "--json is before 'allow'" in cli("trust", "--json", "allow", "git/push")[2]
+    assert "put --json after 'allow'" in cli("trust", "--json", "allow", "git/push")[2]
 
 
 @pytest.mark.parametrize("answer", ["y", "n"])
@@ -105,8 +105,8 @@ def test_a_server_with_hints_is_asked_about_once(
     answers = iter(["y", answer])
     monkeypatch.setattr("click.termui.visible_prompt_func", lambda text: (asked.append(text), next(answers))[1])
     first = cli("index", "--catalog", fleet.config)[2]
-    assert "notes: this server says which of its tools only read" in first
-    assert "git: this server says" not in first
+    assert "notes: this server marks tools as read-only" in first
+    assert "git: this server marks" not in first
     assert len(asked) == 2
     cli("index", "--catalog", fleet.config)
     assert len(asked) == 2

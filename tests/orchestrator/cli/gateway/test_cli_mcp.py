@@ -103,7 +103,7 @@ def test_ctrl_c_ends_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--tokens", "tokens.json"], "are for --http"),
+        (["--tokens", "tokens.json"], "need --http"),
         (["--http", "--tokens", "tokens.json"], "cannot be read: No such file"),
         (["--http", "--issuer", "https://id.example"], "--issuer needs --url"),
         (["--http", "--issuer", "https://id.example", "--url", "bar"], "--url must be an address"),

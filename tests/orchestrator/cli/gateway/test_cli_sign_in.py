@@ -53,7 +53,7 @@ def test_signing_in_makes_the_tools_callable_and_signing_out_deletes_the_tokens(
     ("arguments", "told"),
     [
         (["tikets"], "no server 'tikets'; servers with an address: tickets"),
-        (["local"], "asks for no sign-in"),
+        (["local"], "needs no sign-in"),
         (["http://127.0.0.1:9/mcp"], "signing in to http://127.0.0.1:9/mcp failed"),
         (["https://u:hidden-word@example.com/mcp"], "write the address of example.com without user and password"),
         (["https://[::1"], "is malformed"),

@@ -152,8 +152,8 @@ def test_ask_refuses_what_needs_too_many_steps(manifests: Path, cli: Any) -> Non
     [
         (["retrieve", "x"], "no catalog"),
         (["retrieve", "x", "--catalog", "nowhere.json"], "no catalog at nowhere.json"),
-        (["retrieve", "  ", "--catalog", "{}"], "the query is empty"),
-        (["ask", "", "--catalog", "{}"], "the question is empty"),
+        (["retrieve", "  ", "--catalog", "{}"], "the request is empty"),
+        (["ask", "", "--catalog", "{}"], "the request is empty"),
         (["retrieve", "x", "-k", "0", "--catalog", "{}"], "-k"),
         (["retrieve", "x", "--catalog", "{}", "--embeddings", "nonsense"], "unknown embedder 'nonsense'"),
         (["ask", "x", "--catalog", "{}", "--model", "nonsense"], "nonsense"),

@@ -177,7 +177,7 @@ def test_threads_are_readable_for_their_owner_only(post: Post) -> None:
         (["--resume", "What time is it?"], "leave the question out"),
         (["x", "--thread", ""], "cannot be the name of a thread"),
         (["x", "--approval", "sometimes"], "sometimes"),
-        ([], "the question is empty"),
+        ([], "the request is empty"),
     ],
 )
 def test_a_callers_mistake_ends_with_2(post: Post, arguments: list[str], said: str) -> None:

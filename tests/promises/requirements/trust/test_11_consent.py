@@ -53,7 +53,7 @@ def test_no_door_starts_anything_by_itself(fleet: Any, config: Path, door: Any) 
 def test_the_command_line_refuses_with_one_clear_word(fleet: Any, config: Path, capsys: Any) -> None:
     status, out, err = run(capsys, "index", "--catalog", str(config), "--json")
     assert (status, out) == (2, "")
-    assert "agree to them with --yes" in err
+    assert "To allow this, use --yes" in err
     assert SECRET not in err
     assert fleet.sent("a") == []
 
