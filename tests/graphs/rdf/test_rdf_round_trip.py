@@ -112,8 +112,8 @@ def test_lone_surrogates_become_question_marks() -> None:
 
 
 @every_form
-def test_a_description_of_a_megabyte_is_written_and_read(form: RdfFormat) -> None:
-    tool = Tool(agent="a", name="t", description='A long "story".\n' * 66_000)
+def test_a_long_description_is_written_and_read(form: RdfFormat) -> None:
+    tool = Tool(agent="a", name="t", description='A long "story".\n' * 20_000)
     catalog = Catalog(agents=(Agent(id="a", tools=(tool,)),))
     assert from_rdf(to_rdf(catalog, form=form), form=form) == catalog
 
