@@ -29,6 +29,7 @@ from callsheet.orchestrator.cli.shared_options import (
     say_age,
     status,
     taxonomy_option,
+    together,
     visible,
 )
 
@@ -200,13 +201,15 @@ def _nameable(loaded: Loaded) -> dict[str, Tool]:
     return {**loaded.of_resources.catalog.tools, **loaded.catalog.tools}
 
 
-_user_option = click.option("--user", metavar="ID", help="A user of a server, by the id of the authentication.")
+_ids_options = together(
+    click.argument("ids", nargs=-1, required=True, metavar="AGENT|AGENT/TOOL..."),
+    click.option("--user", metavar="ID", help="A user of a server, by the id of the authentication."),
+    catalog_options,
+)
 
 
 @trust.command(short_help="Allow tools for good, or believe a server.")
-@click.argument("ids", nargs=-1, required=True, metavar="AGENT|AGENT/TOOL...")
-@_user_option
-@catalog_options
+@_ids_options
 def allow(options: CatalogOptions, ids: tuple[str, ...], user: str | None) -> int:
     """Allow AGENT/TOOL for good, so that its calls are not asked about; or believe what AGENT says of its tools.
 
@@ -238,9 +241,7 @@ def allow(options: CatalogOptions, ids: tuple[str, ...], user: str | None) -> in
 
 
 @trust.command(short_help="Ask again about tools, or about those of a server.")
-@click.argument("ids", nargs=-1, required=True, metavar="AGENT|AGENT/TOOL...")
-@_user_option
-@catalog_options
+@_ids_options
 def revoke(options: CatalogOptions, ids: tuple[str, ...], user: str | None) -> int:
     """Revoke what was allowed, for everybody or for one --user; running programs ask again at once.
 
