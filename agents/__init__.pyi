@@ -3,7 +3,7 @@ from .approval.supervised_call import (
     check_answerable as check_answerable,
     supervised as supervised,
 )
-from .calls.limits import Limits as Limits
+from .calls.call_context import Limits as Limits
 from .calls.plan import (
     Call as Call,
     Mode as Mode,
@@ -40,9 +40,12 @@ from .reasoner import (
     PlanTask as PlanTask,
     Reasoner as Reasoner,
 )
-from .registry.assurance import ApprovalPolicy as ApprovalPolicy, Assurance as Assurance
 from .registry.binding import BoundTool as BoundTool, unsettled as unsettled
-from .registry.tool_registry import ToolRegistry as ToolRegistry
+from .registry.tool_registry import (
+    ApprovalPolicy as ApprovalPolicy,
+    Assurance as Assurance,
+    ToolRegistry as ToolRegistry,
+)
 from .servers.a2a import A2AAgent as A2AAgent
 from .servers.session_pool import SessionPool as SessionPool
 from .work.context import Brief as Brief, synthesize as synthesize

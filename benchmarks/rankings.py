@@ -20,8 +20,7 @@ from benchmarks.sets.cases import Benchmark, Case, Level
 from callsheet.agents import chat_model
 from callsheet.graphs.text.sanitizing import clean
 from callsheet.retrievers import AgentGraphRetriever, Judgement, ToolJudge
-from callsheet.retrievers.evaluation.evaluator import TOOLS
-from callsheet.retrievers.evaluation.ranking_metrics import average_precision, complete, ndcg, recall
+from callsheet.retrievers.evaluation.evaluator import TOOLS, average_precision, complete, ndcg, recall
 from callsheet.retrievers.selection.decision_models import judge_of
 
 METRICS = {"recall": recall, "map": average_precision, "ndcg": ndcg, "complete": complete}

@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.bootstrap import DRAWS, FOLDS, SEED, cell, short
 from benchmarks.rankings import HEADROOM, OURS, OURS_PUBLISHED
-from callsheet.retrievers.evaluation.ranking_metrics import rounded
+from callsheet.retrievers.evaluation.evaluator import rounded
 
 ROOT = Path(__file__).parents[1]
 FOLDER = Path(__file__).with_name("results")

@@ -16,10 +16,10 @@ from .catalog.errors import (
     TrustError as TrustError,
     UnknownNameError as UnknownNameError,
 )
-from .catalog.formats.catalog_files import dump as dump
-from .catalog.formats.mcp_format import (
+from .catalog.formats.manifests import (
     Problem as Problem,
     agent_from_listing as agent_from_listing,
+    dump as dump,
 )
 from .catalog.formats.server_config import ServerConfig as ServerConfig
 from .catalog.loaded import CatalogSource as CatalogSource, Loaded as Loaded, SourceCatalog as SourceCatalog

@@ -30,13 +30,23 @@ from callsheet.agents.calls.token_usage import usage_of
 from callsheet.agents.models.prompts import ANSWER
 from callsheet.agents.planning.planner import recent
 from callsheet.agents.planning.revision import NO_ITEMS
-from callsheet.agents.work.context import LISTED, listed, place_of
-from callsheet.agents.work.transcript import spoken, transcript
+from callsheet.agents.work.context import LISTED, listed, place_of, spoken, transcript
 from callsheet.graphs import CallsheetError
 from callsheet.graphs.dependencies import ObservationLog
-from callsheet.orchestrator.plans.plan_revision import expand_mapped, plan_update, retriable, revision_update
-from callsheet.orchestrator.plans.request_planner import archived, earlier_results, plan_request, understood, unfinished
-from callsheet.orchestrator.plans.run_limits import limit_reached, tokens_left, usage_report
+from callsheet.orchestrator.plans import (
+    archived,
+    earlier_results,
+    expand_mapped,
+    limit_reached,
+    plan_request,
+    plan_update,
+    retriable,
+    revision_update,
+    tokens_left,
+    understood,
+    unfinished,
+    usage_report,
+)
 from callsheet.orchestrator.run.run_context import RunConfiguration, caller, keep_observed, preferences
 from callsheet.orchestrator.state import (
     State,

@@ -16,9 +16,8 @@ from callsheet.graphs.dependencies import ObservationLog
 from callsheet.graphs.text.sanitizing import check_type
 from callsheet.orchestrator.nodes import Nodes, after_ask, after_plan
 from callsheet.orchestrator.run.process.process_state import CatalogSync
-from callsheet.orchestrator.run.run_context import RunConfiguration, caller, context
+from callsheet.orchestrator.run.run_context import RunConfiguration, caller, context, sync_and_async
 from callsheet.orchestrator.run.settings import Settings
-from callsheet.orchestrator.run.sync_bridge import sync_and_async
 from callsheet.orchestrator.state import (
     ChatInput,
     ChatOutput,

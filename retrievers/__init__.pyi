@@ -1,17 +1,24 @@
 from .catalog_tools import CatalogTools as CatalogTools, catalog_outline as catalog_outline
-from .evaluation.evaluator import Evaluation as Evaluation, evaluate as evaluate, metric_names as metric_names
+from .evaluation.evaluator import (
+    Evaluation as Evaluation,
+    average_precision as average_precision,
+    complete as complete,
+    evaluate as evaluate,
+    metric_names as metric_names,
+    ndcg as ndcg,
+    recall as recall,
+)
 from .evaluation.labelled_queries import (
     LabelledQuery as LabelledQuery,
     QueriesError as QueriesError,
     read_queries as read_queries,
 )
-from .evaluation.ranking_metrics import (
-    average_precision as average_precision,
-    complete as complete,
-    ndcg as ndcg,
-    recall as recall,
+from .index.indexes import (
+    ChromaIndex as ChromaIndex,
+    LexicalIndex as LexicalIndex,
+    PartOfIndex as PartOfIndex,
+    VectorStoreIndex as VectorStoreIndex,
 )
-from .index.lexical_index import LexicalIndex as LexicalIndex
 from .index.minilm_embeddings import MiniLMEmbeddings as MiniLMEmbeddings, embeddings_of as embeddings_of
 from .index.node_texts import (
     Changes as Changes,
@@ -20,11 +27,6 @@ from .index.node_texts import (
     nodes_of as nodes_of,
 )
 from .index.rows import default_place as default_place
-from .index.vector_indexes import (
-    ChromaIndex as ChromaIndex,
-    PartOfIndex as PartOfIndex,
-    VectorStoreIndex as VectorStoreIndex,
-)
 from .papers.agent_graph import agent_as_a_graph as agent_as_a_graph
 from .papers.first_search import first_search as first_search
 from .papers.rank_fusion import (

@@ -17,7 +17,7 @@ from callsheet.graphs.text.words import tokens
 from callsheet.graphs.trust.policy import READ_ONLY
 from callsheet.retrievers.capabilities import with_capabilities
 from callsheet.retrievers.index.embedding import shared_tokenizer
-from callsheet.retrievers.index.lexical_index import keyword_score
+from callsheet.retrievers.index.indexes import keyword_score
 from callsheet.retrievers.index.node_texts import first_sentence
 from callsheet.retrievers.retriever import AgentGraphRetriever
 from callsheet.retrievers.selection.result import Selection

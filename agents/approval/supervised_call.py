@@ -25,15 +25,14 @@ from callsheet.agents.approval.questions import MOST_WRONG, Kind, fingerprint, o
 from callsheet.agents.calls.review import AnswerError, Decision, DecisionType, read_decision, review_answers
 from callsheet.agents.calls.run_claim import Claim, checkpointer, sole_run
 from callsheet.agents.calls.tool_result import answer_to, artifact_of
-from callsheet.agents.registry.assurance import Assurance
 from callsheet.agents.registry.binding import RUN_PROGRAM, BoundTool
-from callsheet.agents.registry.tool_registry import AGREED, ToolRegistry
+from callsheet.agents.registry.tool_registry import AGREED, Assurance, ToolRegistry
 from callsheet.agents.safety.arguments import Fit, fit_of
 from callsheet.agents.safety.secrets import LostSecretError, RunSecrets
 from callsheet.graphs.catalog.errors import CallsheetError, SettingsError, UnknownNameError, near_names
 from callsheet.graphs.catalog.formats.server_config import ApprovalPolicy
 from callsheet.graphs.text.json_schema import shown_form
-from callsheet.graphs.trust.standing import StandingApprovals
+from callsheet.graphs.trust.consent import StandingApprovals
 
 Answer = ToolMessage | Command[Any]
 Send = Callable[[ToolCallRequest], Awaitable[Answer]]

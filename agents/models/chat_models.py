@@ -25,7 +25,7 @@ from callsheet.agents.calls.token_usage import Usage, usage_of
 from callsheet.agents.registry.binding import BoundTool
 from callsheet.agents.safety.secrets import RunSecrets, has_secrets
 from callsheet.graphs.catalog.errors import CallsheetError, SettingsError
-from callsheet.graphs.text.secret_patterns import MASK
+from callsheet.graphs.text.sanitizing import MASK
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import ModelResponse

@@ -10,8 +10,7 @@ from typing import Any
 
 from callsheet.agents.calls.plan import StepResult
 from callsheet.agents.no_model.values import Kind, Value, total, unit_in, values_in, zone_of
-from callsheet.agents.registry.assurance import asks
-from callsheet.agents.registry.tool_registry import ToolRegistry
+from callsheet.agents.registry.tool_registry import ToolRegistry, asks
 from callsheet.agents.safety.arguments import fit_of
 from callsheet.graphs.catalog.model import Agent, Parameter, Tool
 from callsheet.graphs.text.sanitizing import split_name

@@ -16,7 +16,7 @@ from callsheet.agents.calls.plan import Mode, Plan, Question, Step, plan_errors,
 from callsheet.agents.calls.token_usage import Usage, usage_of
 from callsheet.agents.models.chat_models import QUIET, ModelError, answered, structured
 from callsheet.agents.models.prompts import CONDENSER, LOOKER, PLANNER
-from callsheet.agents.work.transcript import spoken
+from callsheet.agents.work.context import spoken
 from callsheet.graphs.catalog.errors import CallsheetError, PlanError
 from callsheet.graphs.text.sanitizing import bounded
 

@@ -20,7 +20,7 @@ from weakref import WeakSet
 from callsheet.agents.calls.tool_result import Outcome
 from callsheet.graphs.catalog.errors import CallsheetError, CatalogError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
-from callsheet.graphs.text.secret_patterns import MASK, is_secret_name, secrets_in
+from callsheet.graphs.text.sanitizing import MASK, is_secret_name, secrets_in
 
 _SHORTEST, _MOST_RUNS = 6, 1_000
 _FOR_ADDRESSES = str.maketrans("+/", "-_")

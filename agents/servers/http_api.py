@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urljoin, urlsplit
 
-from callsheet.agents.calls.call_context import LOOP, Progress
-from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.call_context import LOOP, Limits, Progress
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import named_in, of_server, origin
 from callsheet.agents.servers.api_requests import ApiRequest, request_of
@@ -31,7 +30,7 @@ from callsheet.agents.servers.catalogs.listings import PATIENCE, UNHEARD, LastLi
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.agents.servers.session import Session
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.formats.mcp_format import NOT_CALLABLE, Problem
+from callsheet.graphs.catalog.formats.manifests import NOT_CALLABLE, Problem
 from callsheet.graphs.catalog.formats.openapi_documents import LARGEST, parsed
 from callsheet.graphs.catalog.formats.openapi_operations import META, Api, HttpCall, api_of, id_of, is_json
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address

@@ -28,7 +28,7 @@ from langgraph.types import Command, interrupt
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.call_context import Limits
 from callsheet.agents.calls.token_usage import Usage
 from callsheet.agents.calls.tool_result import Fault, Keep, Outcome, capped, failed, text_of
 from callsheet.graphs.catalog.errors import CatalogError

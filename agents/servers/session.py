@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from callsheet.agents.calls.call_context import Ask, Progress
-from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.call_context import Ask, Limits, Progress
 from callsheet.agents.calls.tool_result import Effect, Fault
 from callsheet.agents.safety.secrets import Redaction, hide_in_logs, named_in, of_server
 from callsheet.agents.servers.catalogs.listings import Listing, cleaned, listed_resources, listed_tools

@@ -22,8 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakSet
 
-from callsheet.agents.calls.call_context import LOOP, CallRequest, Permit, ask_of_caller, progress_of_caller
-from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.call_context import LOOP, CallRequest, Limits, Permit, ask_of_caller, progress_of_caller
 from callsheet.agents.calls.tool_result import Fault, KeptResults, Kind, Outcome, failed, outcome_of
 from callsheet.agents.servers.catalogs.listings import Listing, read_outcome, read_request
 from callsheet.agents.servers.oauth.addresses import page_hint

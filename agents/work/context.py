@@ -7,20 +7,22 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, get_args
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from callsheet.agents.calls.plan import Call, Plan, ResultValueError, Step, StepResult, shape, source_of, value_of
 from callsheet.agents.calls.tool_result import Kind
 from callsheet.agents.models.chat_models import ModelError, answered
 from callsheet.agents.models.prompts import ANSWER, BY_REFERENCE, SKILL
-from callsheet.agents.registry.binding import READ_RESULT
+from callsheet.agents.registry.binding import NO_OUTPUT, READ_RESULT, names_of
 from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.servers.in_process import InProcess
 from callsheet.graphs import CallsheetError, ServerConfig
+from callsheet.graphs.text.sanitizing import shown
 
 _AGENTS = 50
 """Maximum number of agents whose folders are looked for."""
@@ -272,3 +274,47 @@ def _said(result: StepResult) -> str:
         return reported(result)
     note = f"\n({result.note})" if result.note else ""
     return f"<step id={result.id!r}>\n{result.text}\n<result>\n{result.result}\n</result>{note}\n</step>"
+
+
+PART = "callsheet_part"
+"""Key in ``response_metadata`` of these messages, which no provider gets."""
+_LONGEST_RESULT, _LONGEST_ARGUMENT = 2_000, 500
+"""Characters of a result, and of an argument; the state has all of it in ``results``."""
+
+
+def transcript(run: str, plan: Plan, results: Sequence[StepResult]) -> list[AnyMessage]:
+    """The plan and the calls of a run, in the order of the results: each is an AI message and its answer.
+
+    Every provider accepts them within a conversation: each call has an answer right after it, ids are unique over the
+    runs of a thread, names fit, and the plan is the text of the first call, because Gemini refuses a call after a text
+    of the model. A plan of one step is the request itself, and is not shown; nor is one without any call.
+    """
+    calls = {(one.id, call.id): call for one in results for call in one.calls if call.id and call.agent}
+    text = f"The plan:\n{plan_lines(plan.steps)}" if len(plan.steps) > 1 else ""
+    messages: list[AnyMessage] = []
+    for (step, _), call in calls.items():
+        messages += _pair("" if messages else text, call, step, run)
+    return messages
+
+
+def spoken(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """A conversation without what ``transcript`` has added to it: what people and answers say."""
+    return [message for message in messages if PART not in message.response_metadata]
+
+
+def _pair(text: str, call: Call, step: str, run: str) -> tuple[AIMessage, ToolMessage]:
+    name = names_of(call.agent, call.tool.removeprefix(f"{call.agent}/"))[0]
+    call_id = f"call_{sha256(f'{run} {step} {call.id}'.encode()).hexdigest()[:24]}"
+    about = {PART: "call", "step_id": step, "tool": call.tool}
+    args = dict(call.args)
+    args |= {
+        key: shown(whole, most=_LONGEST_ARGUMENT)
+        for key, value in args.items()
+        if len(whole := written(value)) > _LONGEST_ARGUMENT
+    }
+    called = [{"type": "tool_call", "name": name, "args": args, "id": call_id}]
+    asked = AIMessage(text, id=f"{call_id}-asked", name=NAME, tool_calls=called, response_metadata=about)
+    answer = shown(call.error or call.output or NO_OUTPUT, most=_LONGEST_RESULT)
+    status: Any = "error" if call.error else "success"
+    fields: dict[str, Any] = {"id": call_id, "name": name, "status": status, "response_metadata": about}
+    return asked, ToolMessage(answer, tool_call_id=call_id, **fields)

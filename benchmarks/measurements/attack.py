@@ -10,7 +10,7 @@ from benchmarks.search import SharedVectors, World
 from benchmarks.sets.cases import Benchmark, Case
 from callsheet.graphs import Agent, Catalog, Tool
 from callsheet.retrievers import AgentGraphRetriever
-from callsheet.retrievers.evaluation.ranking_metrics import recall
+from callsheet.retrievers.evaluation.evaluator import recall
 
 SET = "livemcpbench-steps"
 COLUMNS = ("one more agent with", "tools", "share of picks", "selections with it", "right tool first", "R@10")

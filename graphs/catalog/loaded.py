@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from callsheet.graphs.catalog.formats.mcp_format import Problem
+from callsheet.graphs.catalog.formats.manifests import Problem
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address
 from callsheet.graphs.catalog.model import Agent, Catalog, Skill, Tool
 from callsheet.graphs.dependencies.dependency_files import Proposal

@@ -13,9 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from callsheet.graphs.catalog.errors import CatalogError, near_names
-from callsheet.graphs.catalog.formats.catalog_files import agent_of_toollinkos, agents_of_livemcpbench, from_native
-from callsheet.graphs.catalog.formats.documents import read_json
-from callsheet.graphs.catalog.formats.mcp_format import Problem, agent_from_listing, text_of
+from callsheet.graphs.catalog.formats.manifests import (
+    Problem,
+    agent_from_listing,
+    agent_of_toollinkos,
+    agents_of_livemcpbench,
+    from_native,
+    read_json,
+    text_of,
+)
 from callsheet.graphs.catalog.formats.openapi_documents import is_specification
 from callsheet.graphs.catalog.formats.server_config import (
     ROOTS,

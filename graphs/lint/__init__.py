@@ -9,19 +9,19 @@ from callsheet.graphs.catalog.errors import Finding
 from callsheet.graphs.catalog.loaded import CatalogSource
 from callsheet.graphs.catalog.loading import load
 from callsheet.graphs.dependencies import Proposal
-from callsheet.graphs.lint import schema_rules, text_rules, trust_rules
+from callsheet.graphs.lint import schema_rules, text_rules
 from callsheet.graphs.lint.lint_rule import Remark, Rule, Subject, rule
 
 __all__ = ["RULES", "TRUST_RULES", "Remark", "Rule", "Subject", "lint", "rule"]
 
 TRUST_RULES = (
-    trust_rules.poisoned_text,
-    trust_rules.suspicious_skill,
-    trust_rules.hidden_text,
-    trust_rules.shadowing,
-    trust_rules.invisible_characters,
-    trust_rules.long_text,
-    trust_rules.source_of_many,
+    text_rules.poisoned_text,
+    text_rules.suspicious_skill,
+    text_rules.hidden_text,
+    text_rules.shadowing,
+    text_rules.invisible_characters,
+    text_rules.long_text,
+    text_rules.source_of_many,
 )
 """Rules on what servers say to a model, or gain by it."""
 

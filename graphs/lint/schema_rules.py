@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from callsheet.graphs.capabilities.taxonomy import shipped_taxonomy
 from callsheet.graphs.catalog.errors import Severity, near_names
-from callsheet.graphs.catalog.formats.mcp_format import UNREAD
+from callsheet.graphs.catalog.formats.manifests import UNREAD
 from callsheet.graphs.catalog.model import Tool
 from callsheet.graphs.knowledge_graph import cycle_from, cycles, dependency_edges, knowledge_graph
 from callsheet.graphs.lint.lint_rule import Remark, Subject, listed, on, quoted, rule

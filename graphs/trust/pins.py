@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from callsheet.graphs.catalog.errors import CatalogError, TrustError
-from callsheet.graphs.catalog.formats.mcp_format import Entries, name_of
+from callsheet.graphs.catalog.formats.manifests import Entries, name_of
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Record
 from callsheet.graphs.storage import StoredFile, StoreError, file_named, state_file
-from callsheet.graphs.text.sanitizing import Hidden, hidden_in, one_line, strings_in
-from callsheet.graphs.text.secret_patterns import masked
+from callsheet.graphs.text.sanitizing import Hidden, hidden_in, masked, one_line, strings_in
 
 ChangeKind = Literal["new", "suspect", "changed", "removed", "command", "about"]
 _HIDDEN = frozenset({Hidden.TAG, Hidden.BIDI, Hidden.CONTROL})
@@ -156,8 +155,8 @@ def pinned(listed: Listed, place: int = 0) -> ServerPin:
 
 def suspicions(value: Any) -> Iterator[str]:
     """What the texts of a JSON value do to a model: each kind of order with its words, and hidden characters."""
-    from callsheet.graphs.lint.injection_phrases import orders_in  # the rules of lint load catalogs themselves
     from callsheet.graphs.lint.lint_rule import quoted
+    from callsheet.graphs.lint.text_rules import orders_in  # the rules of lint load catalogs themselves
 
     texts = list(strings_in(value))
     for says, words in orders_in(*texts):

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
@@ -24,23 +24,28 @@ from langchain_core.messages import (
     ToolMessage,
 )
 from langchain_core.messages.utils import count_tokens_approximately
-from langchain_core.tools import BaseTool, ToolException
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, StateGraph
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from callsheet.agents import ModelError, chat_model
-from callsheet.agents.calls.token_usage import with_usage_of
+from callsheet.agents.calls.token_usage import usage_of, with_usage_of
 from callsheet.agents.models.chat_models import answered, check_model, written_call
-from callsheet.graphs import CallsheetError
+from callsheet.agents.servers.catalogs.python_objects import part_of_tools
+from callsheet.agents.servers.in_process import APP, TOOL_MODEL
+from callsheet.graphs import CallsheetError, SourceCatalog
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
+from callsheet.graphs.catalog.loaded import joined
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.sanitizing import bounded, check_type, error_lines
-from callsheet.orchestrator.run.run_context import context
+from callsheet.graphs.trust.policy import READ_ONLY
+from callsheet.orchestrator.run.run_context import context, sync_and_async
 from callsheet.orchestrator.run.settings import Settings
-from callsheet.orchestrator.run.sync_bridge import sync_and_async
 from callsheet.orchestrator.state import ReaderInput, ReaderOutput, ReaderState
 from callsheet.retrievers.documents import NOT_FOUND, DocumentTools, best_passages, semantic_search
 from callsheet.retrievers.documents.document_index import Library
+from callsheet.retrievers.documents.document_reading import Overview, overview_of
 from callsheet.retrievers.index.embedding import EMBEDDED
 
 _FIRST = 3  # chunks to read where no model searches by itself
@@ -347,3 +352,76 @@ def _read_since(messages: Sequence[AnyMessage]) -> list[str]:
     """The chunks that were read for the question, for the first time or again."""
     given = [message.artifact or {} for message in _since(messages) if isinstance(message, ToolMessage)]
     return list(dict.fromkeys(chunk for one in given for chunk in one.get("chunks", ())))
+
+
+TOOL_NAME = "search_documents"
+_RECURSION = 1_000
+Question = Annotated[str, Field(description="The whole question, in plain words.")]
+
+
+def load_folders(config: Mapping[str, ServerConfig]) -> SourceCatalog:
+    """An agent for each folder, with one tool that answers questions from its documents, with citations.
+
+    The graph ``arag`` finds the answer: with the model of the run, else of ``CALLSHEET_MODEL``. It first indexes what
+    is not indexed yet.
+
+    Raises:
+        CatalogError: There is no such folder.
+    """
+    from callsheet.orchestrator.run.process.environment import Environment
+
+    environment = Environment()
+    parts = []
+    for name, folder in config.items():
+        library = Library(folder.documents, environment.embeddings, environment.index)
+        seen = overview_of(library.folder())
+        about = Overview(folder.description.rstrip(".") or seen.topics, seen.terms)
+        tool = document_tool(name, about, library, environment.model)
+        parts.append(part_of_tools(name, [tool], folder.documents, f"Documents: {about.topics}."))
+    return joined(parts)
+
+
+def document_tool(name: str, about: Overview, library: Library, model: str | None = None) -> BaseTool:
+    """The tool ``search_documents(question)`` over one folder, also for questions that the documents do not answer.
+
+    In a step, it answers with the model of the step's worker, otherwise with ``model``, if there is one.
+    """
+    about_it = f"Answers questions about {about.topics}: searches the documents of {name}, and cites them."
+
+    def search_documents(question: Question) -> tuple[str, dict[str, Any]]:
+        return _answer(_app(library, model).invoke({"messages": [("user", question)]}), model)
+
+    async def asearch_documents(question: Question) -> tuple[str, dict[str, Any]]:
+        return _answer(await _app(library, model).ainvoke({"messages": [("user", question)]}), model)
+
+    return StructuredTool.from_function(
+        func=search_documents,
+        coroutine=asearch_documents,
+        name=TOOL_NAME,
+        description=f"{about_it} They speak of: {about.terms}." if about.terms else about_it,
+        response_format="content_and_artifact",
+        metadata={"annotations": dict(READ_ONLY), APP: True},
+    )
+
+
+def _app(library: Library, model: str | None) -> Any:
+
+    given = TOOL_MODEL.get()
+    chosen = (given.model if given else None) or model
+    # In a tool, LangChain's limit of 25 would hold; the graph ends by its own number of loops.
+    return create_arag(library, model=chosen).compile(name="arag").with_config(recursion_limit=_RECURSION)
+
+
+def _answer(state: Mapping[str, Any], model: str | None) -> tuple[str, dict[str, Any]]:
+    """The answer with its artifact; that the documents say nothing is one too, and ``answered`` tells them apart.
+
+    The cost of the models that found it is added to that of the step.
+    """
+    message = state["messages"][-1]
+    if (given := TOOL_MODEL.get()) is not None and (given.model or model):
+        given.usage += usage_of(state["messages"])
+    about = message.additional_kwargs["arag"]
+    if about["failed"]:
+        raise ToolException(message.text)
+    found = {name: state[name] for name in ("citations", "retrieved_tokens")}
+    return message.text, {"answered": about["answered"], **found}

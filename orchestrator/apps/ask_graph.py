@@ -19,8 +19,8 @@ from typing_extensions import TypedDict
 
 from callsheet.agents.approval.supervised_call import NOBODY
 from callsheet.agents.calls.review import decided, flat
+from callsheet.orchestrator.run.run_context import sync_and_async
 from callsheet.orchestrator.run.settings import Settings
-from callsheet.orchestrator.run.sync_bridge import sync_and_async
 from callsheet.orchestrator.state import text_of
 
 _AUTH = "langgraph_auth"

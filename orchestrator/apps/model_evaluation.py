@@ -31,7 +31,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import BaseModel, ConfigDict
 
 from callsheet.agents import Call, ModelError, ToolRegistry, Usage
-from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.call_context import Limits
 from callsheet.agents.calls.token_usage import Price, usage_of
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.models.chat_models import answered, with_ids, with_written_calls

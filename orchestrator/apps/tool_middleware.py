@@ -57,9 +57,8 @@ from callsheet.agents.work.own_tools import (
 from callsheet.graphs import CatalogSource, Policy, SettingsError, Skill, load
 from callsheet.graphs.text.sanitizing import check_type
 from callsheet.orchestrator.run.process.process_state import CatalogSync
-from callsheet.orchestrator.run.run_context import caller, standing_approvals
+from callsheet.orchestrator.run.run_context import caller, standing_approvals, waited_for
 from callsheet.orchestrator.run.settings import TOOL_FLOOR, Settings
-from callsheet.orchestrator.run.sync_bridge import waited_for
 from callsheet.orchestrator.step import selected, skill_texts
 from callsheet.retrievers import AgentGraphRetriever, DecisionModel, units_of
 from callsheet.retrievers.selection.decision_models import judge_of

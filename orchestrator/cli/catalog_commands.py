@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.graphs.catalog.formats.mcp_format import SERVER_TROUBLE
+from callsheet.graphs.catalog.formats.manifests import SERVER_TROUBLE
 from callsheet.graphs.text.sanitizing import counted, shown
 from callsheet.orchestrator.cli import output
 from callsheet.orchestrator.cli.shared_options import (

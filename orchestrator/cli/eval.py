@@ -89,7 +89,7 @@ def _of_retrieval(
     options: CatalogOptions, demands: Sequence[str], *, queries: Path, agents: int, tools: int, misses: int, **more: Any
 ) -> int:
     from callsheet.retrievers import evaluate, metric_names, read_queries
-    from callsheet.retrievers.evaluation.ranking_metrics import rounded
+    from callsheet.retrievers.evaluation.evaluator import rounded
     from callsheet.retrievers.selection.select_settings import OURS
 
     names = metric_names(agents, tools)

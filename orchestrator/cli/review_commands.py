@@ -14,9 +14,8 @@ import click
 from callsheet.graphs.catalog.errors import Finding, SettingsError, Severity, UnknownNameError, near_names
 from callsheet.graphs.text.sanitizing import counted, one_line, shown
 from callsheet.graphs.trust.changes import diff_of, findings_of, told
-from callsheet.graphs.trust.consent import Agreements, believable, believed
+from callsheet.graphs.trust.consent import Agreements, StandingApprovals, believable, believed
 from callsheet.graphs.trust.pins import Change, PinBook
-from callsheet.graphs.trust.standing import StandingApprovals
 from callsheet.orchestrator.cli import output
 from callsheet.orchestrator.cli.approval_prompt import has_terminal
 from callsheet.orchestrator.cli.shared_options import (
@@ -68,7 +67,7 @@ def check(
       callsheet check --catalog manifests/ --fail-on warning --ignore near-identical-tools
     """
     from callsheet.graphs.lint import RULES, lint
-    from callsheet.graphs.lint.trust_rules import source_of_many
+    from callsheet.graphs.lint.text_rules import source_of_many
     from callsheet.retrievers.inference import infer_dependencies
 
     if unknown := sorted(set(ignored) - {rule.name for rule in RULES}):

@@ -16,8 +16,8 @@ import click
 from click.core import ParameterSource
 
 from callsheet.graphs.catalog.errors import SettingsError
-from callsheet.graphs.catalog.formats.mcp_format import SERVER_TROUBLE
-from callsheet.graphs.text.secret_patterns import masked
+from callsheet.graphs.catalog.formats.manifests import SERVER_TROUBLE
+from callsheet.graphs.text.sanitizing import masked
 from callsheet.orchestrator.run.process.environment import Environment
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The current run: its user, its settings, and its store, as on LangGraph's server."""
+"""The current run: its user, its settings, and its store, as on LangGraph's server; for blocking callers too."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import hashlib
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.runnables.config import set_config_context
 from langgraph.config import get_config
 from langgraph.runtime import Runtime, get_runtime
 from langgraph.store.base import BaseStore
@@ -27,15 +29,47 @@ from callsheet.agents import (
     ToolRegistry,
     chat_model,
     checkpointer,
+    in_threads,
 )
 from callsheet.agents.approval.supervised_call import Reviews
+from callsheet.agents.calls.call_context import LOOP
 from callsheet.agents.models.chat_models import limit_model_calls
 from callsheet.agents.models.prompts import WEAK_WORKER, WORKER
 from callsheet.graphs import Catalog, Loaded, Policy, SettingsError, User
 from callsheet.graphs.dependencies import ObservationLog, OutcomeLog, Seen, observed, outcomes_of
+from callsheet.graphs.trust.consent import StandingApprovals
 from callsheet.graphs.trust.policy import counts_outcomes
-from callsheet.graphs.trust.standing import StandingApprovals
 from callsheet.orchestrator.run.settings import Settings
+
+T = TypeVar("T")
+
+
+def waited_for(work: Coroutine[Any, Any, T]) -> T:
+    """Runs asynchronous work inside a blocking run, and returns its result."""
+    with set_config_context(in_threads(get_config())) as context:
+        return context.run(LOOP.blocking, work)
+
+
+def sync_and_async(
+    node: Callable[..., Coroutine[Any, Any, Any]], name: str, app: Runnable[Any, Any] | None = None
+) -> RunnableLambda[Any, Any]:
+    """An asynchronous node that ``invoke`` can run too, on the background loop.
+
+    Args:
+        node: Takes the state, and the app if there is one.
+        name: Name in traces.
+        app: Called by the node. LangGraph finds it in this closure: it draws the app inside the node, and streams and
+            checkpoints it as a part of the run.
+    """
+
+    def blocking(state: Any) -> Any:
+        return waited_for(node(state, app) if app else node(state))
+
+    async def running(state: Any) -> Any:
+        return await (node(state, app) if app else node(state))
+
+    return RunnableLambda(blocking, running, name=name)
+
 
 Role = Literal["planner", "worker", "answer"]
 _STRICTEST = ("always", "ask", "never")

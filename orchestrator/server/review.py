@@ -29,7 +29,7 @@ from callsheet.graphs.dependencies import Proposal, decide, read_dependencies, w
 from callsheet.graphs.storage import private_folder
 from callsheet.graphs.text.sanitizing import one_line
 from callsheet.graphs.trust.changes import sides_of
-from callsheet.graphs.trust.standing import StandingApproval, StandingApprovals
+from callsheet.graphs.trust.consent import StandingApproval, StandingApprovals
 from callsheet.orchestrator.server.page_requests import (
     Body,
     Endpoint,

@@ -17,7 +17,7 @@ from starlette.routing import Route
 from callsheet.agents import ToolRegistry
 from callsheet.agents.safety.secrets import named_in, of_server
 from callsheet.agents.servers.oauth.addresses import CALLBACK, PAGE, is_loopback, server_address
-from callsheet.agents.servers.oauth.callback import HEADERS, LASTS, callback, cookie_of
+from callsheet.agents.servers.oauth.sign_in import HEADERS, LASTS, callback, cookie_of
 from callsheet.graphs import SettingsError, UnknownNameError, User
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.orchestrator.server.page_requests import Body, ForbiddenError, body_of, check_key

@@ -24,7 +24,7 @@ from callsheet.graphs import (
     escaped,
     knowledge_graph,
 )
-from callsheet.graphs.catalog.formats.mcp_format import tool_from_entry
+from callsheet.graphs.catalog.formats.manifests import tool_from_entry
 from callsheet.graphs.lint import RULES, Subject
 from callsheet.graphs.text.sanitizing import counted
 from callsheet.orchestrator.run.process.process_state import Served

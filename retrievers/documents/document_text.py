@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from callsheet.graphs import SettingsError
 from callsheet.graphs.storage import cure_of, is_full, private_file
 from callsheet.graphs.text.sanitizing import clean, normalized
-from callsheet.retrievers.index.lexical_index import inverse_frequency
+from callsheet.retrievers.index.indexes import inverse_frequency
 
 CHUNK_TOKENS = 1_000
 LONGEST_SENTENCE = 1_000

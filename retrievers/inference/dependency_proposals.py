@@ -30,9 +30,8 @@ from callsheet.graphs.dependencies import (
     write_dependencies,
 )
 from callsheet.graphs.storage import private_folder
-from callsheet.retrievers.inference.candidates import Candidate, Candidates
+from callsheet.retrievers.inference.candidates import Candidate, Candidates, Ends, Need
 from callsheet.retrievers.inference.edge_model import EdgeModel, edge_model
-from callsheet.retrievers.inference.ends import Ends, Need
 
 LEAST = 0.5
 _NAMED, _MOST = 0.55, 3

@@ -22,7 +22,7 @@ from callsheet.graphs import (
 from callsheet.graphs.dependencies import Outcomes
 from callsheet.graphs.text.words import tokens
 from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
-from callsheet.retrievers.index.lexical_index import LexicalIndex
+from callsheet.retrievers.index.indexes import LexicalIndex
 from callsheet.retrievers.index.node_texts import IDENTIFIER, Identifiers, Node, VectorIndex
 from callsheet.retrievers.papers.agent_graph import agent_as_a_graph
 from callsheet.retrievers.papers.first_search import Search, first_search

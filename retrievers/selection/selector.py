@@ -21,9 +21,8 @@ from callsheet.graphs import (
 from callsheet.graphs.dependencies import Outcomes
 from callsheet.graphs.text.sanitizing import bounded
 from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
-from callsheet.retrievers.index.lexical_index import LexicalIndex
+from callsheet.retrievers.index.indexes import LexicalIndex, PartOfIndex
 from callsheet.retrievers.index.node_texts import Node, VectorIndex, nodes_of
-from callsheet.retrievers.index.vector_indexes import PartOfIndex
 from callsheet.retrievers.papers.tool_fusion import graph_rag_tool_fusion
 from callsheet.retrievers.selection.budget import Budget, SchemaTokens
 from callsheet.retrievers.selection.copies import Copies

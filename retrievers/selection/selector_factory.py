@@ -18,10 +18,9 @@ from callsheet.graphs import Catalog, CatalogError, Loaded, SettingsError, Taxon
 from callsheet.graphs.dependencies import ObservationLog, OutcomeLog, Seen, following
 from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
 from callsheet.retrievers.index.embedding import Embedder
-from callsheet.retrievers.index.lexical_index import LexicalIndex
+from callsheet.retrievers.index.indexes import ChromaIndex, LexicalIndex, VectorStoreIndex
 from callsheet.retrievers.index.node_texts import RECIPES, Changes, Progress, Texts, VectorIndex, nodes_of
 from callsheet.retrievers.index.rows import IN_MEMORY, default_place, is_url
-from callsheet.retrievers.index.vector_indexes import ChromaIndex, VectorStoreIndex
 from callsheet.retrievers.inference import with_inferred
 from callsheet.retrievers.selection.copies import Copies, copies_in
 from callsheet.retrievers.selection.decision import ToolJudge

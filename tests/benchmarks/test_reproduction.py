@@ -14,7 +14,7 @@ from benchmarks.search import Rank, SharedVectors, World, vectors_of_this_run
 from benchmarks.sets.cases import Benchmark, Case
 from benchmarks.sets.loaders import load_benchmarks
 from callsheet.retrievers import AgentGraphRetriever
-from callsheet.retrievers.evaluation.ranking_metrics import average_precision, recall
+from callsheet.retrievers.evaluation.evaluator import average_precision, recall
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from callsheet.graphs import Agent, Catalog, Policy, Tool, agent_from_listing, load
 from callsheet.retrievers import AgentGraphRetriever, CatalogTools, MiniLMEmbeddings
 from callsheet.retrievers.catalog_tools import one_line
-from callsheet.retrievers.index.lexical_index import keyword_score
+from callsheet.retrievers.index.indexes import keyword_score
 from callsheet.retrievers.selection.budget import SchemaTokens
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.call_context import Limits
 from callsheet.agents.calls.tool_result import Fault, with_data
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.in_process import CALL_LIMITS, TOOL_NAME, InProcess, summary_line, tool_of_remote_agent

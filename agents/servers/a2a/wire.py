@@ -13,7 +13,7 @@ from functools import cache, partial
 from itertools import chain, repeat
 from typing import Any, cast
 
-from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.call_context import Limits
 from callsheet.agents.calls.tool_result import Effect, Fault
 from callsheet.agents.safety.secrets import Redaction, hide_in_logs, named_in, of_server
 from callsheet.graphs.catalog.errors import needs_extra

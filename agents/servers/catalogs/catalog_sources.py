@@ -13,14 +13,14 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.call_context import Limits
 from callsheet.agents.servers.catalogs.listings import PATIENCE, UNHEARD, LastListings, Listing
 from callsheet.agents.servers.catalogs.python_objects import called, doc_of, entry_of, read_objects, usable_tools
 from callsheet.agents.servers.catalogs.server_catalog import listed_by, read_listings
 from callsheet.agents.servers.in_process import InProcess, in_thread
 from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.graphs.catalog.errors import CallsheetError, CatalogError, near_names
-from callsheet.graphs.catalog.formats.mcp_format import Problem
+from callsheet.graphs.catalog.formats.manifests import Problem
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.loaded import SourceCatalog, joined
 from callsheet.graphs.text.regex import linear

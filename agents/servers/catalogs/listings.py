@@ -18,10 +18,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.call_context import Limits
 from callsheet.agents.calls.tool_result import Fault, Keep, Kind, Outcome, capped, failed, text_of
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.formats.mcp_format import Entries, Problem, agent_from_listing
+from callsheet.graphs.catalog.formats.manifests import Entries, Problem, agent_from_listing
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Agent
 from callsheet.graphs.storage import StoredFile, cache_file, file_named

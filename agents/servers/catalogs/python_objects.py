@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic.alias_generators import to_camel
 
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.formats.mcp_format import Problem, agent_from_listing
+from callsheet.graphs.catalog.formats.manifests import Problem, agent_from_listing
 from callsheet.graphs.catalog.loaded import Loaded, SourceCatalog, joined
 from callsheet.graphs.catalog.model import Catalog
 

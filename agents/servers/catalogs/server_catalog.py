@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from callsheet.agents.servers.catalogs.listings import LastListings, Listing, resources_of
-from callsheet.graphs.catalog.formats.mcp_format import Difference, Problem, agent_from_listing, name_of
+from callsheet.graphs.catalog.formats.manifests import Difference, Problem, agent_from_listing, name_of
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.loaded import Loaded, SourceCatalog, joined
 from callsheet.graphs.catalog.loading import load

@@ -22,7 +22,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
-from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.call_context import Limits
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.servers.transport.messages import parsed
 from callsheet.graphs.catalog.formats.server_config import ServerConfig

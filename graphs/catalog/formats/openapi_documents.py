@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.formats.documents import read_yaml
+from callsheet.graphs.catalog.formats.manifests import read_yaml
 from callsheet.graphs.text.json_schema import pointed
 from callsheet.graphs.text.regex import linear
 

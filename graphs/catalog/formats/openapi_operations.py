@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.formats.documents import wrong_field
+from callsheet.graphs.catalog.formats.manifests import wrong_field
 from callsheet.graphs.catalog.formats.openapi_documents import Document, list_of, object_of
 from callsheet.graphs.catalog.model import Record
 from callsheet.graphs.text.sanitizing import counted, encodable, storable

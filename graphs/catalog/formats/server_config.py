@@ -13,8 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.formats.documents import read_env_file, wrong_field
-from callsheet.graphs.catalog.formats.mcp_format import UNREAD, Problem
+from callsheet.graphs.catalog.formats.manifests import UNREAD, Problem, read_env_file, wrong_field
 from callsheet.graphs.catalog.model import Record
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.sanitizing import clean

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.formats.documents import read_yaml
-from callsheet.graphs.catalog.formats.mcp_format import UNREAD, Problem
+from callsheet.graphs.catalog.formats.manifests import UNREAD, Problem, read_yaml
 from callsheet.graphs.catalog.model import Skill
 from callsheet.graphs.text.sanitizing import clean, shown
 

@@ -14,7 +14,7 @@ from callsheet.agents import ToolRegistry
 from callsheet.agents.servers.catalogs.listings import UNHEARD
 from callsheet.agents.servers.in_process import in_thread
 from callsheet.graphs import CallsheetError, Loaded, load, shown
-from callsheet.graphs.catalog.formats.mcp_format import SERVER_TROUBLE
+from callsheet.graphs.catalog.formats.manifests import SERVER_TROUBLE
 from callsheet.graphs.storage import SharedStore, shared_store
 from callsheet.orchestrator.run.process.environment import Environment
 from callsheet.retrievers import AgentGraphRetriever

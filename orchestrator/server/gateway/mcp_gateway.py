@@ -34,8 +34,17 @@ from callsheet.agents.calls.call_context import PROGRESS, within
 from callsheet.agents.servers.catalogs.listings import PROMPT, RESOURCE, TEMPLATE
 from callsheet.graphs import CallsheetError, Catalog, Loaded, SettingsError
 from callsheet.graphs.text.sanitizing import counted, error_lines
-from callsheet.orchestrator.server.gateway import resources as mcp_resources
-from callsheet.orchestrator.server.gateway.catalog_gateway import MOST_READ, Caller, Gateway, found_text
+from callsheet.orchestrator.server.gateway.catalog_gateway import (
+    MOST_READ,
+    Caller,
+    Gateway,
+    found_text,
+    page_of,
+    prompt_named,
+    prompt_result,
+    read_result,
+    resource_named,
+)
 from callsheet.orchestrator.server.gateway.supervised_calls import Answer, Waiting, can_ask, decision, form_of, refusal
 
 Context = ServerRequestContext[Any, Any]
@@ -282,9 +291,7 @@ class GatewayServer:
 
         async def list_page(context: Context, request: _Page) -> Any:
             await self._gateway.ready()
-            items, following = mcp_resources.page_of(
-                self._resources(context), kind, request.cursor if request else None
-            )
+            items, following = page_of(self._resources(context), kind, request.cursor if request else None)
             return form(**{name: items}, next_cursor=following)
 
         return list_page
@@ -293,17 +300,17 @@ class GatewayServer:
         self, context: Context, request: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | _Asked:
         await self._gateway.ready()
-        resource, values = mcp_resources.resource_named(self._resources(context), request.uri)
+        resource, values = resource_named(self._resources(context), request.uri)
         answer = await self._read_from_server(resource, values, request, context)
-        return answer if isinstance(answer, _Asked) else mcp_resources.read_result(request.uri, answer)
+        return answer if isinstance(answer, _Asked) else read_result(request.uri, answer)
 
     async def _get_prompt(
         self, context: Context, request: types.GetPromptRequestParams
     ) -> types.GetPromptResult | _Asked:
         await self._gateway.ready()
-        prompt = mcp_resources.prompt_named(self._resources(context), request.name)
+        prompt = prompt_named(self._resources(context), request.name)
         answer = await self._read_from_server(prompt, request.arguments or {}, request, context)
-        return answer if isinstance(answer, _Asked) else mcp_resources.prompt_result(answer)
+        return answer if isinstance(answer, _Asked) else prompt_result(answer)
 
     async def _read_from_server(
         self, name: str, arguments: Mapping[str, str], request: types.InputResponseRequestParams, context: Context

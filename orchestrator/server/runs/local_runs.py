@@ -25,9 +25,10 @@ from callsheet.orchestrator.server.runs.run_history import (
     LiveRun,
     RunSnapshot,
     Thread,
+    run_answered,
+    run_ended,
     with_finished,
 )
-from callsheet.orchestrator.server.runs.shown_runs import run_answered, run_ended
 from callsheet.orchestrator.server.visible_catalog import shown_line
 from callsheet.orchestrator.state import ending
 

@@ -15,7 +15,7 @@ from callsheet.agents.calls.plan import StepResult
 from callsheet.agents.calls.review import decided, flat
 from callsheet.agents.no_model.filling import fill, spread, unanswered
 from callsheet.agents.no_model.values import in_words, total, unit_in, values_in, zone_of
-from callsheet.agents.registry.assurance import assurance_of
+from callsheet.agents.registry.tool_registry import assurance_of
 from callsheet.graphs import Agent, Policy, ServerConfig, Tool
 from callsheet.graphs.catalog.formats.server_config import ServerOptions
 from callsheet.graphs.trust.consent import starts_of

@@ -12,7 +12,7 @@ from langchain_core.tools import tool
 from callsheet.agents.servers.in_process import InProcess
 from callsheet.agents.work.context import folders_of, surroundings
 from callsheet.graphs import Catalog, ServerConfig
-from callsheet.graphs.catalog.formats.mcp_format import Problem
+from callsheet.graphs.catalog.formats.manifests import Problem
 from callsheet.graphs.catalog.formats.server_config import ServerOptions
 
 

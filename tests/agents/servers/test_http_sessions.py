@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.call_context import Limits
 from callsheet.agents.calls.tool_result import Outcome
 from callsheet.agents.servers.session_pool import SessionPool
 from servers import HANG, HttpServer, until

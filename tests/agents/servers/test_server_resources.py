@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from mcp import MCPError
 
-from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.call_context import Limits
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.registry.tool_registry import hidden_resource
 from callsheet.agents.servers.catalogs.listings import (

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from callsheet.agents.calls.call_context import ASK, LOOP, USER, within
-from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.call_context import ASK, LOOP, USER, Limits, within
 from callsheet.agents.calls.tool_result import Outcome
 from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.servers.session_pool import SessionPool, end_all

@@ -16,7 +16,7 @@ from langchain_core.tools import tool
 from mcp import MCPError
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 
-from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.call_context import Limits
 from callsheet.agents.calls.tool_result import KeptResults, Outcome, failed, outcome_of
 from callsheet.agents.safety.secrets import Redaction
 from callsheet.agents.servers import in_process

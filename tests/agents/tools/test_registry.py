@@ -15,7 +15,7 @@ from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool, ToolException, tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.call_context import Limits
 from callsheet.agents.calls.plan import resolved, value_of
 from callsheet.agents.registry import tool_registry as registry_module
 from callsheet.agents.registry.binding import BoundTool, bound_tool, model_names

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from callsheet.graphs import Agent, Catalog, Loaded, ServerConfig, Tool, TrustError
-from callsheet.graphs.trust.standing import StandingApprovals
+from callsheet.graphs.trust.consent import StandingApprovals
 
 LOG = Tool(agent="git", name="git_log", description="Shows commits.", input_schema={"type": "object"})
 SERVER = ServerConfig(command="uvx", args=("mcp-server-git",))

@@ -17,8 +17,7 @@ from callsheet import AgentGraphRetriever, Settings, ToolRegistry, create_superv
 from callsheet.agents.models.chat_models import chat_model
 from callsheet.agents.servers.in_process import tool_model
 from callsheet.graphs.catalog.loading import servers_in, starts_in
-from callsheet.orchestrator.apps.arag_graph import READER
-from callsheet.orchestrator.apps.folder_agent import document_tool
+from callsheet.orchestrator.apps.arag_graph import READER, document_tool
 from callsheet.orchestrator.server.gateway.catalog_gateway import Gateway
 from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
 from callsheet.orchestrator.server.gateway.serving import one_client

@@ -14,7 +14,7 @@ from callsheet.agents.servers.catalogs.server_catalog import with_agent
 from callsheet.graphs import DependencyKind, Loaded, Policy, TrustError, dump, load
 from callsheet.graphs.dependencies import Proposal, read_dependencies, write_dependencies
 from callsheet.graphs.trust.changes import sides_of
-from callsheet.graphs.trust.standing import StandingApprovals
+from callsheet.graphs.trust.consent import StandingApprovals
 from callsheet.orchestrator.run.process.process_state import Served
 from callsheet.orchestrator.server import Site, create_explorer, review
 from callsheet.retrievers import AgentGraphRetriever

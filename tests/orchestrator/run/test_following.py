@@ -18,13 +18,13 @@ from callsheet.agents import ToolRegistry
 from callsheet.agents.servers.catalogs.catalog_sources import load_servers
 from callsheet.agents.servers.catalogs.listings import LastListings, Listing
 from callsheet.graphs import Agent, Catalog, Loaded, ServerConfig, Tool, User, load
-from callsheet.graphs.catalog.formats.mcp_format import Difference
+from callsheet.graphs.catalog.formats.manifests import Difference
 from callsheet.graphs.catalog.formats.server_config import ServerOptions
 from callsheet.graphs.storage import cache_folder
 from callsheet.graphs.trust.pins import PinBook
 from callsheet.orchestrator.run.process.process_state import CatalogSync, ServerUpdates
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, Gateway
-from callsheet.retrievers.index.vector_indexes import VectorStoreIndex
+from callsheet.retrievers.index.indexes import VectorStoreIndex
 from servers import HANG, Servers, until
 
 ANYTHING = {"type": "object", "properties": {}}

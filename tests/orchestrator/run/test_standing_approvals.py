@@ -23,7 +23,7 @@ from pydantic import TypeAdapter
 from callsheet import Settings, create_supervisor
 from callsheet.agents.calls.review import decided, flat
 from callsheet.graphs import SettingsError, UnknownNameError, load
-from callsheet.graphs.trust.standing import StandingApprovals
+from callsheet.graphs.trust.consent import StandingApprovals
 
 RATE = "look up the rate of USD"
 TOOL = "bank/exchange_rate"

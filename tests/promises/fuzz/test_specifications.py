@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.servers.api_requests import request_of
 from callsheet.graphs import CatalogError
-from callsheet.graphs.catalog.formats.mcp_format import tool_from_entry
+from callsheet.graphs.catalog.formats.manifests import tool_from_entry
 from callsheet.graphs.catalog.formats.openapi_documents import parsed
 from callsheet.graphs.catalog.formats.openapi_operations import META, HttpCall, api_of
 from fuzzing import fuzzed, mutated, values

@@ -14,8 +14,7 @@ import httpx2
 import psycopg
 import pytest
 
-from callsheet.agents.servers.oauth.callback import PendingSignIn, await_answer, pending_sign_in, take_answer
-from callsheet.agents.servers.oauth.sign_in import SignIn
+from callsheet.agents.servers.oauth.sign_in import PendingSignIn, SignIn, await_answer, pending_sign_in, take_answer
 from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens
 from forked import run_forked
 from signed_in_server import SignedInServer, signed_in_server
@@ -24,7 +23,7 @@ pytestmark = [pytest.mark.server, pytest.mark.slow]
 REDIRECT = "http://127.0.0.1:9/callback"
 TAKE = """
 import json, sys
-from callsheet.agents.servers.oauth.callback import take_answer
+from callsheet.agents.servers.oauth.sign_in import take_answer
 
 take_answer(json.loads(sys.argv[1]), {})
 """

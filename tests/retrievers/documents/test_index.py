@@ -227,7 +227,7 @@ def test_all_sentences_are_compared_and_embedded_once(
     assert (first.compared, semantic_search(index, "word7").note) == (20, "")
     again = DocumentIndex(tmp_path / "docs", embeddings=embedder, index=tmp_path / "index")
     assert again.sync().exact
-    monkeypatch.setattr("callsheet.retrievers.documents.document_vectors._AT_ONCE", 7)  # the rows of a block
+    monkeypatch.setattr("callsheet.retrievers.documents.document_index._AT_ONCE", 7)  # the rows of a block
     assert np.array_equal(again.similar("what tells of word7").sentences, first.sentences)
     assert len(embedder.asked) == 40
 
@@ -236,7 +236,7 @@ def test_of_a_large_folder_chunks_are_preselected_by_the_query_alone(
     write: Write, embedder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("callsheet.retrievers.documents.document_index.AFFORDABLE", 100)
-    monkeypatch.setattr("callsheet.retrievers.documents.document_vectors.COMPARED", 200)
+    monkeypatch.setattr("callsheet.retrievers.documents.document_index.COMPARED", 200)
     one = DocumentIndex(write(PAGES), embeddings=embedder, index=":memory:")
     other = DocumentIndex(write(PAGES), embeddings=embedder, index=":memory:")
     for index in (one, other):

@@ -14,7 +14,7 @@ from chromadb.utils.embedding_functions import DefaultEmbeddingFunction, ONNXMin
 
 from callsheet.graphs import SettingsError
 from callsheet.retrievers import Changes, ChromaIndex, Node, VectorIndex
-from callsheet.retrievers.index import rows as stored_rows, vector_indexes
+from callsheet.retrievers.index import indexes, rows as stored_rows
 from callsheet.retrievers.index.rows import ChromaRows, clear_unused_slots
 from counting import Counting, best, index, nodes, other_process
 
@@ -143,7 +143,7 @@ def test_a_killed_indexing_keeps_the_old_rows_and_the_next_embeds_only_what_is_m
 def test_a_half_built_index_is_completed_before_it_is_searched(
     killed: Path, monkeypatch: pytest.MonkeyPatch, exact: int
 ) -> None:
-    monkeypatch.setattr(vector_indexes, "EXACT", exact)
+    monkeypatch.setattr(indexes, "EXACT", exact)
     embedder = Counting()
     made = index(killed, embedder)
     made.sync(nodes("new", 600))
@@ -154,7 +154,7 @@ def test_a_half_built_index_is_completed_before_it_is_searched(
 def test_a_search_in_chroma_sees_what_another_process_wrote_once_it_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vector_indexes, "EXACT", 10)
+    monkeypatch.setattr(indexes, "EXACT", 10)
     embedder = Counting()
     made = index(tmp_path, embedder)
     made.sync(nodes("old", 300))

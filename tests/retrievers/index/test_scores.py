@@ -10,9 +10,9 @@ from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
 from callsheet.graphs import SettingsError
 from callsheet.retrievers import Changes, ChromaIndex, MiniLMEmbeddings, Node
-from callsheet.retrievers.index import vector_indexes
+from callsheet.retrievers.index import indexes
+from callsheet.retrievers.index.indexes import PartOfIndex
 from callsheet.retrievers.index.rows import among_best
-from callsheet.retrievers.index.vector_indexes import PartOfIndex
 
 EMBEDDER = DeterministicFakeEmbedding(size=16)
 
@@ -101,8 +101,8 @@ def test_vectors_of_other_dimensions_are_named() -> None:
 @pytest.fixture
 def searched(monkeypatch: pytest.MonkeyPatch) -> None:
     """All but 50 nodes are too many to be compared in memory, and a search returns 10."""
-    monkeypatch.setattr(vector_indexes, "EXACT", 50)
-    monkeypatch.setattr(vector_indexes, "_HITS", 10)
+    monkeypatch.setattr(indexes, "EXACT", 50)
+    monkeypatch.setattr(indexes, "_HITS", 10)
 
 
 @pytest.mark.usefixtures("searched")

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from callsheet.graphs.catalog.formats.catalog_files import dump
+from callsheet.graphs.catalog.formats.manifests import dump
 from callsheet.retrievers import Changes, ChromaIndex, Node
-from callsheet.retrievers.index.vector_indexes import read_snapshot, write_snapshot
+from callsheet.retrievers.index.indexes import read_snapshot, write_snapshot
 from small import small_catalog
 
 ROWS = ["a", "b", "c"]

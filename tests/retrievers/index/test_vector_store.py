@@ -8,7 +8,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 from callsheet.graphs import Catalog, SettingsError
 from callsheet.retrievers import AgentGraphRetriever, Changes, MiniLMEmbeddings, Node, VectorIndex, VectorStoreIndex
-from callsheet.retrievers.index import vector_indexes
+from callsheet.retrievers.index import indexes
 
 
 def node(name: str, text: str) -> Node:
@@ -53,7 +53,7 @@ def test_each_part_of_a_query_has_scores_of_its_own(made: VectorStoreIndex) -> N
 def test_what_the_store_does_not_compare_has_the_lowest_score_that_it_found(
     made: VectorStoreIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vector_indexes, "_HITS", 2)
+    monkeypatch.setattr(indexes, "_HITS", 2)
     made.sync([node("a/x", "tax return"), node("a/y", "weather forecast"), node("a/z", "weather")])
     ((far, nearest, near),) = made.scores("weather forecast")
     assert nearest > near == far

@@ -10,9 +10,8 @@ import pytest
 from callsheet.graphs import Agent, Catalog, Tool
 from callsheet.graphs.text.json_schema import fields_of
 from callsheet.retrievers.inference import candidates, infer_dependencies
-from callsheet.retrievers.inference.candidates import Candidates
+from callsheet.retrievers.inference.candidates import Candidates, Ends, qualified
 from callsheet.retrievers.inference.edge_model import NEED, PAIR, PLACE, EdgeModel
-from callsheet.retrievers.inference.ends import Ends, qualified
 
 
 def shop(number: int) -> Sequence[Tool]:

@@ -12,7 +12,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from callsheet.graphs import Catalog, Grants, Policy
 from callsheet.retrievers import AgentGraphRetriever, LexicalIndex, Selector, nodes_of
-from callsheet.retrievers.index.vector_indexes import PartOfIndex
+from callsheet.retrievers.index.indexes import PartOfIndex
 from fuzzing import fuzzed
 from scripted import catalog_of, selector
 

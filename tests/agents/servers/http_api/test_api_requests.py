@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.servers.api_requests import ApiRequest, request_of
-from callsheet.graphs.catalog.formats.mcp_format import agent_from_listing
+from callsheet.graphs.catalog.formats.manifests import agent_from_listing
 from callsheet.graphs.catalog.formats.openapi_operations import META, HttpCall, api_of
 
 FORM, PARTS = "application/x-www-form-urlencoded", "multipart/form-data"

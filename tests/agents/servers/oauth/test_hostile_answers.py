@@ -16,16 +16,16 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from callsheet.agents.servers.oauth.addresses import page_hint, serve_at, server_address
-from callsheet.agents.servers.oauth.callback import (
+from callsheet.agents.servers.oauth.sign_in import (
     MOST,
     PendingSignIn,
+    SignIn,
     await_answer,
     callback,
     cookie_of,
     pending_sign_in,
     take_answer,
 )
-from callsheet.agents.servers.oauth.sign_in import SignIn
 from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens, Tokens
 from callsheet.graphs import SettingsError
 from forked import Forked
@@ -96,7 +96,7 @@ async def test_an_answer_that_comes_too_late_is_refused(
 ) -> None:
     async with begun(server, redirect) as waiting:
         now = time.time()
-        monkeypatch.setattr("callsheet.agents.servers.oauth.callback.time.time", lambda: now + 601)
+        monkeypatch.setattr("callsheet.agents.servers.oauth.sign_in.time.time", lambda: now + 601)
         with pytest.raises(SignInError, match="too late"):
             take_answer(waiting.answer, {})
         assert pending_sign_in(waiting.answer["state"]) is None
@@ -174,7 +174,7 @@ async def test_nothing_of_it_can_be_read_from_the_disk(server: SignedInServer, r
 
 
 async def test_another_process_takes_the_answer(server: SignedInServer, redirect: str) -> None:
-    code = "import json, sys; from callsheet.agents.servers.oauth.callback import take_answer as take\n"
+    code = "import json, sys; from callsheet.agents.servers.oauth.sign_in import take_answer as take\n"
     code += "take(json.loads(sys.argv[1]), {})"
     async with begun(server, redirect) as waiting:
         assert await asyncio.to_thread(Forked(["-c", code, json.dumps(waiting.answer)]).wait) == 0

@@ -11,7 +11,7 @@ import pytest
 
 from callsheet.agents import ToolRegistry
 from callsheet.graphs import load
-from callsheet.graphs.trust.standing import StandingApprovals
+from callsheet.graphs.trust.consent import StandingApprovals
 from fleet import Fleet, definition
 
 READS = {"annotations": {"readOnlyHint": True}}

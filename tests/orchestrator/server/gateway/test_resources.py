@@ -14,9 +14,15 @@ from mcp import MCPError, types
 
 from callsheet.agents.servers.catalogs.listings import PROMPT, RESOURCE, entries_of, resources_of
 from callsheet.graphs import Catalog, Policy
-from callsheet.orchestrator.server.gateway.catalog_gateway import Caller
+from callsheet.orchestrator.server.gateway.catalog_gateway import (
+    PAGE,
+    Caller,
+    page_of,
+    prompt_named,
+    read_result,
+    resource_named,
+)
 from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
-from callsheet.orchestrator.server.gateway.resources import PAGE, page_of, prompt_named, read_result, resource_named
 from callsheet.retrievers import MiniLMEmbeddings
 from gateway_desk import APPROVED, Desk, answering, said
 

@@ -15,8 +15,8 @@ from callsheet.agents.planning.planner import decompose
 from callsheet.agents.work.equipment import UnsetModel
 from callsheet.graphs import Catalog, RequestError, load
 from callsheet.graphs.catalog.errors import near_names
-from callsheet.graphs.catalog.formats.mcp_format import agent_from_listing
-from callsheet.graphs.lint.injection_phrases import orders_in
+from callsheet.graphs.catalog.formats.manifests import agent_from_listing
+from callsheet.graphs.lint.text_rules import orders_in
 from callsheet.graphs.text.sanitizing import bounded, normalized
 from callsheet.orchestrator import Settings, create_supervisor
 from callsheet.retrievers import AgentGraphRetriever, units_of
@@ -34,7 +34,7 @@ def patterns() -> list[Found]:
 
 def test_there_are_patterns_to_be_tried() -> None:
     assert len(patterns()) > 80
-    assert {"callsheet.graphs.text.sanitizing._HIDDEN", "callsheet.graphs.lint.injection_phrases.ORDERS"} <= {
+    assert {"callsheet.graphs.text.sanitizing._HIDDEN", "callsheet.graphs.lint.text_rules.ORDERS"} <= {
         item.where for item in patterns()
     }
 
@@ -127,7 +127,7 @@ def test_no_long_text_is_normalized_at_once(monkeypatch: pytest.MonkeyPatch) -> 
         lengths.append(len(text))
         return normalized(form, text)
 
-    monkeypatch.setattr("callsheet.graphs.lint.injection_phrases.normalized", measured)
+    monkeypatch.setattr("callsheet.graphs.lint.text_rules.normalized", measured)
     assert not list(orders_in("\ufdfa" * 100_000))
     assert max(lengths) == 4_096
     for before in range(4_060, 4_100):

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.call_context import Limits
 from callsheet.agents.servers.session import Session
 from callsheet.agents.servers.session_pool import SessionPool, end_all
 from callsheet.graphs.catalog.formats.server_config import read_configuration

@@ -20,7 +20,7 @@ START, CALL = 5, 3
 """Seconds for what floods: who waits meanwhile has been sent many times the cap by then."""
 PROGRAM = """
 import asyncio, json, resource, sys
-from callsheet.agents.calls.limits import Limits
+from callsheet.agents.calls.call_context import Limits
 from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 

@@ -1,0 +1,420 @@
+"""Catalogs in JSON and YAML, read safely: MCP's ``tools/list``, Callsheet's own full form, and published sets."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import ConfigDict, Field
+
+from callsheet.graphs.catalog.errors import CatalogError
+from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, DependencyKind, Name, Record, Tool
+from callsheet.graphs.text.regex import linear
+from callsheet.graphs.text.sanitizing import DEEPEST, clean, encodable, written_out
+
+_JSON_TYPES = {"tuple": "a list", "dictionary": "an object", "string": "a string", "boolean": "true or false"}
+_LARGEST_ENV = 1_000_000
+_NOT_BREAK = re.compile(r"[^\n]")
+
+
+_STRING = r'("(?:[^"\\]|\\.)*")'
+_COMMENT, _TRAILING = linear(rf"(?s){_STRING}|//[^\n]*|/\*.*?\*/"), linear(rf"(?s){_STRING}|,(\s*[\]}}])")
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file, which may have comments and trailing commas, as editors write them.
+
+    Raises:
+        CatalogError: The file cannot be read, or is not valid JSON.
+    """
+    text = ""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        with suppress(json.JSONDecodeError):
+            return json.loads(text)
+        # What is left out becomes blanks, so that an error has its place.
+        text = _COMMENT.sub(lambda found: found[1] or _NOT_BREAK.sub(" ", found[0]), text)
+        return json.loads(_TRAILING.sub(lambda found: found[1] or f" {found[2]}", text))
+    except UnicodeDecodeError as error:
+        raise CatalogError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from error
+    except json.JSONDecodeError as error:
+        if path.suffix.lower() in (".yaml", ".yml", ".toml"):
+            why = f"catalogs are JSON, not {path.suffix[1:].upper()}: write it as JSON"
+        else:
+            why = f"not valid JSON: {error.msg}, line {error.lineno} column {error.colno}"
+        raise CatalogError(f"{path}: {why if text.strip() else 'the file is empty'}") from error
+    except ValueError as error:
+        raise CatalogError(f"{path}: holds a number that is too long to be read") from error
+    except RecursionError as error:
+        raise CatalogError(f"{path}: nested too deeply to be a catalog") from error
+    except OSError as error:
+        raise CatalogError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def read_env_file(path: Path) -> dict[str, str]:
+    """The variables in a file of lines such as ``NAME=value``; nothing in a value is expanded.
+
+    Raises:
+        CatalogError: The file cannot be read, or has another line.
+    """
+    from dotenv.parser import parse_stream
+
+    try:
+        if not path.is_file() or path.stat().st_size > _LARGEST_ENV:
+            raise CatalogError(f"its envFile {path} is not a file of at most {_LARGEST_ENV // 1000:,} KB")
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeError) as error:
+        raise CatalogError(f"its envFile {path} cannot be read: {error}") from error
+    values: dict[str, str] = {}
+    for line in parse_stream(StringIO(text)):
+        if line.error or (line.key and line.value is None):
+            raise CatalogError(f"its envFile {path} has a line that is not NAME=value: line {line.original.line}")
+        values |= {line.key: line.value or ""} if line.key else {}
+    return values
+
+
+def wrong_field(error: Mapping[str, Any]) -> str:
+    """A Pydantic error with JSON's names of types."""
+    message = str(error["msg"]).replace("Input should be", "must be")
+    for python, word in _JSON_TYPES.items():
+        message = message.replace(f"a valid {python}", word)
+    return f"{'.'.join(map(str, error['loc']))}: {message}"
+
+
+_SCALARS = (  # YAML 1.2, JSON schema: no dates, and "no" is a word
+    ("bool", r"true|false", "tf"),
+    ("null", r"null|~|", "n~\0"),
+    ("int", r"-?(?:0|[1-9][0-9]*)", "-0123456789"),
+    ("float", r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?", "-0123456789"),
+)
+
+
+def read_yaml(text: bytes | str, where: str, *, most: int = 20_000_000) -> Any:
+    """The value of a YAML document of at most so many nodes, with the scalars of JSON and keys that are strings.
+
+    Raises:
+        CatalogError: It is empty, malformed, or stands for too many nodes through its aliases.
+    """
+    import yaml
+
+    loader = _loader()(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            raise CatalogError(f"{where}: the file is empty")
+        if _nodes(node, {}, most) > most:
+            raise CatalogError(f"{where}: its YAML aliases expand to too many nodes: write them out")
+        return loader.construct_document(node)
+    except RecursionError as error:
+        raise CatalogError(f"{where}: nested too deeply, or an alias within itself: it cannot be read") from error
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError) as error:
+        raise CatalogError(f"{where}: not valid YAML: {' '.join(str(error).split())[:300]}") from error
+    finally:
+        loader.dispose()
+
+
+def _nodes(node: Any, known: dict[int, int], most: int) -> int:
+    """Nodes of a YAML document with its aliases written out; each anchor is counted once."""
+    if (count := known.get(id(node))) is not None:
+        return count
+    if not isinstance(node.value, list):
+        return 1
+    # An alias within itself never ends; it is met here again before its count is known.
+    known[id(node)] = most + 1
+    parts = (part for item in node.value for part in (item if isinstance(item, tuple) else (item,)))
+    count = known[id(node)] = min(1 + sum(_nodes(part, known, most) for part in parts), most + 1)
+    return count
+
+
+def _loader() -> Any:
+    """PyYAML's safe loader, in C where it was built so, with the scalars of JSON; keys are strings."""
+    import yaml
+
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+        def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
+            return {
+                key if isinstance(key, str) else json.dumps(key, default=str): value
+                for key, value in super().construct_mapping(node, deep=deep).items()
+            }
+
+    Loader.yaml_implicit_resolvers = {"<": [("tag:yaml.org,2002:merge", re.compile("^<<$"))]}
+    for tag, pattern, first in _SCALARS:
+        compiled = re.compile(f"^(?:{pattern})$")
+        Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", compiled, ["" if c == "\0" else c for c in first])
+    return Loader
+
+
+_LONGEST_NAME, _LONGEST_LIST = 1_024, 1_000
+NOT_CALLABLE, UNREAD = "not_callable", "unread"
+"""Kinds of problems that leave nothing out: tools that nobody knows where to call, and settings without effect."""
+SERVER_TROUBLE = frozenset(("start", "sign_in", "timeout", "crash", "protocol", "too_large", "unheard"))
+"""Kinds of problems with a server as a whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A part of a source that was left out or not read when the rest was loaded, or whose tools cannot be called.
+
+    Attributes:
+        agent: The agent or the file that has the problem.
+        kind: Kind of problem: ``start``, ``timeout``, ``crash``, ``malformed``, ``NOT_CALLABLE``, ``UNREAD`` ...
+        message: What is wrong and how to correct it.
+    """
+
+    agent: str
+    kind: str
+    message: str
+
+    @property
+    def word(self) -> str:
+        """What became of it."""
+        return {NOT_CALLABLE: "not callable", UNREAD: "not read"}.get(self.kind, "left out")
+
+    def __str__(self) -> str:
+        """One line for people."""
+        return f"{self.agent}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """The entries of a listing, valid and invalid.
+
+    Attributes:
+        tools: Name -> entry. A name with several entries that differ is ambiguous and has none; equal ones are one.
+        repeated: Name -> count, for names with entries that differ.
+        nameless: Positions, from 1, of entries without a name, or with a name that is too long.
+    """
+
+    tools: Mapping[str, dict[str, Any]]
+    repeated: Mapping[str, int]
+    nameless: tuple[int, ...]
+
+    @classmethod
+    def of(cls, listing: Sequence[Any]) -> Self:
+        """The entries of a listing as a server sent it."""
+        named: dict[str, list[Any]] = {}
+        for entry in listing:
+            named.setdefault(name_of(entry), []).append(entry)
+        nameless = [at for at, entry in enumerate(listing, 1) if not name_of(entry)] if named.pop("", ()) else []
+        repeated = {name: len(entries) for name, entries in named.items() if not _equal(entries)}
+        return cls(
+            {name: entries[0] for name, entries in named.items() if name not in repeated}, repeated, tuple(nameless)
+        )
+
+
+def _equal(entries: Sequence[Any]) -> bool:
+    """Whether entries are the same JSON; in Python, 1 and True are equal."""
+    return len(entries) == 1 or len({json.dumps(entry, sort_keys=True) for entry in entries}) == 1
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Changes between two answers of a server, by tool name."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, before: Sequence[Any], after: Sequence[Any]) -> Self:
+        """The changes between two listings as a server sent them."""
+        old, new = Entries.of(before).tools, Entries.of(after).tools
+        return cls(
+            tuple(name for name in new if name not in old),
+            tuple(name for name, entry in new.items() if name in old and old[name] != entry),
+            tuple(name for name in old if name not in new),
+        )
+
+
+class _Declared(Record):
+    """What ``_meta`` of an entry says in words of Callsheet."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    core: Any = Field(default=False, alias="callsheet/core")
+    depends_on: tuple[Dependency, ...] | None = Field(
+        default=None, alias="callsheet/depends_on", max_length=_LONGEST_LIST
+    )
+    capabilities: tuple[Name, ...] | None = Field(
+        default=None, alias="callsheet/capabilities", max_length=_LONGEST_LIST
+    )
+
+
+def name_of(entry: Any) -> str:
+    """The name of an entry, encodable as UTF-8; empty if it has no valid name."""
+    name = entry.get("name") if isinstance(entry, dict) else None
+    if not isinstance(name, str) or not name.strip() or len(name) > _LONGEST_NAME:
+        return ""
+    return encodable(name)
+
+
+def agent_from_listing(
+    agent_id: str,
+    tools: Sequence[object],
+    *,
+    name: str = "",
+    description: str = "",
+    instructions: str = "",
+    category: str = "",
+) -> tuple[Agent, tuple[Problem, ...]]:
+    """An agent from the entries that a server returns for ``tools/list``, and a problem for each that is left out.
+
+    Dependencies may still use bare tool names; ``load`` resolves them.
+    """
+    agent_id = clean(agent_id)
+    entries, valid, messages = Entries.of(tools), list[Tool](), list[str]()
+    for entry in entries.tools.values():
+        try:
+            valid.append(tool_from_entry(agent_id, entry))
+        except CatalogError as error:
+            messages.append(str(error))
+    messages += [f"{count} tools are named {name!r}: none of them is used" for name, count in entries.repeated.items()]
+    messages += [_nameless(position) for position in entries.nameless]
+    texts = {"name": name, "description": description, "instructions": instructions, "category": category}
+    agent = Agent(id=agent_id, tools=tuple(valid), **clean(texts))
+    return agent, tuple(Problem(agent_id, "malformed", message) for message in messages)
+
+
+def tool_from_entry(agent_id: str, entry: Any) -> Tool:
+    """A tool from one entry of ``tools/list``, or ``CatalogError``."""
+    if not name_of(entry):
+        raise CatalogError(_nameless(1))
+    try:
+        entry = clean(entry)
+    except CatalogError as error:
+        raise CatalogError(f"tool {clean(entry['name'])!r}: {error}: it is left out") from error
+    name, schema = entry["name"], entry.get("inputSchema")
+    if schema is not None and not isinstance(schema, dict):
+        raise CatalogError(f"tool {name!r}: inputSchema is not an object: it is left out")
+    meta, annotations, output = entry.get("_meta"), entry.get("annotations"), entry.get("outputSchema")
+    try:
+        declared = _Declared(**meta) if isinstance(meta, dict) else _Declared()
+    except CatalogError as error:
+        raise CatalogError(f"tool {name!r}: {str(error).removeprefix('_Declared: ')}: it is left out") from error
+    return Tool(
+        agent=agent_id,
+        name=name,
+        title=text_of(entry.get("title")),
+        description=text_of(entry.get("description")),
+        input_schema=schema or {"type": "object", "properties": {}},
+        output_schema=output if isinstance(output, dict) else None,
+        annotations=annotations if isinstance(annotations, dict) else {},
+        core=declared.core is True,
+        depends_on=declared.depends_on or (),
+        capabilities=tuple(dict.fromkeys(declared.capabilities or ())),
+    )
+
+
+def _nameless(position: int) -> str:
+    expected = f"an object with a name of {_LONGEST_NAME:,} characters at most"
+    return f"entry {position} of the tools is not {expected}: it is left out"
+
+
+def text_of(value: object) -> str:
+    """The value if it is a text, otherwise an empty text."""
+    return value if isinstance(value, str) else ""
+
+
+FORMAT = 1
+"""Version of the format."""
+_LEVELS = 6  # levels from the document to a tool's fields; in a manifest, the count starts at the tool
+
+
+def dump(catalog: Catalog) -> str:
+    """The catalog in the native format, which ``load`` reads back unchanged."""
+    body = {"callsheet": FORMAT, "agents": [], **catalog.model_dump(mode="json", exclude_defaults=True)}
+    return written_out(json.dumps(body, ensure_ascii=False, indent=1))
+
+
+def from_native(document: Mapping[str, Any], where: str) -> Catalog:
+    """The catalog of a parsed document; ``CatalogError``: it is of another version, or not valid."""
+    if document["callsheet"] != FORMAT:
+        raise CatalogError(f"{where}: unknown format {document['callsheet']!r}; this program reads {FORMAT}")
+    nodes = {name: document[name] for name in ("agents", "skills") if name in document}
+    try:
+        return Catalog(**clean(nodes, deepest=DEEPEST + _LEVELS))
+    except CatalogError as error:
+        raise CatalogError(f"{where}: {error}") from error
+
+
+TOOLLINKOS_AGENT = "toollinkos"
+
+
+def agents_of_livemcpbench(entries: Sequence[object], where: str) -> tuple[tuple[Agent, ...], tuple[Problem, ...]]:
+    """The agents of LiveMCPBench's ``tools.json``: one for each key under an entry's ``tools``, or ``CatalogError``."""
+    agents: list[Agent] = []
+    problems: list[Problem] = []
+    for position, entry in enumerate(entries, 1):
+        if not isinstance(entry, dict) or not isinstance(entry.get("tools"), dict):
+            raise CatalogError(f"{where}: entry {position} is not an object with 'tools' by server name")
+        for key, listing in entry["tools"].items():
+            if not isinstance(listing, dict) or not isinstance(listing.get("tools"), list):
+                raise CatalogError(f"{where}: server {key!r} has no list of tools")
+            agent, malformed = agent_from_listing(
+                key,
+                listing["tools"],
+                name=str(entry.get("name") or key),
+                description=str(entry.get("description") or ""),
+                category=str(entry.get("category") or ""),
+            )
+            agents.append(agent)
+            problems.extend(malformed)
+    return tuple(agents), tuple(problems)
+
+
+def agent_of_toollinkos(
+    core: Sequence[Mapping[str, Any]], regular: Sequence[Mapping[str, Any]], where: str
+) -> tuple[Agent, tuple[Problem, ...]]:
+    """The agent of ToolLinkOS's ``core_tools.json`` and ``regular_tools.json``, or ``CatalogError``."""
+    tools = [(tool, True) for tool in core] + [(tool, False) for tool in regular]
+    entries: list[dict[str, Any]] = []
+    for position, (tool, is_core) in enumerate(tools, 1):
+        try:
+            entries.append(_entry(tool, core=is_core))
+        except (AttributeError, KeyError, TypeError) as error:
+            raise CatalogError(
+                f"{where}: entry {position} of ToolLinkOS's tools does not have the published format: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+    return agent_from_listing(TOOLLINKOS_AGENT, entries, name="ToolLinkOS")
+
+
+def _entry(tool: Mapping[str, Any], *, core: bool) -> dict[str, Any]:
+    parameters = tool.get("parameters") or []
+    return {
+        "name": tool.get("name"),
+        "description": tool.get("description"),
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                p["name"]: {key: value for key, value in p.items() if key not in ("name", "required")}
+                for p in parameters
+            },
+            "required": [p["name"] for p in parameters if p.get("required")],
+        },
+        "_meta": {
+            "callsheet/core": core,
+            "callsheet/depends_on": [
+                {
+                    "tool": edge["name"],
+                    "kind": _kind(edge["dependence_type"]),
+                    "parameter": edge.get("parameter_name"),
+                    "reason": edge.get("reason") or "",
+                }
+                for edge in tool.get("depends_on") or []
+            ],
+        },
+    }
+
+
+def _kind(published: str) -> DependencyKind:
+    """The kind of ``PARAMETER_DIRECTLY_DEPENDS_ON`` and so on; edges without an adverb count as direct."""
+    subject = "parameter" if published.startswith("PARAMETER") else "tool"
+    adverb = "indirectly" if "INDIRECTLY" in published else "directly"
+    return DependencyKind(f"{subject}_{adverb}")

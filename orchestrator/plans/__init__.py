@@ -1,1 +1,0 @@
-"""Decisions of the supervisor's nodes: the request, the way to plan, limits, mapped steps."""
