@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from callsheet.graphs import Capability, Catalog, Taxonomy, Tool, split_name
 from callsheet.graphs.text.words import tokens
 from callsheet.retrievers.index.embedding import Embedder, MiniLM, encode, encode_spans
-from callsheet.retrievers.index.node_texts import Span, VectorIndex, first_sentence
 from callsheet.retrievers.index.indexes import ChromaIndex
+from callsheet.retrievers.index.node_texts import Span, VectorIndex, first_sentence
 
 Confidences = NDArray[np.float32]
 SIGNS = np.float32(0.15)
