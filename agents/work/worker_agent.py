@@ -255,13 +255,15 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
             alone = len(messages[-1].tool_calls) == 1
             return refused_finish(call, equipment.calls(messages, tools), alone=alone)
         if call["name"] == RUN_PROGRAM and equipment.code:
-            from callsheet.agents.programs import run_requested
+            from callsheet.agents.programs import run_program
 
-            results = {result.id: value_of(result) for result in equipment.brief.inputs}
-            about: Any = {"results": results, "secrets": equipment.secrets}
-            about["most"] = equipment.max_calls - made_calls(messages)
-            return await run_requested(
-                request, tools, lambda inner, _: self._call(inner, equipment, tools, handler), **about
+            return await run_program(
+                request,
+                tools,
+                lambda inner, _: self._call(inner, equipment, tools, handler),
+                most=equipment.max_calls - made_calls(messages),
+                results={result.id: value_of(result) for result in equipment.brief.inputs},
+                secrets=equipment.secrets,
             )
         return await self._call(request, equipment, tools, handler)
 

@@ -319,14 +319,14 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         send: Callable[[ToolCallRequest], Awaitable[Result]],
     ) -> Result:
         """Runs a program, each of whose calls goes the way of any other."""
-        from callsheet.agents.programs import run_requested
+        from callsheet.agents.programs import run_program
 
         secrets = self._secrets(request.state)
 
         def make(inner: ToolCallRequest, tool: BoundTool) -> Awaitable[Result]:
             return supervised(inner, tool, self._supervision(secrets), send)
 
-        return await run_requested(request, held, make, most=_CALLS, secrets=secrets)
+        return await run_program(request, held, make, most=_CALLS, secrets=secrets)
 
     async def _added(self, request: ToolCallRequest) -> Result:
         """Adds the tools that the agent asks for, and returns their names."""
