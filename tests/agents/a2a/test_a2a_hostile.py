@@ -334,13 +334,13 @@ async def test_limits_and_approval_of_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"a2a": 3}, "clerk: url: "),
-        ({"a2a": "http://h", "url": "http://h"}, "reached by its address alone: leave out 'url'"),
+        ({"a2a": 3}, "url: Input should be"),
+        ({"a2a": "http://h", "url": "http://h"}, "leave out 'url'"),
         ({"a2a": "http://h", "command": "uvx"}, "leave out 'command'"),
         ({"a2a": "http://h", "headers": {"a": 1}}, "headers.a: "),
-        ({"a2a": "http://h", "callsheet": {"trusted": True}}, "to which 'trusted' of 'callsheet' does not apply"),
+        ({"a2a": "http://h", "callsheet": {"trusted": True}}, "'trusted' of 'callsheet' does not apply"),
         ({"a2a": "http://h", "callsheet": {"rest": 1}}, "Extra inputs are not permitted"),
-        ({"a2a": "http://h", "callsheet": 1}, "'callsheet' must be an object"),
+        ({"a2a": "http://h", "callsheet": 1}, "callsheet: Input should be"),
     ],
 )
 def test_an_entry_that_cannot_work_is_named_with_the_reason(given: dict[str, Any], words: str) -> None:
