@@ -360,7 +360,8 @@ def _folder(folder: Path, opening: _Opening) -> SourceCatalog:
 def _check_unique(parts: Iterable[tuple[str, SourceCatalog]]) -> None:
     first: dict[str, str] = {}
     for where, part in parts:
-        for node in (*part.agents, *part.skills):
+        nodes: tuple[Agent | Skill, ...] = (*part.agents, *part.skills)
+        for node in nodes:
             if node.id in first:
                 raise CatalogError(f"{node.id!r} is in {first[node.id]} and again in {where}: rename or leave out one")
             first[node.id] = where
