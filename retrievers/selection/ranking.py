@@ -96,7 +96,6 @@ class Ranker:
         self._strongest = cache(partial(_strongest, graph))
         self._implied: dict[str, tuple[Scores, Scores, float]] = {}
         self._named = identifiers(nodes)
-        self._lengths: Scores | None = None
         self._capabilities, self._outcomes = capabilities, outcomes
         here = self.row.keys()
         self._copied = [
@@ -200,13 +199,8 @@ class Ranker:
 
     def cosines(self, row: int, others: Sequence[int]) -> Scores | None:
         """The cosines of a node with others, ``(len(others),)``; None if the index has no vectors in memory."""
-        vectors: Scores | None = getattr(self._vectors, "in_memory", None)
-        if vectors is None:
-            return None
-        if (lengths := self._lengths) is None:
-            lengths = self._lengths = np.linalg.norm(vectors, axis=1).astype(np.float32)
-        cosines: Scores = vectors[others] @ vectors[row] / (lengths[others] * lengths[row])
-        return cosines
+        of = getattr(self._vectors, "cosines", None)
+        return None if of is None else of(row, others)
 
     def needs(self, row: int, settings: SelectSettings) -> tuple[tuple[Reached, float], ...]:
         """The dependencies of a tool with the weights of their strongest paths, cached."""
