@@ -86,11 +86,11 @@ class StepNodes:
         """
         step = Step(**state["step"])
         try:
-            with self.registry.held(state["run_id"]):
+            with self.registry.pool.held(state["run_id"]):
                 selection, left_out = self._selected(step, state)
         except Exception as error:  # noqa: BLE001 an embedder may raise anything; the step's result names it
             return {"error": f"nothing could be retrieved: {_words(error)}"}
-        down = {agent.id: self.registry.down.get(agent.id) for agent in selection.agents}
+        down = {agent.id: self.registry.loaded.down.get(agent.id) for agent in selection.agents}
         remarks = {"left_out": left_out, "down": {agent: since for agent, since in down.items() if since}}
         picked = {**selection.to_dict(), **{name: dict(remark) for name, remark in remarks.items() if remark}}
         budget = {
@@ -139,7 +139,7 @@ class StepNodes:
         """Lets a worker do the step with the selected tools; an error becomes a result, not an exception."""
         step = Step(**state["step"])
         try:
-            with self.registry.held(state["run_id"]):
+            with self.registry.pool.held(state["run_id"]):
                 result = await self._worked(step, state, worker)
         except GraphBubbleUp:
             raise
@@ -162,7 +162,7 @@ class StepNodes:
         selection = _SELECTION.validate_python(state["selection"])
         agents = tuple(agent.id for agent in selection.agents)
         scores = {tool.id: tool.score for agent in selection.agents for tool in agent.tools}
-        await self.registry.settled(state["run_id"], agents)
+        await self.registry.pool.settled(state["run_id"], agents)
         refused = self.registry.refused(tuple(scores), caller())
         if scores and len(refused) == len(scores):
             told = "; ".join(f"{tool}: {why}" for tool, why in refused.items())

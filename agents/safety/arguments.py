@@ -106,12 +106,7 @@ def _order(error: ValidationError) -> tuple[str, list[str]]:
 
 @lru_cache(maxsize=_KNOWN)
 def _validator_of(schema: str) -> Any:
-    """Compiles a validator; errors are not cached.
-
-    Raises:
-        ValueError: The schema itself is invalid.
-        TimeoutError: It is too large to validate in time.
-    """
+    """Compiles a validator; errors are not cached: the schema is invalid, or too large to validate in time."""
     read = json.loads(schema)
     draft = validator_for(read, default=Draft202012Validator)
     if (wrong := next(_timely(draft, {})(draft.META_SCHEMA).iter_errors(read), None)) is not None:
