@@ -123,6 +123,8 @@ def bound_tool(
 ) -> BoundTool:
     """A tool under the name that a model sees; ``call`` takes arguments, and whether to prefer synchronous code."""
     form = model_schema(tool.input_schema)
+    texts = (tool.description, tool.title, f"{tool.name} of {tool.agent}", "a tool")
+    about = next(filter(None, (shown(text.strip()).strip() for text in texts)))
 
     async def send(arguments: dict[str, Any], *, sync: bool) -> tuple[str, dict[str, Any]]:
         arguments, unsettled = form.own(arguments), _UNSETTLED.get()
@@ -141,7 +143,7 @@ def bound_tool(
 
     return BoundTool(
         name=name,
-        description="\n".join(filter(None, (_description(tool), form.forms))),
+        description="\n".join(filter(None, (about, form.forms))),
         args_schema=form.schema,
         func=run,
         coroutine=arun,
@@ -153,11 +155,6 @@ def bound_tool(
         repeatable=repeatable,
         metadata={"callsheet_tool": tool.id, "annotations": tool.annotations},
     )
-
-
-def _description(tool: Tool) -> str:
-    said = (tool.description, tool.title, f"{tool.name} of {tool.agent}")
-    return next(filter(None, (shown(text.strip()).strip() for text in said)), "a tool")
 
 
 def _delivered(tool: Tool, outcome: Outcome) -> tuple[str, dict[str, Any]]:
