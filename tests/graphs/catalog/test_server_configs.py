@@ -45,10 +45,6 @@ HTTP = ServerConfig(url="http://h", transport="http")
             for key in ("type", "transport")
             for word, transport in [("sse", "sse"), *((word, "http") for word in HTTP_WORDS)]
         ),
-        (
-            {"command": "x", "autoApprove": ["y"], "timeout": 3, "gallery": True},
-            ServerConfig(command="x", transport="stdio"),
-        ),
         ({"command": "x", "type": "local", "tools": ["*"]}, ServerConfig(command="x", transport="stdio")),
         ({"command": "x\ud800${/}", "more": "\udfff"}, ServerConfig(command="x?/", transport="stdio")),
     ],
