@@ -72,11 +72,7 @@ def test_processes_exclude_each_other(store: str, monkeypatch: pytest.MonkeyPatc
     """Two objects have two connections, as two processes have."""
     monkeypatch.setattr(postgres_store, "_LOCK_SECONDS", 0.1)
     mine, theirs = (shared(store, "a") for _ in range(2))
-    with (
-        mine.locked(),
-        pytest.raises(TrustError, match="another process has held a in "),
-        theirs.locked(),
-    ):
+    with mine.locked(), pytest.raises(TrustError, match="another process has held a in "), theirs.locked():
         pytest.fail("both hold it")
     with theirs.locked():
         pass
@@ -172,10 +168,7 @@ def test_an_invalid_address_says_what_is_valid(address: str, monkeypatch: pytest
 
 
 def test_a_password_is_in_no_message() -> None:
-    for address in (
-        "postgresql+psycopg://ann:geheim@h/b",
-        "postgresql://ann:geh%zzeim@h",
-    ):
+    for address in ("postgresql+psycopg://ann:geheim@h/b", "postgresql://ann:geh%zzeim@h"):
         with pytest.raises(SettingsError) as raised:
             PostgresFiles(address)
         assert "ge" not in str(raised.value).replace("message", "")
