@@ -138,12 +138,6 @@ def test_the_success_is_the_output_schema(operation: dict[str, Any], expected: l
     assert (found and list(found["properties"])) == expected
 
 
-def test_hints_are_those_of_the_methods() -> None:
-    assert read({})["annotations"]["readOnlyHint"] is True
-    assert read({}, method="post")["annotations"] == {"readOnlyHint": False}
-    assert read({}, method="delete")["annotations"]["destructiveHint"] is True
-
-
 def test_variables_of_the_address_have_their_defaults() -> None:
     servers = [
         {"url": "https://{region}.example/v{n}", "variables": {"region": {"default": "eu"}, "n": {"default": 2}}}
