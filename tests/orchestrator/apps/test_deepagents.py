@@ -134,8 +134,7 @@ async def test_tools_are_picked_called_approved_and_picked_again(
     assert len(tools[-1]) < 20
 
 
-@pytest.mark.parametrize("blocking", [True, False])
-@pytest.mark.parametrize("name", ["clerk", "general-purpose"])
+@pytest.mark.parametrize(("name", "blocking"), [("clerk", True), ("general-purpose", False)])
 async def test_a_subagent_has_tools_of_its_own(
     behind: Any, shop: Any, scripted: Any, say: Any, name: str, *, blocking: bool
 ) -> None:
