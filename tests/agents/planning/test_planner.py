@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.tools import BaseTool, ToolException, tool
 
@@ -86,6 +87,11 @@ async def test_a_model_looks_at_the_graph_as_often_as_it_may(replies: Any, told:
     found, _ = await looked_up(REQUEST, model, walker(), 2)
     assert found == told.strip()
     assert len(model.shown) == calls_made
+
+
+async def test_a_model_without_tool_calls_has_looked_up_nothing() -> None:
+    found, _ = await looked_up(REQUEST, FakeListChatModel(responses=["x"]), walker(), 2)
+    assert found.startswith("Nothing more was looked up: ")
 
 
 LOOP = [{"id": "1", "text": "convert", "depends_on": ["1"]}]
