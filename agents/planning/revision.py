@@ -186,10 +186,6 @@ def _label(item: Any) -> str:
     return line if len(line) <= _LABEL else f"{line[:_LABEL]}…"
 
 
-class ItemsError(PlanError):
-    """The items of a step cannot be read, or are too many."""
-
-
 def items_of(step: Step, *sources: StepResult, max_items: int = 20) -> list[Any]:
     """The items of a mapped step.
 
@@ -198,7 +194,7 @@ def items_of(step: Step, *sources: StepResult, max_items: int = 20) -> list[Any]
     item, each of its results (``sources``) counts as an item unless it is a list.
 
     Raises:
-        ItemsError: There is no list, or it is too long.
+        PlanError: There is no list, or it is too long.
     """
     name = source_of(step.for_each, [source.id for source in sources])
     path = step.for_each.removeprefix(name).lstrip(".")
@@ -209,10 +205,10 @@ def items_of(step: Step, *sources: StepResult, max_items: int = 20) -> list[Any]
             if (listed := _listed(value)) is None and source.id == name:
                 raise ResultValueError(f"the result of step {source.id} is not a list")
         except ResultValueError as error:
-            raise ItemsError(f"the items of step {step.id} cannot be read: {error}") from error
+            raise PlanError(f"the items of step {step.id} cannot be read: {error}") from error
         items += [value] if listed is None else listed
     if len(items) > max_items:
-        raise ItemsError(
+        raise PlanError(
             f"step {step.id} would be done for {len(items)} items, at most {max_items} are allowed: "
             "ask for fewer at once, or raise max_items"
         )
