@@ -91,13 +91,13 @@ async def revision_update(
 ) -> dict[str, Any]:
     """The state's update after a wave; a plan that runs as expected is not sent to a model."""
     settings, results = configuration.settings, results_of(state)
-    plan, expansions, ended = expand_mapped(state, settings)
+    plan, expansions, without = expand_mapped(state, settings)
     update = plan_update(state, plan, expansions)
     model = configuration.model("planner") if plan.mode == "adaptive" else None
     if model is None or any(retriable(result, settings.replans) for result in results.values()):
         return update
     answered = "the user answered a question" if state["question"].get("answered") else ""
-    unreadable = "; ".join(result.error for result in ended if result.error)
+    unreadable = "; ".join(result.error for result in without if result.error)
     wave = state["waves"][-1] if state["waves"] else ()
     why = answered or unreadable or reason_to_revise(plan, results, wave)
     if not why:
