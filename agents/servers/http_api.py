@@ -1,7 +1,6 @@
 """APIs over HTTP: specifications as agents of a catalog, and requests that cannot leave the address of their operation.
 
-Specifications come from a file or an address, by the pins that hold for servers. A connection has the limits, faults
-and redaction of a session with an MCP server.
+Specifications are pinned as servers are. A connection has the limits, faults and redaction of an MCP session.
 """
 
 from __future__ import annotations
@@ -17,11 +16,12 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache, partial
-from importlib import import_module
 from itertools import starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qsl, urljoin, urlsplit
+
+import httpx2
 
 from callsheet.agents.calls.call_context import LOOP, Limits, Progress
 from callsheet.agents.calls.tool_result import Fault
@@ -30,6 +30,8 @@ from callsheet.agents.servers.api_requests import ApiRequest, request_of
 from callsheet.agents.servers.catalogs.listings import PATIENCE, UNHEARD, LastListings, Listing
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.agents.servers.session import Session
+from callsheet.agents.servers.transport.http import BoundedHttpClient
+from callsheet.agents.servers.transport.stdio import ChildProcess
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.manifests import NOT_CALLABLE, Problem
 from callsheet.graphs.catalog.formats.openapi_documents import LARGEST, parsed
@@ -38,9 +40,6 @@ from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_addr
 from callsheet.graphs.catalog.loaded import SourceCatalog, joined
 from callsheet.graphs.storage import cache_folder, private_folder, replace_bytes
 from callsheet.graphs.trust.pins import Listed, PinBook
-
-if TYPE_CHECKING:
-    import httpx2
 
 _MOST_REDIRECTS, _NAMELESS = 5, "api"
 _UNKNOWN = frozenset((502, 504))
@@ -52,11 +51,7 @@ class UnreachableError(CatalogError):
 
 
 def api(server: ServerConfig) -> Api:
-    """The specification of a server, from its file or its copy; it is parsed again if the file has changed.
-
-    Raises:
-        CatalogError: It cannot be read.
-    """
+    """The specification of a server, from its file or its copy; it is parsed again if the file has changed."""
     file = _file(server)
     try:
         state = file.stat()
@@ -74,9 +69,6 @@ async def _copied(
 
     Returns:
         The time of the copy, in UTC, ISO 8601, if it was not fetched now; and why it could not be.
-
-    Raises:
-        UnreachableError: It cannot be fetched, and there is no copy.
     """
     if not is_address(server.openapi):
         return "", ""
@@ -147,10 +139,6 @@ def _parsed(file: Path, where: str, changed: int, size: int, given: tuple[str, .
 
 async def _fetched(server: ServerConfig, limits: Limits) -> bytes:
     """The text at the address of a specification; headers are sent only to the host of the server itself."""
-    import httpx2
-
-    from callsheet.agents.servers.transport.http import BoundedHttpClient
-
     same = server.url is not None and origin(server.url) == origin(server.openapi)
     headers, timeout = server.headers if same else {}, httpx2.Timeout(limits.list, connect=limits.start)
     try:
@@ -197,11 +185,7 @@ def load_apis(
     """Reads specifications, and fetches those at addresses that were not fetched lately; arguments as ``load_servers``.
 
     The empty name of an entry stands for the title. With ``anew``, definitions are also compared with the last time.
-    A specification that cannot be fetched is a problem; its last copy is used if there is one. So is the specification
-    of an entry that cannot be read.
-
-    Raises:
-        CatalogError: The specification without an entry cannot be read.
+    What cannot be fetched or read is a problem, but an error without an entry; the last copy is used if there is one.
     """
     listings, bounds = LastListings() if anew else None, limits or Limits()
     parts, owns = list[SourceCatalog](), {name: bounds.own(one.callsheet.limits) for name, one in config.items()}
@@ -294,14 +278,10 @@ class ApiSession(Session):
         return listing
 
     async def _live(self) -> Fault | None:
-        # In a thread: the import takes a second, and certificates are read.
-        library: Any = await asyncio.to_thread(import_module, "callsheet.agents.servers.transport.client")
-        self._faults.child = child = library.ChildProcess(self.limits, self._over)
-        from httpx2 import Timeout
-
-        more = {"auth": self._auth(), "timeout": Timeout(None, connect=self.limits.start)}
-        fail = partial(setattr, child, "fault")
-        make = partial(library.BoundedHttpClient, "openapi", self.limits.message, fail, **more)
+        self._faults.child = child = ChildProcess(self.limits, self._over)
+        more = {"auth": self._auth(), "timeout": httpx2.Timeout(None, connect=self.limits.start)}
+        make = partial(BoundedHttpClient, "openapi", self.limits.message, partial(setattr, child, "fault"), **more)
+        # In a thread: certificates are read.
         async with await asyncio.to_thread(make, headers=self._expanded.headers) as client:
             self._client.set_result(client)
             await self._stop.wait()

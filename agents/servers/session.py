@@ -145,12 +145,7 @@ class ServerQuestions:
         self._calls: list[_Call] = []
 
     async def answered(self, send: Send, params: Mapping[str, Any], seconds: float, ask: Ask | None) -> dict[str, Any]:
-        """The final answer to the request that ``send`` sends, after the questions of the server.
-
-        Raises:
-            Fault: It asks for something that cannot be given.
-            TimeoutError: The server did not answer.
-        """
+        """The final answer to the request that ``send`` sends, after the questions of the server."""
         for asked in range(MOST_QUESTIONS + 1):
             async with asyncio.timeout(seconds) as timeout:
                 # A server of the older protocol asks while its call runs.
@@ -339,11 +334,7 @@ class Session:
         return shared and at_rest and self.telling.exception() is None
 
     def fits(self, server: ServerConfig, environ: Mapping[str, str]) -> bool:
-        """Whether its process was started as this server would be now.
-
-        Raises:
-            CatalogError: A variable of the server is not set.
-        """
+        """Whether its process was started as this server would be now."""
         from callsheet.agents.servers.transport.stdio import environment_of
 
         expanded, child = server.expanded(environ), self._faults.child

@@ -201,14 +201,7 @@ class SessionPool:
         return bool(self._sessions or self._ending or self._warm)
 
     async def _ready(self, key: Key, server: ServerConfig, *, asks: bool = False) -> Session:
-        """The run's session with a server, started or replaced if necessary, after its tools are listed.
-
-        With ``asks``, a new session tells the server that a person can be asked.
-
-        Raises:
-            Fault: It does not start, or does not list its tools.
-            CatalogError: A variable of the server is not set.
-        """
+        """The run's session with a server, started or replaced if necessary, after its tools are listed."""
         session = self._sessions.get(key)
         if session is None or session.retired or session.server != server:
             if session is not None:

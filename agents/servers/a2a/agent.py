@@ -28,9 +28,7 @@ _REQUEST = {"request": {"type": "string", "description": "The whole request, in 
 
 @dataclass(frozen=True, slots=True)
 class A2AAgent:
-    """An A2A agent as a Python object; needs ``a2a-sdk``.
-
-    Name, description and skills come from the agent card when the catalog is loaded.
+    """An A2A agent as a Python object; needs ``a2a-sdk``. Its agent card is read when the catalog is loaded.
 
     Attributes:
         url: Address of the agent. The card is at ``/.well-known/agent-card.json`` below it, or at the address itself

@@ -34,10 +34,7 @@ class LiveServer:
     terms: Mapping[str, Any]
 
     def heard(self, answer: Listing) -> SourceCatalog | None:
-        """Its agent after a new listing, with the accepted tools; None if the listing is the same as before.
-
-        ``TrustError``: the pins are not reliable.
-        """
+        """Its agent after a new listing, with the accepted tools; None if the listing is the same as before."""
         if answer == self.said and not answer.error:
             if listings := self.terms["listings"]:
                 listings.keep(self.agent_id, self.server, answer)

@@ -183,10 +183,7 @@ _TIMEOUT, _LARGEST = 30.0, 1_000_000
 async def browser_sign_in(
     server: str, open_page: Callable[[str], Awaitable[None]], *, port: int = 0, seconds: float = 300.0, **more: Any
 ) -> Tokens:
-    """As ``SignIn``, with the answer on a loopback address (RFC 8252).
-
-    Its ``port`` is any if 0; a client that was registered before may need a certain one.
-    """
+    """As ``SignIn``, with the answer on a loopback address (RFC 8252), whose port is any if 0."""
     try:
         listener = socket.create_server(("127.0.0.1", port))
     except OSError as error:
@@ -210,10 +207,8 @@ class SignIn:
     """One sign-in of a person, which is the SDK's ``TokenStorage`` and its handlers.
 
     Attributes:
-        server: Address of the server.
         redirect: Where the answer is to come: a route ``callback``, of any process with the same store and key.
         open_page: Shows the authorization server's page to the person.
-        user: Who signs in.
         client: A client that was registered before; None registers one.
         scope: Scopes to ask for; empty: those that the server names, and has found missing since the sign-in before.
         browser: As in ``PendingSignIn``.
@@ -241,8 +236,7 @@ class SignIn:
         """Signs in: discovery, registration, consent in a browser, and the exchange of the code; stores the tokens.
 
         Raises:
-            SignInError: The server asks for no sign-in, its metadata are not those of its own, the scopes are
-                malformed, the person refused, the time is over, or a request failed.
+            SignInError: Of whatever went wrong with server, person or time.
             SettingsError: There is no key to encrypt the tokens.
             OSError: They cannot be stored.
         """
