@@ -51,11 +51,11 @@ class A2AAgent:
         return ServerConfig(url=self.url, headers=dict(self.headers), transport="a2a", callsheet=terms)
 
 
-async def read_card(server: ServerConfig, limits: Limits, environ: Mapping[str, str]) -> Listing:
+async def read_card(server: ServerConfig, limits: Limits) -> Listing:
     """Reads the agent card of an endpoint."""
     from callsheet.agents.servers.a2a.wire import wired
 
-    async with wired(server, limits, environ) as wire:
+    async with wired(server, limits) as wire:
         return _listing(wire)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -172,10 +172,10 @@ class Wire:
 
 
 @asynccontextmanager
-async def wired(server: ServerConfig, limits: Limits, environ: Mapping[str, str] | None = None) -> AsyncIterator[Wire]:
+async def wired(server: ServerConfig, limits: Limits) -> AsyncIterator[Wire]:
     """Opens a connection and reads the card."""
-    environ, limits = os.environ if environ is None else environ, limits.own(server.callsheet.limits)
-    full, named = server.expanded(environ), named_in(server, environ)
+    limits = limits.own(server.callsheet.limits)
+    full, named = server.expanded(os.environ), named_in(server, os.environ)
     errors = of_server(full, named, everything=True)
     hide_in_logs(errors)
     faults = partial(_faults, errors)

@@ -26,7 +26,7 @@ from mcp.shared.auth import (
     OAuthToken,
 )
 from mcp.shared.auth_utils import calculate_token_expiry
-from pydantic import AnyUrl, BaseModel, ConfigDict, RootModel, ValidationError
+from pydantic import AnyUrl, BaseModel, ConfigDict, TypeAdapter, ValidationError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -79,8 +79,8 @@ class PendingSignIn(BaseModel):
     problem: str = ""
 
 
-class _All(RootModel[dict[str, PendingSignIn]]):
-    """By the parameter ``state``, the oldest first."""
+_PENDING = TypeAdapter(dict[str, PendingSignIn])
+"""By the parameter ``state``, the oldest first."""
 
 
 def await_answer(state: str, pending: PendingSignIn) -> None:
@@ -157,14 +157,14 @@ def _waiting() -> Iterator[dict[str, PendingSignIn]]:
     with file.locked():
         yield (known := _read())
         if known:
-            file.replace(encrypted(_All(known).model_dump_json().encode()))
+            file.replace(encrypted(_PENDING.dump_json(known)))
         else:
             file.remove()
 
 
 def _read() -> dict[str, PendingSignIn]:
     try:
-        known = _All.model_validate_json(decrypted(state_file("pending-sign-ins").read())).root
+        known = _PENDING.validate_json(decrypted(state_file("pending-sign-ins").read()))
     except (FileNotFoundError, ValidationError):  # of another version: they are begun again
         return {}
     return {state: one for state, one in known.items() if one.expires > time.time()}
