@@ -229,7 +229,7 @@ CARD = card(name="The Clerk", description="Files forms.")
 async def test_an_address_is_an_agent_by_the_name_and_with_the_terms_of_its_entry(tmp_path: Path) -> None:
     with answering(CARD, lambda _: said("filed")) as (url, sent):
         terms = {"limits": {"output": 100, "message": 10_000}, "approval": "never"}
-        loaded = load(entry(tmp_path, url, callsheet=terms))
+        loaded = load(entry(tmp_path, url, callsheet=terms), yes=True)
         agent = loaded.catalog.agent("clerk")
         assert (agent.name, agent.description) == ("The Clerk", "Files forms.")
         assert ToolRegistry.from_catalog(loaded).assurance("clerk/run").why("ask") == ""
