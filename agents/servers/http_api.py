@@ -26,7 +26,7 @@ import httpx2
 from callsheet.agents.calls.call_context import LOOP, Limits, Progress
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import named_in, of_server, origin
-from callsheet.agents.servers.api_requests import ApiRequest, request_of
+from callsheet.agents.servers.api_requests import request_of
 from callsheet.agents.servers.catalogs.listings import PATIENCE, UNHEARD, LastListings, Listing
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.agents.servers.session import Session
@@ -214,19 +214,15 @@ def load_apis(
         except CatalogError as unusable:
             if not (name or isinstance(unusable, UnreachableError)):
                 raise
-            parts.append(SourceCatalog(problems=(_left_out(name or server.openapi, unusable),)))
+            kind: str = "start" if isinstance(unusable, UnreachableError) else "malformed"
+            kind = UNHEARD.kind if str(unusable) == UNHEARD.error else kind
+            parts.append(SourceCatalog(problems=(Problem(name or server.openapi, kind, str(unusable)),)))
             continue
         late = (Problem(name or server.openapi, "start", f"{error}\nThe copy of {when} is used"),) if error else ()
         part = _part(name or id_of(found.title) or _NAMELESS, server, found, pins, name in agreed, listings)
         times: Any = {"down" if error else "remembered": {agent.id: when for agent in part.agents}} if when else {}
         parts.append(replace(part, problems=(*late, *part.problems), **times))
     return joined(parts)
-
-
-def _left_out(name: str, why: CatalogError) -> Problem:
-    if not isinstance(why, UnreachableError):
-        return Problem(name, "malformed", str(why))
-    return Problem(name, UNHEARD.kind if str(why) == UNHEARD.error else "start", str(why))
 
 
 def _part(
@@ -294,22 +290,18 @@ class ApiSession(Session):
         if method != "tools/call" or entry is None:
             raise Fault("refused", "its specification no longer has this operation", effect="none")
         call = HttpCall(**entry["_meta"][META])
-        request = request_of(call, self._expanded.url or "", params["arguments"])
-        try:
-            return _result(await self._sent(client, request))
-        except Fault as fault:
-            if fault.kind == "too_large":
-                self.retire()
-            raise
-
-    async def _sent(self, client: httpx2.AsyncClient, request: ApiRequest) -> httpx2.Response:
-        """The answer to a request; redirects are followed on the same host only."""
-        if not is_address(base := self._expanded.url or ""):
+        request = request_of(call, base := self._expanded.url or "", params["arguments"])
+        if not is_address(base):
             raise Fault("refused", "its 'url' is not an address with http:// or https://: correct it", effect="none")
         if origin(request.url) != origin(base):
             raise Fault("refused", "the path of the operation leads to another host", effect="none")
         more: Any = {"headers": request.headers, "content": request.content, "files": request.parts}
-        return await _on_host(client, client.build_request(request.method, request.url, **more))
+        try:
+            return _result(await _on_host(client, client.build_request(request.method, request.url, **more)))
+        except Fault as fault:
+            if fault.kind == "too_large":
+                self.retire()
+            raise
 
 
 def _result(response: httpx2.Response) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def connection(agent_id: str, server: ServerConfig, accepted: str | None) -> InP
     """
 
     async def send(talk: RemoteConversation) -> dict[str, Any]:
-        from callsheet.agents.servers.a2a.wire import data_of, text_of, wired
+        from callsheet.agents.servers.a2a.wire import WAITING, data_of, text_of, wired
 
         limits = CALL_LIMITS.get() or Limits()
         async with wired(server, limits) as wire:
@@ -81,7 +81,7 @@ def connection(agent_id: str, server: ServerConfig, accepted: str | None) -> InP
             exchange = await wire.exchange(_message(talk), _teller(agent_id, wire))
             hidden = wire.redaction.value
         task, made, said = exchange.task, exchange.made, exchange.said
-        if exchange.waits:
+        if exchange.word in WAITING:
             found, text = data_of([*made, *said]), text_of([*made, *said])
             question = shown(with_data(text, found, limits, spoken=bool(text)))
             about = {"type": exchange.word.replace("-", "_"), "agent": agent_id}

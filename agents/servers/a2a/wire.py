@@ -36,7 +36,7 @@ _LAST_WORD = 2.0  # seconds for cancelling a task
 _LONGEST = 2_000
 _PAUSES = (0.2, 0.5, 1.0, 2.0)
 _UNKNOWN = "; whether the call took effect is unknown"
-_WAITING, _OVER = ("input-required", "auth-required"), ("completed", "failed", "canceled", "rejected")
+WAITING, _OVER = ("input-required", "auth-required"), ("completed", "failed", "canceled", "rejected")
 
 
 @dataclass(slots=True)
@@ -57,14 +57,9 @@ class Exchange:
         return str(types.TaskState.Name(self.task.status.state)).removeprefix("TASK_STATE_").replace("_", "-").lower()
 
     @property
-    def waits(self) -> bool:
-        """Whether the agent waits for input."""
-        return self.word in _WAITING
-
-    @property
     def settled(self) -> bool:
         """Whether the task is over, or waits for input."""
-        return self.word in (*_WAITING, *_OVER)
+        return self.word in (*WAITING, *_OVER)
 
     @property
     def made(self) -> list[types.Part]:

@@ -10,7 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -241,7 +241,10 @@ class SignIn:
             OSError: They cannot be stored.
         """
         await asyncio.to_thread(encrypted, b"")  # without a key, nobody is sent to a page
-        self.scope = self.scope or await asyncio.to_thread(self._wanted)
+        if not self.scope:
+            with suppress(SettingsError):  # the sign-in replaces what cannot be read
+                before = await asyncio.to_thread(StoredTokens(self.server, self.user).read)
+                self.scope = before.wanted if before else ""
         if self.scope:
             check_scope(self.scope)
         problem = "it was given up"
@@ -381,13 +384,6 @@ class SignIn:
             refusal = f"{answer['error']} {answer.get('error_description', '')}"
             raise OAuthFlowError(f"the authorization server refused: {refusal}")
         return AuthorizationCodeResult(code=answer.get("code", ""), state=answer["state"], iss=answer.get("iss"))
-
-    def _wanted(self) -> str:
-        try:
-            before = StoredTokens(self.server, self.user).read()
-        except SettingsError:  # the sign-in replaces what cannot be read
-            return ""
-        return before.wanted if before else ""
 
 
 def _said(error: Exception) -> str:
