@@ -33,7 +33,6 @@ def search(visible: VisibleCatalog, query: str, *, agents: int, tools: int) -> J
     evidence = {node.id: node for node in trace.nodes}
     measures = ("score", "cosine", "cosine_rank", "words", "words_rank", "use")
     return {
-        "query": shown_text(selection.query),
         "fits": selection.verdict == "found",
         "milliseconds": round(took, 1),
         "agents": [
@@ -64,7 +63,6 @@ def overview(visible: VisibleCatalog, *, runs: bool) -> Json:
     changes of servers that somebody has to accept.
     """
     catalog, everything = visible.catalog, visible.retriever.selector.catalog
-    visible.knowledge.capabilities()
     held = Counter(edge.holds for _, edge in dependency_edges(visible.knowledge.graph))
     withheld = f"the policy shows {len(catalog.tools):,} of {counted(len(everything.tools), 'tool')}"
     return {
@@ -122,7 +120,6 @@ def _tool(tool: PickedTool, selection: Selection, visible: VisibleCatalog) -> Js
         "link": visible.link(tool.id),
         "why": shown_text(reason if via else f"{fit(tool.score)}: {reason}"),
         "score": tool.score,
-        "use": tool.use,
         "required": tool.required,
         "via": via,
         "inferred": shown_line(tool.inferred),

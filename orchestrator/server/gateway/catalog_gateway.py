@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,16 +15,16 @@ from langchain_core.messages import ToolMessage
 
 from callsheet.agents import ApprovalPolicy, Supervision, ToolRegistry
 from callsheet.agents.servers.session_pool import LATE
-from callsheet.graphs import Catalog, SettingsError, Tool, UnknownNameError, User, shown
+from callsheet.graphs import Catalog, Loaded, SettingsError, Tool, UnknownNameError, User, shown
 from callsheet.graphs.trust.standing import StandingApprovals
 from callsheet.orchestrator.run.process.process_state import CatalogSync, ServerUpdates
 from callsheet.orchestrator.run.run_metrics import count_call, measured
-from callsheet.orchestrator.server.gateway.resources import CatalogResources
 from callsheet.orchestrator.server.gateway.supervised_calls import Answer, QuestionRelay, SupervisedCalls
 from callsheet.retrievers import AgentGraphRetriever, Selection
 from callsheet.retrievers.catalog_tools import one_line, tool_in_full
 
 MOST_READ = 10
+_MOST_FOUND = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,44 @@ class Caller:
     session: str
     user: User = field(default_factory=User)
     asks: bool = False
+
+
+class CatalogResources:
+    """Resources, templates and prompts, each with the id ``agent/resource:URI`` or the like.
+
+    They have a ranking of their own, so that they change nothing about the tools that a search finds. It is made at the
+    first search, in memory.
+    """
+
+    def __init__(self, registry: ToolRegistry, retriever: AgentGraphRetriever) -> None:
+        self.registry = registry.of_resources()
+        self._beside = retriever
+        self._search: AgentGraphRetriever | None = None
+        self._lock = threading.Lock()
+
+    def catalog(self, user: User) -> Catalog:
+        """What a user may see."""
+        whole, policy = self.registry.catalog, self.registry.policy
+        return policy.view(whole, user).catalog if policy else whole
+
+    def find(self, query: str, user: User) -> list[Tool]:
+        """The few that fit a query, best first; none if nothing fits. Blocks, and embeds what is new."""
+        catalog = self.registry.catalog
+        if not catalog.agents:
+            return []
+        search = self._current(catalog).within(user)
+        selection = search.select(query, agents=_MOST_FOUND, tools=_MOST_FOUND, skills=0)
+        found = [catalog.tools[tool.id] for tool in selection.tools if tool.id in catalog.tools]
+        return found if selection.verdict == "found" else []
+
+    def _current(self, catalog: Catalog) -> AgentGraphRetriever:
+        with self._lock:
+            loaded = Loaded(catalog, policy=self.registry.policy)
+            if self._search is None:
+                self._search = self._beside.beside(loaded)
+            elif not self._search.is_over(catalog):
+                self._search.follow(loaded)
+            return self._search
 
 
 class Gateway:
