@@ -22,13 +22,12 @@ from callsheet.graphs.catalog.formats.mcp_format import UNREAD
 from callsheet.orchestrator.run.run_context import user_of
 from callsheet.orchestrator.run.run_metrics import MEDIA_TYPE, exposition
 from callsheet.orchestrator.server import sign_in
-from callsheet.orchestrator.server.explorer import node_details, search_results
+from callsheet.orchestrator.server.explorer import node_details
 from callsheet.orchestrator.server.page_requests import HEADERS, Endpoint, Parameters, RefusedError, check_key
 from callsheet.orchestrator.server.request_guard import gate
 from callsheet.orchestrator.server.review import AskedPart, ReviewRoutes
-from callsheet.orchestrator.server.runs.run_checks import RunChecks
 from callsheet.orchestrator.server.runs.run_history import Runs
-from callsheet.orchestrator.server.runs.run_routes import RunRoutes
+from callsheet.orchestrator.server.runs.run_routes import RunChecks, RunRoutes
 from callsheet.orchestrator.server.visible_catalog import Site, VisibleCatalog
 
 ROOT = "/callsheet"
@@ -124,13 +123,11 @@ def _reading(runs: bool) -> dict[str, Endpoint]:
         return [finding.to_dict() for finding in visible.knowledge.findings.get(given.id, ())]
 
     return {
-        "overview": _threaded(Parameters, lambda visible, _: search_results.overview(visible, runs=runs)),
-        "map": _threaded(Parameters, lambda visible, _: search_results.catalog_map(visible)),
-        "agents": _threaded(
-            _List, lambda visible, given: search_results.list_agents(visible, given.words, given.start)
-        ),
+        "overview": _threaded(Parameters, lambda visible, _: node_details.overview(visible, runs=runs)),
+        "map": _threaded(Parameters, lambda visible, _: node_details.catalog_map(visible)),
+        "agents": _threaded(_List, lambda visible, given: node_details.list_agents(visible, given.words, given.start)),
         "search": _threaded(
-            _Query, lambda seen, given: search_results.search(seen, given.q, agents=given.agents, tools=given.tools)
+            _Query, lambda seen, given: node_details.search(seen, given.q, agents=given.agents, tools=given.tools)
         ),
         "node": _threaded(_Id, lambda visible, given: node_details.node(visible, given.id)),
         "capability": _threaded(_Id, lambda visible, given: node_details.capability(visible, given.id)),

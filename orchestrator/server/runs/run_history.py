@@ -1,15 +1,25 @@
-"""Past and present runs: their states, and who stores them and carries them out."""
+"""Past and present runs: their states, who stores them and carries them out, and a run as JSON for the page."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Protocol
 
 from langgraph.types import Interrupt
 from starlette.requests import Request
 from typing_extensions import TypedDict
+
+from callsheet.agents import Usage
+from callsheet.agents.calls.plan import KIND
+from callsheet.agents.calls.review import flat
+from callsheet.orchestrator.plans.run_limits import usage_report
+from callsheet.orchestrator.server.visible_catalog import Json, VisibleCatalog, fit, shown_line, shown_text
+from callsheet.orchestrator.state import ending
 
 MOST_RUNS, MOST_SNAPSHOTS = 50, 100
 
@@ -49,7 +59,10 @@ class RunSnapshot:
 
 
 class Runs(Protocol):
-    """Past runs and new ones; each method answers for the user of the HTTP request."""
+    """Past runs and new ones; each method answers for the user of the HTTP request.
+
+    Those that change something raise ``RefusedError`` if there is no such thread, or its last run has not ended.
+    """
 
     async def recent(self, request: Request) -> Sequence[Thread]:
         """The user's last threads, the latest first."""
@@ -60,23 +73,15 @@ class Runs(Protocol):
         ...
 
     async def waiting(self, request: Request) -> int | None:
-        """Number of pending questions in all threads; None if the user may not know."""
+        """Number of pending questions in all threads; None if it is not known."""
         ...
 
     async def start(self, request: Request, thread: str | None, text: str) -> str:
-        """Starts a request, in a thread or in a new one, and returns the thread's id.
-
-        Raises:
-            RefusedError: There is no such thread, or its last run has not ended.
-        """
+        """Starts a request, in a thread or in a new one, and returns the thread's id."""
         ...
 
     async def resume(self, request: Request, thread: str, answers: Mapping[str, Any]) -> None:
-        """Answers questions by the ids of their interrupts, or without answers continues a run that stopped.
-
-        Raises:
-            RefusedError: There is nothing to continue, or the run goes on.
-        """
+        """Answers questions by id; without answers, continues where the run stopped, or with the steps that failed."""
         ...
 
     async def cancel(self, request: Request, thread: str) -> None:
@@ -84,7 +89,7 @@ class Runs(Protocol):
         ...
 
     def watch(self, request: Request, thread: str) -> AsyncIterator[RunSnapshot]:
-        """The run of a thread as it goes, until it ends or waits for a person; empty if none goes on."""
+        """The run of a thread as it goes (``LiveRun.states``); empty if none goes on."""
         ...
 
 
@@ -113,8 +118,7 @@ _RUNNING: Mapping[str, Any] = {"status": "running", "calls": (), "result": "", "
 class LiveRun:
     """Folds the stream of a run into the state that its checkpoints will have.
 
-    Args:
-        snapshot: Where it starts: the request, or the state at which a run continues.
+    It starts from the request, or from the state at which a run continues.
     """
 
     def __init__(self, snapshot: RunSnapshot) -> None:
@@ -122,6 +126,7 @@ class LiveRun:
         self._steps: dict[str, dict[str, Any]] = {}
         self._selections: dict[str, Any] = {}
         self._draft = ""
+        self._changed = asyncio.Event()
 
     @property
     def snapshot(self) -> RunSnapshot:
@@ -134,14 +139,29 @@ class LiveRun:
         }
         return replace(self._snapshot, values=told, draft=self._draft)
 
+    async def states(self) -> AsyncIterator[RunSnapshot]:
+        """The run as it goes, until it ends or waits for a person; a slow reader misses states, but not the last."""
+        while True:
+            changed, snapshot = self._changed, self.snapshot
+            yield snapshot
+            if not snapshot.running:
+                return
+            await changed.wait()
+
     def end(self, last: RunSnapshot) -> None:
         """Ends it, at the last state of its thread."""
         self._snapshot, self._steps, self._selections, self._draft = last, {}, {}, ""
+        self._tell()
 
     def fail(self, trouble: str) -> None:
         """Ends it where it is, with what went wrong."""
         self._steps = {name: step for name, step in self._steps.items() if step["status"] != "running"}
         self._snapshot = replace(self._snapshot, running=False, trouble=trouble)
+        self._tell()
+
+    def _tell(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
 
     def take(self, namespace: Sequence[str], mode: str, data: Any) -> None:
         """Takes a part of the stream: its namespace, empty for the supervisor's own, its mode, and the data."""
@@ -151,6 +171,7 @@ class LiveRun:
             self._event(data)
         elif mode == "messages" and not namespace:
             self._message(data)
+        self._tell()
 
     def _state(self, values: Mapping[str, Any]) -> None:
         """Takes the supervisor's state after a wave, which is final."""
@@ -203,3 +224,225 @@ def _finished(calls: Sequence[Any], event: Mapping[str, Any]) -> list[Any]:
         return {**call, **known, **told, "seconds": took, "running": False}
 
     return [ended(call) for call in calls]
+
+
+WITHHELD = "withheld: it is about tools that you may not see"
+_STATUS = {"tool_approval": "needs_approval", "unknown_outcome": "outcome_unknown"}
+
+
+def runs_of(visible: VisibleCatalog, history: Iterable[RunSnapshot]) -> list[Json]:
+    """The requests of one thread, the latest first.
+
+    Args:
+        visible: What the user may see: steps with hidden agents or tools keep only their place in the plan.
+        history: The states of the thread, the latest first.
+    """
+    of_run: dict[str, list[RunSnapshot]] = {}
+    for snapshot in history:
+        if (run := snapshot.values.get("run")) and not is_echo(snapshot.values):
+            of_run.setdefault(str(run), []).append(snapshot)
+    return [run_of(visible, states[0], states[-1]) for states in of_run.values()]
+
+
+def run_of(visible: VisibleCatalog, last: RunSnapshot, begin: RunSnapshot | None = None) -> Json:
+    """One request, from its last state and its first one.
+
+    ``status`` is ``running``, ``waiting`` for a person, ``stopped`` before its end, or how it ended (``ending``).
+    ``began`` is in seconds since 1970, 0 if it is not known; ``seconds`` go from the first state to the last, None if
+    there is only one. ``answer`` is what is written of it so far. ``usage`` is None if no model was called.
+    """
+    first, state = begin or last, last.values
+    plan, results, selections = (state.get(name) or {} for name in ("plan", "results", "selections"))
+    report: Mapping[str, Any] = state.get("usage") or usage_report({**state})  # type: ignore[typeddict-item]
+    asked = [question_view(visible, question.id, question.value) for question in last.questions]
+    waiting = {one["step"]: _STATUS.get(one["kind"], "needs_input") for one in asked if one["step"]}
+    steps = [
+        _step(
+            visible,
+            {**step, "status": waiting.get(name, "waiting")},
+            results.get(name) or {},
+            selections.get(name) or {},
+            _usage((report.get("by_step") or {}).get(name) or {}),
+        )
+        for name, step in {step["id"]: step for step in plan.get("steps") or ()}.items()
+    ]
+    withheld = any(step["error"] == WITHHELD for step in steps)
+    answer = _answer(state.get("messages") or ())
+    began = float(state.get("begun") or 0.0)
+    return {
+        "id": shown_line(str(state.get("run") or "")),
+        "request": _text(state.get("request")),
+        "status": "running" if last.running else "waiting" if asked else ending(plan, results) if answer else "stopped",
+        "at": first.at,
+        "began": began,
+        "seconds": round(time.time() - began, 3) if last.running and began else _between(first.at, last.at),
+        # Without steps, the answer says it.
+        "note": _text(plan.get("note")) if steps else "",
+        "answer": WITHHELD if withheld else shown_text(answer or last.draft),
+        "trouble": WITHHELD if withheld and last.trouble else shown_text(last.trouble),
+        "questions": asked,
+        "steps": steps,
+        "revisions": [] if withheld else [_revision(one) for one in state.get("revisions") or ()],
+        "usage": _usage(report),
+        "roles": [
+            {"role": shown_line(role), **spent}
+            for role, part in (report.get("by_role") or {}).items()
+            if (spent := _usage(part))
+        ],
+    }
+
+
+def run_answered(last: RunSnapshot) -> bool:
+    """Whether a run has its answer."""
+    return bool(_answer(last.values.get("messages") or ()))
+
+
+def run_ended(last: RunSnapshot) -> bool:
+    """Whether nothing of a run is left to do: it is answered, and no step has failed."""
+    results = last.values.get("results") or {}
+    left = any(result["status"] in ("failed", "skipped") for result in results.values())
+    return run_answered(last) and not (last.questions or left)
+
+
+def question_view(visible: VisibleCatalog, interrupt: str, value: Any) -> Json:
+    """A question that waits for a person; without its content if it is about a tool that the user may not see.
+
+    ``kind`` is ``tool_approval``, ``unknown_outcome``, ``needs_input`` or ``question``, or that of another agent;
+    ``why`` is the reason, ``problem`` what was wrong with the last answer,
+    ``unchecked`` why the arguments could not be validated, ``fields`` are the missing values with their schemas,
+    ``name`` and ``decisions`` are those of LangChain's form, ``always`` says whether the tool can be approved for good,
+    and ``hash`` binds an answer to exactly this call.
+    """
+    plain: Mapping[str, Any] = flat(value) or {"type": "", "description": str(value)}
+    kind, tool = str(plain.get("type") or ""), plain.get("tool")
+    hidden = bool(tool) and not visible.may_see(str(tool))
+    given: Mapping[str, Any] = {} if hidden else plain
+    schema, args = given.get("schema"), given.get("args")
+    return {
+        "id": interrupt,
+        "kind": kind,
+        "step": shown_line(str(plain.get("step_id") or "")),
+        "tool": visible.link(str(tool)) if tool and not hidden else None,
+        "text": WITHHELD if hidden else _text(_question(plain) or plain.get("description") or plain),
+        **{name: _text(given.get(name)) for name in ("why", "problem", "unchecked")},
+        # Complete and exact: what is approved has to be seen, and what is edited is sent back.
+        "args": None if args is None else json.dumps(args, ensure_ascii=True, indent=2, default=str),
+        "fields": dict(schema.get("properties") or {}) if isinstance(schema, Mapping) else {},
+        "choices": [str(one) for one in args.get("choices") or ()]
+        if isinstance(args, Mapping) and _question(given)
+        else [],
+        "decisions": [str(one) for one in given.get("decisions") or ()],
+        "always": bool(given.get("always")),
+        **{name: str(given.get(name) or "") for name in ("name", "hash")},
+    }
+
+
+def _question(asked: Mapping[str, Any]) -> str:
+    """The question to the user, if it is one about the request, or of another agent."""
+    return str(asked["args"]["question"] if asked.get("type") == KIND else asked.get("question") or "")
+
+
+def _step(
+    visible: VisibleCatalog,
+    step: Mapping[str, Any],
+    result: Mapping[str, Any],
+    picked: Mapping[str, Any],
+    usage: Json | None,
+) -> Json:
+    """A step of a plan with its result and its selected tools, which are empty before it has them.
+
+    ``status`` is that of ``StepResult``, or ``waiting``, ``running``, ``needs_approval``.
+    """
+    status = result["status"] if result else step["status"]
+    if not all(map(visible.may_see, _named(result, picked))):
+        result, picked, usage = {"error": WITHHELD}, {}, None
+    calls = [_call(visible, call) for call in result.get("calls", ())]
+    tools = [tool for agent in picked.get("agents", ()) for tool in agent["tools"]]
+    return {
+        "id": shown_line(step["id"]),
+        "text": _text(step.get("text")),
+        "depends_on": _lines(step.get("depends_on")),
+        "status": status,
+        "usage": usage,
+        "attempts": result.get("attempts", 0),
+        "result": _text(result.get("result")),
+        "note": _text(result.get("note")),
+        "error": _text(result.get("error")),
+        "seconds": sum(call["seconds"] for call in calls),
+        "calls": calls,
+        "picked": [
+            {
+                "tool": visible.link(tool["id"]),
+                "why": shown_text(_why(tool, place=n)),
+                "score": tool["score"],
+            }
+            for n, tool in enumerate(tools)
+        ],
+    }
+
+
+def _why(tool: Mapping[str, Any], *, place: int) -> str:
+    if len(tool["via"]) > 1:
+        other, inferred = tool["via"][-2], tool.get("inferred") or ""
+        why = f"{other} needs it" if tool.get("required") else f"{other} may need it"
+        return f"{why}, inferred: {inferred}" if inferred else why
+    return f"{fit(tool['score'])}, and best of all" if place == 0 else fit(tool["score"])
+
+
+def _named(result: Mapping[str, Any], picked: Mapping[str, Any]) -> set[str]:
+    calls, agents = result.get("calls", ()), picked.get("agents", ())
+    named = {*result.get("agents", ()), *result.get("tools", ()), *(agent["id"] for agent in agents)}
+    named |= {call["tool"] for call in calls} | {call.get("agent", "") for call in calls}
+    return named | {node for agent in agents for tool in agent["tools"] for node in (tool["id"], *tool["via"])}
+
+
+def _call(visible: VisibleCatalog, call: Mapping[str, Any]) -> Json:
+    """One call of a worker; ``began`` in seconds since 1970, 0 if it is not known."""
+    return {
+        "tool": visible.link(call["tool"]),
+        "args": shown_text(json.dumps(call["args"], ensure_ascii=False, indent=2, default=str)),
+        "answer": _text(call.get("output")),
+        "error": _text(call.get("error")),
+        "kind": call.get("kind", ""),
+        "effect": call.get("effect", ""),
+        "seconds": round(call.get("seconds", 0.0), 3),
+        "began": call.get("began", 0.0),
+        "running": call.get("running", False),
+        "files": len(call.get("files", ())),
+    }
+
+
+def _revision(one: Mapping[str, Any]) -> Json:
+    changes = {name: _lines(one.get(name)) for name in ("added", "changed", "dropped")}
+    known = {"wave": one.get("wave", 0), "reason": _text(one.get("reason")), "refused": one.get("refused", False)}
+    return {**known, **changes}
+
+
+def _text(value: Any) -> str:
+    return shown_text(str(value or ""))
+
+
+def _lines(values: Any) -> list[str]:
+    return [shown_line(str(one)) for one in values or ()]
+
+
+def _answer(messages: Sequence[Any]) -> str:
+    """The text of the last message if it is an answer."""
+    if not messages or field_of(messages[-1], "type") != "ai":
+        return ""
+    content = field_of(messages[-1], "content")
+    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+
+
+def _between(start: str, end: str) -> float | None:
+    try:
+        seconds = (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
+    except ValueError:
+        return None
+    return round(seconds, 3) if seconds > 0 else None
+
+
+def _usage(report: Mapping[str, Any]) -> Json | None:
+    """Model calls and tokens; None if no model was called."""
+    usage = Usage(**report)
+    return usage.model_dump(exclude={"seconds"}) if usage.calls else None

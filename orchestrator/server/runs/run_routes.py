@@ -1,22 +1,126 @@
-"""Routes that show the runs of the page, start one, stream it, answer its questions and stop it."""
+"""Routes of the page's runs, and checks of requests to the server for runs and assistants.
+
+A LangGraph server ignores options that a graph does not know, and an answer without a question id sets its thread to
+``error``. Both are usage errors, and get status 422 with the correction.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import StreamingResponse
+from starlette.responses import JSONResponse, StreamingResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from callsheet.graphs import UnknownNameError
-from callsheet.orchestrator.server.page_requests import HEADERS, Body, Endpoint, RefusedError, body_of
-from callsheet.orchestrator.server.runs.run_history import Runs, RunSnapshot
-from callsheet.orchestrator.server.runs.shown_runs import WITHHELD, question_view, run_of, runs_of
+from callsheet.orchestrator.run.settings import unknown_setting
+from callsheet.orchestrator.server.page_requests import HEADERS, Body, RefusedError, body_of
+from callsheet.orchestrator.server.runs.run_history import WITHHELD, Runs, RunSnapshot, question_view, run_of, runs_of
+from callsheet.orchestrator.server.runs.server_runs import allowed
 from callsheet.orchestrator.server.visible_catalog import VisibleCatalog
+
+if TYPE_CHECKING:
+    from langgraph_sdk.client import LangGraphClient
+
+_RUNS = re.compile(r"(?:/threads/(?P<thread>[^/]+))?/runs(?:/(?:stream|wait|batch|crons))?/?")
+_ASSISTANTS = re.compile(r"/assistants(?:/(?P<assistant>[^/]+))?/?")
+_UUID = re.compile(r"[0-9a-fA-F-]{36}")
+_INTERRUPT_ID = re.compile(r"[0-9a-f]{32}")
+_MOST_BYTES = 16_000_000  # of a body that is checked
+
+
+class RunChecks:
+    """Checks requests that create runs and assistants; all others pass."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers 422 to an invalid request."""
+        path = scope.get("path", "") if scope["type"] == "http" and scope["method"] in ("POST", "PATCH") else ""
+        found = _RUNS.fullmatch(path) or _ASSISTANTS.fullmatch(path)
+        if found is None:
+            await self._app(scope, receive, send)
+            return
+        messages = await _read(receive)
+        for payload in _payloads(messages):
+            if problem := await _problem(Request(scope), found.groupdict(), payload):
+                await JSONResponse({"detail": problem}, 422)(scope, receive, send)
+                return
+
+        async def again() -> Message:
+            return messages.pop(0) if messages else await receive()
+
+        await self._app(scope, again, send)
+
+
+async def _read(receive: Receive) -> list[Message]:
+    """The parts of a body; only the first ones if it is very long."""
+    messages: list[Message] = []
+    size, more = 0, True
+    while more and size <= _MOST_BYTES:
+        messages.append(message := await receive())
+        size += len(message.get("body", b""))
+        more = message.get("more_body", False)
+    return messages
+
+
+def _payloads(messages: list[Message]) -> list[Mapping[str, Any]]:
+    """The parsed requests; empty if the server itself will refuse the body."""
+    try:
+        given = json.loads(b"".join(message.get("body", b"") for message in messages))
+    except ValueError:
+        return []
+    return [one for one in (given if isinstance(given, list) else [given]) if isinstance(one, Mapping)]
+
+
+async def _problem(request: Request, named: Mapping[str, str | None], payload: Mapping[str, Any]) -> str:
+    assistant = payload.get("assistant_id") or payload.get("graph_id") or named.get("assistant")
+    problem = ""
+    match payload, named.get("thread"):
+        case {"command": {"resume": resume}}, str(thread) if resume is not None:
+            problem = await _ambiguous(request, thread, resume)
+    if assistant and isinstance(context := payload.get("context"), Mapping) and context:
+        problem = problem or await _unknown_settings(request, str(assistant), context)
+    return problem
+
+
+async def _unknown_settings(request: Request, assistant: str, context: Mapping[str, Any]) -> str:
+    """Options that the graph does not know, if its schema allows no others."""
+
+    async def schema(client: LangGraphClient) -> Any:
+        named = [] if _UUID.fullmatch(assistant) else await client.assistants.search(graph_id=assistant, limit=1)
+        schemas: Any = await client.assistants.get_schemas(named[0]["assistant_id"] if named else assistant)
+        return schemas["context_schema"]
+
+    told = await allowed(request, schema)
+    if not isinstance(told, Mapping) or told.get("additionalProperties") is not False:
+        return ""
+    known = told.get("properties", {})
+    return "; ".join(unknown_setting(name, known) for name in context if name not in known)
+
+
+async def _ambiguous(request: Request, thread: str, resume: Any) -> str:
+    """The pending questions, if an answer without an id could be for any of them."""
+    if isinstance(resume, Mapping) and resume and all(map(_INTERRUPT_ID.fullmatch, resume)):
+        return ""
+
+    async def interrupts(client: LangGraphClient) -> Any:
+        state: Any = await client.threads.get_state(thread)
+        return state.get("interrupts")
+
+    waiting = [str(one["id"]) for one in await allowed(request, interrupts) or ()]
+    if len(waiting) < 2:
+        return ""
+    form = json.dumps({"resume": dict.fromkeys(waiting, "...")})
+    return f"{len(waiting)} questions wait in this thread, and an answer is for one of them: answer by id, {form}"
+
 
 _PAUSE = 0.1
 _Id = Annotated[str, Field(min_length=1, max_length=200)]
@@ -41,14 +145,6 @@ class RunRoutes:
 
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
-
-    def gets(self) -> Mapping[str, Endpoint]:
-        """Endpoints that only read, by the last part of their address."""
-        return {"runs": self.threads, "run": self.thread, "watch": self.watch}
-
-    def posts(self) -> Mapping[str, Endpoint]:
-        """Endpoints with a body, by the last part of their address."""
-        return {"start": self.start, "resume": self.resume, "cancel": self.cancel}
 
     async def threads(self, visible: VisibleCatalog, request: Request) -> object:
         """The last threads."""
@@ -100,30 +196,8 @@ def _thread_of(request: Request) -> str:
 
 
 async def _events(visible: VisibleCatalog, snapshots: AsyncIterator[RunSnapshot]) -> AsyncIterator[str]:
-    """The latest state, at most ten times a second; a slow reader misses those between."""
-    latest: list[RunSnapshot] = []
-    changed = asyncio.Event()
-
-    async def follow() -> None:
-        try:
-            async for snapshot in snapshots:
-                latest[:] = [snapshot]
-                changed.set()
-        finally:
-            changed.set()
-
-    following = asyncio.create_task(follow())
-    try:
-        while not (following.done() and not latest):
-            await changed.wait()
-            changed.clear()
-            if latest:
-                told = await run_in_threadpool(run_of, visible, latest.pop())
-                yield f"event: run\ndata: {json.dumps(told)}\n\n"
-                await asyncio.sleep(_PAUSE)
-            if following.done():
-                changed.set()
-        following.result()
-        yield "event: end\ndata: {}\n\n"
-    finally:
-        following.cancel()
+    """The latest state, at most ten times a second."""
+    async for snapshot in snapshots:
+        yield f"event: run\ndata: {json.dumps(await run_in_threadpool(run_of, visible, snapshot))}\n\n"
+        await asyncio.sleep(_PAUSE)
+    yield "event: end\ndata: {}\n\n"

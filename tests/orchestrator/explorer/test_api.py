@@ -26,7 +26,7 @@ from callsheet.graphs import (
 from callsheet.graphs.catalog.loading import load
 from callsheet.graphs.trust.pins import Change
 from callsheet.orchestrator.server import Site, create_explorer
-from callsheet.orchestrator.server.explorer import node_details, search_results
+from callsheet.orchestrator.server.explorer import node_details
 from callsheet.orchestrator.server.visible_catalog import Knowledge
 from explored import KEY, contacts, explorer, served
 from hostile import BREAKOUT, hostile_catalog
@@ -259,9 +259,9 @@ def test_long_work_is_not_done_on_the_event_loop(
         return do
 
     for owner, name in (
-        (search_results, "search"),
-        (search_results, "overview"),
-        (search_results, "list_agents"),
+        (node_details, "search"),
+        (node_details, "overview"),
+        (node_details, "list_agents"),
         (node_details, "node"),
         (Site, "visible_to"),
     ):

@@ -17,8 +17,7 @@ from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.threads import Threads, stream_in_thread, sweep_threads
 from callsheet.orchestrator.server import Site
 from callsheet.orchestrator.server.runs.local_runs import LocalRuns
-from callsheet.orchestrator.server.runs.run_history import MODES, LiveRun, RunSnapshot
-from callsheet.orchestrator.server.runs.shown_runs import WITHHELD, run_of, runs_of
+from callsheet.orchestrator.server.runs.run_history import MODES, WITHHELD, LiveRun, RunSnapshot, run_of, runs_of
 from callsheet.orchestrator.supervisor import create_supervisor
 from explored import client_of, explorer, served
 from kept_runs import ASKING, ENDED, REVISED, USED, Kept, moment
