@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+from importlib import import_module
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -51,12 +52,11 @@ document.querySelector("form").addEventListener("submit", async (event) => {
   else location.assign(`${told.server}/callsheet/sign-in${location.search}`);
 });
 """
+_FLOW = "callsheet.agents.servers.oauth.sign_in"
 _GOING: set[asyncio.Task[Any]] = set()
 
 
-class SignInRequest(Body):
-    """Which agent a user signs in to."""
-
+class _Begin(Body):
     agent: Annotated[str, Field(min_length=1, max_length=500)]
 
 
@@ -78,7 +78,7 @@ async def begin(registry: ToolRegistry, user: User, request: Request) -> JSONRes
         CallsheetError: It cannot begin, or it would give something away.
     """
     check_key(request)
-    agent = (await body_of(request, SignInRequest)).agent
+    agent = (await body_of(request, _Begin)).agent
     known, config = registry.catalog.by_id.get(agent), registry.loaded.connections.get(agent)
     if known is None or not registry.permitted([tool.id for tool in known.tools], user):
         raise UnknownNameError(f"there is no agent {agent!r} that you may call")
@@ -97,8 +97,8 @@ async def begin(registry: ToolRegistry, user: User, request: Request) -> JSONRes
             raise SettingsError("its address contains a secret, which the page of the authorization server would show")
         opened.set_result(page)
 
-    start = await run_in_threadpool(_client)
-    flow = start(full.url, f"{address}{CALLBACK}", open_page, user=user.id, browser=browser, hide=hide)
+    module = await run_in_threadpool(import_module, _FLOW)  # a second
+    flow = module.SignIn(full.url, f"{address}{CALLBACK}", open_page, user=user.id, browser=browser, hide=hide)
     going = asyncio.create_task(flow.tokens())
     _GOING.add(going)
     going.add_done_callback(_GOING.discard)
@@ -110,9 +110,3 @@ async def begin(registry: ToolRegistry, user: User, request: Request) -> JSONRes
     kind: Any = {"path": PAGE, "httponly": True, "samesite": "lax", "secure": address.startswith("https:")}
     answer.set_cookie(cookie_of(opened.result()), browser, max_age=int(LASTS), **kind)
     return answer
-
-
-def _client() -> Any:
-    from callsheet.agents.servers.oauth.sign_in import SignIn  # the import takes a second
-
-    return SignIn
