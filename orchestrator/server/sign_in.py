@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from importlib import import_module
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from pydantic import Field
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -18,7 +16,7 @@ from starlette.routing import Route
 from callsheet.agents import ToolRegistry
 from callsheet.agents.safety.secrets import named_in, of_server
 from callsheet.agents.servers.oauth.addresses import CALLBACK, PAGE, is_loopback, server_address
-from callsheet.agents.servers.oauth.sign_in import HEADERS, LASTS, callback, cookie_of
+from callsheet.agents.servers.oauth.sign_in import HEADERS, LASTS, SignIn, callback, cookie_of
 from callsheet.graphs import SettingsError, UnknownNameError, User
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.orchestrator.server.page_requests import Body, ForbiddenError, body_of, check_key
@@ -52,7 +50,6 @@ document.querySelector("form").addEventListener("submit", async (event) => {
   else location.assign(`${told.server}/callsheet/sign-in${location.search}`);
 });
 """
-_FLOW = "callsheet.agents.servers.oauth.sign_in"
 _GOING: set[asyncio.Task[Any]] = set()
 
 
@@ -85,9 +82,10 @@ async def begin(registry: ToolRegistry, user: User, request: Request) -> JSONRes
     if not isinstance(config, ServerConfig) or not config.url:
         raise SettingsError(f"agent {agent!r} asks for no sign-in of a user")
     address, full = server_address(), config.expanded(os.environ)
+    server = full.url or ""
     if not user.id and not is_loopback(address):
         raise ForbiddenError(_NO_USERS)
-    if "@" in urlsplit(full.url or "").netloc:
+    if "@" in urlsplit(server).netloc:
         raise SettingsError("its address contains a user and a password: remove them")
     browser, hide = secrets.token_urlsafe(32), of_server(full, named_in(config, os.environ)).text
     opened: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -97,8 +95,7 @@ async def begin(registry: ToolRegistry, user: User, request: Request) -> JSONRes
             raise SettingsError("its address contains a secret, which the page of the authorization server would show")
         opened.set_result(page)
 
-    module = await run_in_threadpool(import_module, _FLOW)  # a second
-    flow = module.SignIn(full.url, f"{address}{CALLBACK}", open_page, user=user.id, browser=browser, hide=hide)
+    flow = SignIn(server, f"{address}{CALLBACK}", open_page, user=user.id, browser=browser, hide=hide)
     going = asyncio.create_task(flow.tokens())
     _GOING.add(going)
     going.add_done_callback(_GOING.discard)

@@ -21,7 +21,6 @@ from callsheet.graphs import CallsheetError, SettingsError, UnknownNameError, Us
 from callsheet.graphs.catalog.formats.manifests import UNREAD
 from callsheet.orchestrator.run.run_context import user_of
 from callsheet.orchestrator.run.run_metrics import MEDIA_TYPE, exposition
-from callsheet.orchestrator.server import sign_in
 from callsheet.orchestrator.server.explorer import node_details
 from callsheet.orchestrator.server.page_requests import HEADERS, Endpoint, Parameters, RefusedError, check_key
 from callsheet.orchestrator.server.request_guard import gate
@@ -93,6 +92,8 @@ def create_explorer(
         gets |= {"runs": own.threads, "run": own.thread, "watch": own.watch}
         posts |= {"start": own.start, "resume": own.resume, "cancel": own.cancel}
     if authenticated:
+        from callsheet.orchestrator.server import sign_in  # the import takes a second
+
         posts["sign-in"] = lambda visible, request: sign_in.begin(visible.registry, visible.user, request)
 
     def guarded(path: str, endpoint: Endpoint, method: str = "GET") -> Route:
