@@ -25,7 +25,6 @@ from callsheet.orchestrator.server.runs.run_history import (
     RunSnapshot,
     Thread,
     run_answered,
-    run_ended,
     with_finished,
 )
 from callsheet.orchestrator.server.visible_catalog import shown_line
@@ -145,7 +144,6 @@ class LocalRuns:
                     self._workflow, self._threads, thread, given, modes=MODES, take=live.take, user=self._user
                 )
                 last = await self.last(thread)
-                self._threads.settle(thread, ended=run_ended(last))
         except asyncio.CancelledError:
             await self._fail(live, "cancelled")
         except CallsheetError as error:
