@@ -36,14 +36,12 @@ class Start:
     """What loading a configuration does for one server.
 
     Attributes:
-        agent: Name of the server.
         line: The command line, the class of a toolkit with its arguments, the address, or the folder of documents to
             read, with variables not expanded.
         folder: Working folder of the command; empty for an address.
         names: Names of the environment variables or headers, without values; variables that select the program, such
             as ``PYTHONPATH``, have their values.
-        grants: Additional permissions of the server, in words.
-        does: What it does, in words.
+        grants, does: Additional permissions of the server, and what it does, in words.
     """
 
     agent: str
@@ -116,16 +114,11 @@ def check_agreed(
 
 def doing(starts: Collection[Start]) -> str:
     """What the starts do, in words that introduce a list of them."""
-    words = {start.does for start in starts}
-    return " and ".join(sorted(words, reverse=True))
+    return " and ".join(sorted({start.does for start in starts}, reverse=True))
 
 
 class Agreements:
-    """The stored consents, as digests in one file.
-
-    Args:
-        file: ``agreed.json`` in the shared store, or else in the user's data folder, by default.
-    """
+    """The stored consents, as digests in a file of the shared store, or else in the user's data folder."""
 
     def __init__(self, file: str | Path | None = None) -> None:
         self.file = file_named(file) if file else state_file("agreed.json")
@@ -177,9 +170,8 @@ def believable(loaded: Loaded) -> dict[str, ServerConfig]:
 def with_trust(servers: Mapping[str, ServerConfig]) -> dict[str, ServerConfig]:
     """The servers, those that a person believes as if their entries had ``"trusted": true``."""
     known = Agreements().known()
-    trusting = {"trusted": True}
     return {
-        name: server.model_copy(update={"callsheet": server.callsheet.model_copy(update=trusting)})
+        name: server.model_copy(update={"callsheet": server.callsheet.model_copy(update={"trusted": True})})
         if server.transport in ("stdio", "http", "sse") and believed(server) in known
         else server
         for name, server in servers.items()
@@ -200,10 +192,13 @@ def _start(name: str, server: ServerConfig) -> Start:
 
 
 def _grants(server: ServerConfig) -> tuple[str, ...]:
-    trusted = ("what it says of its tools is believed",) if server.callsheet.trusted else ()
-    unapproved = ("its tools are called without asking",) if server.callsheet.approval == "never" else ()
-    allowed = (f"called without asking: {', '.join(names)}",) if (names := server.callsheet.allow) else ()
-    return (*trusted, *unapproved, *allowed)
+    own = server.callsheet
+    grants = {
+        "what it says of its tools is believed": own.trusted,
+        "its tools are called without asking": own.approval == "never",
+        f"called without asking: {', '.join(own.allow)}": own.allow,
+    }
+    return tuple(filter(grants.get, grants))
 
 
 def _is_risky(server: ServerConfig) -> bool:

@@ -24,8 +24,6 @@ class StandingApproval(Record):
     """One tool that one user has approved for good.
 
     Attributes:
-        agent: Its agent.
-        tool: Its name.
         digest: SHA-256 of its definition and of how its server is reached, at that time.
         since: When, UTC, ISO 8601.
         user: Id of the user; empty for the user of this machine, None for clients of a server without authentication.
@@ -50,12 +48,7 @@ class _File(Record):
 
 @dataclass(frozen=True)
 class StandingApprovals:
-    """The standing approvals of one user in one catalog; each look reads what is stored now.
-
-    Attributes:
-        loaded: The catalog.
-        user: As in ``StandingApproval``.
-    """
+    """The standing approvals of one user (as in ``StandingApproval``) in one catalog; each look reads the file."""
 
     loaded: Loaded
     user: str | None = ""
@@ -108,11 +101,7 @@ class StandingApprovals:
         self._change(lambda entries: [*(one for one in entries if (one.id, one.user) != (new.id, new.user)), new])
 
     def revoke(self, tool_ids: Collection[str], *, everybody: bool = False) -> int:
-        """Revokes what the user, or everybody, has allowed of these tools; returns how many approvals that were.
-
-        Raises:
-            TrustError: The file cannot be read or written.
-        """
+        """Revokes what the user, or everybody, has allowed of these tools; returns how many; raises as ``add``."""
 
         def left(entries: Sequence[StandingApproval]) -> list[StandingApproval]:
             return [one for one in entries if one.id not in tool_ids or not (everybody or one.user == self.user)]
