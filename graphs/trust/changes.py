@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import groupby, takewhile, zip_longest
@@ -16,8 +17,8 @@ from callsheet.graphs.trust.pins import Change, suspicions
 
 _SENTENCE = re.compile(r"(?<=[.!?。])\s+")
 _CONTEXT, _MOST_NAMES = 3, 8
-_MOST_PAIRS = 400_000
-"""Maximum number of pairs of lines to compare; of longer texts, only lines at equal places are."""
+_MOST_LINES, _MOST_PAIRS = 10_000, 100_000
+"""Of more changed lines, or more pairs of equal ones among them, only those at equal places are compared."""
 
 
 def sides_of(change: Change) -> list[tuple[str | None, str | None]]:
@@ -54,7 +55,7 @@ def diff_of(change: Change) -> str:
 
 
 def _lines(value: Mapping[str, Any] | None) -> Iterator[str]:
-    for key, item in sorted((value or {}).items()):
+    for key, item in sorted((value or {}).items(), key=lambda one: (one[0] != "name", one[0])):
         if isinstance(item, str):
             text = "\n".join(_SENTENCE.split(item))
         else:
@@ -70,7 +71,8 @@ def _matches(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[int, int, int
     end = _alike(a[start:][::-1], b[start:][::-1])
     left, right = a[start : len(a) - end], b[start : len(b) - end]
     yield 0, 0, start
-    if len(left) * len(right) <= _MOST_PAIRS:
+    count = Counter(right)
+    if len(left) + len(right) <= _MOST_LINES and sum(count[line] for line in left) <= _MOST_PAIRS:
         blocks = SequenceMatcher(None, left, right, autojunk=False).get_matching_blocks()
         yield from ((start + x, start + y, size) for x, y, size in blocks)
     else:
