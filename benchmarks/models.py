@@ -8,7 +8,6 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from benchmarks.fleet import SANDBOX, Task, read_tasks
 from callsheet.agents import chat_model
@@ -82,19 +81,19 @@ def measure_demo(model: str) -> Mapping[str, object]:
         content = [retriever.catalog.model_dump(mode="json"), DEMO_TASKS.read_text(encoding="utf-8")]
         key, tasks, found = (digest(content), DEMO_TOOLS, MAX_OUTPUT), read_tasks(DEMO_TASKS, scratch), {}
         for first, name in DEMO.items():
-            arms = _arms(name, loaded, retriever, model, tools=DEMO_TOOLS, records=False)
+            arms = _arms(name, loaded, retriever, model, tools=DEMO_TOOLS)
             if of := [task for task in tasks if task.id.startswith(first)]:
                 found[name] = _on_tasks(arms, of, model, key, scratch)
     return _body(_DEMO, model, found)
 
 
-def _arms(name: str, loaded: Loaded, retriever: AgentGraphRetriever, model: str, **more: Any) -> list[Arm]:
-    arms = Arms(loaded, retriever, chat_model(model, max_tokens=MAX_OUTPUT), weak_model=True, **more)
-    return [arms.named(arm) for arm in ARMS[name]]
+def _arms(name: str, loaded: Loaded, retriever: AgentGraphRetriever, model: str, *, tools: int) -> dict[str, Arm]:
+    arms = Arms(loaded, retriever, chat_model(model, max_tokens=MAX_OUTPUT), tools=tools, weak_model=True)
+    return {arm: arms.named(arm) for arm in ARMS[name]}
 
 
 def _on_tasks(
-    arms: Sequence[Arm], tasks: Sequence[Task], model: str, key: Sequence[object], scratch: Path
+    arms: Mapping[str, Arm], tasks: Sequence[Task], model: str, key: Sequence[object], scratch: Path
 ) -> ModelEvaluation:
     """Every arm at every task, each in an empty folder, judged by the end state alone."""
     by_text, place = {task.task: task for task in tasks}, scratch / SANDBOX
@@ -111,13 +110,13 @@ def _on_tasks(
         async def attempt(request: str) -> Attempt:
             task = by_text[request]
             await asyncio.to_thread(renew, task)
-            made = await arm.attempt(request)
+            made = await arm(request)
             return made.model_copy(update={"unmet": await asyncio.to_thread(task.unmet, made.answer)})
 
-        return Arm(arm.name, attempt)
+        return attempt
 
     queries = [LabelledQuery(task.id, task.task, agents=()) for task in tasks]
-    made = [checked(arm) for arm in arms]
+    made = {name: checked(arm) for name, arm in arms.items()}
     return asyncio.run(evaluate_arms(made, queries, model=model, folder=ATTEMPTS, key=key, grade=graded_task))
 
 

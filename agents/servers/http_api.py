@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache, partial
+from importlib import import_module
 from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -155,9 +156,7 @@ async def _fetched(server: ServerConfig, limits: Limits) -> bytes:
     try:
         async with (
             asyncio.timeout(limits.start),
-            BoundedHttpClient(
-                "openapi", LARGEST, lambda _: None, lambda: 0, headers=headers, timeout=timeout
-            ) as client,
+            BoundedHttpClient("openapi", LARGEST, headers=headers, timeout=timeout) as client,
         ):
             response = await _on_host(client, client.build_request("GET", server.openapi))
     except TimeoutError as error:
@@ -296,11 +295,13 @@ class ApiSession(Session):
 
     async def _live(self) -> Fault | None:
         # In a thread: the import takes a second, and certificates are read.
-        stdio, http, timeout = await asyncio.to_thread(_client_library)
-        self._faults.child = child = stdio.ChildProcess(self.limits, self._over)
+        library: Any = await asyncio.to_thread(import_module, "callsheet.agents.servers.transport.client")
+        self._faults.child = child = library.ChildProcess(self.limits, self._over)
+        from httpx2 import Timeout
+
+        more = {"auth": self._auth(), "timeout": Timeout(None, connect=self.limits.start)}
         fail = partial(setattr, child, "fault")
-        more = {"auth": self._auth(), "timeout": timeout(None, connect=self.limits.start)}
-        make = partial(http.BoundedHttpClient, "openapi", self.limits.message, fail, lambda: 0, **more)
+        make = partial(library.BoundedHttpClient, "openapi", self.limits.message, fail, **more)
         async with await asyncio.to_thread(make, headers=self._expanded.headers) as client:
             self._client.set_result(client)
             await self._stop.wait()
@@ -329,14 +330,6 @@ class ApiSession(Session):
             raise Fault("refused", "the path of the operation leads to another host", effect="none")
         more: Any = {"headers": request.headers, "content": request.content, "files": request.parts}
         return await _on_host(client, client.build_request(request.method, request.url, **more))
-
-
-def _client_library() -> tuple[Any, Any, Any]:
-    import httpx2
-
-    from callsheet.agents.servers.transport import http, stdio
-
-    return stdio, http, httpx2.Timeout
 
 
 def _result(response: httpx2.Response) -> dict[str, Any]:

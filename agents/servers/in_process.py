@@ -29,6 +29,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from callsheet.agents.calls.call_context import Limits
+from callsheet.agents.calls.run_claim import checkpointer
 from callsheet.agents.calls.token_usage import Usage
 from callsheet.agents.calls.tool_result import Fault, Keep, Outcome, capped, failed, text_of
 from callsheet.graphs.catalog.errors import CatalogError
@@ -71,8 +72,7 @@ def tool_model(model: BaseChatModel | None) -> Iterator[ToolModel]:
 class InProcess:
     """A connection to tools of this process, with what the user's catalog sets for them.
 
-    Attributes:
-        own: Whether the program that runs has passed them as objects.
+    ``own``: whether the program that runs has passed them as objects.
     """
 
     tools: Mapping[str, BaseTool]
@@ -114,8 +114,10 @@ async def call(
                 outcome = await asyncio.wrap_future(
                     in_thread(lambda: _outcome(agent_id, tool, args, tool.invoke(request), limits, keep))
                 )
+    except GraphBubbleUp:
+        raise
     except Exception as error:  # noqa: BLE001 (a tool may raise anything; it becomes data)
-        outcome = _late(agent_id, tool, limits) if scope.expired() else _raised(agent_id, tool, error)
+        outcome = _raised(agent_id, tool, error, limits.call if scope.expired() else None)
     finally:
         CALL_LIMITS.reset(bounds)
     return replace(outcome, seconds=monotonic() - began)
@@ -153,8 +155,10 @@ def _outcome(
     artifact = message.artifact
     if isinstance(artifact, dict) and list(artifact) == ["structured_content"] and is_foreign(tool):
         artifact = artifact["structured_content"]
-    text, structured = visible(text), _plain(artifact)
-    if artifact is not None and structured is None:
+    text, structured = visible(text), None
+    try:  # state holds plain values only
+        structured = clean(json.loads(json.dumps(artifact)), text=visible)
+    except (TypeError, ValueError, RecursionError):
         text += f"\n[artifact left out: {type(artifact).__name__} that is not JSON]"
     if message.status == "error" or _tells_error(tool, args, text):
         return capped(replace(failed(agent_id, tool.name, "tool", text, "reported"), media=media), limits, keep)
@@ -171,22 +175,10 @@ def _tells_error(tool: BaseTool, args: Mapping[str, Any], text: str) -> bool:
     return any(isinstance(value, str) and value in text for value in args.values())
 
 
-def _plain(artifact: object) -> Any | None:
-    """The artifact if it is valid JSON, as state holds plain values only."""
-    try:
-        return clean(json.loads(json.dumps(artifact)), text=visible)
-    except (TypeError, ValueError, RecursionError):
-        return None
-
-
-def _late(agent_id: str, tool: BaseTool, limits: Limits) -> Outcome:
-    message = f"no answer within {limits.call:g} s; whether the call took effect is unknown"
-    return failed(agent_id, tool.name, "timeout", message, "unknown")
-
-
-def _raised(agent_id: str, tool: BaseTool, error: Exception) -> Outcome:
-    if isinstance(error, GraphBubbleUp):
-        raise error
+def _raised(agent_id: str, tool: BaseTool, error: Exception, late: float | None) -> Outcome:
+    if late is not None:
+        message = f"no answer within {late:g} s; whether the call took effect is unknown"
+        return failed(agent_id, tool.name, "timeout", message, "unknown")
     if isinstance(error, Fault):
         return failed(agent_id, tool.name, error.kind, str(error), error.effect)
     return failed(agent_id, tool.name, "tool", f"{type(error).__name__}: {error}"[:4_000], "reported")
@@ -407,8 +399,6 @@ def _field_for_request(agent_id: str, app: Runnable[Any, Any]) -> str | None:
 
 def _config(app: Runnable[Any, Any]) -> RunnableConfig | None:
     """A new thread for an app with its own checkpointer, if the calling run has none."""
-    from callsheet.agents.calls.run_claim import checkpointer
-
     if checkpointer() is not None or not getattr(app, "checkpointer", None):
         return None
     return {"configurable": {"thread_id": str(uuid.uuid4())}}
@@ -417,8 +407,6 @@ def _config(app: Runnable[Any, Any]) -> RunnableConfig | None:
 @contextmanager
 def _askable() -> Iterator[None]:
     """Passes interrupts on if the run can wait for the answer."""
-    from callsheet.agents.calls.run_claim import checkpointer
-
     try:
         yield
     except GraphInterrupt as stopped:

@@ -1,8 +1,7 @@
-"""The MCP sessions of a program: one per run and server, on the background event loop.
+"""The MCP sessions of a program: one per run and server, each owned by one task of the background event loop.
 
-A session must be left by the task that entered it, and callers run on several loops. So all sessions live on one
-background loop, each owned by one task there. A server of this machine takes seconds to start: after its run it waits
-for the next run of the same user, which lists its tools again before any call.
+A server of this machine takes seconds to start: after its run it waits for the next run of the same user, which lists
+its tools again before any call.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from weakref import WeakSet
 
 from callsheet.agents.calls.call_context import LOOP, CallRequest, Limits, Permit, ask_of_caller, progress_of_caller
 from callsheet.agents.calls.tool_result import Fault, KeptResults, Kind, Outcome, failed, outcome_of
-from callsheet.agents.servers.catalogs.listings import Listing, read_outcome, read_request
+from callsheet.agents.servers.catalogs.listings import PATIENCE, Listing, read_outcome, read_request
 from callsheet.agents.servers.oauth.addresses import page_hint
 from callsheet.agents.servers.session import Session
 from callsheet.graphs.catalog.errors import CallsheetError
@@ -44,69 +43,41 @@ _LIVE: WeakSet[Session] = WeakSet()
 _FAILURES: frozenset[Kind] = frozenset(("start", "timeout", "crash", "protocol"))
 
 
-@dataclass(slots=True)
-class _Circuit:
-    failures: int = 0
-    last: str = ""
-    until: float = 0.0
-    trying: bool = False
-
-
 class Circuits:
-    """Counts consecutive failures by agent. After some it is not called for a pause, then once as a trial.
+    """Counts consecutive failures by agent. After some, it is not called for a pause.
 
     Any answer of a tool, an error included, resets the count: its server works.
     """
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits, self._clock = limits, clock
-        self._circuits: dict[str, _Circuit] = {}
+        # Agent -> failures in a row, the error of the last one, and the end of the pause.
+        self._failures: dict[str, tuple[int, str, float]] = {}
 
     def barred(self, agent_id: str) -> str:
-        """Why the agent must not be called now; empty if it may. After the pause, this starts the trial."""
-        circuit = self._circuits.get(agent_id)
-        if circuit is None or circuit.failures < self._limits.failures:
+        """Why the agent must not be called now; empty if it may."""
+        number, last, until = self._failures.get(agent_id, (0, "", 0.0))
+        left = until - self._clock()
+        if number < self._limits.failures or left <= 0:
             return ""
-        if not circuit.trying and self._clock() >= circuit.until:
-            circuit.trying = True
-            return ""
-        return self._why(circuit)
+        return f"not called for another {left:.0f} s after {counted(number, 'failure')} in a row; the last: {last}"
 
     def told(self, agent_id: str, outcome: Outcome) -> None:
         """Counts the outcome of a call."""
-        if outcome.kind == "refused":
-            self.given_up(agent_id)
-        elif outcome.kind not in _FAILURES or (outcome.effect == "reported" and outcome.kind != "protocol"):
-            self._circuits.pop(agent_id, None)
+        if outcome.kind not in _FAILURES or (outcome.effect == "reported" and outcome.kind != "protocol"):
+            if outcome.kind != "refused":
+                self._failures.pop(agent_id, None)
         else:
-            circuit = self._circuits.setdefault(agent_id, _Circuit())
-            circuit.failures += 1
-            circuit.last, circuit.trying = outcome.error, False
-            circuit.until = self._clock() + self._limits.pause
-
-    def given_up(self, agent_id: str) -> None:
-        """A call ended without an answer of the server; if it was the trial, there may be another one."""
-        if (circuit := self._circuits.get(agent_id)) is not None:
-            circuit.trying = False
+            number = self._failures[agent_id][0] + 1 if agent_id in self._failures else 1
+            self._failures[agent_id] = number, outcome.error, self._clock() + self._limits.pause
 
     def open(self) -> Mapping[str, str]:
         """The agents that must not be called now, and why."""
-        now, most = self._clock(), self._limits.failures
-        circuits = list(self._circuits.items())
-        return {agent: self._why(one) for agent, one in circuits if one.failures >= most and now < one.until}
-
-    def _why(self, circuit: _Circuit) -> str:
-        left, failures = max(0.0, circuit.until - self._clock()), counted(circuit.failures, "failure")
-        return f"not called for another {left:.0f} s after {failures} in a row; the last: {circuit.last}"
+        return {agent: why for agent in list(self._failures) if (why := self.barred(agent))}
 
 
 class SessionPool:
-    """The sessions of a program; safe from any thread and any event loop.
-
-    Args:
-        limits: Limits of every exchange.
-        results: Stores media and long results.
-    """
+    """The sessions of a program; safe from any thread and any event loop. ``results`` stores media and long results."""
 
     def __init__(self, *, limits: Limits | None = None, results: KeptResults | None = None) -> None:
         self.limits = limits or Limits()
@@ -136,15 +107,15 @@ class SessionPool:
         self,
         servers: Mapping[str, ServerConfig],
         *,
-        patience: Mapping[str, float] | None = None,
+        hurried: Collection[str] = (),
         heard: Callable[[str, Listing], object] = lambda name, listing: None,
     ) -> dict[str, Listing]:
         """Lists several servers in parallel, and blocks until all have answered or failed.
 
-        ``patience`` is how many seconds some of them have in all; ``heard`` is called with each answer as it comes, in
-        a thread.
+        Those that are ``hurried`` have ``PATIENCE`` seconds in all; ``heard`` is called with each answer as it comes,
+        in a thread.
         """
-        return LOOP.blocking(self._list_all(servers, patience or {}, heard))
+        return LOOP.blocking(self._list_all(servers, hurried, heard))
 
     async def call(
         self,
@@ -299,23 +270,20 @@ class SessionPool:
         return session
 
     def _tell(self, key: Key, session: Session) -> None:
-        session.telling = asyncio.create_task(self._told(key, session))
+        async def tell() -> None:
+            for _ in range(_MOST_RELISTINGS):
+                session.outdated = False
+                listing = await session.listing()
+                user = key[2] if session.personal else ""
+                for watcher in self._watchers:
+                    # In a thread: comparing and searching a listing takes time, and other sessions go on.
+                    await asyncio.to_thread(watcher, key[1], session.server, listing, user)
+                if not session.outdated:
+                    return
+
+        session.telling = asyncio.create_task(tell())
         # ``_ready`` raises its error; nobody may be waiting any more.
         session.telling.add_done_callback(lambda done: done.cancelled() or done.exception())
-
-    async def _told(self, key: Key, session: Session) -> None:
-        for _ in range(_MOST_RELISTINGS):
-            session.outdated = False
-            listing = await session.listing()
-            user = key[2] if session.personal else ""
-            # In a thread: comparing and searching a listing takes time, and other sessions go on.
-            await asyncio.to_thread(self._listed, key[1], session.server, listing, user)
-            if not session.outdated:
-                return
-
-    def _listed(self, *listed: Any) -> None:
-        for watcher in self._watchers:
-            watcher(*listed)
 
     async def _relist(self, run_id: str) -> None:
         """Lists the tools of a run's servers again, before any other request to them."""
@@ -366,7 +334,7 @@ class SessionPool:
     async def _list_all(
         self,
         servers: Mapping[str, ServerConfig],
-        patience: Mapping[str, float],
+        hurried: Collection[str],
         heard: Callable[[str, Listing], object],
     ) -> dict[str, Listing]:
         gate = asyncio.Semaphore(self.limits.starts)
@@ -375,10 +343,10 @@ class SessionPool:
             async with gate:
                 began = time.monotonic()
                 try:
-                    async with asyncio.timeout(patience.get(name)):
+                    async with asyncio.timeout(PATIENCE if name in hurried else None):
                         listing = await self._list(server)
                 except TimeoutError:
-                    listing = Listing(error=f"no answer within {patience[name]:g} s", kind="timeout")
+                    listing = Listing(error=f"no answer within {PATIENCE:g} s", kind="timeout")
                 listing = replace(listing, seconds=time.monotonic() - began)
             await asyncio.to_thread(heard, name, listing)
             return listing
@@ -424,13 +392,9 @@ class SessionPool:
         async with turns, self._turns:
             if why := self.circuits.barred(agent_id):
                 return failed(agent_id, request.tool, "refused", why)
-            try:
-                outcome, again = await self._asked(request)
-                if again:
-                    outcome, _ = await self._asked(request)
-            except BaseException:
-                self.circuits.given_up(agent_id)
-                raise
+            outcome, again = await self._asked(request)
+            if again:
+                outcome, _ = await self._asked(request)
             self.circuits.told(agent_id, outcome)
         return replace(outcome, seconds=time.monotonic() - began)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -53,7 +54,6 @@ class Equipment:
         refused: Ids of selected tools that must not be called any more, with the reason.
         code: Whether its model calls the tools from programs.
         replans: Whether the worker may ask for another plan.
-        weak: Whether its model gets the help for weak models.
         replies: The model's replies so far, for their cost if the step is ended from outside.
     """
 
@@ -100,26 +100,22 @@ class Equipment:
 
     def calls(self, messages: Sequence[AnyMessage], held: Mapping[str, BoundTool]) -> tuple[Call, ...]:
         """The calls of its conversation, in order; ``held`` are the tools that it has by now."""
-        return calls_of(messages, held, before=self.brief.calls_before)
+        return calls_of(messages, held, first=1 + self.brief.calls_before)
 
     def harmless(self, tool_id: str) -> bool:
         """Whether a tool is known to change nothing."""
         return self.supervision is not None and self.supervision.registry.assurance(tool_id).harm == "none"
 
-    def _own_tools(self, calls: Sequence[Call]) -> list[dict[str, Any]]:
-        """Tools of the worker itself: to end its step, to ask for tools, and to read what is shown in part."""
-        if not self.own_tools:
-            return []
-        reads = shown_in_part(self.brief.inputs, calls)
-        return [
-            *([] if self.weak else [finish_definition(replans=self.replans)]),
-            *([dict(DEFINITION)] if self.requests else []),
-            *([dict(READ_DEFINITION)] if reads else []),
-        ]
-
     def shown(self, held: Mapping[str, BoundTool], calls: Sequence[Call]) -> list[BaseTool | dict[str, Any]]:
-        """What the model sees: its own tools, the selected and the added ones; in code mode, one that runs programs."""
-        own = self._own_tools(calls)
+        """What the model sees: its own tools, the selected and the added ones; in code mode, one that runs programs.
+
+        Its own tools end its step, ask for tools, and read what is shown in part.
+        """
+        own: list[dict[str, Any]] = []
+        if self.own_tools:
+            own += [] if self.weak else [finish_definition(replans=self.replans)]
+            own += [dict(DEFINITION)] if self.requests else []
+            own += [dict(READ_DEFINITION)] if shown_in_part(self.brief.inputs, calls) else []
         if not self.code:
             return [*self.tools.values(), *own, *list(held.values())[len(self.tools) :]]
         from callsheet.agents.programs import with_programs
@@ -134,16 +130,13 @@ _LIMITS = frozenset({"length", "max_tokens", "model_length"})
 _BEGINNING = 200  # characters
 
 
-def calls_of(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool], *, before: int = 0) -> tuple[Call, ...]:
-    """The tool calls of a worker's conversation, in order, with the ids ``c1``, ``c2`` and so on.
+def calls_of(
+    messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool], *, first: int = 1, prefix: str = "c"
+) -> tuple[Call, ...]:
+    """The tool calls of a worker's conversation, in order, with the ids ``c1``, ``c2`` and so on from ``first``.
 
-    The ids go on from the calls of an earlier attempt, of which there were ``before``. The calls of a program have the
-    ids ``c3.1``, ``c3.2``.
+    The calls of a program have the ids ``c3.1``, ``c3.2``.
     """
-    return tuple(_calls(messages, tools, prefix="c", first=1 + before))
-
-
-def _calls(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool], *, prefix: str, first: int) -> list[Call]:
     answers = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
     calls: list[Call] = []
     for message in messages:
@@ -156,7 +149,7 @@ def _calls(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool], *, pr
             first += bool(number)
             if program := artifact.get("calls"):
                 inside = [AIMessage("", tool_calls=program), *artifact["answers"]]
-                calls += _calls(inside, tools, prefix=f"{number}.", first=1)
+                calls += calls_of(inside, tools, prefix=f"{number}.")
             calls.append(
                 Call(
                     id=number,
@@ -173,7 +166,7 @@ def _calls(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool], *, pr
                     began=round(float(artifact.get("began") or 0.0), 3),
                 )
             )
-    return calls
+    return tuple(calls)
 
 
 def made_calls(messages: Sequence[BaseMessage]) -> int:
@@ -186,11 +179,11 @@ def made_calls(messages: Sequence[BaseMessage]) -> int:
 def repeats_last(call: ToolCall, messages: Sequence[BaseMessage]) -> bool:
     """Whether a call is the one before it once more, and that one succeeded."""
     made = [one for message in messages if isinstance(message, AIMessage) for one in message.tool_calls]
-    at = next((place for place, one in enumerate(made) if one["id"] == call["id"]), 0)
-    last = made[at - 1] if at else None
     failed = {m.tool_call_id for m in messages if isinstance(m, ToolMessage) and m.status == "error"}
-    alike = last is not None and (last["name"], last["args"]) == (call["name"], call["args"])
-    return last is not None and alike and last["id"] not in failed
+    last = next((before for before, one in pairwise(made) if one["id"] == call["id"]), None)
+    if last is None or last["id"] in failed:
+        return False
+    return (last["name"], last["args"]) == (call["name"], call["args"])
 
 
 def outcome_of(last: AnyMessage, calls: Sequence[Call]) -> tuple[Status, str]:

@@ -1,7 +1,4 @@
-"""An agent's own tools: it ends its step, asks for a missing tool, and reads long results and skills.
-
-Tools that are added stand after the others, or where the provider takes them.
-"""
+"""An agent's own tools: it ends its step, asks for a missing tool, and reads long results and skills."""
 
 from __future__ import annotations
 
@@ -65,8 +62,8 @@ class Finish(BaseModel):
 def finish_definition(*, replans: bool) -> dict[str, Any]:
     """The tool as a model sees it; ``need_plan`` is offered only if the plan can change."""
     definition = convert_to_openai_tool(Finish)
-    status = definition["function"]["parameters"]["properties"]["status"]
     if not replans:
+        status = definition["function"]["parameters"]["properties"]["status"]
         status["enum"].remove(_REPLAN)
         status["description"] = status["description"].partition(f"; {_REPLAN}")[0]
     return definition
@@ -79,8 +76,8 @@ def finished(message: BaseMessage, calls: Sequence[Call]) -> AIMessage | None:
     told = _read(message.tool_calls[0]["args"], calls)
     if isinstance(told, str):
         return None
-    said = {name: value for name, value in message.additional_kwargs.items() if name != "tool_calls"}
-    said |= {OUTCOME: {**told.model_dump(mode="json"), "reply": True}}
+    said = {**message.additional_kwargs, OUTCOME: {**told.model_dump(mode="json"), "reply": True}}
+    said.pop("tool_calls", None)
     answer = told.answer.strip() or message.text.strip() or told.status
     return message.model_copy(update={"content": answer, "tool_calls": [], "additional_kwargs": said})
 
@@ -125,7 +122,7 @@ class ToolRequests:
     Attributes:
         find: From the need, and the ids of the worker's tools, to the ids of further tools.
         bind: From ids, and the names in use, to tools by the names that the model sees.
-        about: From the id of an agent to what it is for, in a few words.
+        about: From the id of an agent to what it is for.
     """
 
     find: Callable[[str, Collection[str]], Awaitable[Sequence[str]]]
@@ -260,11 +257,11 @@ def deferred(
     the request as it is. Its tools include all added ones, and ``held`` all by the name that the model sees.
     """
     names = {tool.id: name for name, tool in held.items()}
-    form = _ADDITIONS.get(request.model._llm_type)
-    between = bool(form and (request.model.profile or {}).get("mid_conversation_tools"))
-    found = [_found(message, names, (placed or {}) if between else {}) for message in request.messages]
+    between = (request.model.profile or {}).get("mid_conversation_tools")
+    form = _ADDITIONS.get(request.model._llm_type) if between else None
+    found = [_found(message, names, placed if form and placed else {}) for message in request.messages]
     added = {name for few in found for name in few}
-    if form and between:
+    if form:
         tools = [tool for tool in request.tools if not (isinstance(tool, BoundTool) and tool.name in added)]
         return request.override(tools=tools, messages=list(_with_additions(request.messages, held, found, form)))
     if not added or not _searches(request.model):
@@ -275,11 +272,11 @@ def deferred(
         else tool
         for tool in request.tools
     ]
-    references = [[{"type": "tool_reference", "tool_name": name} for name in few] for few in found]
-    messages = [
-        message.model_copy(update={"content": content}) if content else message
-        for message, content in zip(request.messages, references, strict=True)
-    ]
+    messages = list(request.messages)
+    for place, few in enumerate(found):
+        if few:
+            content = [{"type": "tool_reference", "tool_name": name} for name in few]
+            messages[place] = messages[place].model_copy(update={"content": content})
     betas = list(dict.fromkeys([*request.model_settings.get("betas", ()), _BETA]))
     return request.override(tools=tools, messages=messages, model_settings={**request.model_settings, "betas": betas})
 

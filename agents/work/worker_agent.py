@@ -1,9 +1,4 @@
-"""The generic worker: a LangChain agent whose model and tools are passed with each step.
-
-What helps weak models, of a few billion parameters, is one middleware that is off by default
-(``Settings.weak_model``). Such a model writes calls as text, answers from memory instead of calling a tool, repeats a
-call for ever, or says nothing. A strong model's word stands.
-"""
+"""The generic worker: a LangChain agent whose model and tools are passed with each step."""
 
 from __future__ import annotations
 
@@ -34,24 +29,11 @@ from callsheet.agents.calls.plan import Call, ResultValueError, Status, StepResu
 from callsheet.agents.calls.run_claim import checkpointer, sole_run
 from callsheet.agents.calls.token_usage import usage_of, with_usage_of
 from callsheet.agents.calls.tool_result import answer_to, artifact_of
-from callsheet.agents.models.chat_models import (
-    ModelError,
-    answered,
-    normalize,
-    unstreamed,
-    with_written_calls,
-)
+from callsheet.agents.models.chat_models import ModelError, answered, normalize, unstreamed, with_written_calls
 from callsheet.agents.models.prompts import AGAIN, LAST_TURN
 from callsheet.agents.registry.binding import NEED_TOOL, READ_RESULT, RUN_PROGRAM, BoundTool, names_of
 from callsheet.agents.work.context import Brief
-from callsheet.agents.work.equipment import (
-    OWN_TOOLS,
-    Equipment,
-    UnsetModel,
-    made_calls,
-    outcome_of,
-    repeats_last,
-)
+from callsheet.agents.work.equipment import OWN_TOOLS, Equipment, UnsetModel, made_calls, outcome_of, repeats_last
 from callsheet.agents.work.own_tools import (
     ENDINGS,
     FINISH,
@@ -125,7 +107,11 @@ WEAK_TURNS = 8
 
 
 class WeakModelHelp(AgentMiddleware[AgentState[Any], Any]):
-    """Reads calls from text, asks once more, and ends a step whose model only repeats itself or only failed."""
+    """Reads calls from text, asks once more, and ends a step whose model only repeats itself or only failed.
+
+    A model of a few billion parameters writes calls as text, answers from memory instead of calling a tool, repeats a
+    call for ever, or says nothing. A strong model's word stands, so this is off by default (``Settings.weak_model``).
+    """
 
     async def awrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any] | AIMessage:
         """Calls the model, and helps it if the step's equipment says that it is weak."""
@@ -155,10 +141,8 @@ async def _said(request: ModelRequest[Any], handler: Handler) -> AIMessage:
 
 
 def _answered(message: AIMessage, text: str, *, status: str = "done") -> AIMessage:
-    outcome = {"status": status, "reply": True}
-    return message.model_copy(
-        update={"content": text, "tool_calls": [], "additional_kwargs": {OUTCOME: outcome} if status != "done" else {}}
-    )
+    about = {OUTCOME: {"status": status, "reply": True}} if status != "done" else {}
+    return message.model_copy(update={"content": text, "tool_calls": [], "additional_kwargs": about})
 
 
 def _repeated(message: AIMessage, before: Sequence[AnyMessage]) -> list[ToolMessage]:
@@ -257,11 +241,13 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
         if call["name"] == RUN_PROGRAM and equipment.code:
             from callsheet.agents.programs import run_requested
 
-            results = {result.id: value_of(result) for result in equipment.brief.inputs}
-            about: Any = {"results": results, "secrets": equipment.secrets}
-            about["most"] = equipment.max_calls - made_calls(messages)
             return await run_requested(
-                request, tools, lambda inner, _: self._call(inner, equipment, tools, handler), **about
+                request,
+                tools,
+                lambda inner, _: self._call(inner, equipment, tools, handler),
+                results={result.id: value_of(result) for result in equipment.brief.inputs},
+                secrets=equipment.secrets,
+                most=equipment.max_calls - made_calls(messages),
             )
         return await self._call(request, equipment, tools, handler)
 
@@ -303,9 +289,7 @@ worker = create_agent(
 async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] = worker) -> StepResult:
     """Lets the worker do one step; the caller fills in ``id``, ``depends_on`` and ``agents`` of the result.
 
-    Raises:
-        ModelError: The model did not answer.
-        ConcurrentRunError: Another run of the thread works on the same step.
+    A model that does not answer raises a ModelError, another run of the same step a ConcurrentRunError.
     """
     equipment, about = replace(equipment, brief=brief), {"step_id": equipment.step_id}
     task = HumanMessage(brief.opening(), additional_kwargs=about)
@@ -331,7 +315,7 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
         result=last.text.strip() if status == "done" else "",
         note="" if status != "done" or any(call.agent for call in calls) else "no tool was called",
         data=declared.get("data"),
-        error=error or "",
+        error=error,
         exhausted=status != "done"
         and (by_word or any(call.kind in ("rejected", "sign_in") or _may_last(call, equipment) for call in calls)),
         missing=missing_values(declared),

@@ -25,10 +25,8 @@ class Capability(Record):
     Source: *Representing Agentic Tools in Knowledge Graphs* (GenAIK-NORA 2026), section 4.2.
 
     Attributes:
-        id: Id, unique in its taxonomy.
-        name: Display name.
         definition: Definition in one sentence.
-        examples: Example requests; at least two.
+        examples: Example requests.
         broader: Id of the broader capability (``skos:broader``); None for the broadest.
         words: Words and phrases that indicate it in a tool's name or text.
         general: None if its tools are about their own subject, as the weather. Otherwise they serve any subject, as a
@@ -86,11 +84,7 @@ class Taxonomy(Record):
         return tuple(capability.id for capability in self.capabilities if capability.id not in broader)
 
     def capability(self, capability_id: str) -> Capability:
-        """The capability of this id.
-
-        Raises:
-            UnknownNameError: There is none; the message suggests similar ids.
-        """
+        """The capability of this id, or ``UnknownNameError``, which suggests similar ids."""
         return lookup(self.by_id, capability_id, "capability", "taxonomy")
 
     def ancestors(self, capability_id: str) -> tuple[str, ...]:
@@ -115,7 +109,7 @@ class _File(Record):
     """The content of a taxonomy file."""
 
     capabilities: tuple[Capability, ...]
-    extends: _Shipped | bool = "default"
+    extends: _Shipped | Literal[False] = "default"
 
 
 @cache
@@ -160,7 +154,7 @@ def read_taxonomy(taxonomy: Taxonomy | str | Path | None = None) -> Taxonomy:
         raise CatalogError(f'the taxonomy {path} must be an object {{"capabilities": [...]}}')
     try:
         file = _File(**content)
-        base = shipped_taxonomy("default" if file.extends is True else file.extends) if file.extends else Taxonomy()
+        base = shipped_taxonomy(file.extends) if file.extends else Taxonomy()
         return Taxonomy(capabilities=(*base.capabilities, *file.capabilities))
     except CatalogError as error:
         raise CatalogError(f"the taxonomy {path}: {error}") from error

@@ -1,7 +1,4 @@
-"""Lets a chat model attempt labelled queries in several arms, grades what it called, and compares the arms.
-
-The arms: all tools, the best k tools, the best k by a judgement of the model, or the supervisor.
-"""
+"""Lets a chat model attempt labelled queries in several arms, grades what it called, and compares the arms."""
 
 from __future__ import annotations
 
@@ -18,26 +15,23 @@ from hashlib import sha256
 from pathlib import Path
 from statistics import fmean, median
 from time import monotonic
-from typing import Any, NamedTuple, cast, get_args
+from typing import Any, NamedTuple, get_args
 from uuid import uuid4
 
-from langchain.agents import create_agent
-from langchain.agents.middleware import ModelCallLimitMiddleware, wrap_model_call
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
-from langchain_core.tools import BaseTool, StructuredTool
+from langchain_core.messages import HumanMessage
+from langchain_core.tools import StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import BaseModel, ConfigDict
 
-from callsheet.agents import Call, ModelError, ToolRegistry, Usage
+from callsheet.agents import Brief, Call, Equipment, ModelError, StepResult, ToolRegistry, Usage
 from callsheet.agents.calls.call_context import Limits
 from callsheet.agents.calls.token_usage import Price, usage_of
 from callsheet.agents.calls.tool_result import Fault
-from callsheet.agents.models.chat_models import answered, with_ids, with_written_calls
 from callsheet.agents.safety.arguments import fit_of
 from callsheet.agents.servers.in_process import InProcess
-from callsheet.agents.work.equipment import calls_of
+from callsheet.agents.work.worker_agent import carry_out
 from callsheet.graphs import Loaded, SettingsError, Tool
 from callsheet.graphs.storage import cure_of, private_folder, replace_bytes
 from callsheet.orchestrator.run.settings import Planning, Settings
@@ -55,11 +49,12 @@ CAUSES: Mapping[str, str] = {
     "tool error": "the call failed for another reason",
     "plan": "no step was planned, so no tool could be called",
     "gave up": "a limit, or a question to the user, ended the run first",
-    "end state": "it ended, and a check of the end state does not hold",
+    "end state": "a check of the end state does not hold",
     "model error": "the model did not answer; asked again in the next evaluation",
 }
 _MODES: tuple[str, ...] = get_args(Planning)
-_MOST_BOUND, _MAX_TURNS, _GIVE_UP_AFTER = 10_000, 8, 3
+_MOST_BOUND, _MAX_TURNS = 10_000, 7
+"""Maximum tools in an arm, and turns with tools in an attempt."""
 _PROMPT = "Call the tools that the request needs, and nothing else. When it is done, answer in one sentence."
 _NUMBER = re.compile(r"[+-]?(\d+(?:\.\d*)?|\.\d+)(e[+-]?\d{1,3})?", re.ASCII)
 
@@ -69,9 +64,8 @@ class Attempt(BaseModel):
 
     Attributes:
         offered: Ids of the tools that the model was shown.
-        answer: Its last text.
         steps: Texts of the planned steps; the request in an arm without a plan.
-        stopped: Why it ended before the model was done: a limit, or a question to the user; empty otherwise.
+        stopped: Why it was not done: a limit, or a question to the user.
         failure: The error of the model; such an attempt is not stored.
         unmet: What a caller's own check of the end state did not find.
     """
@@ -88,46 +82,32 @@ class Attempt(BaseModel):
     unmet: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Arm:
-    """One way to give a model tools, ``all``, ``k10``, ``adaptive`` ...: what it does with a request."""
-
-    name: str
-    attempt: Callable[[str], Awaitable[Attempt]]
+Arm = Callable[[str], Awaitable[Attempt]]
+"""One way to give a model tools: what it does with a request."""
 
 
 def recorded(loaded: Loaded) -> Loaded:
     """The same catalog and policy, with tools that validate their arguments and do nothing: no server is called."""
-    connections = {
-        agent.id: InProcess({tool.name: _recorded_tool(tool) for tool in agent.tools})
-        for agent in loaded.catalog.agents
-    }
+    agents = loaded.catalog.agents
+    connections = {agent.id: InProcess({tool.name: _recorded_tool(tool) for tool in agent.tools}) for agent in agents}
     return replace(loaded, connections=connections, digests={}, live={}, resources={})
 
 
-def _recorded_tool(tool: Tool) -> BaseTool:
+def _recorded_tool(tool: Tool) -> StructuredTool:
     async def record(**args: Any) -> str:
         if misfit := fit_of(tool.input_schema, args).misfit:
             raise Fault("refused", misfit, effect="none")
         return "The call was recorded."
 
-    schema = dict(tool.input_schema) or {"type": "object", "properties": {}}
-    return StructuredTool(
-        name=tool.name, description=tool.description or tool.name, args_schema=schema, coroutine=record
-    )
+    about, schema = tool.description or tool.name, dict(tool.input_schema) or {"type": "object", "properties": {}}
+    return StructuredTool(name=tool.name, description=about, args_schema=schema, coroutine=record)
 
 
 @dataclass(frozen=True, slots=True)
 class Arms:
-    """Makes arms over one catalog and one model.
+    """Makes arms over one catalog, whose tools are called without approval (see ``recorded``), and one model.
 
-    Attributes:
-        loaded: The catalog, whose tools are called without approval; see ``recorded``.
-        retriever: Over the same catalog.
-        model: The chat model of every arm.
-        tools: Maximum tools per worker in the arms of the supervisor.
-        weak_model: As in ``Settings``, for the arms of the supervisor.
-        records: Whether calls are only recorded, so that a model that only repeats its calls is done.
+    ``tools`` is the maximum per worker in the arms of the supervisor, ``weak_model`` as in ``Settings``.
     """
 
     loaded: Loaded
@@ -135,104 +115,80 @@ class Arms:
     model: BaseChatModel
     tools: int = 10
     weak_model: bool = False
-    records: bool = True
 
     def named(self, name: str) -> Arm:
-        """An arm by name.
-
-        Raises:
-            SettingsError: There is no such arm; the message lists them.
-        """
+        """An arm by name; raises a SettingsError that lists them if there is no such arm."""
         # What a server keeps of one request must not help or hinder the next.
         registry = ToolRegistry.from_catalog(self.loaded, limits=Limits(warm=0))
         if name in (*_MODES, RULES):
-            return Arm(name, partial(_supervised, self._supervisor(name, registry)))
+            return partial(_supervised, self._supervisor(name, registry))
         if name == ALL:
-            return Arm(name, partial(self._looped, registry, None))
+            return partial(self._worked, registry, None)
         if name[:1] in ("k", "d") and name[1:].isdecimal() and 0 < int(name[1:]) <= _MOST_BOUND:
-            judge = self.model if name[0] == "d" else None
-            return Arm(name, partial(self._looped, registry, int(name[1:]), judge=judge))
+            return partial(self._worked, registry, int(name[1:]), judge=self.model if name[0] == "d" else None)
         raise SettingsError(
-            f"there is no arm {name!r}: there are {ALL} (all tools bound), k5, k10, ... (the best 5, 10, ... tools "
-            f"bound), d5, d10, ... (the best ones by a decision of the model), {', '.join(_MODES)} (the supervisor in "
-            f"this planning mode), and {RULES} (without a model)"
+            f"there is no arm {name!r}: there are {ALL} (all tools bound), k5, ... (the best 5, ... tools), d5, ... "
+            f"(those by a decision of the model), {', '.join(_MODES)} (planning modes), {RULES} (without a model)"
         )
 
     def _supervisor(self, name: str, registry: ToolRegistry) -> Any:
-        planning, weak = "auto" if name == RULES else name, self.weak_model
-        told: dict[str, Any] = {"approval": "never", "allow": tuple(self.loaded.catalog.tools), "weak_model": weak}
-        settings = Settings(planning=planning, tools=self.tools, learn=False, **told)
+        planning, allowed = "auto" if name == RULES else name, tuple(self.loaded.catalog.tools)
+        told: dict[str, Any] = {"planning": planning, "tools": self.tools, "weak_model": self.weak_model}
+        settings = Settings(approval="never", allow=allowed, learn=False, **told)
+        model = None if name == RULES else self.model
         parts: dict[str, Any] = {"retriever": self.retriever, "registry": registry, "settings": settings}
-        workflow = create_supervisor(self.loaded, model=None if name == RULES else self.model, **parts)
-        return workflow.compile(checkpointer=InMemorySaver())
+        return create_supervisor(self.loaded, model=model, **parts).compile()
 
-    async def _looped(
+    async def _worked(
         self, registry: ToolRegistry, k: int | None, request: str, *, judge: BaseChatModel | None = None
     ) -> Attempt:
-        """An agent loop without a supervisor, over the best k tools, or all of them."""
-        began, run, failure = monotonic(), uuid4().hex, ""
+        """A worker without a supervisor, over the best k tools, or all of them."""
+        began, run, done, failure = monotonic(), uuid4().hex, StepResult(id="", text=request), ""
         best = await self.retriever.aselect(request, tools=k, decision_model=judge, decision_seconds=600) if k else None
         judged = {**asdict(best.decision), "seconds": 0.0, "calls": 1} if best and best.decision else {}
-        offered = [tool.id for tool in best.tools] if best else [*self.retriever.catalog.tools]
-        tools = registry.bind(offered, run)
-        around: list[Any] = [ModelCallLimitMiddleware(run_limit=_MAX_TURNS), _reader([*tools], records=self.records)]
-        agent: Any = create_agent(self.model, [*tools.values()], system_prompt=_PROMPT, middleware=around)
-        messages: list[AnyMessage] = [HumanMessage(request)]
+        offered = tuple(tool.id for tool in best.tools) if best else tuple(self.retriever.catalog.tools)
+        equipment = Equipment(
+            tools=registry.bind(offered, run),
+            model=self.model,
+            prompt=_PROMPT,
+            own_tools=False,
+            max_turns=_MAX_TURNS,
+            weak=self.weak_model,
+        )
         try:
-            async for state in agent.astream({"messages": messages}, stream_mode="values"):
-                messages = state["messages"]
+            done = await carry_out(Brief(text=request), equipment)
         except ModelError as error:
             failure = str(error)
         finally:
             await registry.close_run(run)
-        answers = [message for message in messages if isinstance(message, AIMessage)]
-        stopped = len(answers) > _MAX_TURNS
         return Attempt(
-            offered=tuple(dict.fromkeys(offered)),
-            calls=calls_of(messages, tools),
-            answer=answers[-1].text if answers and not stopped else "",
-            usage=usage_of(answers[:_MAX_TURNS], monotonic() - began) + Usage(**judged),
+            offered=offered,
+            calls=done.calls,
+            answer=done.result,
+            usage=usage_of(equipment.replies, monotonic() - began) + Usage(**judged),
             steps=(request,),
-            stopped=f"the limit of {_MAX_TURNS} model calls" if stopped else "",
+            stopped=done.error,
             failure=failure,
         )
 
 
-def _reader(names: Sequence[str], *, records: bool) -> Any:
-    """Model calls with the time limit and the error of the other arms, and with calls that were written as text."""
-
-    @wrap_model_call
-    async def read(request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
-        (message,) = (await answered(handler(request))).result
-        message = cast("AIMessage", with_written_calls(with_ids(message), names, request.messages))
-        made = [(c["name"], c["args"]) for m in request.messages if isinstance(m, AIMessage) for c in m.tool_calls]
-        if records and all((call["name"], call["args"]) in made for call in message.tool_calls):
-            return message.model_copy(update={"tool_calls": []})
-        return message
-
-    return read
-
-
 async def _supervised(app: Any, request: str) -> Attempt:
     """A run of the supervisor."""
-    thread, errors, began = uuid4().hex, _ModelErrors(), monotonic()
-    config = {"configurable": {"thread_id": thread}, "callbacks": [errors]}
-    try:
-        state = await app.ainvoke({"messages": [HumanMessage(request)]}, config)
-    finally:
-        await app.checkpointer.adelete_thread(thread)
+    errors, began, alone = _ModelErrors(), monotonic(), app.copy({"checkpointer": InMemorySaver()})
+    config = {"configurable": {"thread_id": "1"}, "callbacks": [errors]}
+    state = await alone.ainvoke({"messages": [HumanMessage(request)]}, config)
     results = state.get("results", {}).values()
     picked = [agent for one in state.get("selections", {}).values() for agent in one["agents"]]
-    selected = [tool["id"] for agent in picked for tool in agent["tools"]]
-    held = [tool for result in results for tool in result["tools"]]  # with those that it asked for
+    offered = [tool["id"] for agent in picked for tool in agent["tools"]]
+    offered += [tool for result in results for tool in result["tools"]]  # with those that it asked for
     asked = [str(one.value.get("type", "question")) for one in state.get("__interrupt__", ())]
     stopped = [*(f"it asked the user: {kind}" for kind in asked), *(r["error"] for r in results if r["error"])]
-    usage = Usage(**state.get("usage", {}))
+    usage = Usage(**state.get("usage", {})).model_copy(update={"seconds": round(monotonic() - began, 3)})
     return Attempt(
-        offered=tuple(dict.fromkeys([*selected, *held])),
+        offered=tuple(dict.fromkeys(offered)),
         calls=tuple(Call(**call) for result in results for call in result["calls"]),
         answer=state["messages"][-1].text,
-        usage=usage.model_copy(update={"seconds": round(monotonic() - began, 3)}),
+        usage=usage,
         steps=tuple(step["text"] for step in state.get("plan", {}).get("steps", ())),
         stopped="; ".join(stopped),
         failure="; ".join(dict.fromkeys(errors.messages)),
@@ -240,10 +196,7 @@ async def _supervised(app: Any, request: str) -> Attempt:
 
 
 class _ModelErrors(AsyncCallbackHandler):
-    """Remembers errors of models: the supervisor goes on without an answer after some of them.
-
-    An answer that its token limit cut is the model's own failure, and the same when it is asked again.
-    """
+    """Remembers errors of models, after which the supervisor may go on; an answer that was cut is the model's own."""
 
     def __init__(self) -> None:
         self.messages: list[str] = []
@@ -254,7 +207,7 @@ class _ModelErrors(AsyncCallbackHandler):
 
 
 class Grade(NamedTuple):
-    """Why an attempt is not right, and the first wanted tools with what happened; the cause is empty if it is right."""
+    """Why an attempt is not right, with the first wanted tools and what happened; empty if it is right."""
 
     cause: str = ""
     detail: str = ""
@@ -276,9 +229,8 @@ def _graded(group: Sequence[str], arguments: Mapping[str, Mapping[str, Any]], at
             return Grade()
     if calls:
         cause = "tool error" if all(call.error and call.kind != "refused" for call in calls) else "wrong arguments"
-        last = calls[-1]
-        differs = f"arguments {dict(last.args)}, labelled {arguments.get(last.tool)}"
-        return Grade(cause, f"{last.tool}: {last.error or differs}")
+        differs = f"arguments {dict(calls[-1].args)}, labelled {arguments.get(calls[-1].tool)}"
+        return Grade(cause, f"{calls[-1].tool}: {calls[-1].error or differs}")
     detail = " or ".join(group) + (f": {attempt.stopped}" if attempt.stopped else "")
     if not attempt.offered and not attempt.steps:
         return Grade("plan", detail)
@@ -291,12 +243,12 @@ def _same(given: Any, wanted: Any) -> bool:
     """Equal; texts apart from case and outer blanks, and a plain number like its text."""
     if isinstance(given, bool) or isinstance(wanted, bool):
         return given is wanted
-    if isinstance(given, str | int | float) and isinstance(wanted, str | int | float):
-        return _plain(given) == _plain(wanted)
-    return bool(given == wanted)
+    return bool(_plain(given) == _plain(wanted))
 
 
-def _plain(value: str | float) -> str | Decimal:
+def _plain(value: Any) -> Any:
+    if not isinstance(value, str | int | float):
+        return value
     text = str(value).strip().casefold()
     return Decimal(text) if _NUMBER.fullmatch(text) else text
 
@@ -311,7 +263,7 @@ class Graded(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ArmResult:
-    """The attempts of one arm, in the order of the queries, and the number of those that a limit left out."""
+    """The attempts of one arm, in the order of the queries; ``missing`` were not made, because of a limit."""
 
     arm: str
     cases: tuple[Graded, ...]
@@ -340,11 +292,7 @@ class ArmResult:
 
 @dataclass(frozen=True, slots=True)
 class ModelEvaluation:
-    """The results of all arms; the others are compared with the first.
-
-    Attributes:
-        stopped: Why not all attempts were made; empty if they were.
-    """
+    """The results of all arms, compared with the first; ``stopped`` says why not all attempts were made."""
 
     model: str
     arms: tuple[ArmResult, ...]
@@ -358,13 +306,14 @@ class ModelEvaluation:
     def row(self, arm: ArmResult) -> dict[str, Any]:
         """An arm's figures; intervals are 95 % bootstraps over queries, the difference is to the first arm, paired."""
         usage, n, ours, theirs = arm.usage, max(len(arm.cases), 1), arm.right, self.arms[0].right
+        apart = [ours[name] - theirs[name] for name in ours if name in theirs]
         return {
             "name": arm.arm,
             "n": len(arm.cases),
             "missing": arm.missing,
             "success": arm.success,
-            "interval": _mean([*ours.values()])[1:],
-            "difference": _mean([ours[name] - theirs[name] for name in ours if name in theirs]),
+            "interval": list(bootstrap_interval([*ours.values()])) if ours else [0.0, 0.0],
+            "difference": [fmean(apart), *bootstrap_interval(apart)] if apart else [0.0, 0.0, 0.0],
             "calls": usage.calls / n,
             "tool_calls": sum(len(case.attempt.calls) for case in arm.cases) / n,
             **{name: getattr(usage, name) / n for name in ("input_tokens", "cached_tokens", "output_tokens")},
@@ -375,16 +324,10 @@ class ModelEvaluation:
         }
 
 
-def _mean(values: Sequence[float]) -> list[float]:
-    """A mean with its interval; zeros without values."""
-    return [fmean(values), *bootstrap_interval(values)] if values else [0.0, 0.0, 0.0]
-
-
 def sampled(queries: Sequence[LabelledQuery], count: int | None) -> tuple[LabelledQuery, ...]:
     """The queries with labelled tools, or ``count`` of them: the same ones whatever the order of the file.
 
-    Raises:
-        SettingsError: No query has labelled tools.
+    Without any, it raises a SettingsError.
     """
     labelled = [query for query in queries if query.tools]
     if not labelled:
@@ -400,7 +343,7 @@ def digest(*parts: Any) -> str:
 
 
 async def evaluate_arms(
-    arms: Sequence[Arm],
+    arms: Mapping[str, Arm],
     queries: Sequence[LabelledQuery],
     *,
     model: str,
@@ -415,46 +358,34 @@ async def evaluate_arms(
     """Lets every arm attempt every query, query by query, and grades the attempts.
 
     A query is attempted by all arms before the next one begins, so an evaluation that ends early still compares them on
-    the same queries. Each attempt is stored at once in a file of its own in the folder, and is not made again; ``key``
-    is what decides an attempt beside arm, model and request, as JSON values. No attempt begins after new ones have cost
-    ``max_cost``, in the currency of the price.
-
-    Raises:
-        SettingsError: Attempts cannot be stored in the folder.
+    the same queries. Each attempt is stored at once in the folder, and is not made again; ``key`` is what decides an
+    attempt beside arm, model and request, as JSON values. No attempt begins after new ones have cost ``max_cost``. If
+    attempts cannot be stored, it raises a SettingsError.
     """
     pairs = [(query, arm) for query in queries for arm in arms]
-    turn, failures, spent, stopped, done = asyncio.Semaphore(concurrency), Counter[str](), Usage(), "", 0
+    turn, spent, stopped, done = asyncio.Semaphore(concurrency), Usage(), "", 0
 
-    def limit(arm: Arm) -> str:
-        if price and max_cost is not None and price.of(spent) >= max_cost:
-            return f"the new attempts cost {price.of(spent):.4f} of {max_cost:g}"
-        if failures[arm.name] >= _GIVE_UP_AFTER:
-            return f"the model failed in the first {_GIVE_UP_AFTER} attempts of {arm.name}"
-        return ""
-
-    async def made(query: LabelledQuery, arm: Arm) -> Attempt | None:
+    async def made(query: LabelledQuery, arm: str) -> Attempt | None:
         nonlocal spent, stopped
-        file = folder / f"{digest(model, arm.name, query.query, *key)}.json"
+        file = folder / f"{digest(model, arm, query.query, *key)}.json"
         with suppress(OSError, ValueError):  # there is none, or it is not one
             return Attempt.model_validate_json(file.read_bytes())
         async with turn:
-            if why := limit(arm):
-                stopped = stopped or why
+            if price and max_cost is not None and price.of(spent) >= max_cost:
+                stopped = f"the new attempts cost {price.of(spent):.4f} of {max_cost:g}"
                 return None
-            attempt = await arm.attempt(query.query)
+            attempt = await arms[arm](query.query)
             spent += attempt.usage
-            # Once an arm works, later errors are those of single queries.
-            failures[arm.name] = failures[arm.name] + 1 if attempt.failure else -len(pairs)
-            if not attempt.failure:
-                try:
-                    private_folder(folder)
-                    replace_bytes(file, attempt.model_dump_json().encode())
-                except OSError as error:
-                    why = f"{error.strerror}: {cure_of(error)}"
-                    raise SettingsError(f"the attempt cannot be stored in {file}: {why}") from error
-            return attempt
+        if not attempt.failure:
+            try:
+                private_folder(folder)
+                replace_bytes(file, attempt.model_dump_json().encode())
+            except OSError as error:
+                why = f"{error.strerror}: {cure_of(error)}"
+                raise SettingsError(f"the attempt cannot be stored in {file}: {why}") from error
+        return attempt
 
-    async def counted(query: LabelledQuery, arm: Arm) -> Graded | None:
+    async def counted(query: LabelledQuery, arm: str) -> Graded | None:
         nonlocal done
         attempt = await made(query, arm)
         done += 1
@@ -463,6 +394,6 @@ async def evaluate_arms(
         return Graded(query, attempt, grade(query, attempt)) if attempt else None
 
     found = await asyncio.gather(*(counted(query, arm) for query, arm in pairs))
-    cases = [tuple(filter(None, found[place :: len(arms)])) for place in range(len(arms))]
-    results = (ArmResult(arm.name, of, len(queries) - len(of)) for arm, of in zip(arms, cases, strict=True))
-    return ModelEvaluation(model, tuple(results), price, stopped)
+    cases = {arm: tuple(filter(None, found[place :: len(arms)])) for place, arm in enumerate(arms)}
+    results = tuple(ArmResult(arm, of, len(queries) - len(of)) for arm, of in cases.items())
+    return ModelEvaluation(model, results, price, stopped)

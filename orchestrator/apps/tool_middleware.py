@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -37,10 +37,11 @@ from callsheet.agents import (
     supervised,
     unstreamed,
 )
-from callsheet.agents.approval.supervised_call import InterruptOn, reviews_of
+from callsheet.agents.approval.supervised_call import Answer, InterruptOn, Send, reviews_of
 from callsheet.agents.calls.tool_result import answer_to
 from callsheet.agents.models.chat_models import chat_model, with_written_calls
-from callsheet.agents.registry.binding import NEED_TOOL, READ_RESULT, READ_SKILL, RUN_PROGRAM
+from callsheet.agents.registry import binding
+from callsheet.agents.registry.binding import NEED_TOOL, READ_RESULT, READ_SKILL
 from callsheet.agents.safety.secrets import RunSecrets
 from callsheet.agents.work.equipment import calls_of
 from callsheet.agents.work.own_tools import (
@@ -65,10 +66,8 @@ from callsheet.retrievers.selection.decision_models import judge_of
 
 _AT_ONCE = 20
 """Requests that are searched for before a model call; the rest of a longer to-do list follows before the next."""
-_REMEMBERED = 256
 _CALLS = 64
 """Maximum calls of a program."""
-Result = ToolMessage | Command[Any]
 
 
 def _joined(held: list[str], new: list[str]) -> list[str]:
@@ -85,7 +84,6 @@ class EquippedState(AgentState[Any]):
             selection have no place.
         callsheet_own: Names of the agent's own tools, with which ours must not clash.
         callsheet_requests: Keys of the requests that were handled in this call of the agent.
-        callsheet_skills: Ids of the skills that fit its requests.
         callsheet_run: Identifies the sessions of this call of the agent.
     """
 
@@ -103,30 +101,24 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
     Use it as ``create_agent(model, middleware=[CallsheetTools("mcp.json")])``, or in the same way in
     ``create_deep_agent`` and its subagents, which may share one object. Tools are selected for each new message of the
     user, each sentence of the agent and each item of its to-do list, once for each text, and when the agent calls
-    ``need_tool``. New tools are appended: none is reordered or removed within a conversation. The effect on prompt
-    caches depends on the provider; see the page on prompt caching. The agent's own tools do not change, and come
-    first. As for a worker of the supervisor, of a long result the model sees the beginning, and reads on with
-    ``read_result``. It sees names and descriptions of the skills that fit, and reads one with ``read_skill``.
+    ``need_tool``. New tools are appended after the agent's own: none is reordered or removed within a conversation. Of
+    a long result the model sees the beginning, and reads on with ``read_result``. It sees names and descriptions of the
+    skills that fit, and reads one with ``read_skill``.
 
     Args:
-        source: A catalog of any kind, or several; see ``callsheet.graphs.load``.
+        source: A catalog of any kind, or several; see ``callsheet.graphs.load``, also for ``yes``.
         agents: Maximum number of agents per request.
         tools: Maximum number of tools per request of the user; each request of the agent adds at most five.
-        tool_floor: A tool is left out if its expected use is below this share of the best tool's.
         most: Maximum number of tools in a conversation; after that, none are added.
-        decision_model: Judges the tools for each message of the user, item of the list and call of ``need_tool``, as in
-            ``create_supervisor``.
-        retriever: Selects agents and tools; by default a retriever over the same catalog.
-        registry: Makes tools callable; by default a registry over the same catalog.
-        yes: Starts the commands of an ``mcp.json`` without consent; see ``callsheet.graphs.load``.
-        policy: Who may see and call which tools: a policy or its file; ``CALLSHEET_POLICY`` by default.
+        decision_model: Judges the tools for each message of the user, item of the list and call of ``need_tool``.
+        retriever: Selects agents and tools; by default one over the same catalog, and so is ``registry``.
         approval: Which calls of the catalog's tools need approval: ``always`` all, ``ask`` those of tools that are
             not known to be harmless, ``never`` none. The first two need an agent with a checkpointer; without one, they
             raise a ``SettingsError``.
-        interrupt_on: As in ``create_supervisor``.
         weak_model: Whether calls that the model writes as text are made, as small models write them.
-        code_mode: As in ``Settings``.
         skill_tokens: Maximum tokens of a skill's text; 0: no skills.
+
+    Policy and ``interrupt_on`` are as in ``create_supervisor``, ``tool_floor`` and ``code_mode`` as in ``Settings``.
 
     Raises:
         CatalogError: The catalog cannot be read.
@@ -198,7 +190,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         asked, places = [*before, *(request.key for request in new)], state.get("callsheet_places", {})
         if had and (added := held[len(had) : self._most]):
             places = {**places, str(state["messages"][-1].id): added}
-        update = {"callsheet_requests": asked[-_REMEMBERED:], "callsheet_places": places, "callsheet_skills": skills}
+        update = {"callsheet_requests": asked, "callsheet_places": places, "callsheet_skills": skills}
         return {"callsheet_tools": held[: self._most], **update}
 
     async def abefore_model(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -219,21 +211,17 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         shown, own, held = self._shown(request)
         return self._normalized(await handler(shown), request.state, own, held)
 
-    def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Result]) -> Result:
+    def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Answer]) -> Answer:
         """Runs a selected tool, after approval if it needs one; the agent's own tools are not affected."""
 
-        async def send(approved: ToolCallRequest) -> Result:
+        async def send(approved: ToolCallRequest) -> Answer:
             return await asyncio.to_thread(handler, approved)
 
-        ours = self._ours(request, send)
-        return handler(request) if ours is None else waited_for(ours)
+        return handler(request) if _is_own(request) else waited_for(self._answer(request, send))
 
-    async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Result]]
-    ) -> Result:
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: Send) -> Answer:
         """Runs a selected tool, after approval if it needs one; the agent's own tools are not affected."""
-        ours = self._ours(request, handler)
-        return await (handler(request) if ours is None else ours)
+        return await (handler(request) if _is_own(request) else self._answer(request, handler))
 
     def after_agent(self, state: EquippedState, runtime: Runtime[Any]) -> None:
         """Ends the sessions."""
@@ -244,7 +232,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         await self._registry.close_run(state.get("callsheet_run", ""))
 
     def _shown(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], list[str], dict[str, BoundTool]]:
-        """The request with our tools, the names of the agent's own tools, and our tools by name."""
+        """The request with our tools, the names of the agent's own tools, and the catalog's tools by name."""
         state: Any = request.state
         own = _joined(state.get("callsheet_own", []), [_name(tool) for tool in request.tools])
         held = self._held(state, own)
@@ -252,15 +240,13 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         need = [] if NEED_TOOL in own else [dict(DEFINITION)]
         reads = [skill_definition(skills)] if skills and READ_SKILL not in own else []
         reads += [dict(READ_DEFINITION)] if long and READ_RESULT not in own else []
-        ours: list[Any] = [*need, *held.values(), *reads]
+        shown = request.override(model=unstreamed(request.model, held), messages=abbreviated(request.messages, long))
         if self._code_mode:
             from callsheet.agents.programs import with_programs
 
-            ours = with_programs(held, [*need, *reads])
-        messages = abbreviated(request.messages, long)
-        every = request.override(tools=[*request.tools, *ours], messages=messages)
-        shown = every if self._code_mode else deferred(every, held, state.get("callsheet_places"))
-        return shown.override(model=unstreamed(request.model, held)), own, held
+            return shown.override(tools=[*request.tools, *with_programs(held, [*need, *reads])]), own, held
+        shown = shown.override(tools=[*request.tools, *need, *held.values(), *reads])
+        return deferred(shown, held, state.get("callsheet_places")), own, held
 
     def _skills(self, state: Any) -> list[Skill]:
         """The skills that fit, as far as the user may see them."""
@@ -278,57 +264,40 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         command: Command[Any] = Command(update={"callsheet_own": own})
         return ExtendedModelResponse(response, command if own != state.get("callsheet_own", []) else None)
 
-    def _ours(
-        self, request: ToolCallRequest, send: Callable[[ToolCallRequest], Awaitable[Result]]
-    ) -> Coroutine[Any, Any, Result] | None:
-        """Adds the tools that the agent asks for, or calls one of ours; None for the agent's own tools."""
-        name, state = request.tool_call["name"], request.state
-        held, own = self._held(state), state.get("callsheet_own", [])
-        ours = {NEED_TOOL: self._added, READ_RESULT: self._read, READ_SKILL: self._skill}
-        if name in ours and name not in own:
-            return ours[name](request)
-        if name == RUN_PROGRAM and self._code_mode and name not in own:
-            return self._program(request, held, send)
-        tool = request.tool or held.get(name)
-        if tool is None and name not in own:
-            return _of_others(request, send, [*own, NEED_TOOL, *held])
+    async def _answer(self, request: ToolCallRequest, send: Send) -> Answer:
+        """The answer to a call that is not of the agent's own tools."""
+        call, state = request.tool_call, request.state
+        held, supervision = self._held(state), self._supervision(self._secrets(state))
+        match call["name"]:
+            case binding.NEED_TOOL:
+                return await self._added(request, held)
+            case binding.READ_RESULT:
+                return answer_reading(call, (), long_calls(calls_of(state["messages"], held)))
+            case binding.READ_SKILL:
+                texts: dict[str, str] = {}
+                for skill in self._skills(state):
+                    texts |= skill_texts(self._retriever.catalog, [skill.id], most=self._skill_tokens)
+                return answer_skill(call, texts)
+            case binding.RUN_PROGRAM if self._code_mode:
+                from callsheet.agents.programs import run_requested
+
+                def make(inner: ToolCallRequest, tool: BoundTool) -> Awaitable[Answer]:
+                    return supervised(inner, tool, supervision, send)
+
+                return await run_requested(request, held, make, most=_CALLS, secrets=supervision.secrets)
+        tool = request.tool or held.get(call["name"])
+        if tool is None:
+            return await _of_others(request, send, [*state.get("callsheet_own", []), NEED_TOOL, *held])
         if not isinstance(tool, BoundTool):
-            return None
-        return supervised(request.override(tool=tool), tool, self._supervision(self._secrets(state)), send)
+            return await send(request)
+        return await supervised(request.override(tool=tool), tool, supervision, send)
 
     def _supervision(self, secrets: RunSecrets | None = None) -> Supervision:
-        how: Any = {"reviews": self._reviews, "standing": standing_approvals(self._registry.loaded)}
-        return Supervision("", self._approval, self._registry, secrets or RunSecrets(), **how)
+        standing, reviews = standing_approvals(self._registry.loaded), self._reviews
+        given = secrets or RunSecrets()
+        return Supervision("", self._approval, self._registry, given, reviews=reviews, standing=standing)
 
-    async def _read(self, request: ToolCallRequest) -> Result:
-        """Reads on in a long result."""
-        made = calls_of(request.state["messages"], self._held(request.state))
-        return answer_reading(request.tool_call, (), long_calls(made))
-
-    async def _skill(self, request: ToolCallRequest) -> Result:
-        """Reads a skill."""
-        texts: dict[str, str] = {}
-        for skill in self._skills(request.state):
-            texts |= skill_texts(self._retriever.catalog, [skill.id], most=self._skill_tokens)
-        return answer_skill(request.tool_call, texts)
-
-    async def _program(
-        self,
-        request: ToolCallRequest,
-        held: Mapping[str, BoundTool],
-        send: Callable[[ToolCallRequest], Awaitable[Result]],
-    ) -> Result:
-        """Runs a program, each of whose calls goes the way of any other."""
-        from callsheet.agents.programs import run_requested
-
-        secrets = self._secrets(request.state)
-
-        def make(inner: ToolCallRequest, tool: BoundTool) -> Awaitable[Result]:
-            return supervised(inner, tool, self._supervision(secrets), send)
-
-        return await run_requested(request, held, make, most=_CALLS, secrets=secrets)
-
-    async def _added(self, request: ToolCallRequest) -> Result:
+    async def _added(self, request: ToolCallRequest, held: Mapping[str, BoundTool]) -> Answer:
         """Adds the tools that the agent asks for, and returns their names."""
         state, call, seen = request.state, request.tool_call, self._retriever.within(caller())
         if (room := self._most - len(state.get("callsheet_tools", []))) <= 0:
@@ -341,7 +310,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         def bind(ids: Iterable[str], taken: Collection[str]) -> dict[str, BoundTool]:
             return self._bound(ids, state, [*state.get("callsheet_own", []), *taken])
 
-        said = await answer_request(call, self._held(state), ToolRequests(find=find, bind=bind))
+        said = await answer_request(call, held, ToolRequests(find=find, bind=bind))
         added = said.artifact["added"] if said.artifact else []
         return Command(update={"messages": [said], "callsheet_tools": added})
 
@@ -361,9 +330,13 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         return bound
 
 
-async def _of_others(
-    request: ToolCallRequest, send: Callable[[ToolCallRequest], Awaitable[Result]], names: Iterable[str]
-) -> Result:
+def _is_own(request: ToolCallRequest) -> bool:
+    """Whether a call is of one of the agent's own tools, none of them a tool of the catalog."""
+    own = request.state.get("callsheet_own", [])
+    return request.tool_call["name"] in own and not isinstance(request.tool, BoundTool)
+
+
+async def _of_others(request: ToolCallRequest, send: Send, names: Iterable[str]) -> Answer:
     """Calls a tool of other middleware; the answer of LangGraph to one that nobody has gets the names of all."""
     answer, call = await send(request), request.tool_call
     nobody = INVALID_TOOL_NAME_ERROR_TEMPLATE.partition("[")[0].format(requested_tool=call["name"])
@@ -402,10 +375,7 @@ class Request:
 
     @property
     def key(self) -> str:
-        """Identifies the request by its words, without case and punctuation; empty if it has no words.
-
-        A sentence of the agent and an item of its list count as different requests.
-        """
+        """Identifies the request by its words, and whether the agent said it; empty if it has no words."""
         words = " ".join(_WORD.findall(self.text.lower()))
         return words and sha256(f"{self.source == 'agent'} {words}".encode("utf-8", "replace")).hexdigest()[:16]
 
@@ -437,17 +407,17 @@ def picked(
     done, and counts only if a tool fits it well. Skills are for requests of the user. If nothing fits one, all tools
     of a catalog that has no more than ``tools`` are given.
     """
-    own, text, best, all_shown = retriever.selector.settings, request.text, 1, False
-    few: dict[str, Any] = {**reach, "tools": min(tools, MOST_ADDED)}
-    if request.source != "user":
-        few["skills"] = 0
+    text, few, all_shown = request.text, {**reach, "tools": min(tools, MOST_ADDED), "skills": 0}, False
     match request.source:
         case "user":
-            text, best = _shortened(text, own.max_query), tools
-            few["tools"], all_shown = tools, len(retriever.catalog.tools) <= tools
+            most, best, few = retriever.selector.settings.max_query, tools, {**reach, "tools": tools}
+            if len(text) > most:  # without its middle: people say what they want first or last
+                text = f"{text[: most // 2 - 1]}\n{text[-(most // 2 - 1) :]}"
+            all_shown = len(retriever.catalog.tools) <= tools
         case "to-do list":
             best = 2
         case "agent":
+            best = 1
             few |= {"fits": _SURE, "cut": _CUT, "implied": False, "judged": 0, "general": 0.0}
     selection = selected(retriever, text, **few)
     if selection.verdict == "nothing_fits" and all_shown:
@@ -467,8 +437,3 @@ def _open_items(todos: object) -> Iterator[str]:
 def _clauses(text: str) -> list[str]:
     units = units_of(text[-_READ:], implied=False)
     return [unit.text for unit in units if unit.kind == "clause"] or [units[0].text]
-
-
-def _shortened(text: str, most: int) -> str:
-    """A text without its middle, if it is too long for a search: people say what they want first or last."""
-    return text if len(text) <= most else f"{text[: most // 2 - 1]}\n{text[-(most // 2 - 1) :]}"

@@ -167,7 +167,7 @@ def _of_model(
     with progress_bar("Asking the model") as progress:
         evaluation = asyncio.run(
             evaluate_arms(
-                [made.named(name) for name in names],
+                {name: made.named(name) for name in names},
                 chosen,
                 model=model,
                 folder=cache_folder() / "model-evaluations",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +80,7 @@ def connection(agent_id: str, server: ServerConfig, accepted: str | None) -> InP
             if accepted not in (None, digests(_listing(wire).tools).get(TOOL_NAME)):
                 changed = "its card has changed since the catalog was read: look at it with `callsheet approve`"
                 raise Fault("refused", changed, effect="none")
-            exchange = await wire.exchange(_message(talk), _Teller(agent_id, wire))
+            exchange = await wire.exchange(_message(talk), _teller(agent_id, wire))
             hidden = wire.redaction.value
         task, made, said = exchange.task, exchange.made, exchange.said
         if exchange.waits:
@@ -115,20 +115,20 @@ def _described(card: AgentCard) -> str:
     return f"{about} It has these skills. {skills}" if skills else about
 
 
-class _Teller:
+def _teller(agent_id: str, wire: Wire) -> Callable[[str, Exchange], None]:
     """Writes the progress of an agent to the streams of the run."""
+    from langgraph.config import get_config, get_stream_writer
 
-    def __init__(self, agent_id: str, wire: Wire) -> None:
-        from langgraph.config import get_config, get_stream_writer
+    about = {"event": "progress", "step_id": get_config().get("metadata", {}).get("step_id", ""), "agent": agent_id}
+    write, last = get_stream_writer(), ""
 
-        step_id = get_config().get("metadata", {}).get("step_id", "")
-        self._about = {"event": "progress", "step_id": step_id, "agent": agent_id}
-        self._hidden, self._write, self._last = wire.redaction.text, get_stream_writer(), ""
+    def tell(text: str, exchange: Exchange) -> None:
+        nonlocal last
+        if text or exchange.word != last:
+            last = exchange.word
+            write({**about, "state": last, "text": shown(wire.redaction.text(text))})
 
-    def __call__(self, text: str, exchange: Exchange) -> None:
-        if text or exchange.word != self._last:
-            self._last = exchange.word
-            self._write({**self._about, "state": exchange.word, "text": shown(self._hidden(text))})
+    return tell
 
 
 def _message(talk: RemoteConversation) -> Message:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from callsheet.agents.calls.call_context import Limits
-from callsheet.agents.servers.catalogs.listings import PATIENCE, UNHEARD, LastListings, Listing
+from callsheet.agents.servers.catalogs.listings import UNHEARD, LastListings, Listing
 from callsheet.agents.servers.catalogs.python_objects import called, doc_of, entry_of, read_objects, usable_tools
 from callsheet.agents.servers.catalogs.server_catalog import listed_by, read_listings
 from callsheet.agents.servers.in_process import InProcess, in_thread
@@ -108,7 +108,7 @@ def _list_servers(
             store.keep(name, config[name], answer)
             heard()
 
-    now = pool.list_all(asked, patience=dict.fromkeys(hurried, PATIENCE), heard=arrived)
+    now = pool.list_all(asked, hurried=hurried, heard=arrived)
     return read_listings(config, {n: answers.get(n) or now[n] for n in config}, pins=pins, agreed=agreed)
 
 

@@ -272,7 +272,7 @@ class SignIn:
             metadata = OAuthClientMetadata(redirect_uris=[AnyUrl(self.redirect)], client_name="Callsheet")
             self._auth = OAuthClientProvider(self.server, metadata, self, self._open, self._answer)
             request = httpx2.Request("POST", self._home, json=_HELLO, headers=_HEADERS)
-            client = BoundedHttpClient("openapi", _LARGEST, lambda fault: None, lambda: 0, timeout=_TIMEOUT)
+            client = BoundedHttpClient("openapi", _LARGEST, timeout=_TIMEOUT)
             async with client as http, aclosing(self._auth.async_auth_flow(request)) as flow:
                 request = await anext(flow)
                 while self._issued is None:

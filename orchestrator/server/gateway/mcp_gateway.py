@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -60,8 +59,6 @@ _INSTRUCTIONS = (
     "{tools} of {agents}, behind three tools. Search with find_tools by what is to be done, read the schemas of the "
     "few that may serve with read_tools, then call one with call_tool. Ids are agent/tool, as find_tools gives them."
 )
-
-_LOG = logging.getLogger(__name__)
 
 
 class _Arguments(BaseModel, extra="forbid"):
@@ -222,11 +219,6 @@ class GatewayServer:
             return _text_result(f"the arguments do not fit: {error_lines(error)}", is_error=True)
         except CallsheetError as error:
             return _text_result(str(error), is_error=True)
-        except MCPError:
-            raise
-        except Exception:
-            _LOG.exception("%s failed", request.name)  # the client gets "Internal server error" only
-            raise
 
     async def _find(self, given: FindTools, request: object, context: Context, caller: Caller) -> _Result:
         selection = await self._gateway.find(given.query, caller, agents=given.agents, tools=given.tools)

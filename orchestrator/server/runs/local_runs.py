@@ -26,7 +26,6 @@ from callsheet.orchestrator.server.runs.run_history import (
     RunSnapshot,
     Thread,
     run_answered,
-    run_ended,
     with_finished,
 )
 from callsheet.orchestrator.server.visible_catalog import shown_line
@@ -174,7 +173,6 @@ class LocalRuns:
                     self._workflow, self._threads, thread, given, modes=MODES, take=take, user=self._user
                 )
                 last = await self.last(thread)
-                self._threads.settle(thread, ended=run_ended(last))
             work.live.end(last)
         except asyncio.CancelledError:
             work.live.fail("cancelled")

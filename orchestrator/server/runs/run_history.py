@@ -287,13 +287,6 @@ def run_answered(last: RunSnapshot) -> bool:
     return bool(_answer(last.values.get("messages") or ()))
 
 
-def run_ended(last: RunSnapshot) -> bool:
-    """Whether nothing of a run is left to do: it is answered, and no step has failed."""
-    results = last.values.get("results") or {}
-    left = any(result["status"] in ("failed", "skipped") for result in results.values())
-    return run_answered(last) and not (last.questions or left)
-
-
 def question_view(visible: VisibleCatalog, interrupt: str, value: Any) -> Json:
     """A question that waits for a person; without its content if it is about a tool that the user may not see.
 

@@ -121,7 +121,7 @@ async def test_arguments_that_a_tool_refuses_are_no_failure_of_its_server(code: 
     assert bool(circuits.barred("a")) is (kind == "protocol")
 
 
-def test_a_circuit_opens_lets_one_through_on_trial_and_closes() -> None:
+def test_a_circuit_opens_for_a_pause_and_closes_with_an_answer() -> None:
     now = 0.0
     circuits = Circuits(Limits(failures=2, pause=10), clock=lambda: now)
     bad, good = failed("a", "t", "crash", "gone", "unknown"), Outcome(text="fine")
@@ -133,24 +133,14 @@ def test_a_circuit_opens_lets_one_through_on_trial_and_closes() -> None:
     assert "gone" in circuits.open()["a"]
     now = 11.0
     assert circuits.barred("a") == ""
-    assert circuits.barred("a") != ""
-    circuits.given_up("a")
-    assert circuits.barred("a") == ""
     circuits.told("a", bad)
     assert circuits.barred("a") != ""
     now = 22.0
     assert circuits.barred("a") == ""
     circuits.told("a", good)
+    circuits.told("a", bad)
     assert circuits.barred("a") == ""
     assert not circuits.open()
-
-
-def test_a_refused_trial_is_no_trial() -> None:
-    circuits = Circuits(Limits(failures=1, pause=0))
-    circuits.told("a", failed("a", "t", "crash", "gone", "unknown"))
-    assert circuits.barred("a") == ""
-    circuits.told("a", failed("a", "t", "refused", "no"))
-    assert circuits.barred("a") == ""
 
 
 def test_what_a_tool_says_itself_ends_the_row() -> None:

@@ -237,7 +237,7 @@ def test_two_skills_of_one_name(tmp_path: Path) -> None:
     loaded = load(tmp_path / "a")
     assert len(loaded.catalog.skills) == 1
     assert "a second skill is named 'same'" in loaded.problems[0].message
-    with pytest.raises(CatalogError, match=r"skill 'same' is in .* and again in"):
+    with pytest.raises(CatalogError, match=r"'skills/same' is in .* and again in"):
         load(tmp_path / "a", tmp_path / "b")
 
 

@@ -69,7 +69,6 @@ class Demo:
         thread = self.threads.new()
         with self.threads.locked(thread):
             ran = asyncio.run(self._ran(self.workflow, thread, request))
-            self.threads.settle(thread, ended=True)
         steps = ran.steps()
         saved = {f"math:{call['args']['name']}": str(call["args"]["result"]) for call in _saves(steps)}
         texts = tuple(step["text"].strip() for step in steps)
@@ -166,10 +165,6 @@ def _threads() -> Threads:
         @asynccontextmanager
         async def saver(self, thread: str) -> AsyncIterator[InMemorySaver]:
             yield kept[thread]
-
-        def settle(self, thread: str, *, ended: bool) -> None:
-            super().settle(thread, ended=ended)
-            kept.pop(thread, None)
 
     return Unwritten(state_folder() / "threads")
 

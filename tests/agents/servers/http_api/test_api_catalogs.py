@@ -13,10 +13,8 @@ from starlette.responses import RedirectResponse, Response
 
 from api_server import Shop, called, shop, shop_spec
 from callsheet import CatalogError, ToolRegistry, TrustError, load
-from callsheet.graphs.catalog.formats.server_config import read_configuration
 from callsheet.graphs.catalog.loading import starts_in
 from callsheet.graphs.trust.consent import Agreements
-from callsheet.orchestrator.cli.main import main
 
 SECRET = "CANARY-key-57c0de"
 
@@ -112,17 +110,6 @@ def test_another_address_in_the_file_quarantines_everything(tmp_path: Path) -> N
     assert {change.kind for change in again.changes} == {"command"}
 
 
-def test_an_accepted_change_is_used(tmp_path: Path, served: Shop, capsys: Any) -> None:
-    file = written(tmp_path, shop_spec(served.url))
-    load(file)
-    written(tmp_path, shop_spec(served.url, paths={"/x": {"get": {"operationId": "x", "summary": "News."}}}))
-    assert "shop/x" not in load(file).catalog.tools
-    with pytest.raises(SystemExit):
-        main(["approve", "shop/x", "--catalog", str(file), "--yes"])
-    assert "+description: News." in capsys.readouterr().out
-    assert "shop/x" in load(file).catalog.tools
-
-
 async def test_an_address_is_fetched_after_consent_only_and_kept_for_a_day(tmp_path: Path, served: Shop) -> None:
     served.answers["/spec.json"] = Response(json.dumps(shop_spec("/v1")), media_type="application/json")
     address = f"{served.url}/spec.json"
@@ -206,24 +193,6 @@ def test_without_an_address_tools_are_found_but_not_called(tmp_path: Path) -> No
     assert "shop-orders/tellOrder" in loaded.catalog.tools
     assert "names no address of its server" in loaded.problems[0].message
     assert ToolRegistry.from_catalog(loaded).assurance("shop-orders/tellOrder").callable is False
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"openapi": 3}, "'openapi' must be the file or the address"),
-        ({"openapi": "s.json", "command": "uvx"}, "leave out 'command'"),
-        ({"openapi": "s.json", "headers": {"a": "b"}}, "name the address that they are for as 'url'"),
-        ({"openapi": "s.json", "url": "ftp://h"}, "must be an address with http:// or https://"),
-        ({"openapi": "s.json", "callsheet": {"roots": ["/"]}}, "'roots' of 'callsheet' does not apply"),
-    ],
-)
-def test_an_entry_that_cannot_work_is_named_with_the_reason(given: dict[str, Any], words: str) -> None:
-    found = read_configuration({"mcpServers": {"shop": given}}, Path("mcp.json"))
-    assert found.servers == {}
-    assert words in str(found.problems[0])
-    assert "shop" in str(found.problems[0])
-    assert "mcp.json" in str(found.problems[0])
 
 
 def test_more_operations_than_the_limit_are_refused(tmp_path: Path) -> None:
