@@ -371,7 +371,7 @@ class _Reading:
         """The number or boolean; None if there is none."""
         if (literal := self._one(node, term)) is None:
             return None
-        value = literal.value if isinstance(literal, Literal) and not literal.ill_typed else None
+        value: Any = literal.value if isinstance(literal, Literal) and not literal.ill_typed else None
         if type(value) not in kinds or not -_LARGEST < value < _LARGEST:
             what = "a boolean: write true or false, without quotes" if kinds == (bool,) else "a number"
             raise CatalogError(f"{_shown(node)}: {_shown(term)} is {str(literal)[:40]!r}, which is not {what}")

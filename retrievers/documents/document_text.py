@@ -222,13 +222,6 @@ class Chunk:
         return hashlib.sha256(self.text.encode()).hexdigest()[:12]
 
 
-def split_id(chunk_id: str) -> tuple[str, int] | None:
-    """File and number of a chunk's id; None for an invalid id."""
-    file, mark, number = chunk_id.rpartition("#")
-    digits = number.isascii() and number.isdigit() and len(number) < 16
-    return (file, int(number)) if mark and file and digits else None
-
-
 class SqliteFile:
     """A private SQLite file. Readers see the state after the last complete update.
 
@@ -259,14 +252,9 @@ class SqliteFile:
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         """Committed at the end of the block, rolled back if it raises or the process dies."""
-        with closing(self._connect()) as connection:
+        with closing(self._connect()) as connection, connection:
             connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-            except BaseException:
-                connection.rollback()
-                raise
-            connection.commit()
+            yield connection
 
     def _connect(self) -> sqlite3.Connection:
         return sqlite3.connect(self._path, timeout=60, isolation_level=None)
@@ -298,9 +286,10 @@ class TextStore(SqliteFile):
 
     def chunk(self, chunk_id: str) -> Chunk | None:
         """The chunk of this id, if there is one."""
-        if (parts := split_id(chunk_id)) is None:
+        file, _, number = chunk_id.rpartition("#")
+        if not (number.isascii() and number.isdigit() and len(number) < 16):
             return None
-        return next(map(_chunk, self._read(f"{_SELECT} WHERE file = ? AND number = ?", *parts)), None)
+        return next(map(_chunk, self._read(f"{_SELECT} WHERE file = ? AND number = ?", file, int(number))), None)
 
     @contextmanager
     def changing(self) -> Iterator[Change]:
