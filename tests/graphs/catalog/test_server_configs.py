@@ -58,10 +58,10 @@ def test_entries_as_clients_write_them(entry: dict[str, Any], config: ServerConf
 
 
 @pytest.mark.parametrize("root", ["mcpServers", "servers", "context_servers"])
-def test_vs_code_and_zed_have_their_own_word_for_servers(root: str, tmp_path: Path) -> None:
+def test_the_servers_of_a_file_are_told_without_starting_them(root: str, tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
-    path.write_text(json.dumps({"inputs": [], root: {"a": {"type": "stdio", "command": "x"}}}))
-    assert servers_in(str(path))["a"].command == "x"
+    path.write_text(json.dumps({"inputs": [], root: {"a": {"type": "stdio", "command": "no-such-program"}}}))
+    assert servers_in(str(path))["a"].command == "no-such-program"
 
 
 OFF = {
@@ -286,7 +286,7 @@ def test_servers_must_be_an_object_by_name(document: dict[str, Any]) -> None:
         read(document)
 
 
-def test_variables_are_filled_in_everywhere() -> None:
+def test_variables_are_filled_in_everywhere_and_once() -> None:
     config = ServerConfig(
         command="${BIN}",
         args=("--key=${KEY}",),
@@ -294,9 +294,11 @@ def test_variables_are_filled_in_everywhere() -> None:
         cwd="${HOME_DIR}",
         headers={"A": "Bearer ${KEY}"},
     )
-    filled = config.expanded({"BIN": "uvx", "KEY": "k", "HOME_DIR": "/h"})
-    assert (filled.command, filled.args, filled.cwd) == ("uvx", ("--key=k",), "/h")
-    assert (filled.env, filled.headers) == ({"K": "k"}, {"A": "Bearer k"})
+    filled = config.expanded({"BIN": "uvx", "KEY": "k${BIN}", "HOME_DIR": "/h"})
+    assert (filled.command, filled.args, filled.cwd) == ("uvx", ("--key=k${BIN}",), "/h")
+    assert (filled.env, filled.headers) == ({"K": "k${BIN}"}, {"A": "Bearer k${BIN}"})
+    with pytest.raises(CatalogError, match=r"the variable KEY is not set: set it in the environment"):
+        config.expanded({})
 
 
 @pytest.mark.parametrize(
@@ -312,21 +314,6 @@ def test_variables_are_filled_in_everywhere() -> None:
 )
 def test_defaults_and_what_is_no_variable(text: str, filled: str) -> None:
     assert ServerConfig(url=text, transport="http").expanded({"SET": "here"}).url == filled
-
-
-def test_a_value_is_not_expanded_again() -> None:
-    assert ServerConfig(command="${A}").expanded({"A": "${B}"}).command == "${B}"
-
-
-def test_a_variable_that_is_not_set_is_named() -> None:
-    with pytest.raises(CatalogError, match=r"the variable KEY is not set: set it in the environment"):
-        ServerConfig(command="x", env={"K": "${KEY}"}).expanded({})
-
-
-def test_the_servers_of_a_file_are_told_without_starting_them(tmp_path: Path) -> None:
-    path = tmp_path / "mcp.json"
-    path.write_text(json.dumps({"mcpServers": {"a": {"command": "no-such-program"}}}))
-    assert list(servers_in(str(path))) == ["a"]
 
 
 @pytest.mark.parametrize("source", ["package:thing", "no/such/file.json", ".", "m.json"])
