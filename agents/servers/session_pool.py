@@ -10,7 +10,6 @@ import asyncio
 import atexit
 import json
 import logging
-import os
 import threading
 import time
 from collections import Counter
@@ -201,14 +200,7 @@ class SessionPool:
         return bool(self._sessions or self._ending or self._warm)
 
     async def _ready(self, key: Key, server: ServerConfig, *, asks: bool = False) -> Session:
-        """The run's session with a server, started or replaced if necessary, after its tools are listed.
-
-        With ``asks``, a new session tells the server that a person can be asked.
-
-        Raises:
-            Fault: It does not start, or does not list its tools.
-            CatalogError: A variable of the server is not set.
-        """
+        """The run's session with a server, started or replaced if necessary, after its tools are listed."""
         session = self._sessions.get(key)
         if session is None or session.retired or session.server != server:
             if session is not None:
@@ -231,7 +223,7 @@ class SessionPool:
         """A session of an earlier run of the same user; those that were started in another way than now are ended."""
         self._forget_lost()
         for session in [one for one, of in self._warm.items() if of == key[1:]]:
-            if not session.fits(server, os.environ):
+            if not session.fits(server):
                 del self._warm[session]
                 self._end(session)
             elif session.asks == asks:
@@ -265,7 +257,7 @@ class SessionPool:
             from callsheet.agents.servers.http_api import ApiSession
 
             kind = ApiSession
-        session = kind(server, os.environ, self.limits, changed, user, asks=asks)
+        session = kind(server, self.limits, changed, user, asks=asks)
         _LIVE.add(session)
         return session
 
@@ -365,7 +357,7 @@ class SessionPool:
             if server.transport == "a2a":
                 from callsheet.agents.servers.a2a.agent import read_card
 
-                return await read_card(server, self.limits, os.environ)
+                return await read_card(server, self.limits)
             session = self._made(server)
             try:
                 return await session.listing()

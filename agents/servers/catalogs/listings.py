@@ -234,10 +234,7 @@ async def listed_resources(ask: Ask, capabilities: Any, limits: Limits) -> tuple
 async def _pages(
     ask: Ask, method: str, field: str, limits: Limits, *, most: int, seconds: float
 ) -> tuple[list[Any], str, str]:
-    """The entries of all pages up to the first that is too much, or repeats; what is too much; and what is odd.
-
-    A cursor that is empty, or is none, ends the list.
-    """
+    """The entries of all pages up to the first that is too much, or repeats; what is too much; and what is odd."""
     listed, size, params = list[Any](), 0, dict[str, str]()
     cursors, pages = set[str](), set[str]()
     deadline = time.monotonic() + seconds
@@ -337,10 +334,7 @@ def read_request(name: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str
 def read_outcome(
     agent_id: str, name: str, result: Mapping[str, Any], limits: Limits, keep: Keep | None = None
 ) -> Outcome:
-    """Converts the raw answer of ``resources/read`` or ``prompts/get``, valid or not, to an outcome.
-
-    ``structured`` is the answer in the form of the protocol, its texts without hidden characters.
-    """
+    """The outcome of the raw answer of ``resources/read`` or ``prompts/get``; ``structured`` is the visible answer."""
     field = "messages" if name.startswith(PROMPT) else "contents"
     if not isinstance(found := result.get(field), list):
         return failed(agent_id, name, "protocol", f"its answer has no list of {field}", "reported")

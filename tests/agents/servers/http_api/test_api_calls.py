@@ -117,14 +117,6 @@ async def test_each_place_and_style(tmp_path: Path, served: Shop) -> None:
     assert sent.headers["x-trace"].encode("latin-1").decode() == "é"
 
 
-async def test_a_multipart_body_has_a_part_for_each_field(tmp_path: Path, served: Shop) -> None:
-    content = {"multipart/form-data": {"schema": {"properties": {"note": {"type": "string"}}}}}
-    spec = with_parameters(requestBody={"content": content})
-    await called(load(entry(tmp_path, spec, served.url)), "shop/x", note="of mine")
-    assert b'name="note"\r\n\r\nof mine' in served.sent[0].body
-    assert served.sent[0].headers["content-type"].startswith("multipart/form-data; boundary=")
-
-
 @pytest.mark.parametrize(
     ("answer", "text", "structured"),
     [
