@@ -327,10 +327,7 @@ class SessionPool:
         self._ending.difference_update(ending)
 
     async def _list_all(
-        self,
-        servers: Mapping[str, ServerConfig],
-        hurried: Collection[str],
-        heard: Callable[[str, Listing], object],
+        self, servers: Mapping[str, ServerConfig], hurried: Collection[str], heard: Callable[[str, Listing], object]
     ) -> dict[str, Listing]:
         gate = asyncio.Semaphore(self.limits.starts)
 
