@@ -50,12 +50,6 @@ def asking(text: str) -> Any:
     return {"messages": [("user", text)]}
 
 
-async def called(url: str, request: str, **limits: float) -> Any:
-    loaded = load({"clerk": A2AAgent(url)})
-    bound = ToolRegistry.from_catalog(loaded, limits=Limits(**limits)).bind(["clerk/run"], "run")["clerk_run"]
-    return await bound.ainvoke({"type": "tool_call", "name": "run", "args": {"request": request}, "id": "1"})
-
-
 def test_its_card_says_who_it_is_and_what_it_can_do(url: str) -> None:
     agent = load([A2AAgent(url)]).catalog.agent("The-Clerk")
     assert (agent.name, agent.description) == ("The Clerk", "Works in an office.")

@@ -50,10 +50,10 @@ def read(url: str) -> Loaded:
     return load({"clerk": A2AAgent(url)})
 
 
-async def called(url: str | Loaded, **limits: float) -> Any:
+async def called(url: str | Loaded, request: str = "file a form", **limits: float) -> Any:
     loaded = read(url) if isinstance(url, str) else url
     bound = ToolRegistry.from_catalog(loaded, limits=Limits(**limits)).bind(["clerk/run"], "run")["clerk_run"]
-    return await bound.ainvoke({"type": "tool_call", "name": "run", "args": {"request": "file a form"}, "id": "1"})
+    return await bound.ainvoke({"type": "tool_call", "name": "run", "args": {"request": request}, "id": "1"})
 
 
 @pytest.mark.parametrize(

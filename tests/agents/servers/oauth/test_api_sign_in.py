@@ -16,12 +16,11 @@ from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredToke
 from callsheet.graphs import User
 from signed_in_server import SignedInServer, browse, served
 
-WHO = "Whoami"
 SPEC = {
     "openapi": "3.1.0",
     "info": {"title": "desk", "version": "1"},
     "paths": {
-        "/whoami": {"get": {"operationId": "whoami", "summary": WHO, "responses": {"200": {"description": "who"}}}}
+        "/whoami": {"get": {"operationId": "whoami", "summary": "Whoami", "responses": {"200": {"description": "who"}}}}
     },
 }
 
@@ -63,7 +62,7 @@ def loaded(api: Api, folder: Path) -> Any:
     return load(folder / "mcp.json", yes=True)
 
 
-async def called(registry: ToolRegistry, user: str = "") -> Any:
+async def asked(registry: ToolRegistry, user: str = "") -> Any:
     (bound,) = registry.bind(["desk/whoami"], f"run of {user}", user=User(user)).values()
     return await bound.ainvoke({"type": "tool_call", "name": bound.name, "args": {}, "id": "1"})
 
@@ -73,7 +72,7 @@ async def test_two_users_of_an_api_hold_two_tokens(api: Api, server: SignedInSer
     for user in ("bert", "carla"):
         server.authorization.person = user
         await browser_sign_in(api.url, browse, user=user)
-    answers = {user: await called(registry, user) for user in ("bert", "carla", "")}
+    answers = {user: await asked(registry, user) for user in ("bert", "carla", "")}
     registry.close()
     assert [answers[user].artifact["structured"] for user in ("bert", "carla")] == [{"who": "bert"}, {"who": "carla"}]
     assert (answers[""].artifact["kind"], answers[""].artifact["effect"]) == ("sign_in", "none")
