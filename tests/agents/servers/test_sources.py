@@ -1,4 +1,4 @@
-"""A toolkit that a catalog names: imported after consent, pinned, with the user's word on approval."""
+"""Sources that must be run: servers, Python objects by reference, and toolkits, with consent and pins."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from typing import Any
 
 import pytest
 
-from callsheet import ToolRegistry, TrustError, load
+from callsheet import CatalogError, ToolRegistry, TrustError, load
 from callsheet.agents.servers.catalogs.catalog_sources import load_reference, load_servers
 from callsheet.agents.servers.catalogs.server_catalog import with_agent
 from callsheet.agents.servers.in_process import InProcess
 from callsheet.graphs import Agreements
-from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, ServerOptions
 from callsheet.graphs.catalog.loaded import SourceCatalog
-from callsheet.graphs.catalog.loading import load, starts_in
+from callsheet.graphs.catalog.loading import starts_in
 from callsheet.graphs.catalog.model import Agent, Skill, Tool
 
 FAULTS = Path(__file__).parents[2] / "fixtures" / "fault_server.py"
