@@ -234,11 +234,7 @@ def _signature(embeddings: Embedder) -> str:
 
 
 def encode(embeddings: Embedder, texts: Sequence[str]) -> np.ndarray:
-    """One vector a text by any embedder, as ``(n, d) float32``, rows unit length.
-
-    Raises:
-        SettingsError: The embedder did not give one vector of finite numbers for each text, as in all functions here.
-    """
+    """One vector a text by any embedder, as ``(n, d) float32``, rows unit length; else a ``SettingsError``."""
     if isinstance(embeddings, MiniLM):
         return embeddings.encode(texts)
     return _unit(embeddings, embeddings.embed_documents(list(texts)), len(texts))

@@ -61,9 +61,6 @@ def infer_dependencies(
 
     Returns:
         The proposals by confidence, without cycles of direct dependencies.
-
-    Raises:
-        SettingsError: ``least`` is out of range.
     """
     if not 0 < least < 1:
         raise SettingsError(f"least must be above 0 and below 1, not {least!r}")
@@ -82,12 +79,9 @@ class Hint:
     """Evidence that one tool needs another.
 
     Attributes:
-        source: Row of the tool that needs the other.
-        target: Row of the needed tool.
+        source, target: Rows of the tools.
         parameter: The argument concerned; None if the hint concerns the whole call.
-        confidence: Probability that the edge is right, 0 to 1.
         direct: Whether the source can hardly work without the target.
-        evidence: Reason in one line.
     """
 
     source: int
@@ -184,7 +178,7 @@ def with_inferred(
         rejected: Source, target and parameter of each dependency that a person rejected.
         trusted: Ids of the trusted agents.
         cache: A folder for what was inferred, a file for each content of a catalog; None: nothing is stored.
-        seen: Observations of earlier runs, as in ``infer_dependencies``.
+        seen: Observations of earlier runs.
     """
     trusted = sorted({*trusted} & catalog.by_id.keys())
     proposals = infer_dependencies(catalog, trusted=trusted) if cache is None else _cached(catalog, trusted, cache)
