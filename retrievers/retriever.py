@@ -14,17 +14,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict, Field, PrivateAttr, ValidationError
 
-from callsheet.graphs import (
-    Catalog,
-    CatalogSource,
-    Loaded,
-    Policy,
-    SettingsError,
-    Taxonomy,
-    User,
-    load,
-    shown,
-)
+from callsheet.graphs import Catalog, CatalogSource, Loaded, Policy, SettingsError, Taxonomy, User, load, shown
 from callsheet.graphs.text.sanitizing import listed
 from callsheet.graphs.trust.policy import counts_outcomes
 from callsheet.retrievers.capabilities import Assignments, Discovery, assign_capabilities, discover

@@ -28,31 +28,31 @@ def node_scores(cosines: Scores, bm25: Scores, *, coverage: float, weight: float
     return (cosines + np.float32(weight * math.sqrt(coverage) / top) * bm25).astype(np.float32, copy=False)
 
 
-def agent_scores(
-    scores: Scores, owners: Rows, is_agent: NDArray[np.bool_], *, sharpness: float = 20.0, own: float = 0.5
-) -> Scores:
+SHARPNESS, OWN_NODE = 20.0, 0.5
+"""How much the best tool of an agent alone counts, and the weight of the agent's own node."""
+
+
+def agent_scores(scores: Scores, owners: Rows, is_agent: NDArray[np.bool_]) -> Scores:
     """The score of each agent: the smooth maximum of its tools' scores, plus a share of its own node's score.
 
     ::
 
-        s(A) = log(sum over tools t of A of exp(sharpness * s(t))) / sharpness + own * s(node of A)
+        s(A) = log(sum over tools t of A of exp(SHARPNESS * s(t))) / SHARPNESS + OWN_NODE * s(node of A)
 
     Args:
         scores: ``(n,)``, of every node.
         owners: ``(n,)``, the row among the agents of each node's owner.
         is_agent: ``(n,)``; the agents' own nodes in the order of their rows.
-        sharpness: The higher it is, the more the best tool alone counts.
-        own: Weight of the agent's own node.
 
     Returns:
         ``(a,)``; for tools, an agent without any gets the lowest score of all nodes.
     """
     itself = scores[is_agent]
     floor = np.float32(scores.min(initial=0.0))
-    powers = np.where(is_agent, 0.0, np.exp(sharpness * (scores - floor)))
+    powers = np.where(is_agent, 0.0, np.exp(SHARPNESS * (scores - floor)))
     sums = np.bincount(owners, powers, len(itself))
-    smooth = floor + np.log(np.maximum(sums, 1.0)) / sharpness
-    return (smooth + own * itself).astype(np.float32)
+    smooth = floor + np.log(np.maximum(sums, 1.0)) / SHARPNESS
+    return (smooth + OWN_NODE * itself).astype(np.float32)
 
 
 def best_rows(scores: Scores, most: int) -> Rows:
