@@ -26,7 +26,6 @@ class PlanTask:
     """A request to plan, and what is known about it.
 
     Attributes:
-        request: The request, not empty and understandable without the conversation.
         mode: ``auto``, or the mode that the settings ask for.
         catalog: The agents that the user may see.
         find: The ids of the tools for a text, best first.

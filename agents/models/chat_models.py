@@ -152,10 +152,7 @@ def _for_state(message: BaseMessage, tools: Mapping[str, BoundTool], secrets: Ru
 def with_written_calls(
     message: BaseMessage, names: Collection[str], conversation: Sequence[BaseMessage]
 ) -> BaseMessage:
-    """The message with the calls of these tools that a weak model wrote as JSON text.
-
-    A quotation is no call: the same call in a tool result or in another message to the model.
-    """
+    """The message with the calls of these tools that a weak model wrote as JSON text and did not quote."""
     if not isinstance(message, AIMessage) or message.tool_calls:
         return message
     said = message.id or uuid.uuid4().hex  # a message may have no id, and the ids of calls must be unique
@@ -171,8 +168,7 @@ def with_written_calls(
 def written_calls(text: str, names: Collection[str]) -> list[dict[str, Any]]:
     """The calls of these tools in a text, in order, without repetitions; other JSON is ignored.
 
-    Small models write ``{"name": ..., "arguments": {...}}``: with other words around it, several in a row or in a list,
-    with the arguments as a JSON string, or inside ``{"function": ...}``.
+    They may stand in a list or inside ``{"function": ...}``, and have their arguments as a JSON string.
     """
     calls: list[dict[str, Any]] = []
     for value in _values(text):

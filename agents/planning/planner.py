@@ -132,10 +132,7 @@ async def self_contained(
 
 
 async def looked_up(request: str, model: BaseChatModel, tool: BaseTool, most: int) -> tuple[str, Usage]:
-    """What a model looks up for a request with one tool, in at most ``most`` calls of the model, and their cost.
-
-    A model that fails, or cannot call tools, has looked up nothing more; the text says why.
-    """
+    """What a model looks up with one tool, in at most ``most`` calls, and their cost; or why it failed."""
     messages: list[AnyMessage] = [SystemMessage(LOOKER.format(most=most)), HumanMessage(request)]
     told, spent = list[str](), Usage()
 
@@ -176,15 +173,12 @@ async def decompose(
 ) -> Plan:
     """Splits a request into a directed acyclic graph of steps; most requests are a single one.
 
-    A model's plan must be a DAG of at most ``max_steps`` steps; the model may repair an invalid plan once. After that
-    the request becomes one step, and the plan's note says why. A request that needs too many steps is refused, because
-    one step would do only a part of it. In place of steps, a model may answer directly or ask the user a question.
+    The model may repair an invalid plan once. After that the request becomes one step, and the plan's note says why. A
+    request that needs more than ``max_steps`` is refused by a TooManyStepsError, because one step would do only a part
+    of it. In place of steps, a model may answer directly or ask the user a question.
 
     ``context`` is what the model should know besides the request: agents, surroundings, earlier results. ``earlier``
     are ids of results of earlier requests, on which steps may depend too.
-
-    Raises:
-        TooManyStepsError: The request needs too many steps.
     """
 
     def read(draft: PlanDraft) -> Plan:
@@ -207,11 +201,7 @@ async def decompose(
 async def read_draft(
     model: BaseChatModel, schema: type[S], prompt: str, told: str, read: Callable[[S], T]
 ) -> tuple[T | None, CallsheetError | None, Usage]:
-    """Asks a model for a draft, and again if ``read``, which makes a value of it, raises a ``PlanError``.
-
-    Returns:
-        The value, or None; why the last draft could not be used, or the one before it; and the cost.
-    """
+    """A draft as ``read`` has it, asked for again after its PlanError, or None; the last error; and the cost."""
     messages: list[AnyMessage] = [SystemMessage(prompt), HumanMessage(told)]
     spent, problem = Usage(), None
     for _ in ("first", "repair"):

@@ -49,7 +49,6 @@ class Equipment:
         tools: The selected tools by the names that the model sees.
         own_tools: Whether the model is offered the worker's own tools: to end its step, and to read long results.
         max_turns: Maximum number of model calls; ``max_calls`` of tool calls, including requests for tools.
-        requests: Answers requests for further tools; None if it cannot ask for any.
         supervision: Supervises its calls; None sends them without supervision.
         refused: Ids of selected tools that must not be called any more, with the reason.
         code: Whether its model calls the tools from programs.
@@ -84,10 +83,7 @@ class Equipment:
         return self.supervision.step_id if self.supervision else ""
 
     def held(self, messages: Sequence[AnyMessage]) -> dict[str, BoundTool]:
-        """The tools with those that were added, in the order of their addition.
-
-        The conversation alone determines what was added, so a resumed step has the same tools under the same names.
-        """
+        """The tools with those that were added; the conversation alone says which, so a resumed step has the same."""
         held = dict(self.tools)
         if self.requests is None:
             return held
@@ -107,10 +103,7 @@ class Equipment:
         return self.supervision is not None and self.supervision.registry.assurance(tool_id).harm == "none"
 
     def shown(self, held: Mapping[str, BoundTool], calls: Sequence[Call]) -> list[BaseTool | dict[str, Any]]:
-        """What the model sees: its own tools, the selected and the added ones; in code mode, one that runs programs.
-
-        Its own tools end its step, ask for tools, and read what is shown in part.
-        """
+        """What the model sees: the selected tools, its own, and added ones; in code mode, one that runs programs."""
         own: list[dict[str, Any]] = []
         if self.own_tools:
             own += [] if self.weak else [finish_definition(replans=self.replans)]
@@ -133,10 +126,7 @@ _BEGINNING = 200  # characters
 def calls_of(
     messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool], *, first: int = 1, prefix: str = "c"
 ) -> tuple[Call, ...]:
-    """The tool calls of a worker's conversation, in order, with the ids ``c1``, ``c2`` and so on from ``first``.
-
-    The calls of a program have the ids ``c3.1``, ``c3.2``.
-    """
+    """The tool calls of a worker's conversation, in order: ``c1``, ``c2``, those of a program ``c3.1``, and so on."""
     answers = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
     calls: list[Call] = []
     for message in messages:

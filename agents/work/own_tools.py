@@ -253,8 +253,7 @@ def deferred(
     cached prefix. OpenAI's Responses API (``additional_tools``) and newer models of Anthropic (``tool_addition``) take
     definitions between the messages; for these, ``placed`` has ids of further tools by the id of the message after
     which they were added. Anthropic's models since Claude 4.5 leave tools with ``defer_loading`` out of the prompt, and
-    put a definition where a result refers to it: Callsheet's search is a custom search of that kind. Other models get
-    the request as it is. Its tools include all added ones, and ``held`` all by the name that the model sees.
+    put a definition where a result refers to it. Other models get the request as it is, with all tools.
     """
     names = {tool.id: name for name, tool in held.items()}
     between = (request.model.profile or {}).get("mid_conversation_tools")

@@ -166,8 +166,7 @@ def _only_failed(message: AIMessage, before: Sequence[AnyMessage]) -> str:
 def _asked_again(request: ModelRequest[Any], message: AIMessage) -> ModelRequest[Any] | None:
     """The second request, if the model answered at once without a call, or ended with an empty message.
 
-    Without an earlier result to answer from, a model that made no call is forced to call a tool (if the provider does
-    not support that, the answer stands); otherwise it is reminded.
+    Without an earlier result to answer from, a model that made no call is forced to call a tool, if its provider can.
     """
     if message.tool_calls:
         return None
