@@ -120,7 +120,8 @@ OWN_TOOLS = (NEED_TOOL, READ_RESULT, FINISH)
 """The worker's own tools, whose calls have no id: nothing refers to their answers."""
 _LIMITS = frozenset({"length", "max_tokens", "model_length"})
 """Finish reasons of providers for an answer that was cut."""
-_BEGINNING = 200  # characters
+_QUOTED = 200
+"""Characters of a cut answer in its error."""
 
 
 def calls_of(
@@ -195,7 +196,7 @@ def outcome_of(last: AnyMessage, calls: Sequence[Call]) -> tuple[Status, str]:
         return "failed", refused[-1]
     if reason := _cut(last):
         told = f"the model's answer was cut at its token limit (finish reason {reason!r}: raise its max_tokens)"
-        return "failed", f"{told}; it began: {text[:_BEGINNING]}"
+        return "failed", f"{told}; it began: {text[:_QUOTED]}"
     if isinstance(last, AIMessage) and last.invalid_tool_calls and not text:
         bad = last.invalid_tool_calls[0]
         return "failed", f"the model's call of {bad['name']!r} has arguments that are no JSON: {bad['args']!s:.200}"

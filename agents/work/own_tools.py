@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from langchain.agents.middleware import ModelRequest
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage, ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolCall, ToolMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -23,7 +20,7 @@ from callsheet.agents.calls.plan import (
     shape,
     value_of,
 )
-from callsheet.agents.calls.tool_result import answer_to, artifact_of
+from callsheet.agents.calls.tool_result import answer_to
 from callsheet.agents.registry.binding import NEED_TOOL, READ_RESULT, READ_SKILL, BoundTool
 from callsheet.agents.work.context import reports, written
 from callsheet.graphs.catalog.model import Skill
@@ -235,96 +232,3 @@ def answer_reading(call: ToolCall, results: Sequence[StepResult], calls: Sequenc
     left = len(whole) - asked.start - len(piece)
     more = f"\n[{left:,} characters follow: start={asked.start + len(piece)}]" if left else ""
     return answer_to(call, piece + more, {"effect": "none"})
-
-
-_BETA = "advanced-tool-use-2025-11-20"
-_CLAUDE = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2})(?!\d))?")
-_SINCE = (4, 5)
-Function = dict[str, Any]
-Additions = Callable[[Sequence[Function]], list[str | Function]]
-
-
-def deferred(
-    request: ModelRequest[Any], held: Mapping[str, BoundTool], placed: Mapping[str, Sequence[str]] | None = None
-) -> ModelRequest[Any]:
-    """The request with added tools at the place in the conversation where they were found.
-
-    Providers cache a prompt from its beginning, where the tools stand, so a tool that is added there costs the whole
-    cached prefix. OpenAI's Responses API (``additional_tools``) and newer models of Anthropic (``tool_addition``) take
-    definitions between the messages; for these, ``placed`` has ids of further tools by the id of the message after
-    which they were added. Anthropic's models since Claude 4.5 leave tools with ``defer_loading`` out of the prompt, and
-    put a definition where a result refers to it. Other models get the request as it is, with all tools.
-    """
-    names = {tool.id: name for name, tool in held.items()}
-    between = (request.model.profile or {}).get("mid_conversation_tools")
-    form = _ADDITIONS.get(request.model._llm_type) if between else None
-    found = [_found(message, names, placed if form and placed else {}) for message in request.messages]
-    added = {name for few in found for name in few}
-    if form:
-        tools = [tool for tool in request.tools if not (isinstance(tool, BoundTool) and tool.name in added)]
-        return request.override(tools=tools, messages=list(_with_additions(request.messages, held, found, form)))
-    if not added or not _searches(request.model):
-        return request
-    tools = [
-        tool.model_copy(update={"extras": {**(tool.extras or {}), "defer_loading": True}})
-        if isinstance(tool, BoundTool) and tool.name in added
-        else tool
-        for tool in request.tools
-    ]
-    messages = list(request.messages)
-    for place, few in enumerate(found):
-        if few:
-            content = [{"type": "tool_reference", "tool_name": name} for name in few]
-            messages[place] = messages[place].model_copy(update={"content": content})
-    betas = list(dict.fromkeys([*request.model_settings.get("betas", ()), _BETA]))
-    return request.override(tools=tools, messages=messages, model_settings={**request.model_settings, "betas": betas})
-
-
-def _searches(model: BaseChatModel) -> bool:
-    """Whether a model is one of Anthropic's API that loads deferred tools: since Claude 4.5."""
-    if model._llm_type != "anthropic-chat":
-        return False
-    match = _CLAUDE.match(str(getattr(model, "model", "")))
-    return match is not None and (int(match[1]), int(match[2] or 0)) >= _SINCE
-
-
-def _found(message: AnyMessage, names: Mapping[str, str], placed: Mapping[str, Sequence[str]]) -> list[str]:
-    """The names of the tools that were added by an answer of ``need_tool`` or after it, as far as still held."""
-    ids = list(placed.get(message.id or "", ()))
-    if isinstance(message, ToolMessage) and message.name == NEED_TOOL:
-        ids += artifact_of(message).get("added", ())
-    return [names[tool_id] for tool_id in ids if tool_id in names]
-
-
-def _with_additions(
-    messages: Sequence[AnyMessage], held: Mapping[str, BoundTool], found: Sequence[Sequence[str]], form: Additions
-) -> Iterator[AnyMessage]:
-    """The messages with definitions between them: each tool once, before the model's next words or last."""
-    waiting: dict[str, None] = {}
-    given: set[str] = set()
-    for message, few, following in zip(messages, found, [*messages[1:], AIMessage("")], strict=True):
-        yield message
-        waiting |= dict.fromkeys(name for name in few if name not in given)
-        if waiting and isinstance(following, AIMessage):
-            yield SystemMessage(form([convert_to_openai_tool(held[name])["function"] for name in waiting]))
-            given |= waiting.keys()
-            waiting = {}
-
-
-def _additional_tools(functions: Sequence[Function]) -> list[str | Function]:
-    """An input item of OpenAI's Responses API."""
-    tools = [{"type": "function", **function} for function in functions]
-    return [{"type": "additional_tools", "role": "developer", "tools": tools}]
-
-
-def _tool_additions(functions: Sequence[Function]) -> list[str | Function]:
-    """Content blocks of Anthropic's Messages API."""
-    added: list[str | Function] = []
-    for function in functions:
-        definition = {("input_schema" if key == "parameters" else key): value for key, value in function.items()}
-        added.append({"type": "tool_addition", "tool": {"type": "tool_definition", "definition": definition}})
-    return added
-
-
-_ADDITIONS: Mapping[str, Additions] = {"openai-chat": _additional_tools, "anthropic-chat": _tool_additions}
-"""The form of added tools, for models that take them between the messages by LangChain's profile of them."""

@@ -29,7 +29,14 @@ from callsheet.agents.calls.plan import Call, ResultValueError, Status, StepResu
 from callsheet.agents.calls.run_claim import checkpointer, sole_run
 from callsheet.agents.calls.token_usage import usage_of, with_usage_of
 from callsheet.agents.calls.tool_result import answer_to, artifact_of
-from callsheet.agents.models.chat_models import ModelError, answered, normalize, unstreamed, with_written_calls
+from callsheet.agents.models.chat_models import (
+    ModelError,
+    answered,
+    deferred,
+    normalize,
+    unstreamed,
+    with_written_calls,
+)
 from callsheet.agents.models.prompts import AGAIN, LAST_TURN
 from callsheet.agents.registry.binding import NEED_TOOL, READ_RESULT, RUN_PROGRAM, BoundTool, names_of
 from callsheet.agents.work.context import Brief
@@ -41,7 +48,6 @@ from callsheet.agents.work.own_tools import (
     abbreviated,
     answer_reading,
     answer_request,
-    deferred,
     finished,
     refused_finish,
 )

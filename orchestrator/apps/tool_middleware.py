@@ -39,7 +39,7 @@ from callsheet.agents import (
 )
 from callsheet.agents.approval.supervised_call import Answer, InterruptOn, Send, reviews_of
 from callsheet.agents.calls.tool_result import answer_to
-from callsheet.agents.models.chat_models import chat_model, with_written_calls
+from callsheet.agents.models.chat_models import chat_model, deferred, with_written_calls
 from callsheet.agents.registry import binding
 from callsheet.agents.registry.binding import NEED_TOOL, READ_RESULT, READ_SKILL
 from callsheet.agents.safety.secrets import RunSecrets
@@ -51,7 +51,6 @@ from callsheet.agents.work.own_tools import (
     answer_reading,
     answer_request,
     answer_skill,
-    deferred,
     long_calls,
     skill_definition,
 )
