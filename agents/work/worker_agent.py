@@ -40,16 +40,21 @@ from callsheet.agents.models.chat_models import (
 from callsheet.agents.models.prompts import AGAIN, LAST_TURN
 from callsheet.agents.registry.binding import NEED_TOOL, READ_RESULT, RUN_PROGRAM, BoundTool, names_of
 from callsheet.agents.work.context import Brief
-from callsheet.agents.work.equipment import OWN_TOOLS, Equipment, UnsetModel, made_calls, outcome_of, repeats_last
-from callsheet.agents.work.own_tools import (
+from callsheet.agents.work.equipment import (
     ENDINGS,
     FINISH,
     OUTCOME,
+    OWN_TOOLS,
+    Equipment,
+    UnsetModel,
     abbreviated,
     answer_reading,
     answer_request,
     finished,
+    made_calls,
+    outcome_of,
     refused_finish,
+    repeats_last,
 )
 from callsheet.graphs.text.sanitizing import counted
 

@@ -43,14 +43,14 @@ from callsheet.agents.models.chat_models import chat_model, deferred, with_writt
 from callsheet.agents.registry import binding
 from callsheet.agents.registry.binding import NEED_TOOL, READ_RESULT, READ_SKILL
 from callsheet.agents.safety.secrets import RunSecrets
-from callsheet.agents.work.equipment import calls_of
-from callsheet.agents.work.own_tools import (
+from callsheet.agents.work.equipment import (
     DEFINITION,
     READ_DEFINITION,
     abbreviated,
     answer_reading,
     answer_request,
     answer_skill,
+    calls_of,
     long_calls,
     skill_definition,
 )

@@ -11,7 +11,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from callsheet.agents.work.own_tools import skill_definition
+from callsheet.agents.work.equipment import skill_definition
 from callsheet.graphs import Policy, Skill, SourceCatalog, load
 from callsheet.orchestrator import CallsheetTools
 
