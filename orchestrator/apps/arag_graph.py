@@ -212,8 +212,8 @@ class ReaderNodes:
         if not nothing_found and not cited and self.model() is not None:
             citations = [chunk for chunk in _read_since(state["messages"]) if chunk in read]
             text += f"\n(It cites nothing. Read for it: [{'] ['.join(citations)}])" if citations else ""
-        about = {"answered": bool(said) and not nothing_found, "failed": not said, "forced": state["forced"]}
-        about |= {"citations": cited, "dropped": dropped}
+        about: dict[str, Any] = {"citations": cited, "dropped": dropped, "forced": state["forced"]}
+        about |= {"answered": bool(said) and not nothing_found, "failed": not said}
         final = {"content": text, "name": "arag", "additional_kwargs": {"arag": about}}
         return {"messages": [last.model_copy(update=final)], "citations": citations}
 
@@ -277,7 +277,7 @@ def checked(text: str, read: Collection[str]) -> tuple[str, list[str], list[str]
         ids = [one.strip() for one in _ID.findall(listed)] if listed else [match.group().strip()]
         if not ids:
             return match.group()
-        kept = []
+        kept: list[str] = []
         for one in dict.fromkeys(ids):
             # A file name may contain spaces, so words before an id may look like a part of it.
             known = [chunk for chunk in read if re.search(rf"(?<!\w){re.escape(chunk)}$", one)]
