@@ -69,12 +69,13 @@ class NameStep(AgentMiddleware[AgentState[Any], Any]):
     async def awrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any]:
         """Adds the step's id to the model's messages."""
         response = await handler(request)
-        return replace(response, result=[_named(message, request.runtime.context) for message in response.result])
+        step_id = request.runtime.context.step_id
+        return replace(response, result=[_named(message, step_id) for message in response.result])
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: Send) -> Answer:
         """Adds the step's id to the tool's message."""
         answer = await handler(request)
-        return _named(answer, request.runtime.context) if isinstance(answer, ToolMessage) else answer
+        return _named(answer, request.runtime.context.step_id) if isinstance(answer, ToolMessage) else answer
 
 
 class TellCalls(AgentMiddleware[AgentState[Any], Any]):
@@ -83,7 +84,7 @@ class TellCalls(AgentMiddleware[AgentState[Any], Any]):
     async def awrap_tool_call(self, request: ToolCallRequest, handler: Send) -> Answer:
         """Sends a call between the events ``tool_started`` and ``tool_finished``."""
         write, call, tool = get_stream_writer(), request.tool_call, request.tool
-        about = {STEP_ID: _step_id(request.runtime.context), "call_id": call["id"], "tool": call["name"]}
+        about = {STEP_ID: request.runtime.context.step_id, "call_id": call["id"], "tool": call["name"]}
         if isinstance(tool, BoundTool):
             about |= {"tool": tool.id, "agent": tool.agent}
         began = time.time()
@@ -98,13 +99,8 @@ class TellCalls(AgentMiddleware[AgentState[Any], Any]):
         return answer
 
 
-def _named(message: M, context: object) -> M:
-    metadata = {**message.response_metadata, STEP_ID: _step_id(context)}
-    return message.model_copy(update={"response_metadata": metadata})
-
-
-def _step_id(context: object) -> str:
-    return context.step_id if isinstance(context, Equipment) else ""
+def _named(message: M, step_id: str) -> M:
+    return message.model_copy(update={"response_metadata": {**message.response_metadata, STEP_ID: step_id}})
 
 
 _REMINDER = """\
@@ -198,9 +194,6 @@ def _key(call: ToolCall) -> str:
     return json.dumps([call["name"], call["args"]], sort_keys=True, default=str)
 
 
-_NOTHING = Equipment(tools={})
-
-
 class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
     """Gives the worker the model and the tools of its step, and refuses every call to another tool."""
 
@@ -237,8 +230,7 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: Send) -> Answer:
         """Runs a selected tool; a call to another tool is refused, and nothing is sent."""
-        context: object = request.runtime.context
-        equipment = context if isinstance(context, Equipment) else _NOTHING
+        equipment: Equipment = request.runtime.context
         call, messages = request.tool_call, request.state["messages"]
         tools = equipment.held(messages)
         if call["name"] == NEED_TOOL and equipment.requests:
