@@ -12,7 +12,7 @@ from typing import Any
 from langchain_core.messages import AIMessage
 from langchain_core.runnables.config import ContextThreadPoolExecutor
 from langgraph.config import get_stream_writer
-from langgraph.types import Overwrite, Send, interrupt
+from langgraph.types import Overwrite, Send
 
 from callsheet.agents import (
     AnswerTask,
@@ -25,7 +25,7 @@ from callsheet.agents import (
     check_answerable,
     checkpointer,
 )
-from callsheet.agents.calls.plan import question_answers, question_text, source_of, user_answer, user_question
+from callsheet.agents.calls.plan import ask_user, question_text, source_of
 from callsheet.agents.calls.token_usage import usage_of
 from callsheet.agents.models.prompts import ANSWER
 from callsheet.agents.planning.planner import recent
@@ -116,7 +116,7 @@ class Nodes:
         """Asks the user a question of the planner or the reviser."""
         state = completed(state)
         asked = Question(**state["question"])
-        answer = user_answer(interrupt(user_question(asked), response_schema=question_answers()))
+        answer = ask_user(asked)
         text = f"You asked: {asked.question} The user answered: {answer or 'nothing'}"
         update = {"question": {"answered": True}, "answers": [*state["answers"], text]}
         if answer:

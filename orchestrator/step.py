@@ -14,7 +14,6 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from langgraph.config import get_stream_writer
 from langgraph.errors import GraphBubbleUp
 from langgraph.graph import END
-from langgraph.types import interrupt
 from pydantic import TypeAdapter
 
 from callsheet.agents import (
@@ -31,8 +30,7 @@ from callsheet.agents import (
 )
 from callsheet.agents.approval.questions import (
     MOST_WRONG,
-    given_values,
-    input_answers,
+    ask_values,
     input_question,
     wanted_schema,
     wrong_values,
@@ -250,8 +248,7 @@ class StepNodes:
         """Asks a person for missing values, at most three times if they do not fit; without any the step stays."""
         asking = state.get("asking", {})
         result, tool, schema = StepResult(**asking["result"]), asking["tool"], asking["schema"]
-        form = input_question(result.id, tool, schema, result.error, asking["problem"])
-        values = given_values(interrupt(form, response_schema=input_answers(tool, schema)), tool)
+        values = ask_values(input_question(result.id, tool, schema, result.error, asking["problem"]))
         if values is None:
             count_result(result)
             return {"asking": {}, **_finished(result)}

@@ -30,7 +30,6 @@ class Limits(BaseSettings):
 
     Attributes:
         start: Seconds for a server to start and initialize.
-        noise: Seconds for that after it printed something other than the protocol.
         list: Seconds for listing its tools.
         call: Seconds for one call.
         output: Characters of a result for a model; the rest is stored as a file.
@@ -53,7 +52,6 @@ class Limits(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="forbid", frozen=True)
 
     start: float = Field(default=60.0, gt=0)
-    noise: float = Field(default=5.0, gt=0)
     list: float = Field(default=15.0, gt=0)
     call: float = Field(default=60.0, gt=0)
     output: int = Field(default=256_000, ge=100)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -28,12 +30,9 @@ if TYPE_CHECKING:
     from callsheet.agents.servers.transport.stdio import ChildProcess
 
 _GOODBYE, _SETTLING = 4.0, 0.5
-_CLOSED = "Connection closed"
-"""The client library's message for a broken connection."""
 _START = "initialize"
-"""The first exchange of a session."""
-# Messages of the client library in place of an answer that did not come or cannot be parsed.
-_NO_ANSWER = ("SSE stream",)
+# Messages of the client library in place of an answer: the connection broke, none came, it cannot be parsed.
+_CLOSED, _NO_ANSWER = "Connection closed", "SSE stream"
 _UNREADABLE = (
     *("its answer is not", "Server returned an error response", "Unexpected content type", "Redirect to"),
     "server answered a request with 202",
@@ -67,8 +66,7 @@ class Faults:
         if doing == _START:
             return Fault("start", self._said(f"it did not start: {what}"), effect="none")
         effect: Effect = "none" if what.startswith(_NOT_SENT) else "unknown"
-        doubt = "" if effect == "none" else _doubt(doing)
-        return Fault("crash", self._said(f"{what} during {doing}{doubt}"), effect=effect)
+        return Fault("crash", self._said(f"{what} during {doing}{_doubt(doing, effect)}"), effect=effect)
 
     async def of(self, error: BaseException, doing: str) -> Fault:
         """The fault for an exception during an exchange."""
@@ -78,8 +76,7 @@ class Faults:
         if isinstance(error, Fault):
             return Fault(error.kind, self.hidden(str(error)), effect=error.effect)
         if self.child is not None and (fault := self.child.fault) is not None:
-            doubt = "" if fault.effect == "none" else _doubt(doing)
-            return Fault(fault.kind, self.hidden(f"{fault}{doubt}"), effect=fault.effect)
+            return Fault(fault.kind, self.hidden(f"{fault}{_doubt(doing, fault.effect)}"), effect=fault.effect)
         leaf = _leaf(error)
         if not isinstance(leaf, MCPError):
             return await self.broken(_named(leaf), doing)
@@ -107,8 +104,8 @@ class Faults:
         return self.hidden("\n".join((what, *(f"{about}: {said}" for about, said in words if said))))
 
 
-def _doubt(method: str) -> str:
-    return "; whether the call took effect is unknown" if method == "tools/call" else ""
+def _doubt(method: str, effect: Effect = "unknown") -> str:
+    return "; whether the call took effect is unknown" if method == "tools/call" and effect != "none" else ""
 
 
 def _named(error: BaseException) -> str:
@@ -142,24 +139,14 @@ class _Call:
 
 
 class ServerQuestions:
-    """The questions of one session with a server.
-
-    A person has five minutes for an answer, in which the timeout of the call does not run.
-    """
+    """The questions of one session: a person has five minutes for each, in which the timeout of the call stands."""
 
     def __init__(self, redaction: Redaction) -> None:
         self._redaction = redaction
         self._calls: list[_Call] = []
 
     async def answered(self, send: Send, params: Mapping[str, Any], seconds: float, ask: Ask | None) -> dict[str, Any]:
-        """The final answer to the request that ``send`` sends, after the questions of the server.
-
-        The timeout does not hold for the time of a person.
-
-        Raises:
-            Fault: It asks for something that cannot be given.
-            TimeoutError: The server did not answer.
-        """
+        """The final answer to the request that ``send`` sends, after the questions of the server."""
         for asked in range(MOST_QUESTIONS + 1):
             async with asyncio.timeout(seconds) as timeout:
                 # A server of the older protocol asks while its call runs.
@@ -230,7 +217,7 @@ class Session:
     """A connection that lives in the running loop until it is retired.
 
     Args:
-        server: The server, variables (of ``environ``) not expanded; its own limits come before ``limits``.
+        server: The server, variables not expanded; its own limits come before ``limits``.
         changed: Called when the server announces changed tools.
         user: Whose sign-in it uses.
         asks: Whether the server is told that a person can be asked.
@@ -238,8 +225,8 @@ class Session:
     Attributes:
         retired: Whether it takes no new calls.
         personal: Whether its requests carry a user's own token, so that its answers are for that user only.
+        hidden: Removes the server's secrets from a text.
         idle: Whether it retires after ``limits.idle`` seconds without a request.
-        asks: Whether the server was told so.
         reused: Whether it has served an earlier run.
         telling: Lists its tools and passes them on; of the pool, as ``outdated``: whether they have changed since.
 
@@ -253,7 +240,6 @@ class Session:
     def __init__(
         self,
         server: ServerConfig,
-        environ: Mapping[str, str],
         limits: Limits,
         changed: Callable[[], object] = lambda: None,
         user: str = "",
@@ -264,9 +250,10 @@ class Session:
         self.retired = self.idle = self.personal = self.outdated = self.reused = False
         self.loop = asyncio.get_running_loop()
         self.limits = limits.own(server.callsheet.limits)
-        self._expanded = server.expanded(environ)
-        named = named_in(server, environ)
+        self._expanded = server.expanded(os.environ)
+        named = named_in(server, os.environ)
         self._faults = Faults(of_server(self._expanded, named, everything=True))
+        self.hidden = self._faults.hidden
         self._redaction = of_server(self._expanded, named)
         hide_in_logs(self._redaction)
         self._questions = ServerQuestions(self._redaction)
@@ -286,13 +273,7 @@ class Session:
         progress: Progress | None = None,
         ask: Ask | None = None,
     ) -> dict[str, Any]:
-        """Sends one request and returns the server's raw answer.
-
-        The timeout does not hold for the start of the server and the time of a person.
-
-        Raises:
-            Fault: There was no answer, or it was an error.
-        """
+        """The server's raw answer, or ``Fault``; its start and the time of a person do not count as ``seconds``."""
         async with self._used():
             client = await asyncio.shield(self._client)
             try:
@@ -325,8 +306,14 @@ class Session:
         client = await asyncio.shield(self._client)
         about, offered = client.server_info, client.session.server_capabilities
         tools, odd = await listed_tools(self.ask, offered, self.limits)
+
+        async def ask(method: str, params: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+            """An error does not end the session; whoever calls sets the timeout."""
+            answer: dict[str, Any] = self._redaction.value(await self._exchange(client, method, params, None))
+            return answer
+
         async with self._used():
-            resources, missing = await listed_resources(partial(self._ask_once, client), offered, self.limits)
+            resources, missing = await listed_resources(ask, offered, self.limits)
         said = self._redaction.text
         return Listing(
             tools=tuple(await asyncio.to_thread(cleaned, tools)),
@@ -337,15 +324,6 @@ class Session:
             instructions=said(client.session.instructions or ""),
         )
 
-    async def _ask_once(self, client: Any, method: str, params: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-        """As ``ask``, but an error does not end the session; whoever calls sets the timeout."""
-        answer: dict[str, Any] = self._redaction.value(await self._exchange(client, method, params, None))
-        return answer
-
-    def hidden(self, text: str) -> str:
-        """The text without the server's secrets."""
-        return self._faults.hidden(text)
-
     @property
     def reusable(self) -> bool:
         """Whether another run may go on with it: a process that works, at rest, and keeps nothing of one run."""
@@ -353,15 +331,11 @@ class Session:
         at_rest = not (self.retired or self._users) and self.telling.done() and not self.telling.cancelled()
         return shared and at_rest and self.telling.exception() is None
 
-    def fits(self, server: ServerConfig, environ: Mapping[str, str]) -> bool:
-        """Whether its process was started as this server would be now.
-
-        Raises:
-            CatalogError: A variable of the server is not set.
-        """
+    def fits(self, server: ServerConfig) -> bool:
+        """Whether its process was started as this server would be now."""
         from callsheet.agents.servers.transport.stdio import environment_of
 
-        expanded, child = server.expanded(environ), self._faults.child
+        expanded, child = server.expanded(os.environ), self._faults.child
         same = not self.retired and (self.server, self._expanded) == (server, expanded)
         return same and child is not None and child.environment == environment_of(expanded)
 
@@ -463,14 +437,12 @@ class Session:
 
     async def _live(self) -> Fault | None:
         # In a thread: the first import of the client library takes a second.
-        library, stdio = await asyncio.to_thread(_client_library)
-        self._faults.child = child = stdio.ChildProcess(self.limits, self._over)
+        library: Any = await asyncio.to_thread(import_module, "callsheet.agents.servers.transport.client")
+        self._faults.child = child = library.ChildProcess(self.limits, self._over)
         with anyio.move_on_after(self.limits.start) as scope:
-            elicited = self._questions.elicited if self.asks else None
-            connection = library.connected(
-                self._expanded, child, self._changed, self._fail, self._auth(), elicited=elicited
-            )
-            async with connection as client:
+            asked = self._questions.elicited if self.asks else None
+            made = self._expanded, child, self._changed, self._fail, self._auth()
+            async with library.connected(*made, elicited=asked) as client:
                 scope.deadline = math.inf
                 child.responsive = True
                 self._client.set_result(client)
@@ -479,9 +451,3 @@ class Session:
         if scope.cancelled_caught and not self._client.done():
             return child.fault or self._faults.late(_START, self.limits.start)
         return None
-
-
-def _client_library() -> tuple[Any, Any]:
-    from callsheet.agents.servers.transport import client, stdio
-
-    return client, stdio

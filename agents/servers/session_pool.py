@@ -1,8 +1,7 @@
-"""The MCP sessions of a program: one per run and server, on the background event loop.
+"""The MCP sessions of a program: one per run and server, each owned by one task of the background event loop.
 
-A session must be left by the task that entered it, and callers run on several loops. So all sessions live on one
-background loop, each owned by one task there. A server of this machine takes seconds to start: after its run it waits
-for the next run of the same user, which lists its tools again before any call.
+A server of this machine takes seconds to start: after its run it waits for the next run of the same user, which lists
+its tools again before any call.
 """
 
 from __future__ import annotations
@@ -11,20 +10,19 @@ import asyncio
 import atexit
 import json
 import logging
-import os
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from weakref import WeakSet
 
 from callsheet.agents.calls.call_context import LOOP, CallRequest, Limits, Permit, ask_of_caller, progress_of_caller
 from callsheet.agents.calls.tool_result import Fault, KeptResults, Kind, Outcome, failed, outcome_of
-from callsheet.agents.servers.catalogs.listings import Listing, read_outcome, read_request
+from callsheet.agents.servers.catalogs.listings import PATIENCE, Listing, read_outcome, read_request
 from callsheet.agents.servers.oauth.addresses import page_hint
 from callsheet.agents.servers.session import Session
 from callsheet.graphs.catalog.errors import CallsheetError
@@ -33,6 +31,8 @@ from callsheet.graphs.text.sanitizing import clean, counted, shown
 
 Key = tuple[str, str, str]
 """Run, agent and user."""
+_WAITING = "\0waiting"
+"""In the place of a run: the session waits for another run of its agent and user."""
 Listed = Callable[[str, ServerConfig, Listing, str], object]
 """Called with every answer of a server to ``tools/list``: agent, server, answer, and the user whom alone it is for."""
 LATE = 10.0
@@ -44,69 +44,41 @@ _LIVE: WeakSet[Session] = WeakSet()
 _FAILURES: frozenset[Kind] = frozenset(("start", "timeout", "crash", "protocol"))
 
 
-@dataclass(slots=True)
-class _Circuit:
-    failures: int = 0
-    last: str = ""
-    until: float = 0.0
-    trying: bool = False
-
-
 class Circuits:
-    """Counts consecutive failures by agent. After some it is not called for a pause, then once as a trial.
+    """Counts consecutive failures by agent. After some, it is not called for a pause.
 
     Any answer of a tool, an error included, resets the count: its server works.
     """
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits, self._clock = limits, clock
-        self._circuits: dict[str, _Circuit] = {}
+        # Agent -> failures in a row, the error of the last one, and the end of the pause.
+        self._failures: dict[str, tuple[int, str, float]] = {}
 
     def barred(self, agent_id: str) -> str:
-        """Why the agent must not be called now; empty if it may. After the pause, this starts the trial."""
-        circuit = self._circuits.get(agent_id)
-        if circuit is None or circuit.failures < self._limits.failures:
+        """Why the agent must not be called now; empty if it may."""
+        number, last, until = self._failures.get(agent_id, (0, "", 0.0))
+        left = until - self._clock()
+        if number < self._limits.failures or left <= 0:
             return ""
-        if not circuit.trying and self._clock() >= circuit.until:
-            circuit.trying = True
-            return ""
-        return self._why(circuit)
+        return f"not called for another {left:.0f} s after {counted(number, 'failure')} in a row; the last: {last}"
 
     def told(self, agent_id: str, outcome: Outcome) -> None:
         """Counts the outcome of a call."""
-        if outcome.kind == "refused":
-            self.given_up(agent_id)
-        elif outcome.kind not in _FAILURES or (outcome.effect == "reported" and outcome.kind != "protocol"):
-            self._circuits.pop(agent_id, None)
+        if outcome.kind not in _FAILURES or (outcome.effect == "reported" and outcome.kind != "protocol"):
+            if outcome.kind != "refused":
+                self._failures.pop(agent_id, None)
         else:
-            circuit = self._circuits.setdefault(agent_id, _Circuit())
-            circuit.failures += 1
-            circuit.last, circuit.trying = outcome.error, False
-            circuit.until = self._clock() + self._limits.pause
-
-    def given_up(self, agent_id: str) -> None:
-        """A call ended without an answer of the server; if it was the trial, there may be another one."""
-        if (circuit := self._circuits.get(agent_id)) is not None:
-            circuit.trying = False
+            number = self._failures[agent_id][0] + 1 if agent_id in self._failures else 1
+            self._failures[agent_id] = number, outcome.error, self._clock() + self._limits.pause
 
     def open(self) -> Mapping[str, str]:
         """The agents that must not be called now, and why."""
-        now, most = self._clock(), self._limits.failures
-        circuits = list(self._circuits.items())
-        return {agent: self._why(one) for agent, one in circuits if one.failures >= most and now < one.until}
-
-    def _why(self, circuit: _Circuit) -> str:
-        left, failures = max(0.0, circuit.until - self._clock()), counted(circuit.failures, "failure")
-        return f"not called for another {left:.0f} s after {failures} in a row; the last: {circuit.last}"
+        return {agent: why for agent in list(self._failures) if (why := self.barred(agent))}
 
 
 class SessionPool:
-    """The sessions of a program; safe from any thread and any event loop.
-
-    Args:
-        limits: Limits of every exchange.
-        results: Stores media and long results.
-    """
+    """The sessions of a program; safe from any thread and any event loop. ``results`` stores media and long results."""
 
     def __init__(self, *, limits: Limits | None = None, results: KeptResults | None = None) -> None:
         self.limits = limits or Limits()
@@ -120,8 +92,6 @@ class SessionPool:
         self._lock = threading.Lock()
         # Only the loop of the sessions changes these.
         self._sessions: dict[Key, Session] = {}
-        # Sessions that wait for another run of an agent and a user, the last one last.
-        self._warm: dict[Session, tuple[str, str]] = {}
         self._ending: set[Session] = set()
 
     def watch(self, watcher: Listed) -> None:
@@ -136,15 +106,15 @@ class SessionPool:
         self,
         servers: Mapping[str, ServerConfig],
         *,
-        patience: Mapping[str, float] | None = None,
+        hurried: Collection[str] = (),
         heard: Callable[[str, Listing], object] = lambda name, listing: None,
     ) -> dict[str, Listing]:
         """Lists several servers in parallel, and blocks until all have answered or failed.
 
-        ``patience`` is how many seconds some of them have in all; ``heard`` is called with each answer as it comes, in
-        a thread.
+        Those that are ``hurried`` have ``PATIENCE`` seconds in all; ``heard`` is called with each answer as it comes,
+        in a thread.
         """
-        return LOOP.blocking(self._list_all(servers, patience or {}, heard))
+        return LOOP.blocking(self._list_all(servers, hurried, heard))
 
     async def call(
         self,
@@ -222,29 +192,21 @@ class SessionPool:
 
     def cool(self) -> None:
         """Ends the sessions that wait for another run, as after a change of the policy; does not wait for their end."""
-        if self._warm:
+        if self._sessions:
             LOOP.submit(self._cool())
 
     @property
     def _any(self) -> bool:
-        return bool(self._sessions or self._ending or self._warm)
+        return bool(self._sessions or self._ending)
 
     async def _ready(self, key: Key, server: ServerConfig, *, asks: bool = False) -> Session:
-        """The run's session with a server, started or replaced if necessary, after its tools are listed.
-
-        With ``asks``, a new session tells the server that a person can be asked.
-
-        Raises:
-            Fault: It does not start, or does not list its tools.
-            CatalogError: A variable of the server is not set.
-        """
+        """The run's session with a server, started or replaced if necessary, after its tools are listed."""
         session = self._sessions.get(key)
         if session is None or session.retired or session.server != server:
             if session is not None:
                 session.retire()
                 self._ending.add(session)
-            self._ending = {one for one in self._ending if not one.gone}
-            self._sessions = {known: one for known, one in self._sessions.items() if not one.gone}
+            self._forget_lost()
             session = self._waiting(server, key, asks=asks) or self._opened(server, key, asks=asks)
             self._sessions[key] = session
         try:
@@ -257,23 +219,24 @@ class SessionPool:
         return session
 
     def _waiting(self, server: ServerConfig, key: Key, *, asks: bool) -> Session | None:
-        """A session of an earlier run of the same user; those that were started in another way than now are ended."""
-        self._forget_lost()
-        for session in [one for one, of in self._warm.items() if of == key[1:]]:
-            if not session.fits(server, os.environ):
-                del self._warm[session]
-                self._end(session)
-            elif session.asks == asks:
-                del self._warm[session]
-                session.reused = True
-                self._tell(key, session)
-                return session
-        return None
+        """A session of an earlier run of the same user; one that was started in another way than now is ended."""
+        waiting = (_WAITING, *key[1:])
+        session = self._sessions.get(waiting)
+        if session is None or session.asks != asks:
+            return None
+        del self._sessions[waiting]
+        if not session.fits(server):
+            self._end(session)
+            return None
+        session.reused = True
+        self._tell(key, session)
+        return session
 
     def _forget_lost(self) -> None:
-        """Drops waiting sessions that have ended, and after a fork those of the parent process."""
+        """Drops sessions that have ended, and after a fork those of the parent process."""
         here = asyncio.get_running_loop()
-        self._warm = {one: of for one, of in self._warm.items() if one.loop is here and not one.retired}
+        self._ending = {one for one in self._ending if not one.gone}
+        self._sessions = {key: one for key, one in self._sessions.items() if one.loop is here and not one.gone}
 
     def _opened(self, server: ServerConfig, key: Key, *, asks: bool) -> Session:
         def changed() -> None:
@@ -294,28 +257,25 @@ class SessionPool:
             from callsheet.agents.servers.http_api import ApiSession
 
             kind = ApiSession
-        session = kind(server, os.environ, self.limits, changed, user, asks=asks)
+        session = kind(server, self.limits, changed, user, asks=asks)
         _LIVE.add(session)
         return session
 
     def _tell(self, key: Key, session: Session) -> None:
-        session.telling = asyncio.create_task(self._told(key, session))
+        async def tell() -> None:
+            for _ in range(_MOST_RELISTINGS):
+                session.outdated = False
+                listing = await session.listing()
+                user = key[2] if session.personal else ""
+                for watcher in self._watchers:
+                    # In a thread: comparing and searching a listing takes time, and other sessions go on.
+                    await asyncio.to_thread(watcher, key[1], session.server, listing, user)
+                if not session.outdated:
+                    return
+
+        session.telling = asyncio.create_task(tell())
         # ``_ready`` raises its error; nobody may be waiting any more.
         session.telling.add_done_callback(lambda done: done.cancelled() or done.exception())
-
-    async def _told(self, key: Key, session: Session) -> None:
-        for _ in range(_MOST_RELISTINGS):
-            session.outdated = False
-            listing = await session.listing()
-            user = key[2] if session.personal else ""
-            # In a thread: comparing and searching a listing takes time, and other sessions go on.
-            await asyncio.to_thread(self._listed, key[1], session.server, listing, user)
-            if not session.outdated:
-                return
-
-    def _listed(self, *listed: Any) -> None:
-        for watcher in self._watchers:
-            watcher(*listed)
 
     async def _relist(self, run_id: str) -> None:
         """Lists the tools of a run's servers again, before any other request to them."""
@@ -330,21 +290,24 @@ class SessionPool:
             await asyncio.wait(pending)
 
     async def _close(self, run_id: str | None) -> None:
+        self._forget_lost()
         for key in [key for key in self._sessions if run_id in (None, key[0])]:
-            session = self._sessions.pop(key)
-            if run_id is not None and session.reusable:
-                self._warm[session] = key[1:]
-            else:
+            session, waiting = self._sessions.pop(key), (_WAITING, *key[1:])
+            if run_id is None or not session.reusable:
                 self._end(session)
-        await self._cool(self.limits.warm if run_id is not None else 0)
+                continue
+            if waiting in self._sessions:
+                self._end(self._sessions.pop(waiting))
+            self._sessions[waiting] = session
+        await self._cool(self.limits.warm)
         await self._gone()
 
     async def _cool(self, most: int = 0) -> None:
         """Ends all but the last of the sessions that wait for another run."""
         self._forget_lost()
-        for session in list(self._warm)[: max(0, len(self._warm) - most)]:
-            del self._warm[session]
-            self._end(session)
+        waiting = [key for key in self._sessions if key[0] == _WAITING]
+        for key in waiting[: max(0, len(waiting) - most)]:
+            self._end(self._sessions.pop(key))
 
     async def _close_unheld(self, run_id: str, wait: float) -> None:
         await asyncio.sleep(wait)
@@ -364,10 +327,7 @@ class SessionPool:
         self._ending.difference_update(ending)
 
     async def _list_all(
-        self,
-        servers: Mapping[str, ServerConfig],
-        patience: Mapping[str, float],
-        heard: Callable[[str, Listing], object],
+        self, servers: Mapping[str, ServerConfig], hurried: Collection[str], heard: Callable[[str, Listing], object]
     ) -> dict[str, Listing]:
         gate = asyncio.Semaphore(self.limits.starts)
 
@@ -375,10 +335,10 @@ class SessionPool:
             async with gate:
                 began = time.monotonic()
                 try:
-                    async with asyncio.timeout(patience.get(name)):
+                    async with asyncio.timeout(PATIENCE if name in hurried else None):
                         listing = await self._list(server)
                 except TimeoutError:
-                    listing = Listing(error=f"no answer within {patience[name]:g} s", kind="timeout")
+                    listing = Listing(error=f"no answer within {PATIENCE:g} s", kind="timeout")
                 listing = replace(listing, seconds=time.monotonic() - began)
             await asyncio.to_thread(heard, name, listing)
             return listing
@@ -397,7 +357,7 @@ class SessionPool:
             if server.transport == "a2a":
                 from callsheet.agents.servers.a2a.agent import read_card
 
-                return await read_card(server, self.limits, os.environ)
+                return await read_card(server, self.limits)
             session = self._made(server)
             try:
                 return await session.listing()
@@ -424,13 +384,9 @@ class SessionPool:
         async with turns, self._turns:
             if why := self.circuits.barred(agent_id):
                 return failed(agent_id, request.tool, "refused", why)
-            try:
-                outcome, again = await self._asked(request)
-                if again:
-                    outcome, _ = await self._asked(request)
-            except BaseException:
-                self.circuits.given_up(agent_id)
-                raise
+            outcome, again = await self._asked(request)
+            if again:
+                outcome, _ = await self._asked(request)
             self.circuits.told(agent_id, outcome)
         return replace(outcome, seconds=time.monotonic() - began)
 

@@ -123,15 +123,13 @@ class ChromaIndex:
     """
 
     def __init__(self, embeddings: Embedder, *, catalog: str, recipe: str, where: str | Path | None = None) -> None:
-        self.embeddings = embeddings
+        self.embeddings, self.where = embeddings, where
         self._catalog = hashlib.sha256(catalog.encode()).hexdigest()[:16]
         name = f"nodes-{embedder_name(embeddings)}-{recipe}-{self._catalog}"
         name = re.sub(r"[^a-zA-Z0-9.-]+", "-", name).strip("-.")
-        self._rows = MemoryRows() if where is None else ChromaRows(name, where)
-        self._stored = self._rows if isinstance(self._rows, ChromaRows) else None
-        self.where = self._rows.where
-        folder = self._rows.folder
-        self._snapshot = None if folder is None else folder / f"{name}.vectors"
+        self._stored = None if where is None else ChromaRows(name, where)
+        self._rows = self._stored or MemoryRows()
+        self._snapshot = self._rows.folder and self._rows.folder / f"{name}.vectors"
         self._columns: dict[str, int] = {}
         self._vectors: Vectors | None = None
         self._dimensions, self._after = 0, 0  # the second: hash of all rows after the last update
@@ -149,7 +147,7 @@ class ChromaIndex:
             self._take(ids, known)
             return Changes()
         with self._rows.writing():
-            held = {row: str(metadata["node"]) for row, metadata in self._rows.held().items()}
+            held = self._rows.held()
             if self._stored and self._after not in (0, hash(frozenset(held))):
                 self._stored.reopen()
             missing = [(row, node) for row, node in rows.items() if row not in held]
@@ -199,6 +197,10 @@ class ChromaIndex:
         pages = (self._rows.vectors(ids[start : start + MOST_AT_ONCE]) for start in range(0, len(ids), MOST_AT_ONCE))
         return np.concatenate([products(page, vectors) for page in pages], axis=1)
 
+    def cosines(self, row: int, others: Sequence[int]) -> Vectors | None:
+        """The cosines of a node with others, ``(len(others),)``; None if their vectors are not in memory."""
+        return None if self._vectors is None else _cosines(self._vectors[[row, *others]])
+
     def part(self, rows: Sequence[int]) -> Vectors | None:
         """The vectors ``(m, d)`` of these nodes, to be compared in memory; None if all are, or these are too many."""
         if self._vectors is not None or len(rows) > EXACT:
@@ -234,14 +236,10 @@ class ChromaIndex:
             sums[i] = (1 - sum(weight for _, weight in node.views)) * vectors[row[node.text]]
             for view, weight in node.views:
                 sums[i] += weight * vectors[row[view]]
+        agents = ["" if node.kind == "skill" else node.owner for node in nodes]
         metadatas = [
-            {
-                "node": node.id,
-                "kind": node.kind,
-                "owner": node.owner,
-                "agent": "" if node.kind == "skill" else node.owner,
-            }
-            for node in nodes
+            {"node": node.id, "kind": node.kind, "owner": node.owner, "agent": agent}
+            for node, agent in zip(nodes, agents, strict=True)
         ]
         self._rows.add([row for row, _ in rows], sums, metadatas)
 
@@ -277,6 +275,13 @@ def _seal(rows: Sequence[str], array: memoryview) -> bytes:
     digest = hashlib.sha256("\n".join(rows).encode())
     digest.update(array)
     return digest.digest()
+
+
+def _cosines(vectors: Vectors) -> Vectors:
+    """The cosines of the first vector with the others."""
+    lengths = np.linalg.norm(vectors, axis=1)
+    cosines: Vectors = vectors[1:] @ vectors[0] / (lengths[1:] * lengths[0])
+    return cosines
 
 
 def _changes(before: Iterable[str], added: Sequence[str], nodes: Sequence[Node]) -> Changes:
@@ -364,14 +369,21 @@ class PartOfIndex:
 
     def __init__(self, whole: VectorIndex, rows: Sequence[int]) -> None:
         self._whole, self._rows = whole, np.asarray(rows, np.intp)
-        self.in_memory = whole.part(rows) if isinstance(whole, ChromaIndex) else None
+        self._vectors = whole.part(rows) if isinstance(whole, ChromaIndex) else None
 
     def sync(self, nodes: Sequence[Node], progress: Progress | None = None) -> Changes:
         """Changes nothing: only the whole index is updated."""
         return Changes()
 
+    def cosines(self, row: int, others: Sequence[int]) -> Vectors | None:
+        """As in ``ChromaIndex``."""
+        if self._vectors is not None:
+            return _cosines(self._vectors[[row, *others]])
+        whole = self._whole
+        return whole.cosines(self._rows[row], self._rows[others].tolist()) if isinstance(whole, ChromaIndex) else None
+
     def scores(self, query: str, spans: Sequence[Span] = ()) -> Vectors:
         """As in ``VectorIndex``, for these rows."""
-        if self.in_memory is not None and isinstance(self._whole, ChromaIndex):
-            return products(self.in_memory, encode_spans(self._whole.embeddings, query, spans))
+        if self._vectors is not None and isinstance(self._whole, ChromaIndex):
+            return products(self._vectors, encode_spans(self._whole.embeddings, query, spans))
         return self._whole.scores(query, spans)[:, self._rows]

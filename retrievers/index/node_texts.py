@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, runtime_checkable
@@ -178,21 +179,16 @@ def _joined(parts: Iterable[str]) -> str:
     return " ".join(shown(part) for part in parts if part)[:_MAX_WORDS]
 
 
-class Identifiers:
-    """The names with an underscore, a hyphen, a dot or an inner capital, and all ids, in any case.
+def identifiers(nodes: Sequence[Node]) -> Mapping[str, list[int]]:
+    """Case-folded name or id -> rows: all ids, and the names that do not occur in ordinary sentences.
 
-    Such names do not occur in ordinary sentences.
+    Such names have an underscore, a hyphen, a dot or an inner capital.
     """
-
-    def __init__(self, nodes: Sequence[Node]) -> None:
-        self._rows: dict[str, list[int]] = {}
-        for row, node in enumerate(nodes):
-            for name in _identifiers_of(node):
-                self._rows.setdefault(name, []).append(row)
-
-    def rows(self, word: str) -> list[int]:
-        """The rows of the nodes with this name or id, in their order."""
-        return self._rows.get(word.casefold(), [])
+    rows: defaultdict[str, list[int]] = defaultdict(list)
+    for row, node in enumerate(nodes):
+        for name in _identifiers_of(node):
+            rows[name].append(row)
+    return dict(rows)
 
 
 def _identifiers_of(node: Node) -> set[str]:

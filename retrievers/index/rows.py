@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
 
 Vectors = NDArray[np.float32]
-Metadata = Mapping[str, Any]
 IN_MEMORY = ":memory:"
 PAGE = 256
 MOST_AT_ONCE = 5_461  # rows that Chroma takes or gives at once
@@ -77,21 +76,20 @@ class ChromaRows:
         self._spelling = ""
         self._opened: Collection | None = None
 
-    def held(self) -> dict[str, Metadata]:
-        """All rows: id -> metadata."""
-        rows: dict[str, Metadata] = {}
+    def held(self) -> dict[str, str]:
+        """All rows: id -> id of the node."""
+        rows: dict[str, str] = {}
         for start in itertools.count(0, MOST_AT_ONCE):
             page = self._collection.get(limit=MOST_AT_ONCE, offset=start, include=["metadatas"])
-            rows.update(zip(page["ids"], page["metadatas"] or [], strict=True))
+            rows |= {row: str(of["node"]) for row, of in zip(page["ids"], page["metadatas"] or [], strict=True)}
             if len(page["ids"]) < MOST_AT_ONCE:
                 break
         return rows
 
-    def add(self, ids: Sequence[str], vectors: Vectors, metadatas: Sequence[Metadata] | None = None) -> None:
+    def add(self, ids: Sequence[str], vectors: Vectors, metadatas: Sequence[Mapping[str, str]] | None = None) -> None:
         """Adds rows; of an id that is there already the old row stays."""
-        self._collection.add(
-            ids=list(ids), embeddings=vectors, metadatas=[*map(dict, metadatas)] if metadatas else None
-        )
+        made: Any = [*map(dict, metadatas)] if metadatas else None
+        self._collection.add(ids=list(ids), embeddings=vectors, metadatas=made)
 
     def delete(self, ids: Sequence[str]) -> None:
         """Deletes rows."""
@@ -166,11 +164,8 @@ class ChromaRows:
 
         try:
             self._client = self._connect()
-            return self._client.get_or_create_collection(
-                self._name,
-                embedding_function=None,
-                configuration={"hnsw": HNSW},
-            )
+            how: Any = {"embedding_function": None, "configuration": {"hnsw": HNSW}}
+            return self._client.get_or_create_collection(self._name, **how)
         except (OSError, ValueError, ChromaError) as error:
             cure = "" if self.folder is None else f": {_CURE}"
             raise SettingsError(f"the index at {self.where} cannot be opened: {error}{cure}") from error
@@ -190,35 +185,30 @@ class ChromaRows:
 
 
 class MemoryRows:
-    """The same as ``ChromaRows``, in a dictionary that ends with its owner, and without ``nearest``.
+    """As ``ChromaRows``, in memory and without ``nearest``: Chroma keeps 2.7 MB for each collection in memory."""
 
-    A collection of Chroma in memory takes 2.7 MB, which Chroma keeps until the process ends.
-    """
-
-    where = folder = None
+    folder = None
 
     def __init__(self) -> None:
-        self._rows: dict[str, tuple[Vectors, Metadata]] = {}
+        self._rows: dict[str, tuple[Vectors, str]] = {}
 
-    def held(self) -> dict[str, Metadata]:
-        """As in ``ChromaRows``, like all the others."""
-        return {row: metadata for row, (_, metadata) in [*self._rows.items()]}
+    def held(self) -> dict[str, str]:
+        """All rows: id -> id of the node."""
+        return {row: node for row, (_, node) in [*self._rows.items()]}
 
-    def add(self, ids: Sequence[str], vectors: Vectors, metadatas: Sequence[Metadata] | None = None) -> None:
-        """Adds rows; of an id that is there already the old row stays."""
-        for row, vector, metadata in zip(ids, vectors, metadatas or [{}] * len(ids), strict=True):
-            self._rows.setdefault(row, (vector, metadata))
+    def add(self, ids: Sequence[str], vectors: Vectors, metadatas: Sequence[Mapping[str, str]]) -> None:
+        """Adds rows."""
+        for row, vector, metadata in zip(ids, vectors, metadatas, strict=True):
+            self._rows[row] = (vector, metadata["node"])
 
     def delete(self, ids: Sequence[str]) -> None:
         """Deletes rows."""
         for row in ids:
-            self._rows.pop(row, None)
+            del self._rows[row]
 
     def vectors(self, ids: Sequence[str]) -> Vectors:
-        """The vectors of these rows as ``(n, d)``, in the order of the ids; all of them must be there."""
-        if not ids:
-            return np.zeros((0, 1), np.float32)
-        vectors = np.stack([self._rows[row][0] for row in ids])
+        """The vectors of these rows, ``(n, d)``."""
+        vectors = np.stack([self._rows[row][0] for row in ids]) if ids else np.zeros((0, 1), np.float32)
         for row, vector in zip(ids, vectors, strict=True):  # held once, as part of what is returned
             self._rows[row] = (vector, self._rows[row][1])
         return vectors
@@ -254,18 +244,15 @@ def exclusive(lock_file: Path) -> Iterator[None]:
     """
     from filelock import FileLock, Timeout
 
-    lock = FileLock(lock_file, mode=0o600)
     try:
-        lock.acquire(timeout=_LOCK_SECONDS)
+        lock = FileLock(lock_file, mode=0o600).acquire(timeout=_LOCK_SECONDS)
     except Timeout as error:
         raise SettingsError(
             f"another process has been writing to the index at {lock_file.parent} for {_LOCK_SECONDS:.0f} s: "
             "wait for it, or give this one another place"
         ) from error
-    try:
+    with lock:
         yield
-    finally:
-        lock.release()
 
 
 _HEADER = struct.Struct("<4xQQQQ")

@@ -32,12 +32,6 @@ class SchemaTokens:
         self._counts.update(zip(new, (len(encoding.ids) for encoding in encodings), strict=True))
         return sum(self._counts[tool] for tool in ids)
 
-    def same(self, tool: str, others: Iterable[str]) -> list[str]:
-        """The other tools that a model is shown in the same form, by id."""
-        own = self._catalog.tool(tool)
-        namesakes = (self._catalog.tool(other) for other in others if other.endswith(f"/{own.name}"))
-        return [one.id for one in namesakes if openai_form(one) == openai_form(own)]
-
     def copied(self, tool: str, others: Iterable[str]) -> str:
         """The first of the other tools that is of the same agent and differs by its name only; empty if none is."""
         own = self._catalog.tool(tool)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,15 +16,17 @@ from callsheet.graphs import (
     NodeKind,
     Reached,
     SettingsError,
+    View,
     dependency_edges,
+    knowledge_graph,
     split_name,
     strongest,
 )
 from callsheet.graphs.dependencies import Outcomes
 from callsheet.graphs.text.words import tokens
 from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
-from callsheet.retrievers.index.indexes import LexicalIndex
-from callsheet.retrievers.index.node_texts import IDENTIFIER, Identifiers, Node, VectorIndex
+from callsheet.retrievers.index.indexes import LexicalIndex, PartOfIndex
+from callsheet.retrievers.index.node_texts import IDENTIFIER, Node, VectorIndex, identifiers
 from callsheet.retrievers.papers.agent_graph import agent_as_a_graph
 from callsheet.retrievers.papers.first_search import Search, first_search
 from callsheet.retrievers.selection.copies import Copies
@@ -59,6 +62,13 @@ def _own_words(node: Node) -> frozenset[str]:
     return frozenset(tokens(split_name(node.owner))) - frozenset(tokens(split_name(tool)))
 
 
+def _strongest(
+    graph: KnowledgeGraph, tool: str, of_tool: float, of_parameter: float, listing: float, proposed: float
+) -> tuple[tuple[Reached, float], ...]:
+    weights = {kind: of_tool if kind.startswith("tool") else of_parameter for kind in DependencyKind}
+    return strongest(graph, tool, weights, listing=listing, proposed=proposed)
+
+
 class Ranker:
     """Ranks the agents and tools of one graph; the other arguments are those of ``Selector``."""
 
@@ -68,13 +78,13 @@ class Ranker:
         nodes: Sequence[Node],
         vectors: VectorIndex,
         lexical: LexicalIndex,
-        capabilities: CapabilityIndex | None = None,
-        outcomes: Callable[[], Mapping[str, Outcomes]] = dict,
-        copies: Copies | None = None,
+        capabilities: CapabilityIndex | None,
+        outcomes: Callable[[], Mapping[str, Outcomes]],
+        copies: Copies,
     ) -> None:
-        self.nodes = nodes
+        self.graph, self.nodes, self.copies = graph, nodes, copies
         self.row = {node.id: i for i, node in enumerate(nodes)}
-        self._graph, self._vectors, self._lexical = graph, vectors, lexical
+        self._vectors, self._lexical = vectors, lexical
         kinds = np.array([node.kind for node in nodes])
         self._is_agent = kinds == "agent"
         self._agent_rows: Rows = np.flatnonzero(self._is_agent)
@@ -83,18 +93,29 @@ class Ranker:
         position = {nodes[row].id: i for i, row in enumerate(self._agent_rows.tolist())}
         self._owners: Rows = np.array([position.get(node.owner, -1) for node in nodes], np.intp)
         self._with_needs = {self.row[tool] for tool, _ in dependency_edges(graph)}
-        self._needs: dict[tuple[int, float, float, float, float], tuple[tuple[Reached, float], ...]] = {}
+        self._strongest = cache(partial(_strongest, graph))
         self._implied: dict[str, tuple[Scores, Scores, float]] = {}
-        self._named = Identifiers(nodes)
-        self._lengths: Scores | None = None
+        self._named = identifiers(nodes)
         self._capabilities, self._outcomes = capabilities, outcomes
-        copies = copies or Copies()
         here = self.row.keys()
-        self._copies = [
+        self._copied = [
             (self.row[copy], self.row[first]) for copy, first in copies.originals.items() if {copy, first} <= here
         ]
-        self._own_words = {copy: _own_words(nodes[copy]) for copy, _ in self._copies}
+        self._own_words = {copy: _own_words(nodes[copy]) for copy, _ in self._copied}
         self._imitating = {self.row[tool] for tool in copies.last & here}
+
+    def within(self, view: View) -> Ranker:
+        """The ranker of what a view shows."""
+        rows = [row for row, node in enumerate(self.nodes) if node.id in view]
+        return Ranker(
+            knowledge_graph(view.catalog),
+            [self.nodes[row] for row in rows],
+            PartOfIndex(self._vectors, rows),
+            self._lexical.part(rows),
+            self._capabilities and self._capabilities.part(rows),
+            self._outcomes,
+            self.copies,
+        )
 
     @property
     def capabilities(self) -> CapabilityIndex:
@@ -118,7 +139,7 @@ class Ranker:
         scored = self._behind(query, scored, left_out, outcomes)
         by_agent = self._by_agent(scored)
         strength = max(float(scores.max()) if len(scores) else 0.0 for scores in by_agent[:own_units])
-        demand = self._demand(query, units, settings)
+        demand = self.capabilities.asked(query, spans_of(units)) if settings.capability_weight else None
         if demand is not None:
             scored = self._raised(scored, demand, settings)
             by_agent = self._by_agent(scored)
@@ -130,12 +151,9 @@ class Ranker:
             for s, a in zip(scored, by_agent, strict=True)
         ]
         whole = with_context(scored[0], by_tool[0], self._tool_rows)
-        wanted = (self.row.get(tool) for tool in settings.wanted)
         best = max(float(scores.max(initial=0.0)) for scores in by_tool[:own_units])
         weight, general = self._general(query, units, best, whole, settings)
-        named = sorted(
-            {*self._named_in(query, whole, left_out), *(r for r in wanted if r is not None and not left_out[r])}
-        )
+        named = self._named_in(query, whole, left_out)
         weights = [*(unit.weight for unit in units), weight]
         use, source = uses = self._tool_use(by_tool, general, weights, settings, named)
         first: Collection[int] = use
@@ -181,30 +199,15 @@ class Ranker:
 
     def cosines(self, row: int, others: Sequence[int]) -> Scores | None:
         """The cosines of a node with others, ``(len(others),)``; None if the index has no vectors in memory."""
-        vectors: Scores | None = getattr(self._vectors, "in_memory", None)
-        if vectors is None:
-            return None
-        if (lengths := self._lengths) is None:
-            lengths = self._lengths = np.linalg.norm(vectors, axis=1).astype(np.float32)
-        cosines: Scores = vectors[others] @ vectors[row] / (lengths[others] * lengths[row])
-        return cosines
+        of = getattr(self._vectors, "cosines", None)
+        return None if of is None else of(row, others)
 
     def needs(self, row: int, settings: SelectSettings) -> tuple[tuple[Reached, float], ...]:
         """The dependencies of a tool with the weights of their strongest paths, cached."""
-        key = (row, settings.tool_dependency, settings.parameter_dependency, settings.listing, settings.proposed)
         if row not in self._with_needs:
             return ()
-        if key not in self._needs:
-            weights = {
-                DependencyKind.TOOL_DIRECTLY: settings.tool_dependency,
-                DependencyKind.TOOL_INDIRECTLY: settings.tool_dependency,
-                DependencyKind.PARAMETER_DIRECTLY: settings.parameter_dependency,
-                DependencyKind.PARAMETER_INDIRECTLY: settings.parameter_dependency,
-            }
-            self._needs[key] = strongest(
-                self._graph, self.nodes[row].id, weights, listing=settings.listing, proposed=settings.proposed
-            )
-        return self._needs[key]
+        passed = settings.tool_dependency, settings.parameter_dependency, settings.listing, settings.proposed
+        return self._strongest(self.nodes[row].id, *passed)
 
     def _matches(self, query: str, units: Sequence[Unit]) -> list[tuple[Scores, Scores, float]]:
         """Cosines, BM25 and coverage for each unit; those of implied steps are cached."""
@@ -237,12 +240,6 @@ class Ranker:
         ]
         best = [float(scores.max(initial=-np.inf)) for scores in tools]
         return fitting_skills(scored, best, self._skill_rows, settings, named)[: settings.skills]
-
-    def _demand(self, query: str, units: Sequence[Unit], settings: SelectSettings) -> Scores | None:
-        """The confidence that each unit, except implied steps, asks for each capability."""
-        if not settings.capability_weight:
-            return None
-        return self.capabilities.asked(query, spans_of(units))
 
     def _general(
         self, query: str, units: Sequence[Unit], best: float, whole: Scores, settings: SelectSettings
@@ -337,21 +334,21 @@ class Ranker:
         The tools of agents that imitate come last, also those that are no copies. That a request says the words of an
         agent's id lifts only a copy of an agent that does not imitate: an attacker would choose common words.
         """
-        asked = frozenset(tokens(query)) if self._copies else frozenset[str]()
-        words = {word.casefold() for word in IDENTIFIER.findall(query)} if self._copies else set[str]()
-        called = (self.nodes[row] for word in words for row in self._named.rows(word))
+        asked = frozenset(tokens(query)) if self._copied else frozenset[str]()
+        words = {word.casefold() for word in IDENTIFIER.findall(query)} if self._copied else set[str]()
+        called = (self.nodes[row] for word in words for row in self._named.get(word, ()))
         agents = {node.owner for node in called if node.kind == "agent" or node.id.casefold() in words}
         failing = {tool for tool, counts in outcomes.items() if counts.failed > counts.done + 2}
         copies = [
             (copy, first)
-            for copy, first in self._copies
+            for copy, first in self._copied
             if not (left_out[first] or self.nodes[first].id in failing or self.nodes[copy].owner in agents)
             and not (copy not in self._imitating and self._own_words[copy] and self._own_words[copy] <= asked)
         ]
         if not copies and not left_out.any():
             return scored
         imitators = {self.nodes[copy].owner for copy, _ in copies if copy in self._imitating}
-        own = {row for row, _ in self._copies}
+        own = {row for row, _ in self._copied}
         last = [copy for copy, _ in copies if copy in self._imitating]
         last += [row for row in self._imitating - own if self.nodes[row].owner in imitators]
         changed = [np.where(left_out, np.float32(-1), scores) for scores in scored]
@@ -366,14 +363,14 @@ class Ranker:
         merged = [self.nodes[row].id for row in order[: settings.pool]]
         allowed = [node for node in merged if self.nodes[self.row[node]].owner not in settings.without]
         weights: Mapping[NodeKind, float] = {"agent": settings.agent_weight, "tool": settings.tool_weight}
-        hits = agent_as_a_graph(allowed, self._graph, agents=settings.agents, weights=weights, k=settings.rrf_k)
+        hits = agent_as_a_graph(allowed, self.graph, agents=settings.agents, weights=weights, k=settings.rrf_k)
         return tuple((self.row[hit.id], hit.score) for hit in hits)
 
     def _named_in(self, query: str, scores: Scores, left_out: NDArray[np.bool_]) -> list[int]:
         """Rows of the agents, tools and skills that the query names exactly; of several with one name, the best."""
         best: set[int] = set()
         for word in {word.casefold() for word in IDENTIFIER.findall(query)}:
-            named = [row for row in self._named.rows(word) if not left_out[row]]
+            named = [row for row in self._named.get(word, ()) if not left_out[row]]
             for kind in ("agent", "tool", "skill"):
                 rows = [row for row in named if self.nodes[row].kind == kind]
                 best.update([max(rows, key=lambda row: float(scores[row]))] if rows else ())

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import compress
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from callsheet.graphs import (
-    Catalog,
-    SettingsError,
-    View,
-    evidence,
-    knowledge_graph,
-    required_paths,
-)
+from callsheet.graphs import Catalog, SettingsError, View, evidence, knowledge_graph, required_paths
 from callsheet.graphs.dependencies import Outcomes
 from callsheet.graphs.text.sanitizing import bounded
 from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
-from callsheet.retrievers.index.indexes import LexicalIndex, PartOfIndex
+from callsheet.retrievers.index.indexes import LexicalIndex
 from callsheet.retrievers.index.node_texts import Node, VectorIndex, nodes_of
 from callsheet.retrievers.papers.tool_fusion import graph_rag_tool_fusion
 from callsheet.retrievers.selection.budget import Budget, SchemaTokens
@@ -66,7 +60,7 @@ class Selector:
         settings: Default settings; a call can override them.
         nodes: The nodes of the indexes; by default, made from the catalog.
         judge: Judges the first tools; None: the ranking alone decides.
-        capabilities: The capabilities of the tools; required if ``capability_weight`` is not 0.
+        capabilities: Required if ``capability_weight`` is not 0.
         outcomes: Returns the outcomes of earlier calls by tool; none are known by default.
         copies: The tools that repeat others; none by default.
     """
@@ -84,16 +78,16 @@ class Selector:
         outcomes: Callable[[], Mapping[str, Outcomes]] = dict,
         copies: Copies | None = None,
     ) -> None:
-        self.catalog, self.graph = catalog, knowledge_graph(catalog)
-        self._required = cache(partial(required_paths, self.graph))
-        self.settings = settings or SelectSettings()
-        self._vectors, self._lexical, self._capabilities = vectors, lexical, capabilities
         nodes = nodes_of(catalog) if nodes is None else nodes
-        self._outcomes, self._copies = outcomes, copies or Copies()
-        self._ranker = Ranker(self.graph, nodes, vectors, lexical, capabilities, outcomes, self._copies)
+        graph, copies = knowledge_graph(catalog), copies or Copies()
+        self.settings, self._judge, self._policy_summary = settings or SelectSettings(), judge, ""
+        self._search(catalog, Ranker(graph, nodes, vectors, lexical, capabilities, outcomes, copies))
+
+    def _search(self, catalog: Catalog, ranker: Ranker) -> None:
+        """Selects from this catalog from now on."""
+        self.catalog, self.graph, self._ranker = catalog, ranker.graph, ranker
         self.tokens = SchemaTokens(catalog)
-        self._judge = judge
-        self._policy_summary = ""
+        self._required = cache(partial(required_paths, self.graph))
         self._parts: WeakKeyDictionary[View, Selector] = WeakKeyDictionary()
 
     @property
@@ -106,19 +100,8 @@ class Selector:
         if view.catalog is self.catalog:
             return self
         if (part := self._parts.get(view)) is None:
-            nodes = self._ranker.nodes
-            rows = [row for row, node in enumerate(nodes) if node.id in view]
-            part = Selector(
-                view.catalog,
-                PartOfIndex(self._vectors, rows),
-                self._lexical.part(rows),
-                self.settings,
-                nodes=[nodes[row] for row in rows],
-                judge=self._judge,
-                capabilities=self._capabilities and self._capabilities.part(rows),
-                outcomes=self._outcomes,
-                copies=self._copies,
-            )
+            part = copy(self)
+            part._search(view.catalog, self._ranker.within(view))
             part._policy_summary = view.summary(len(self.catalog.tools))
             self._parts[view] = part
         return part
@@ -149,14 +132,15 @@ class Selector:
         query = bounded(query, settings.max_query, "max_query")
         if not query.strip() or not self._ranker.nodes:
             return Draft(query, settings)
-        ranked, judge = self._ranker.rank(query, settings), judge or self._judge
-        asks = bool(judge and settings.judged)
+        ranked = self._ranker.rank(query, settings)
+        judge = (judge or self._judge) if settings.judged else None
+        asks = judge is not None
         found = self._found(ranked) if settings.in_order else self._candidates(ranked, settings, every=asks)
-        if not judge or not settings.judged:
+        if judge is None or not (candidates := list(found)):
             return Draft(query, settings, ranked, found)
-        candidates, most, seconds = list(found), settings.judged, settings.decision_seconds
+        most, seconds = settings.judged, settings.decision_seconds
         question = question_of(query, candidates, judge, self.catalog, most=most, seconds=seconds)
-        return Draft(query, settings, ranked, candidates, question if candidates else None)
+        return Draft(query, settings, ranked, candidates, question)
 
     def finish(self, draft: Draft, answer: Answer | None = None) -> Selection:
         """The second half of ``select``, with the judge's answer."""
@@ -164,7 +148,9 @@ class Selector:
         if ranked is None:
             return Selection(query, trace=Trace(settings=settings.to_dict(), policy=self._policy_summary))
         candidates, ordered = (self._published if settings.in_order else self._judged)(answer, ranked, draft)
-        repeated = {tool: agent for tool, agent in self._copies.bounded.items() if not {tool, agent} & ranked.named}
+        repeated = {
+            tool: agent for tool, agent in self._ranker.copies.bounded.items() if not {tool, agent} & ranked.named
+        }
         budget = Budget(settings.tools, settings.schema_tokens, self.tokens, repeated)
         skills = self._skills(budget, ranked, settings)
         agents = ordered.agents[: settings.agents]
@@ -218,7 +204,7 @@ class Selector:
         for row, score in ranked.skills:
             skill = self.catalog.skills_by_id[self._ranker.nodes[row].id]
             for tool_row in sorted(map(self._ranker.row.__getitem__, skill.tools), key=lambda r: -ranked.scores[r]):
-                tool = self._tool(tool_row, ranked, (skill.id, self._ranker.nodes[tool_row].id))
+                tool = self._tool(ranked, (skill.id, self._ranker.nodes[tool_row].id))
                 if self._owner(tool_row) in settings.without:
                     budget.leave_out(tool, "its agent is left out")
                 elif len(budget.taken.keys() | {tool.id, *self._required(tool.id)}) > settings.tools // 2:
@@ -278,7 +264,7 @@ class Selector:
             if needing != candidate.id:
                 source = self._ranker.row[needing]
                 if self._owner(source) in picked and ranked.use.get(source, 0.0) >= least:
-                    self._offer(budget, self._owner(source), self._tool(source, ranked, (needing,)), ranked)
+                    self._offer(budget, self._owner(source), self._tool(ranked, (needing,)), ranked)
                 if needing in budget.taken:
                     self._attach(budget, candidate, ranked)
                     continue
@@ -297,25 +283,17 @@ class Selector:
             if budget.full and spare:
                 del budget.taken[(weakest := min(spare, key=lambda tool: tool.use)).id]
                 budget.leave_out(weakest, "its place went to an agent without a tool")
-            self._offer(budget, agent, self._tool(best[agent], ranked, (self._ranker.nodes[best[agent]].id,)), ranked)
+            self._offer(budget, agent, self._tool(ranked, (self._ranker.nodes[best[agent]].id,)), ranked)
 
     def _repeated(self, tool: str, taken: Collection[str]) -> str:
-        """Why a tool adds nothing to those that are taken; empty if it does."""
+        """Why a tool adds nothing to those that are taken; empty if it does, or if the index has no vectors."""
         if copied := self.tokens.copied(tool, taken):
             return f"it is the same tool as {copied}"
-        like = self._alternatives(tool, taken)
-        return f"{' and '.join(like[:ALTERNATIVES])} do the same" if len(like) >= ALTERNATIVES else ""
-
-    def _alternatives(self, tool: str, taken: Collection[str]) -> list[str]:
-        """The taken tools of other agents that are like a tool; in an index without vectors, that look the same."""
         row, owner = self._ranker.row[tool], self._owner(self._ranker.row[tool])
         others = {other: n for other in taken if self._owner(n := self._ranker.row[other]) != owner}
-        if len(others) < ALTERNATIVES:
-            return []
-        cosines = self._ranker.cosines(row, list(others.values()))
-        if cosines is None:
-            return self.tokens.same(tool, others)
-        return list(compress(others, cosines >= ALTERNATIVE))
+        cosines = self._ranker.cosines(row, list(others.values())) if len(others) >= ALTERNATIVES else None
+        like = [] if cosines is None else list(compress(others, cosines >= ALTERNATIVE))
+        return f"{' and '.join(like[:ALTERNATIVES])} do the same" if len(like) >= ALTERNATIVES else ""
 
     def _too_weak(self, tool: PickedTool, ranked: Ranked, least: float) -> str:
         """Why a tool is too weak for the budget; empty if it is not."""
@@ -331,8 +309,7 @@ class Selector:
         needed = self._required(tool.via[0])
         for end in range(2, len(tool.via)):
             between = tool.via[:end]
-            row = self._ranker.row[between[-1]]
-            self._offer(budget, agent, self._tool(row, ranked, between, needed=between[-1] in needed), ranked)
+            self._offer(budget, agent, self._tool(ranked, between, needed=between[-1] in needed), ranked)
             if between[-1] not in budget.taken:
                 return
         self._offer(budget, agent, tool, ranked)
@@ -340,8 +317,7 @@ class Selector:
     def _offer(self, budget: Budget, agent: str, tool: PickedTool, ranked: Ranked) -> None:
         """Adds a tool with everything that it requires, whatever the rank."""
         paths = ((*tool.via[:-1], *path) for path in self._required(tool.id).values())
-        along = (self._tool(self._ranker.row[path[-1]], ranked, path, needed=True) for path in paths)
-        budget.offer(agent, [tool, *along])
+        budget.offer(agent, [tool, *(self._tool(ranked, path, needed=True) for path in paths)])
 
     def _owner(self, row: int) -> str:
         return self._ranker.nodes[row].owner
@@ -361,12 +337,12 @@ class Selector:
             if source != row:
                 reached = next(r for r, _ in self._ranker.needs(source, settings) if r.tool == path[0])
                 path, needed = reached.path, reached.direct
-            yield self._tool(row, ranked, path, needed=needed)
+            yield self._tool(ranked, path, needed=needed)
 
     def _found(self, ranked: Ranked) -> Iterator[PickedTool]:
         """The tools that a plain search found, in its order."""
         for row in sorted(ranked.tools, key=lambda row: -ranked.scores[row]):
-            yield self._tool(row, ranked, (self._ranker.nodes[row].id,))
+            yield self._tool(ranked, (self._ranker.nodes[row].id,))
 
     def _published(self, answer: Answer | None, ranked: Ranked, draft: Draft) -> tuple[Iterable[PickedTool], Ranked]:
         """The tools of a published method in its order, and the ranking with its agents.
@@ -390,10 +366,11 @@ class Selector:
         how: dict[str, Any] = {"limit": settings.tools, "d_limit": limit, "direct_first": settings.direct_first}
         tools = []
         for place, one in enumerate(graph_rag_tool_fusion(found[:count], self.graph, **how)):
-            tool = self._tool(row_of[one.tool], ranked, one.path, needed=one.direct and len(one.path) > 1)
+            tool = self._tool(ranked, one.path, needed=one.direct and len(one.path) > 1)
             tools.append(replace(tool, use=float(settings.tools - place), probability=told.get(one.tool)))
         return tools, replace(ranked, agents=agents, use=self._uses(tools))
 
-    def _tool(self, row: int, ranked: Ranked, path: tuple[str, ...], *, needed: bool = False) -> PickedTool:
+    def _tool(self, ranked: Ranked, path: tuple[str, ...], *, needed: bool = False) -> PickedTool:
+        row = self._ranker.row[path[-1]]
         score, use = float(ranked.scores[row]), ranked.use.get(row, 0.0)
         return PickedTool(path[-1], score, path, needed, use, evidence(self.graph, path))

@@ -66,15 +66,11 @@ def test_alternatives_that_only_require_are_said() -> None:
     assert shown.forms.endswith("- id\n- path")
 
 
-def test_parts_of_the_root_are_one_object() -> None:
+def test_parts_and_references_of_the_root_are_one_object() -> None:
     schema = {"allOf": [{"$ref": "#/$defs/a"}, {"properties": {"b": {}}, "required": ["b"]}], "$defs": {"a": CIRCLE}}
     shown = model_schema(schema)
     assert taken(shown.schema)
-    assert shown.schema["required"] == ["kind", "r", "b"]
-    assert shown.forms == ""
-
-
-def test_a_reference_at_the_root_is_resolved() -> None:
+    assert (shown.schema["required"], shown.forms) == (["kind", "r", "b"], "")
     shown = model_schema({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": CIRCLE}})
     assert list(shown.schema["properties"]) == ["kind", "r"]
     assert "the reference at its root is resolved" in shown.changes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +28,7 @@ _REQUEST = {"request": {"type": "string", "description": "The whole request, in 
 
 @dataclass(frozen=True, slots=True)
 class A2AAgent:
-    """An A2A agent as a Python object; needs ``a2a-sdk``.
-
-    Name, description and skills come from the agent card when the catalog is loaded.
+    """An A2A agent as a Python object; needs ``a2a-sdk``. Its agent card is read when the catalog is loaded.
 
     Attributes:
         url: Address of the agent. The card is at ``/.well-known/agent-card.json`` below it, or at the address itself
@@ -53,11 +51,11 @@ class A2AAgent:
         return ServerConfig(url=self.url, headers=dict(self.headers), transport="a2a", callsheet=terms)
 
 
-async def read_card(server: ServerConfig, limits: Limits, environ: Mapping[str, str]) -> Listing:
+async def read_card(server: ServerConfig, limits: Limits) -> Listing:
     """Reads the agent card of an endpoint."""
     from callsheet.agents.servers.a2a.wire import wired
 
-    async with wired(server, limits, environ) as wire:
+    async with wired(server, limits) as wire:
         return _listing(wire)
 
 
@@ -73,17 +71,17 @@ def connection(agent_id: str, server: ServerConfig, accepted: str | None) -> InP
     """
 
     async def send(talk: RemoteConversation) -> dict[str, Any]:
-        from callsheet.agents.servers.a2a.wire import data_of, text_of, wired
+        from callsheet.agents.servers.a2a.wire import WAITING, data_of, text_of, wired
 
         limits = CALL_LIMITS.get() or Limits()
         async with wired(server, limits) as wire:
             if accepted not in (None, digests(_listing(wire).tools).get(TOOL_NAME)):
                 changed = "its card has changed since the catalog was read: look at it with `callsheet approve`"
                 raise Fault("refused", changed, effect="none")
-            exchange = await wire.exchange(_message(talk), _Teller(agent_id, wire))
+            exchange = await wire.exchange(_message(talk), _teller(agent_id, wire))
             hidden = wire.redaction.value
         task, made, said = exchange.task, exchange.made, exchange.said
-        if exchange.waits:
+        if exchange.word in WAITING:
             found, text = data_of([*made, *said]), text_of([*made, *said])
             question = shown(with_data(text, found, limits, spoken=bool(text)))
             about = {"type": exchange.word.replace("-", "_"), "agent": agent_id}
@@ -115,20 +113,20 @@ def _described(card: AgentCard) -> str:
     return f"{about} It has these skills. {skills}" if skills else about
 
 
-class _Teller:
+def _teller(agent_id: str, wire: Wire) -> Callable[[str, Exchange], None]:
     """Writes the progress of an agent to the streams of the run."""
+    from langgraph.config import get_config, get_stream_writer
 
-    def __init__(self, agent_id: str, wire: Wire) -> None:
-        from langgraph.config import get_config, get_stream_writer
+    about = {"event": "progress", "step_id": get_config().get("metadata", {}).get("step_id", ""), "agent": agent_id}
+    write, last = get_stream_writer(), ""
 
-        step_id = get_config().get("metadata", {}).get("step_id", "")
-        self._about = {"event": "progress", "step_id": step_id, "agent": agent_id}
-        self._hidden, self._write, self._last = wire.redaction.text, get_stream_writer(), ""
+    def tell(text: str, exchange: Exchange) -> None:
+        nonlocal last
+        if text or exchange.word != last:
+            last = exchange.word
+            write({**about, "state": last, "text": shown(wire.redaction.text(text))})
 
-    def __call__(self, text: str, exchange: Exchange) -> None:
-        if text or exchange.word != self._last:
-            self._last = exchange.word
-            self._write({**self._about, "state": exchange.word, "text": shown(self._hidden(text))})
+    return tell
 
 
 def _message(talk: RemoteConversation) -> Message:

@@ -1,8 +1,8 @@
 """What servers answer about themselves: tools, resources, templates and prompts; and a store of the last answers.
 
-Resources, templates and prompts have the form of tools, so that search, policy, limits, approval and reports treat them
-as tools. The name says the kind: ``resource:URI``, ``template:URI_TEMPLATE`` or ``prompt:NAME``. They never stand among
-the tools of a catalog.
+Resources, templates and prompts have the form of tools, so that search, policy, limits and approval treat them as such.
+The name says the kind: ``resource:URI``, ``template:URI_TEMPLATE`` or ``prompt:NAME``. They never stand among the tools
+of a catalog.
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import starmap
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel
 
 from callsheet.agents.calls.call_context import Limits
 from callsheet.agents.calls.tool_result import Fault, Keep, Kind, Outcome, capped, failed, text_of
@@ -53,9 +56,7 @@ class Listing:
         tools: Entries of ``tools/list`` as sent by the server.
         resources: Resources, templates and prompts in the form of tools.
         missing: Why some of all these are missing; empty if all are there.
-        instructions: Instructions for a model.
         error: Why it could not be listed, with the last lines of standard error; empty if it was.
-        kind: The kind of error.
         when: Time of a stored answer or failure in UTC, ISO 8601 to the second; empty for a new one.
         seconds: How long it took.
     """
@@ -76,15 +77,16 @@ PATIENCE = 8.0
 """Seconds for which a command waits for a server of which something is known."""
 UNHEARD = Listing(error="it has not answered yet", kind="unheard", when="never")
 """In the place of the answer of a server that was never asked."""
-_FAILURE: Mapping[str, Callable[[Any], Any]] = {
-    "reached": str,
-    "number": int,
-    "until": float,
-    "error": str,
-    "kind": str,
-}
 _PAUSES, _LEAST_PAUSE, _LONGEST_PAUSE, _MINUTES = 10.0, 60.0, 86_400.0, 90.0
 _STORED = ("tools", "resources", "missing", "name", "description", "instructions")
+
+
+class _Failure(BaseModel):
+    reached: str
+    number: int
+    until: float
+    error: str
+    kind: Kind
 
 
 class LastListings:
@@ -113,30 +115,29 @@ class LastListings:
 
     def fail(self, agent_id: str, server: ServerConfig, failed: Listing) -> None:
         """Stores one more failure in a row; errors of the storage are ignored."""
-        number = self._failures(agent_id, server).get("number", 0) + 1
+        number = before.number + 1 if (before := self._failed(agent_id, server)) else 1
         least = max(_PAUSES * failed.seconds, _LEAST_PAUSE if failed.kind == "timeout" else 0.0)
-        pause = min(_LONGEST_PAUSE, least * 2 ** min(number - 1, 30))
-        content = {"reached": _entry_digest(server), "number": number, "until": time.time() + pause}
+        until = time.time() + min(_LONGEST_PAUSE, least * 2 ** min(number - 1, 30))
+        new = {"reached": _entry_digest(server), "number": number, "until": until}
         with suppress(OSError):
-            text = json.dumps({**content, "error": failed.error, "kind": failed.kind})
+            text = json.dumps({**new, "error": failed.error, "kind": failed.kind})
             self._file(agent_id, server, "failures").replace(text.encode())
 
     def failure(self, agent_id: str, server: ServerConfig) -> tuple[Listing, float] | None:
         """The last failure since the last answer, and for how many seconds the server is not to be asked, if any."""
-        if not (known := self._failures(agent_id, server)):
+        if (known := self._failed(agent_id, server)) is None:
             return None
-        left = max(0.0, known["until"] - time.time())
+        left = max(0.0, known.until - time.time())
         later = f"in {left / 60:.0f} min" if left > _MINUTES else f"in {left:.0f} s"
-        why = f"{known['error']}\nIt is asked again {later}; `callsheet sync` asks it now" if left else known["error"]
-        return Listing(error=why, kind=known["kind"], when="failed"), left
+        why = f"{known.error}\nIt is asked again {later}; `callsheet sync` asks it now" if left else known.error
+        return Listing(error=why, kind=known.kind, when="failed"), left
 
-    def _failures(self, agent_id: str, server: ServerConfig) -> dict[str, Any]:
+    def _failed(self, agent_id: str, server: ServerConfig) -> _Failure | None:
         try:
-            found = json.loads(self._file(agent_id, server, "failures").text())
-            known = {name: form(found[name]) for name, form in _FAILURE.items()}
-        except (OSError, ValueError, KeyError, TypeError):
-            return {}
-        return known if known["reached"] == _entry_digest(server) else {}
+            known = _Failure.model_validate_json(self._file(agent_id, server, "failures").text())
+        except (OSError, ValueError):
+            return None
+        return known if known.reached == _entry_digest(server) else None
 
     def last(self, agent_id: str, server: ServerConfig, *, within: float | None = None) -> Listing | None:
         """The last answer of a server, if it is stored and readable.
@@ -171,16 +172,24 @@ def _entry_digest(server: ServerConfig) -> str:
     return hashlib.sha256(json.dumps(entry, sort_keys=True).encode()).hexdigest()
 
 
+def own_limits(server: ServerConfig, limits: Limits) -> Limits:
+    """The limits of a server, those of its tools checked too."""
+    own = limits.own(server.callsheet.limits)
+    for more in server.callsheet.tools.values():
+        own.own(more)
+    return own
+
+
 def cleaned(entries: Sequence[Any]) -> list[Any]:
     """Entries with encodable strings; one that is nested too deeply stays as it is, so that it alone is left out."""
-    return [_cleaned(entry) for entry in entries]
 
+    def one(entry: Any) -> Any:
+        try:
+            return clean(entry)
+        except CatalogError:
+            return entry
 
-def _cleaned(entry: Any) -> Any:
-    try:
-        return clean(entry)
-    except CatalogError:
-        return entry
+    return [one(entry) for entry in entries]
 
 
 async def listed_tools(ask: Ask, capabilities: Any, limits: Limits) -> tuple[list[Any], str]:
@@ -212,9 +221,13 @@ async def listed_resources(ask: Ask, capabilities: Any, limits: Limits) -> tuple
         method: field for method, (field, *_) in _LISTS.items() if getattr(capabilities, method.split("/")[0], None)
     }
     seconds = min(_SECONDS, limits.list)
-    lists = (_in_time(ask, method, field, limits, seconds) for method, field in offered.items())
+
+    async def pages(method: str, field: str) -> tuple[list[Any], str, str]:
+        async with asyncio.timeout(seconds):
+            return await _pages(ask, method, field, limits, most=MOST_RESOURCES, seconds=seconds)
+
     # Each error is a value: the library also cancels a request when the connection breaks.
-    answers = await asyncio.gather(*lists, return_exceptions=True)
+    answers = await asyncio.gather(*starmap(pages, offered.items()), return_exceptions=True)
     entries, missing = list[dict[str, Any]](), list[str]()
     for method, answer in zip(offered, answers, strict=True):
         if not isinstance(answer, BaseException):
@@ -226,18 +239,10 @@ async def listed_resources(ask: Ask, capabilities: Any, limits: Limits) -> tuple
     return entries, "; ".join(missing)
 
 
-async def _in_time(ask: Ask, method: str, field: str, limits: Limits, seconds: float) -> tuple[list[Any], str, str]:
-    async with asyncio.timeout(seconds):
-        return await _pages(ask, method, field, limits, most=MOST_RESOURCES, seconds=seconds)
-
-
 async def _pages(
     ask: Ask, method: str, field: str, limits: Limits, *, most: int, seconds: float
 ) -> tuple[list[Any], str, str]:
-    """The entries of all pages up to the first that is too much, or repeats; what is too much; and what is odd.
-
-    A cursor that is empty, or is none, ends the list.
-    """
+    """The entries of all pages up to the first that is too much, or repeats; what is too much; and what is odd."""
     listed, size, params = list[Any](), 0, dict[str, str]()
     cursors, pages = set[str](), set[str]()
     deadline = time.monotonic() + seconds
@@ -337,10 +342,7 @@ def read_request(name: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str
 def read_outcome(
     agent_id: str, name: str, result: Mapping[str, Any], limits: Limits, keep: Keep | None = None
 ) -> Outcome:
-    """Converts the raw answer of ``resources/read`` or ``prompts/get``, valid or not, to an outcome.
-
-    ``structured`` is the answer in the form of the protocol, its texts without hidden characters.
-    """
+    """The outcome of the raw answer of ``resources/read`` or ``prompts/get``; ``structured`` is the visible answer."""
     field = "messages" if name.startswith(PROMPT) else "contents"
     if not isinstance(found := result.get(field), list):
         return failed(agent_id, name, "protocol", f"its answer has no list of {field}", "reported")

@@ -35,7 +35,7 @@ from callsheet.agents.servers.transport.stdio import ChildProcess
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
 # Errors of a server become outcomes; without a handler, their tracebacks would also be printed.
-logging.getLogger("mcp").addHandler(logging.NullHandler())
+logging.getLogger("mcp.client").addHandler(logging.NullHandler())
 
 RAW = "callsheet/raw"
 """Key of ``_meta`` for the server's raw answer."""
@@ -90,11 +90,15 @@ async def connected(
             case other:
                 what = {"a2a": "an A2A agent", "openapi": "an API over HTTP"}.get(other, f"a {other}")
                 raise Fault("protocol", f"it is {what}, and has no MCP session", effect="none")
-        info = Implementation(name="callsheet", version="0.1.0")
-        mode = "legacy" if server.transport == "sse" else "auto"
-        options: dict[str, Any] = {"mode": mode, "cache": None, "client_info": info, "elicitation_callback": elicited}
-        options["message_handler"] = listen
-        client = await stack.enter_async_context(Client(exchange.over(wire), **options))
+        made = Client(
+            exchange.over(wire),
+            mode="legacy" if server.transport == "sse" else "auto",
+            cache=None,
+            client_info=Implementation(name="callsheet", version="0.1.0"),
+            elicitation_callback=elicited,
+            message_handler=listen,
+        )
+        client = await stack.enter_async_context(made)
         async with anyio.create_task_group() as group:
             group.start_soon(_listen, client)
             yield client
@@ -113,14 +117,7 @@ async def _listen(client: Client) -> None:
 
 
 class _Exchange:
-    """The messages of a session: bounds what comes unasked, mends answers, and keeps them raw.
-
-    Without that, one audio block, one tool without a schema or one wrong structured result would make a whole answer
-    invalid.
-
-    Attributes:
-        answers: Answers to our requests so far.
-    """
+    """The messages of a session: bounds what comes unasked, and mends answers of which a part is invalid."""
 
     def __init__(self, child: ChildProcess) -> None:
         self.answers, self._child = 0, child
@@ -168,11 +165,13 @@ class _Exchange:
         # One answer may have the size of a message, and so may the messages before it.
         most = 2 * self._child.limits.message
         if self._unsolicited > _MOST_UNSOLICITED:
-            self._child.fault = Fault("too_large", f"it sent more than {_MOST_UNSOLICITED:,} messages unasked")
-            raise self._child.fault
-        if self._child.received - self._solicited > most:
-            self._child.fault = Fault("too_large", f"it sent more than {most:,} bytes, most of them unasked")
-            raise self._child.fault
+            excess = f"{_MOST_UNSOLICITED:,} messages unasked"
+        elif self._child.received - self._solicited > most:
+            excess = f"{most:,} bytes, most of them unasked"
+        else:
+            return
+        self._child.fault = Fault("too_large", f"it sent more than {excess}")
+        raise self._child.fault
 
     def _mend(self, response: JSONRPCResponse) -> None:
         if method := self._methods.pop(str(response.id), ""):

@@ -19,7 +19,7 @@ from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.servers.transport.messages import answer_to
 
 _TIMEOUT = httpx2.Timeout(MCP_DEFAULT_TIMEOUT, read=MCP_DEFAULT_SSE_READ_TIMEOUT)
-_MOST_REDIRECTS, _SIGN_IN = 3, 10
+_MOST_REDIRECTS = 3
 _BETWEEN_STREAMS = 0.5
 """Seconds between two requests for a stream of events; a server may ask for none."""
 _PIECE, _MOST_EVENTS = 4_096, 5_000
@@ -39,7 +39,7 @@ class BoundedHttpClient(httpx2.AsyncClient):
 
     Args:
         transport: That of the server: ``sse``, where answers come on one stream and a message that is refused has none,
-            ``http``, or ``openapi`` for an API, which follows no redirects.
+            ``http``; ``openapi`` and ``a2a``, which follow no redirects.
         most: Bytes of a message.
         fail: Ends the session.
         answers: How many answers the session has had.
@@ -47,43 +47,43 @@ class BoundedHttpClient(httpx2.AsyncClient):
     """
 
     def __init__(
-        self, transport: str, most: int, fail: Callable[[Fault], None], answers: Callable[[], int], **more: Any
+        self,
+        transport: str,
+        most: int,
+        fail: Callable[[Fault], None] = lambda fault: None,
+        answers: Callable[[], int] = lambda: 0,
+        **more: Any,
     ) -> None:
-        auth = more.get("auth")
         super().__init__(
             # A compressed body could grow without bound after it was counted.
             headers={**(more.pop("headers", None) or {}), "accept-encoding": "identity"},
             timeout=more.pop("timeout", None) or _TIMEOUT,
             verify=certificates(),
-            # The library counts the requests of a sign-in as redirects.
-            max_redirects=_MOST_REDIRECTS + (_SIGN_IN if auth and auth.requires_response_body else 0),
+            max_redirects=_MOST_REDIRECTS,
             event_hooks={"response": [self._check]},
             **more,
         )
         self.most, self.answers = most, answers
-        self._kind, self._fail, self._next = transport, fail, 0.0
+        self.kind, self._fail, self._next = transport, fail, 0.0
 
     async def send(self, request: httpx2.Request, **given: Any) -> httpx2.Response:
         """Sends a request; the client library lets nobody know of a message that did not arrive."""
-        if request.method == "GET" and self._kind != "openapi":
+        if request.method == "GET" and self.kind in ("http", "sse"):
             wait, now = self._next - time.monotonic(), time.monotonic()
             self._next = max(now, self._next) + _BETWEEN_STREAMS
             await asyncio.sleep(max(0.0, wait))
-        lost = ""
+        answered_elsewhere = self.kind == "sse" and request.method == "POST"
         try:
             response = await super().send(request, **given)
-            if self._kind == "sse" and request.method == "POST":
+            if answered_elsewhere:
                 await response.aread()
         except httpx2.HTTPError as error:
-            lost = f"{type(error).__name__}: {error}".rstrip(": ")
+            if answered_elsewhere:
+                self.failed("crash", f"{type(error).__name__}: {error}".rstrip(": "))
             raise
-        else:
-            if not response.is_success and next_request_within_origin(response) is None:
-                lost = f"it answered a message with status {response.status_code}"
-            return response
-        finally:
-            if lost and self._kind == "sse" and request.method == "POST":
-                self._fail(Fault("crash", lost))
+        if answered_elsewhere and not response.is_success and next_request_within_origin(response) is None:
+            self.failed("crash", f"it answered a message with status {response.status_code}")
+        return response
 
     async def _check(self, response: httpx2.Response) -> None:
         session = response.headers.get("mcp-session-id", "")
@@ -92,9 +92,9 @@ class BoundedHttpClient(httpx2.AsyncClient):
         sent, asked = response.request, None
         # What was redirected has its content still to be read.
         is_message = sent.method == "POST" and sent.headers.get("content-type", "") == "application/json"
-        if is_message and self._kind == "http":
+        if is_message and self.kind == "http":
             asked = json.loads(await sent.aread()).get("id")
-        opens = self._kind == "sse" and sent.method == "GET" and response.is_success
+        opens = self.kind == "sse" and sent.method == "GET" and response.is_success
         response.stream = _Body(self, response, asked, opens=opens)
 
     def failed(self, *about: Any, **more: Any) -> Fault:
@@ -134,6 +134,7 @@ class _Body(httpx2.AsyncByteStream):
 
     async def _pieces(self) -> AsyncIterator[bytes]:
         client, (size, events, answers) = self._client, (0, 0, self._client.answers())
+        most = client.most * (2 if self._events and client.kind != "a2a" else 1)
         async for chunk in self._inner:
             for start in range(0, len(chunk), _PIECE):
                 piece = chunk[start : start + _PIECE]
@@ -142,10 +143,10 @@ class _Body(httpx2.AsyncByteStream):
                 size, events = size + len(piece), events + sum(map(piece.count, _ENDS))
                 if self._compressed:
                     raise client.failed("too_large", "it sent a compressed message unasked")
-                if self._events and (events > _MOST_EVENTS or size > 2 * client.most):
+                if self._events and (events > _MOST_EVENTS or size > most):
                     raise client.failed("too_large", f"it sent {events:,} events, {size:,} bytes, and no answer")
-                if not self._events and size > client.most:
-                    raise client.failed("too_large", f"it sent a message of more than {client.most:,} bytes")
+                if size > most:
+                    raise client.failed("too_large", f"it sent a message of more than {most:,} bytes")
                 yield piece
                 # The parser of these pieces may never wait, so other tasks get a turn here.
                 await asyncio.sleep(0)

@@ -60,9 +60,8 @@ def program_of(command: str, environment: Mapping[str, str]) -> str:
 class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
     """A stdio server; for a server over HTTP, only the limits and the fault.
 
-    Args:
-        limits: Maximum size of a message, and of other output between two messages.
-        on_end: Called once if it ends by itself.
+    ``limits.message`` bounds a message, and other output between two messages; ``on_end`` is called once if it ends by
+    itself.
 
     Attributes:
         environment: Its variables, without the mark of its session.
@@ -80,7 +79,7 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
         self.fault: Fault | None = None
         self._incoming: MemoryObjectSendStream[SessionMessage | Exception]
         self.ended = self.responsive = self._stopping = False
-        self._greeted = self._hurried = self._reads = False
+        self._greeted = self._reads = False
         # Lines and bytes since the last message that are not the protocol.
         self.received = self._noise = self._noise_bytes = 0
         self._quoted, self._partial, self._said = list[bytes](), bytearray(), b""
@@ -167,10 +166,6 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
             self._partial += rest
             if len(self._partial) > self.limits.message:
                 self._end(Fault("too_large", f"it sent a message of more than {self.limits.message:,} bytes"))
-            elif not (self._greeted or self._hurried) and self.printed:
-                # Who prints something before its first message has less time.
-                self._hurried = True
-                asyncio.get_running_loop().call_later(self.limits.noise, self._give_up)
         self._end()
 
     async def _deliver(self, line: bytes) -> None:
@@ -180,28 +175,23 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
         text = line.decode("utf-8", "replace")
         message = await asyncio.to_thread(parsed, text) if len(line) > _LARGE else parsed(text)
         if message is None:
-            self._ignored(line)
+            self._count(line)
             return
         self._greeted, self._noise, self._noise_bytes = True, 0, 0
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             await self._incoming.send(SessionMessage(message))
 
-    def _ignored(self, line: bytes) -> None:
+    def _count(self, line: bytes) -> None:
         """Counts a line that is not the protocol, and stores the first ones for the error message."""
         self._noise, self._noise_bytes = self._noise + 1, self._noise_bytes + len(line)
         if line.strip() and len(self._quoted) < _MOST_QUOTED:
             self._quoted.append(line[:_LONGEST_QUOTE])
         if not self._greeted and self._noise > _MOST_NOISE:
-            self._give_up()
+            said = f"it does not speak the protocol, it printed {self.printed}"
+            self._end(Fault("protocol", said, effect="none"))
         elif self._noise > _MOST_NOISE_LATER or self._noise_bytes > self.limits.message:
             said = f"it printed {self._noise:,} consecutive lines that are not the protocol, such as {self.printed}"
             self._end(Fault("protocol", said))
-
-    def _give_up(self) -> None:
-        if not self._greeted:
-            cure = f"If the server starts slowly, raise its limit 'noise' ({self.limits.noise:g} s now)"
-            said = f"it does not speak the protocol, it printed {self.printed}. {cure}"
-            self._end(Fault("protocol", said, effect="none"))
 
     def _end(self, fault: Fault | None = None) -> None:
         if not (self.ended or self._stopping):

@@ -17,7 +17,6 @@ from a2a_server import answering
 from callsheet import A2AAgent, ToolRegistry, TrustError
 from callsheet.agents import Limits, SessionPool
 from callsheet.graphs import Loaded, dump, load
-from callsheet.graphs.catalog.formats.server_config import read_configuration
 from callsheet.graphs.catalog.loading import servers_in
 
 SSE = "text/event-stream"
@@ -62,17 +61,14 @@ async def called(url: str | Loaded, **limits: float) -> Any:
     [
         ("{", "its answer cannot be read: JSONDecodeError"),
         ("[]", "its answer cannot be read: ParseError"),
-        ('"clerk"', "its answer cannot be read: ParseError"),
-        ({"name": ["clerk"]}, "its answer cannot be read: ParseError"),
         ({"name": "clerk"}, "its card names no address that speaks JSON-RPC"),
-        ({"name": "clerk", "skills": "all"}, "its answer cannot be read"),
         ({**card(), "supportedInterfaces": [{"url": "{here}", "protocolBinding": "GRPC"}]}, "speaks JSON-RPC"),
         ("[" * 100_000, "its answer cannot be read: RecursionError"),
-        (card(description="x" * 300_000), "it sent more than 262,144 bytes"),
+        (card(description="x" * 300_000), "a message of more than 262,144 bytes"),
         (card("http://127.0.0.2:1/a"), "names another host, http://127.0.0.2:1/a"),
         (card("https://127.0.0.1/a"), "names another host"),
         (card("//evil"), "names another host"),
-        (card("http://127.0.0.1:x/"), "it cannot be reached: InvalidURL"),
+        (card("http://127.0.0.1:x/"), "'http://127.0.0.1:x/' is not an address"),
         (Response("no", 404), "HTTPStatusError: Client error '404"),
         (RedirectResponse("http://127.0.0.1:9/elsewhere"), "Redirect response '307"),
         (Response("x", headers={"content-encoding": "gzip"}), "a compressed message unasked"),
@@ -115,11 +111,9 @@ def test_what_a_card_hides_is_shown_to_nobody() -> None:
         (Response("oops", 500), "protocol", "unknown", "500"),
         (Response("who?", 401), "protocol", "none", "401"),
         (RedirectResponse("http://127.0.0.1:9/"), "protocol", "none", "Redirect"),
-        (Response("{", 200), "protocol", "unknown", "cannot be read"),
         ([], "protocol", "unknown", "expected an object"),
         ({"jsonrpc": "2.0", "id": "1"}, "protocol", "unknown", "neither 'result' nor 'error'"),
         (replied({}), "protocol", "unknown", "neither task nor message"),
-        (replied([]), "protocol", "unknown", "cannot be read"),
         (replied({"task": {"id": "1"}}), "protocol", "unknown", "neither a message nor the state of a task"),
         ({"jsonrpc": "2.0", "id": "1", "error": {"code": -32602, "message": "no"}}, "protocol", "reported", "no"),
         ({"jsonrpc": "2.0", "id": "1", "error": {"code": -1, "message": "no"}}, "protocol", "unknown", "no"),
@@ -144,14 +138,14 @@ async def test_numbers_text_and_data_come_as_they_were_written() -> None:
         assert json.loads(answer.text) == [data, [1]]
 
 
-def streamed(*events: Any, end: bytes = b"") -> Any:
+def streamed(*events: Any, end: bytes = b"", pause: float = 0.0) -> Any:
     async def pieces() -> AsyncIterator[bytes]:
         for event in events:
             yield event if isinstance(event, bytes) else f"data: {json.dumps(replied(event))}\n\n".encode()
         if end:
             while True:
                 yield end
-                await asyncio.sleep(0)
+                await asyncio.sleep(pause)
 
     return lambda _: StreamingResponse(pieces(), media_type=SSE)
 
@@ -159,29 +153,19 @@ def streamed(*events: Any, end: bytes = b"") -> Any:
 WORKING = {"task": {"id": "1", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}}
 
 
+def made(number: int) -> dict[str, Any]:
+    artifact = {"artifactId": str(number), "parts": [{"text": "x" * 9_000}]}
+    return {"artifactUpdate": {"taskId": "1", "artifact": artifact}}
+
+
 @pytest.mark.parametrize(
     ("answer", "kind", "said"),
     [
-        (streamed(WORKING, end=b"x" * 10_000), "too_large", "more than 100,000 bytes"),
-        (streamed(WORKING, end=b"data: x\n"), "too_large", "more than 100,000 bytes"),
-        (
-            streamed(
-                *(
-                    {
-                        "artifactUpdate": {
-                            "taskId": "1",
-                            "artifact": {"artifactId": str(n), "parts": [{"text": "x" * 9_000}]},
-                        }
-                    }
-                    for n in range(20)
-                )
-            ),
-            "too_large",
-            "artifacts of more than 100,000 bytes",
-        ),
+        (streamed(WORKING, end=b"x" * 10_000), "too_large", "bytes, and no answer"),
+        (streamed(WORKING, end=b"data: x\n"), "too_large", "bytes, and no answer"),
+        (streamed(*map(made, range(20))), "too_large", "artifacts of more than 100,000 bytes"),
         (streamed(WORKING, b"data: {\n\n"), "protocol", "cannot be read"),
         (streamed(b"\xff\xfe\n\n"), "protocol", "neither a message nor the state of a task"),
-        (streamed(), "protocol", "neither a message nor the state of a task"),
         (streamed({"statusUpdate": {"status": {"state": "TASK_STATE_UNSPECIFIED"}}}), "protocol", "neither a message"),
     ],
 )
@@ -195,7 +179,7 @@ async def test_a_stream_is_bounded_and_need_not_make_sense(answer: Any, kind: st
 
 
 async def test_signs_of_life_are_no_word() -> None:
-    with answering(card(streaming=True), streamed(WORKING, end=b": still here\n\n")) as (url, _):
+    with answering(card(streaming=True), streamed(WORKING, end=b": still here\n\n", pause=0.01)) as (url, _):
         found = await called(url, call=0.5)
         assert (found.artifact["kind"], found.artifact["effect"]) == ("timeout", "unknown")
         assert "no answer within 0.5 s" in found.text
@@ -208,13 +192,6 @@ async def test_a_task_that_goes_on_after_the_answer_is_looked_at_until_it_is_don
     with answering(card(), lambda _: next(replies)) as (url, sent):
         assert (await called(url)).text == "filed"
         assert [what["method"] for what, _ in sent if what != "card"] == ["SendMessage", "GetTask", "GetTask"]
-
-
-async def test_one_that_works_for_ever_is_left_at_the_limit_and_told_so() -> None:
-    with answering(card(), lambda _: replied(WORKING)) as (url, sent):
-        answer = await called(url, call=0.5)
-        assert (answer.artifact["kind"], answer.artifact["effect"]) == ("timeout", "unknown")
-        assert [what["method"] for what, _ in sent if what != "card"][-1] == "CancelTask"
 
 
 def test_what_speaks_a2a_is_an_extra_that_is_named(monkeypatch: Any) -> None:
@@ -245,20 +222,16 @@ def said(text: str) -> dict[str, Any]:
 CARD = card(name="The Clerk", description="Files forms.")
 
 
-async def test_an_address_is_an_agent_by_the_name_of_its_entry(tmp_path: Path) -> None:
+async def test_an_address_is_an_agent_by_the_name_and_with_the_terms_of_its_entry(tmp_path: Path) -> None:
     with answering(CARD, lambda _: said("filed")) as (url, sent):
-        loaded = load(entry(tmp_path, url))
+        terms = {"limits": {"output": 100, "message": 10_000}, "approval": "never"}
+        loaded = load(entry(tmp_path, url, callsheet=terms), yes=True)
         agent = loaded.catalog.agent("clerk")
         assert (agent.name, agent.description) == ("The Clerk", "Files forms.")
+        assert ToolRegistry.from_catalog(loaded).assurance("clerk/run").why("ask") == ""
         assert (await called(loaded)).text == "filed"
         (request,) = requests(sent)
         assert request["params"]["message"]["parts"] == [{"text": "file a form"}]
-
-
-def test_what_its_entry_says_comes_before_the_cards_words(tmp_path: Path) -> None:
-    with answering(CARD, lambda _: said("filed")) as (url, _):
-        loaded = load(entry(tmp_path, url, description="Files our tax forms."))
-    assert loaded.catalog.agent("clerk").description == "Files our tax forms."
 
 
 async def test_nothing_is_sent_with_a_variable_before_somebody_agreed(tmp_path: Path, monkeypatch: Any) -> None:
@@ -303,11 +276,6 @@ def test_a_header_that_cannot_be_sent_is_a_problem_without_its_value(
         assert sent == []
 
 
-def test_a_variable_that_is_not_set_is_a_problem_that_names_it(tmp_path: Path) -> None:
-    loaded = load(entry(tmp_path, "http://127.0.0.1:9", headers={"X-Key": "${NO_SUCH_KEY}"}), yes=True)
-    assert "the variable NO_SUCH_KEY is not set" in loaded.problems[0].message
-
-
 async def test_a_card_that_says_something_else_is_not_used_before_it_was_looked_at(tmp_path: Path) -> None:
     card = dict(CARD)
     with answering(card, lambda _: said("filed")) as (url, sent):
@@ -321,38 +289,6 @@ async def test_a_card_that_says_something_else_is_not_used_before_it_was_looked_
         again = load(file, anew=True)
         assert list(again.catalog.tools) == []
         assert [change.kind for change in again.changes if change.quarantines] == ["changed"]
-
-
-async def test_limits_and_approval_of_its_own(tmp_path: Path) -> None:
-    terms = {"limits": {"output": 100, "message": 10_000}, "approval": "never"}
-    with answering(CARD, lambda _: said("x" * 20_000)) as (url, _):
-        loaded = load(entry(tmp_path, url, callsheet=terms), yes=True)
-        assert (await called(loaded)).artifact["kind"] == "too_large"
-        assert ToolRegistry.from_catalog(loaded).assurance("clerk/run").why("ask") == ""
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"a2a": 3}, "clerk: url: "),
-        ({"a2a": "http://h", "url": "http://h"}, "reached by its address alone: leave out 'url'"),
-        ({"a2a": "http://h", "command": "uvx"}, "leave out 'command'"),
-        ({"a2a": "http://h", "headers": {"a": 1}}, "headers.a: "),
-        ({"a2a": "http://h", "callsheet": {"trusted": True}}, "to which 'trusted' of 'callsheet' does not apply"),
-        ({"a2a": "http://h", "callsheet": {"rest": 1}}, "Extra inputs are not permitted"),
-        ({"a2a": "http://h", "callsheet": 1}, "'callsheet' must be an object"),
-    ],
-)
-def test_an_entry_that_cannot_work_is_named_with_the_reason(given: dict[str, Any], words: str) -> None:
-    found = read_configuration({"mcpServers": {"clerk": given}}, Path("mcp.json"))
-    assert found.servers == {}
-    assert words in str(found.problems[0])
-    assert "mcp.json" in str(found.problems[0])
-
-
-def test_a_limit_that_cannot_work_is_the_callers_mistake(tmp_path: Path) -> None:
-    with pytest.raises(Exception, match="limit 'call'"):
-        load(entry(tmp_path, "http://127.0.0.1:9", callsheet={"limits": {"call": 0}}))
 
 
 async def test_an_agent_has_no_mcp_session(tmp_path: Path) -> None:

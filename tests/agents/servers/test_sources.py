@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.servers.catalogs.catalog_sources import load_reference, load_servers
 from callsheet.agents.servers.catalogs.server_catalog import with_agent
 from callsheet.agents.servers.in_process import InProcess
@@ -14,7 +13,6 @@ from callsheet.graphs.catalog.formats.server_config import ServerConfig, ServerO
 from callsheet.graphs.catalog.loaded import SourceCatalog
 from callsheet.graphs.catalog.loading import load
 from callsheet.graphs.catalog.model import Agent, Skill, Tool
-from scenario import PATIENT
 
 FAULTS = Path(__file__).parents[2] / "fixtures" / "fault_server.py"
 
@@ -76,22 +74,6 @@ def server(mode: str, **limits: float) -> ServerConfig:
     return ServerConfig(command=sys.executable, args=(str(FAULTS), mode), callsheet=ServerOptions(limits=limits))
 
 
-def test_one_bad_server_does_not_cost_the_others() -> None:
-    config = {mode: server(mode) for mode in ("ok", "exit", "missing_schema")}
-    config |= {"hang_init": server("hang_init", start=1), "hang_list": server("hang_list", list=1)}
-    part = load_servers(config | {"gone": ServerConfig(command="no-such-program")}, limits=PATIENT)
-    assert [agent.id for agent in part.agents] == ["ok", "missing_schema"]
-    assert set(part.connections) == {"ok", "missing_schema"}
-    assert {(problem.agent, problem.kind) for problem in part.problems} == {
-        ("exit", "start"),
-        ("gone", "start"),
-        ("hang_init", "timeout"),
-        ("hang_list", "timeout"),
-        ("missing_schema", "malformed"),
-    }
-    assert part.agents[0].instructions == "Be brief."
-
-
 def test_the_users_words_for_a_server_come_before_its_own() -> None:
     told = server("ok").model_copy(update={"description": "Counts the stock of our warehouse."})
     part = load_servers({"told": told, "untold": server("ok")})
@@ -115,12 +97,6 @@ def test_references(module: str, name: str, tools: list[str]) -> None:
     assert all(isinstance(found, InProcess) for found in part.connections.values())
 
 
-def test_a_catalog_by_reference_has_no_connections(module: str) -> None:
-    part = load_reference(f"{module}:catalog")
-    assert [agent.id for agent in part.agents] == ["x"]
-    assert not part.connections
-
-
 def test_metadata_of_tools_reaches_the_catalog(module: str) -> None:
     catalog = load(f"{module}:kit").catalog
     write = catalog.tool("kit/write")
@@ -129,14 +105,6 @@ def test_metadata_of_tools_reaches_the_catalog(module: str) -> None:
     assert write.depends_on[0].tool == "kit/read"
     assert [parameter.name for parameter in write.parameters] == ["path", "text"]
     assert catalog.agent("kit").description == "Works with files."
-
-
-async def test_an_app_answers_through_its_tool(module: str) -> None:
-    loaded = load(f"{module}:both")
-    (bound,) = ToolRegistry(loaded.catalog, loaded.connections).bind(["chat/run"], "run").values()
-    assert await bound.ainvoke({"request": "hello"}) == "heard: hello"
-    assert bound.invoke({"request": "hello"}) == "heard: hello"
-    assert "listen" in loaded.catalog.tool("chat/run").description
 
 
 @pytest.mark.parametrize(
@@ -179,14 +147,3 @@ def test_a_server_cannot_touch_the_definitions_of_one_whose_name_begins_with_its
     assert list(again.catalog.tools) == ["a/b/ok", "a/more"]
     assert again.digest(ok) == "of a/b"
     assert again.digest(again.catalog.tool("a/more")) is None
-
-
-def test_modules_that_cannot_be_imported(module: str, tmp_path: Path) -> None:
-    with pytest.raises(CatalogError, match="there is no module 'nowhere'"):
-        load_reference("nowhere.at_all:x")
-    (tmp_path / "needs_more.py").write_text("import nothing_like_it")
-    with pytest.raises(CatalogError, match="'needs_more' needs 'nothing_like_it'"):
-        load_reference("needs_more:x")
-    (tmp_path / "falls_over.py").write_text("1 / 0")
-    with pytest.raises(CatalogError, match="fails at import: ZeroDivisionError"):
-        load_reference("falls_over:x")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -15,7 +14,6 @@ import pytest
 from callsheet import ToolRegistry, TrustError, load
 from callsheet.graphs import Agreements
 from callsheet.graphs.catalog.loading import starts_in
-from callsheet.graphs.trust.policy import Policy
 
 FILES = "langchain_community.agent_toolkits.FileManagementToolkit"
 OWN = """
@@ -74,11 +72,6 @@ def test_nothing_is_imported_without_consent(written: Written, tmp_path: Path) -
     ):
         with pytest.raises(TrustError):
             load(written(kit={**other, "callsheet": {"allow": ["greet"]}}))
-
-
-def test_a_policy_may_forbid_it(written: Written) -> None:
-    with pytest.raises(TrustError, match="does not allow"):
-        load(written(files=entry()), yes=True, policy=Policy(default="allow", commands=("uvx *",)))
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
@@ -147,22 +140,6 @@ def test_a_toolkit_that_cannot_be_made_is_named_and_the_rest_is_there(
     (problem,) = loaded.problems
     assert problem.agent == "bad"
     assert why in problem.message
-
-
-@pytest.mark.parametrize(
-    ("more", "why"),
-    [
-        ({"command": "x"}, "leave out 'command'"),
-        ({"callsheet": {"trusted": True}}, "'trusted' of 'callsheet' does not apply"),
-        ({"toolkit": "Kit"}, "import path of its class"),
-        ({"toolkit": "a.b:c"}, "import path of its class"),
-        ({"arguments": ["work"]}, "'arguments' must be an object"),
-    ],
-)
-def test_an_entry_that_is_wrong_says_so(written: Written, more: dict[str, Any], why: str) -> None:
-    loaded = load(written(files=entry(**more)), yes=True)
-    assert loaded.catalog.agents == ()
-    assert re.search(f"^files: .*{why}.*mcp.json", str(loaded.problems[0]))
 
 
 @pytest.mark.parametrize(

@@ -58,10 +58,10 @@ def test_entries_as_clients_write_them(entry: dict[str, Any], config: ServerConf
 
 
 @pytest.mark.parametrize("root", ["mcpServers", "servers", "context_servers"])
-def test_vs_code_and_zed_have_their_own_word_for_servers(root: str, tmp_path: Path) -> None:
+def test_the_servers_of_a_file_are_told_without_starting_them(root: str, tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
-    path.write_text(json.dumps({"inputs": [], root: {"a": {"type": "stdio", "command": "x"}}}))
-    assert servers_in(str(path))["a"].command == "x"
+    path.write_text(json.dumps({"inputs": [], root: {"a": {"type": "stdio", "command": "no-such-program"}}}))
+    assert servers_in(str(path))["a"].command == "no-such-program"
 
 
 OFF = {
@@ -243,15 +243,32 @@ def test_comments_and_trailing_commas(tmp_path: Path) -> None:
         ({"command": "x", "type": ["stdio"]}, "unknown transport ['stdio']"),
         ({"command": "x", "type": "http"}, "says 'http' but has a command"),
         ({"url": "http://h", "type": "stdio"}, "says 'stdio' but has a url"),
-        ({"command": ["x"]}, "command: must be a string"),
+        ({"command": ["x"]}, "command: Input should be a valid string"),
         *(({key: "~nobody-of-this-name/x"}, "home directory") for key in ("documents", "openapi")),
         ({"command": "x", "envFile": "~nobody-of-this-name/x"}, "home directory"),
         ({"documents": "a\0b"}, "null byte"),
         ({"command": "x", "more": json.loads("[" * 300 + "]" * 300)}, "nested more than 100 levels deep"),
-        ({"command": "x", "args": "y"}, "args: must be a list"),
-        ({"command": "x", "env": {"PORT": 80}}, "env.PORT: must be a string"),
-        ({"command": "x", "env": []}, "env: must be an object"),
-        ({"url": 3}, "url: must be a string"),
+        ({"command": "x", "args": "y"}, "args: Input should be"),
+        ({"command": "x", "env": {"PORT": 80}}, "env.PORT: Input should be"),
+        ({"command": "x", "env": []}, "env: Input should be"),
+        ({"url": 3}, "url: Input should be"),
+        ({"a2a": 3}, "url: Input should be"),
+        ({"a2a": "http://h", "url": "http://h"}, "leave out 'url'"),
+        ({"a2a": "http://h", "command": "uvx"}, "leave out 'command'"),
+        ({"a2a": "http://h", "headers": {"a": 1}}, "headers.a: "),
+        ({"a2a": "http://h", "callsheet": {"trusted": True}}, "'trusted' of 'callsheet' does not apply"),
+        ({"a2a": "http://h", "callsheet": {"rest": 1}}, "Extra inputs are not permitted"),
+        ({"a2a": "http://h", "callsheet": 1}, "callsheet: Input should be"),
+        ({"openapi": 3}, "'openapi' must be the file or the address"),
+        ({"openapi": "s.json", "command": "uvx"}, "leave out 'command'"),
+        ({"openapi": "s.json", "headers": {"a": "b"}}, "name the address that they are for as 'url'"),
+        ({"openapi": "s.json", "url": "ftp://h"}, "must be an address with http:// or https://"),
+        ({"openapi": "s.json", "callsheet": {"roots": ["/"]}}, "'roots' of 'callsheet' does not apply"),
+        ({"toolkit": "a.B", "command": "x"}, "leave out 'command'"),
+        ({"toolkit": "a.B", "callsheet": {"trusted": True}}, "'trusted' of 'callsheet' does not apply"),
+        ({"toolkit": "Kit"}, "import path of its class"),
+        ({"toolkit": "a.b:c"}, "import path of its class"),
+        ({"toolkit": "a.B", "arguments": ["work"]}, "'arguments' must be an object"),
     ],
 )
 def test_an_entry_that_cannot_work_is_left_out_and_named_with_the_reason(entry: object, said: str) -> None:
@@ -269,7 +286,7 @@ def test_servers_must_be_an_object_by_name(document: dict[str, Any]) -> None:
         read(document)
 
 
-def test_variables_are_filled_in_everywhere() -> None:
+def test_variables_are_filled_in_everywhere_and_once() -> None:
     config = ServerConfig(
         command="${BIN}",
         args=("--key=${KEY}",),
@@ -277,9 +294,11 @@ def test_variables_are_filled_in_everywhere() -> None:
         cwd="${HOME_DIR}",
         headers={"A": "Bearer ${KEY}"},
     )
-    filled = config.expanded({"BIN": "uvx", "KEY": "k", "HOME_DIR": "/h"})
-    assert (filled.command, filled.args, filled.cwd) == ("uvx", ("--key=k",), "/h")
-    assert (filled.env, filled.headers) == ({"K": "k"}, {"A": "Bearer k"})
+    filled = config.expanded({"BIN": "uvx", "KEY": "k${BIN}", "HOME_DIR": "/h"})
+    assert (filled.command, filled.args, filled.cwd) == ("uvx", ("--key=k${BIN}",), "/h")
+    assert (filled.env, filled.headers) == ({"K": "k${BIN}"}, {"A": "Bearer k${BIN}"})
+    with pytest.raises(CatalogError, match=r"the variable KEY is not set: set it in the environment"):
+        config.expanded({})
 
 
 @pytest.mark.parametrize(
@@ -295,21 +314,6 @@ def test_variables_are_filled_in_everywhere() -> None:
 )
 def test_defaults_and_what_is_no_variable(text: str, filled: str) -> None:
     assert ServerConfig(url=text, transport="http").expanded({"SET": "here"}).url == filled
-
-
-def test_a_value_is_not_expanded_again() -> None:
-    assert ServerConfig(command="${A}").expanded({"A": "${B}"}).command == "${B}"
-
-
-def test_a_variable_that_is_not_set_is_named() -> None:
-    with pytest.raises(CatalogError, match=r"the variable KEY is not set: set it in the environment"):
-        ServerConfig(command="x", env={"K": "${KEY}"}).expanded({})
-
-
-def test_the_servers_of_a_file_are_told_without_starting_them(tmp_path: Path) -> None:
-    path = tmp_path / "mcp.json"
-    path.write_text(json.dumps({"mcpServers": {"a": {"command": "no-such-program"}}}))
-    assert list(servers_in(str(path))) == ["a"]
 
 
 @pytest.mark.parametrize("source", ["package:thing", "no/such/file.json", ".", "m.json"])

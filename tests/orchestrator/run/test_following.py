@@ -339,7 +339,7 @@ def test_a_failure_that_cannot_be_read_is_none(servers: Servers, tmp_path: Path,
 def test_a_server_that_is_known_is_not_waited_for_as_long_as_one_that_is_not(
     servers: Servers, mode: Path, never: ServerConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("callsheet.agents.servers.catalogs.catalog_sources.PATIENCE", 0.2)
+    monkeypatch.setattr("callsheet.agents.servers.session_pool.PATIENCE", 0.2)
     limits = {"start": 3_600.0, "fresh": 0.0}
     never = never.model_copy(update={"callsheet": ServerOptions(limits=limits)})
     config = {"a": servers.stdio(f"@{mode}", log="a.log", limits=limits), "b": never}

@@ -68,15 +68,14 @@ def program(code: str) -> ServerConfig:
     ],
 )
 def test_what_prints_but_does_not_speak_is_named_with_what_it_printed(server: ServerConfig, printed: str) -> None:
-    listing = SessionPool(limits=Limits(start=300, noise=0.2)).list_all({"odd": server})["odd"]
-    assert listing.kind == "protocol"
-    assert f"it does not speak the protocol, it printed {printed}" in listing.error
-    assert "raise its limit 'noise' (0.2 s now)" in listing.error
+    listing = SessionPool(limits=Limits(start=1)).list_all({"odd": server})["odd"]
+    assert listing.kind == "timeout"
+    assert f"it did not start within 1 s\nNot of the protocol, it printed: {printed}" in listing.error
 
 
 def test_what_prints_without_end_is_not_waited_for_at_all() -> None:
     server = program("while True: print('y\x1b[31m')")
-    listing = SessionPool(limits=Limits(start=300, noise=300)).list_all({"odd": server})["odd"]
+    listing = SessionPool(limits=Limits(start=300)).list_all({"odd": server})["odd"]
     assert listing.kind == "protocol"
     assert "it printed 'y', 'y', 'y' (and 98 more lines)" in listing.error.replace("[31m", "")
     assert "\x1b" not in listing.error
@@ -137,13 +136,13 @@ def test_of_a_server_that_throws_at_its_start_the_error_is_shown(text: str, erro
 def test_a_secret_of_its_entry_that_a_server_prints_is_not_quoted() -> None:
     code = "import os, time; print('key', os.environ['TOKEN']); time.sleep(900)"
     server = program(code).model_copy(update={"env": {"TOKEN": "hunter2-hunter2"}})
-    listing = SessionPool(limits=Limits(start=300, noise=0.2)).list_all({"odd": server})["odd"]
-    assert "it printed 'key " in listing.error
+    listing = SessionPool(limits=Limits(start=1)).list_all({"odd": server})["odd"]
+    assert "it printed: 'key " in listing.error
     assert "hunter2" not in listing.error
 
 
 def test_a_server_that_greets_after_a_word_of_its_own_is_as_good_as_any() -> None:
     server = program(f"import runpy; print('Welcome!'); runpy.run_path({str(FAULTY)!r}, run_name='__main__')")
-    listing = SessionPool(limits=Limits(noise=60)).list_all({"odd": server})["odd"]
+    listing = SessionPool().list_all({"odd": server})["odd"]
     assert listing.error == ""
     assert [tool["name"] for tool in listing.tools] == ["work"]

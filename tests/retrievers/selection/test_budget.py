@@ -186,17 +186,6 @@ def test_a_dependency_that_nobody_has_reviewed_displaces_no_tool_that_the_search
     assert "d/z" not in ids(made.select("q", tools=4, shortlist=True, floor=0.9))
 
 
-def test_of_equal_tools_of_several_agents_two_are_offered_and_the_cut_names_them() -> None:
-    catalog = catalog_of(a_v="", b_v="", b_w="", c_v="", d_v="")
-    other = catalog.agents[2].tools[0].model_copy(update={"description": "Another thing."})
-    catalog = Catalog(agents=(*catalog.agents[:2], Agent(id="c", tools=(other,)), catalog.agents[3]))
-    made = selector(catalog, {"a/v": 0.8, "b/v": 0.9, "b/w": 0.7, "c/v": 0.6, "d/v": 0.75})
-    selection = made.select("q")
-    assert ids(selection) == ["b/v", "a/v", "b/w", "c/v"]
-    assert {cut.id: cut.reason for cut in selection.trace.cut} == {"d/v": "b/v and a/v do the same"}
-    assert ids(made.select("q", without=("b",))) == ["a/v", "d/v", "c/v"]
-
-
 def test_ten_places_hold_different_abilities_also_where_five_servers_can_search_the_web() -> None:
     def searching(name: str) -> Agent:
         tool = {"name": "web_search", "description": f"Searches the web with {name} and returns the best pages."}
@@ -245,13 +234,3 @@ def test_agents_of_a_shortlist_have_tools() -> None:
     made = selector(catalog_of(a_v="", b_w=""), {"a/v": 0.9, "b": 0.9})
     assert {agent.id for agent in made.select("q").agents} == {"a", "b"}
     assert [agent.id for agent in made.select("q", **SHORT).agents] == ["a"]
-
-
-def test_tools_that_are_wanted_come_first_whatever_the_query_says() -> None:
-    catalog = catalog_of(a_x="", b_y="c_z", d_w="")
-    scores = {"a/x": 0.9, "b/y": 0.1, "c/z": 0.1, "d/w": 0.5}
-    picked = selector(catalog, scores).select("do it", tools=3, wanted=("b/y", "gone/tool"), floor=0.0005)
-    assert {tool.id for tool in picked.tools} == {"b/y", "c/z", "a/x"}
-    assert picked.agents[0].id == "b"
-    without = selector(catalog, scores).select("do it", tools=3, wanted=("b/y",), without=("b",))
-    assert "b/y" not in {tool.id for tool in without.tools}

@@ -136,7 +136,7 @@ def test_agent_as_a_graph_to_the_letter() -> None:
 def test_a_plain_search_is_the_search_and_no_more(search: str, expected: str) -> None:
     words = {"a/y": "invoice", "a/z": "invoice total"}
     made = selector(tools_of_a(x="z", y="x", z=""), {"a/x": 0.9, "a/y": 0.6, "a/z": 0.1}, words)
-    found = made.select("invoice total", search=search, expansion="none")
+    found = made.select("invoice total", search=search)
     assert [tool.id.removeprefix("a/") for tool in found.tools] == expected.split()
 
 

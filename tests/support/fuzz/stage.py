@@ -29,9 +29,7 @@ from puppet import Puppet
 from servers import FIXTURES, HANG
 
 CAP, OUTPUT = 1_000_000, 20_000
-LIMITS = Limits(
-    start=HANG, list=HANG, call=HANG, message=CAP, output=OUTPUT, tools=2_000, failures=10**9, noise=HANG, idle=3_600
-)
+LIMITS = Limits(start=HANG, list=HANG, call=HANG, message=CAP, output=OUTPUT, tools=2_000, failures=10**9, idle=3_600)
 SLOWER = 60
 """Times as long as alone may a call of the healthy server take in the median: it was 7,000 before there were shares."""
 RISE = 24 * CAP

@@ -80,16 +80,6 @@ async def test_two_users_of_an_api_hold_two_tokens(api: Api, server: SignedInSer
     assert f"run `callsheet sign-in {api.url}`" in answers[""].text
 
 
-async def test_a_refused_token_is_refreshed_within_the_call(api: Api, server: SignedInServer, tmp_path: Path) -> None:
-    await browser_sign_in(api.url, browse)
-    server.authorization.access.clear()
-    registry = ToolRegistry.from_catalog(loaded(api, tmp_path))
-    answer = await called(registry)
-    registry.close()
-    assert answer.artifact["structured"] == {"who": "anna"}
-    assert server.authorization.refreshes == 1
-
-
 async def test_an_api_without_metadata_says_so(api: Api, server: SignedInServer) -> None:
     with pytest.raises(SignInError, match="names no authorization server"):
         await browser_sign_in(f"{api.url}/elsewhere", browse)

@@ -128,42 +128,6 @@ def test_a_body_takes_the_fields_that_its_schema_allows(schema: Any, arguments: 
     assert Draft202012Validator(entry["inputSchema"]).is_valid(arguments) is fits
 
 
-def extends(*bases: str, **properties: Any) -> dict[str, Any]:
-    return {"allOf": [*({"$ref": f"#/components/schemas/{base}"} for base in bases), {"properties": properties}]}
-
-
-@pytest.mark.parametrize(
-    "mapping",
-    [{}, {"cat": "#/components/schemas/Cat", "dog": "Dog"}, {"cat": "Cat"}, {"gone": "#/nowhere", "cat": "Cat"}],
-)
-def test_a_schema_with_a_discriminator_has_the_fields_of_its_subtypes(mapping: dict[str, str]) -> None:
-    schemas = {
-        "Pet": {**CLOSED, "discriminator": {"propertyName": "kind", "mapping": mapping}, "required": ["kind"]},
-        "Cat": extends("Pet", claws={"type": "integer"}, friend={"$ref": "#/components/schemas/Pet"}),
-        "Dog": extends("Pet", size={"type": "string"}),
-        "Puppy": extends("Dog", size={"type": "integer"}, toys={}),
-        "Broken": extends("Pet", lost={"$ref": "#/nowhere"}),
-        "Other": extends("Loose", other={}),
-        "Loose": {"properties": {}},
-    }
-    pet = {"$ref": "#/components/schemas/Pet"}
-    known: Any = {"components": {"schemas": schemas}}
-    found, wrapped = (
-        read(body(schema, required=True), method="post", **known)
-        for schema in (pet, {"allOf": [pet], "title": "A pet"})
-    )
-    assert found == wrapped
-    schema = found["inputSchema"]
-    assert list(schema["properties"]) == ["kind", "name", "claws", "friend", "size", "toys"]
-    assert schema["properties"]["size"] == {"anyOf": [{"type": "string"}, {"type": "integer"}]}
-    assert schema["required"] == ["kind"]
-    cat, dog = ("cat" if "cat" in mapping else "Cat"), ("dog" if "dog" in mapping else "Dog")
-    about = schema["properties"]["kind"]["description"]
-    assert {f"{cat}: claws, friend", f"{dog}: size", "Puppy: size, toys"} == set(about.split("; "))
-    one = read(body({"$ref": "#/components/schemas/Cat"}), method="post", **known)
-    assert list(one["inputSchema"]["properties"]) == ["kind", "name", "claws", "friend"]
-
-
 @pytest.mark.parametrize(
     ("operation", "expected"),
     [
