@@ -75,7 +75,7 @@ class NameStep(AgentMiddleware[AgentState[Any], Any]):
     async def awrap_tool_call(self, request: ToolCallRequest, handler: Send) -> Answer:
         """Adds the step's id to the tool's message."""
         answer = await handler(request)
-        return _named(answer, request.runtime.context.step_id) if isinstance(answer, ToolMessage) else answer
+        return _named(answer, _equipment(request).step_id) if isinstance(answer, ToolMessage) else answer
 
 
 class TellCalls(AgentMiddleware[AgentState[Any], Any]):
@@ -84,7 +84,7 @@ class TellCalls(AgentMiddleware[AgentState[Any], Any]):
     async def awrap_tool_call(self, request: ToolCallRequest, handler: Send) -> Answer:
         """Sends a call between the events ``tool_started`` and ``tool_finished``."""
         write, call, tool = get_stream_writer(), request.tool_call, request.tool
-        about = {STEP_ID: request.runtime.context.step_id, "call_id": call["id"], "tool": call["name"]}
+        about = {STEP_ID: _equipment(request).step_id, "call_id": call["id"], "tool": call["name"]}
         if isinstance(tool, BoundTool):
             about |= {"tool": tool.id, "agent": tool.agent}
         began = time.time()
@@ -97,6 +97,10 @@ class TellCalls(AgentMiddleware[AgentState[Any], Any]):
             answer = answer.model_copy(update={"artifact": {**artifact, "began": began}})
         write({"event": "tool_finished", **about, **outcome})
         return answer
+
+
+def _equipment(request: ToolCallRequest) -> Equipment:
+    return cast("Equipment", request.runtime.context)
 
 
 def _named(message: M, step_id: str) -> M:
@@ -230,7 +234,7 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: Send) -> Answer:
         """Runs a selected tool; a call to another tool is refused, and nothing is sent."""
-        equipment: Equipment = request.runtime.context
+        equipment = _equipment(request)
         call, messages = request.tool_call, request.state["messages"]
         tools = equipment.held(messages)
         if call["name"] == NEED_TOOL and equipment.requests:
