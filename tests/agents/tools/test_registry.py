@@ -22,8 +22,7 @@ from callsheet.agents.registry.binding import BoundTool, bound_tool, model_names
 from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.servers.catalogs.catalog_sources import load_servers
 from callsheet.agents.servers.in_process import InProcess
-from callsheet.agents.work.equipment import calls_of
-from callsheet.agents.work.own_tools import answer_reading
+from callsheet.agents.work.equipment import answer_reading, calls_of
 from callsheet.graphs.catalog.errors import UnknownNameError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Agent, Catalog, Tool
