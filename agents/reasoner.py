@@ -26,7 +26,7 @@ class PlanTask:
     """A request to plan, and what is known about it.
 
     Attributes:
-        request: The request, checked and understandable without the conversation.
+        request: The request, not empty and understandable without the conversation.
         mode: ``auto``, or the mode that the settings ask for.
         catalog: The agents that the user may see.
         find: The ids of the tools for a text, best first.
@@ -35,7 +35,6 @@ class PlanTask:
         earlier: Ids of the results of all earlier requests; ``last`` are the results of the last one.
         tools: Maximum tools per worker.
         graph: The tool that walks the knowledge graph, if a model may look at it, at most ``looks`` times.
-        max_request: Maximum characters of the request.
     """
 
     request: str
@@ -50,7 +49,6 @@ class PlanTask:
     last: Sequence[StepResult] = ()
     tools: int = 12
     max_steps: int = 12
-    max_request: int = 32_000
     graph: BaseTool | None = None
     looks: int = 0
 
@@ -110,7 +108,6 @@ class ModelReasoner:
             context="\n\n".join(filter(None, (context, found and f"From the knowledge graph:\n{found}"))),
             earlier=task.earlier,
             max_steps=task.max_steps,
-            max_request=task.max_request,
         )
         mode: Mode = "once" if task.mode == "once" else "adaptive"
         return plan.model_copy(update={"mode": mode, "usage": spent + plan.usage})
@@ -121,5 +118,5 @@ class ModelReasoner:
 
     async def answer(self, task: AnswerTask) -> AIMessage:
         """The model's answer, with a line for each step that was not done."""
-        conversation = task.conversation
-        return await synthesize(task.request, task.results, self.model, prompt=task.prompt, conversation=conversation)
+        more: Any = {"prompt": task.prompt, "conversation": task.conversation}
+        return await synthesize(task.request, task.results, self.model, **more)

@@ -21,7 +21,7 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command, StateSnapshot, interrupt
 from typing_extensions import TypedDict
 
-from callsheet.agents.approval.questions import MOST_WRONG, Kind, fingerprint, offered, question
+from callsheet.agents.approval.questions import MOST_WRONG, OFFERED, Kind, fingerprint, question
 from callsheet.agents.calls.review import AnswerError, Decision, DecisionType, read_decision, review_answers
 from callsheet.agents.calls.run_claim import Claim, checkpointer, sole_run
 from callsheet.agents.calls.tool_result import answer_to, artifact_of
@@ -64,7 +64,7 @@ def reviews_of(interrupt_on: InterruptOn | None, known: Collection[str]) -> Revi
     for tool_id, wanted in (interrupt_on or {}).items():
         if tool_id not in known:
             raise UnknownNameError(f"interrupt_on: no tool {tool_id!r} in the catalog{near_names(tool_id, known)}")
-        words = offered("tool_approval")
+        words = OFFERED["tool_approval"]
         match wanted:
             case bool():
                 reviews[tool_id] = words if wanted else ()
@@ -190,7 +190,7 @@ class SupervisedCall:
             AnswerError: It is invalid or about another call, or edited arguments do not fit.
         """
         mark, name, more = self.mark(args), self.request.tool_call["name"], dict[str, Any]()
-        words, approval = offered(kind), kind == "tool_approval"
+        words, approval = OFFERED[kind], kind == "tool_approval"
         if approval:
             words = self.supervision.reviews.get(self.bound.id) or words
             more = {"unchecked": self.unchecked(args) or None, "confirm": bool(self.doubt("never")) or None}

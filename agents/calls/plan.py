@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 
 import jmespath
 from jmespath.exceptions import JMESPathError
+from langgraph.types import interrupt
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from callsheet.agents.calls.review import AnswerError, DecisionType, read_decision, review_answers, review_request
@@ -41,13 +42,9 @@ def question_text(asked: Question) -> str:
     return f"{asked.question} ({', '.join(asked.choices)})" if asked.choices else asked.question
 
 
-def question_answers() -> dict[str, Any]:
-    """JSON Schema of the answers, from which a client can build a form."""
-    return review_answers(KIND, _REPLIES)
-
-
-def user_answer(answer: object) -> str:
+def ask_user(asked: Question) -> str:
     """The user's answer; empty if the question is left unanswered."""
+    answer = interrupt(user_question(asked), response_schema=review_answers(KIND, _REPLIES))
     try:
         decision = read_decision(answer, KIND, _REPLIES)
     except AnswerError:

@@ -59,40 +59,25 @@ def chat_model(name: str, *, max_tokens: int | None = None) -> BaseChatModel:
     except ImportError:
         raise
     except Exception as error:
+        lacks = name.startswith("ollama:") and find_spec("langchain_ollama") is None  # LangChain names another package
+        cure = "pip install langchain-ollama" if lacks else "a model is named provider:model, such as openai:gpt-5-mini"
         said = " ".join(str(error).split())
-        cure = _missing(name) or "; a model is named provider:model, such as openai:gpt-5-mini"
-        raise SettingsError(f"the model {name!r} cannot be used: {said}{cure}") from error
-    if key := _missing_key(name, model):
-        raise SettingsError(f"the model {name!r} cannot be used: it needs a key: set {key}")
+        raise SettingsError(f"the model {name!r} cannot be used: {said}; {cure}") from error
+    # Some providers check their key only at the first call.
+    field = f"{name.partition(':')[0]}_api_key"
+    key, variable = getattr(model, field, None), model.lc_secrets.get(field)
+    if variable and not (key.get_secret_value() if isinstance(key, SecretStr) else key):
+        raise SettingsError(f"the model {name!r} cannot be used: it needs a key: set {variable}")
     return model
 
 
 def check_model(model: object, name: str = "model") -> None:
-    """Refuses what is neither a chat model nor its name nor None, such as ``model.with_retry()``.
-
-    Raises:
-        SettingsError: It has another type.
-    """
+    """Refuses, by a SettingsError, what is neither a chat model nor its name nor None, as ``model.with_retry()``."""
     if not isinstance(model, str | BaseChatModel | None):
-        cure = "give the model itself, with retries and timeouts as its own parameters (max_retries, timeout)"
         raise SettingsError(
-            f"{name} must be a chat model or its name (provider:model), not {type(model).__name__}: {cure}"
+            f"{name} must be a chat model or its name (provider:model), not {type(model).__name__}: give the model "
+            "itself, with retries and timeouts as its own parameters (max_retries, timeout)"
         )
-
-
-def _missing_key(name: str, model: BaseChatModel) -> str:
-    """The variable for the provider's key, if the model has none; some providers check it only at the first call."""
-    field = f"{name.partition(':')[0]}_api_key"
-    if not (variable := model.lc_secrets.get(field)):
-        return ""
-    key = getattr(model, field, None)
-    return "" if (key.get_secret_value() if isinstance(key, SecretStr) else key) else variable
-
-
-def _missing(name: str) -> str:
-    """The package to install, where LangChain's own error names another one."""
-    lacks = name.startswith("ollama:") and find_spec("langchain_ollama") is None
-    return "; pip install langchain-ollama" if lacks else ""
 
 
 def limit_model_calls(seconds: float) -> None:
@@ -101,11 +86,7 @@ def limit_model_calls(seconds: float) -> None:
 
 
 async def answered(call: Awaitable[T]) -> T:
-    """Awaits a model's answer, no longer than ``limit_model_calls`` says (600 s by default).
-
-    Raises:
-        ModelError: For any error of the provider, and if the time is over.
-    """
+    """Awaits a model's answer, no longer than ``limit_model_calls`` says; any error is raised as a ModelError."""
     seconds = _SECONDS.get()
     limit = asyncio.timeout(seconds)
     try:
@@ -144,11 +125,8 @@ def unstreamed(model: BaseChatModel, tools: Mapping[str, BoundTool]) -> BaseChat
 def normalize(
     response: ModelResponse[Any], tools: Mapping[str, BoundTool], secrets: RunSecrets | None = None
 ) -> ModelResponse[Any]:
-    """The response for the state: each call has an id and the tool's own names of arguments.
-
-    Secret arguments are masked if ``secrets`` are given.
-    """
-    return replace(response, result=[_for_state(with_ids(message), tools, secrets) for message in response.result])
+    """The response for the state: calls have ids, own names of arguments, and with ``secrets`` masked arguments."""
+    return replace(response, result=[_for_state(message, tools, secrets) for message in response.result])
 
 
 def _for_state(message: BaseMessage, tools: Mapping[str, BoundTool], secrets: RunSecrets | None) -> BaseMessage:
@@ -160,7 +138,7 @@ def _for_state(message: BaseMessage, tools: Mapping[str, BoundTool], secrets: Ru
         args = form.own(call["args"]) if form else call["args"]
         if secrets is not None:
             args = secrets.masked(form.plain, args) if form else secrets.hidden(args)
-        calls.append({**call, "args": args})
+        calls.append({**call, "id": call["id"] or f"call_{uuid.uuid4().hex}", "args": args})
     if secrets is None:
         return message.model_copy(update={"tool_calls": calls})
     broken = [
@@ -169,14 +147,6 @@ def _for_state(message: BaseMessage, tools: Mapping[str, BoundTool], secrets: Ru
     ]
     texts = {name: secrets.hidden(getattr(message, name)) for name in _TEXTS}
     return message.model_copy(update={**texts, "tool_calls": calls, "invalid_tool_calls": broken})
-
-
-def with_ids(message: BaseMessage) -> BaseMessage:
-    """The message, with an id for each of its calls."""
-    if not isinstance(message, AIMessage) or all(call["id"] for call in message.tool_calls):
-        return message
-    calls = [call if call["id"] else {**call, "id": f"call_{uuid.uuid4().hex}"} for call in message.tool_calls]
-    return message.model_copy(update={"tool_calls": calls})
 
 
 def with_written_calls(
@@ -201,8 +171,8 @@ def with_written_calls(
 def written_calls(text: str, names: Collection[str]) -> list[dict[str, Any]]:
     """The calls of these tools in a text, in order, without repetitions; other JSON is ignored.
 
-    Small models write ``{"name": ..., "arguments": {...}}``: with or without other words around it, several in a row,
-    in a list, with the arguments as a JSON string, or inside ``{"function": ...}``.
+    Small models write ``{"name": ..., "arguments": {...}}``: with other words around it, several in a row or in a list,
+    with the arguments as a JSON string, or inside ``{"function": ...}``.
     """
     calls: list[dict[str, Any]] = []
     for value in _values(text):
@@ -211,11 +181,6 @@ def written_calls(text: str, names: Collection[str]) -> list[dict[str, Any]]:
             if call and call not in calls:
                 calls.append(call)
     return calls
-
-
-def written_call(text: str, names: Collection[str]) -> dict[str, Any] | None:
-    """The first of these calls; None without any."""
-    return next(iter(written_calls(text, names)), None)
 
 
 def _values(text: str) -> Iterator[Any]:
@@ -249,11 +214,8 @@ def _call(written: Any, names: Collection[str]) -> dict[str, Any] | None:
 async def structured(model: BaseChatModel, schema: type[S], messages: Sequence[AnyMessage]) -> tuple[S, Usage]:
     """A model's answer as an object of this type, and its cost, failed attempts in other forms included.
 
-    The forms (tool call, JSON schema, JSON in text) are tried in turn until the model answers in one. That form is
-    remembered for the model, and is tried first next time. The name of the type names the tool, or the schema.
-
-    Raises:
-        ModelError: The model did not answer, or answered with prose in every form.
+    The forms (tool call, JSON schema, JSON in text) are tried in turn until the model answers in one, which is tried
+    first next time; if it answers in none, a ModelError says so. The name of the type names the tool, or the schema.
     """
     began, spent, wrong, known = time.monotonic(), Usage(), "", _known.get(id(model))
     for form in sorted(_FORMS, key=lambda form: form != known):
@@ -311,8 +273,8 @@ def _read(message: AIMessage, schema: type[S]) -> S:
 def _candidates(message: AIMessage, name: str) -> Iterator[Any]:
     """Where the object may be: in the arguments of a call, in the text, or in a call written as text."""
     yield from (call["args"] for call in message.tool_calls if call["name"] == name)
-    if call := written_call(message.text, [name]):
-        yield call["args"]
+    if written := written_calls(message.text, [name]):
+        yield written[0]["args"]
     else:  # the object from the first brace to the last
         with suppress(ValueError, RecursionError):
             yield json.loads(message.text[message.text.find("{") : message.text.rfind("}") + 1])

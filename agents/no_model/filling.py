@@ -9,7 +9,7 @@ from itertools import pairwise, permutations
 from typing import Any
 
 from callsheet.agents.calls.plan import StepResult
-from callsheet.agents.no_model.values import Kind, Value, total, unit_in, values_in, zone_of
+from callsheet.agents.no_model.values import Kind, Value, unit_in, values_in, zone_of
 from callsheet.agents.registry.tool_registry import ToolRegistry, asks
 from callsheet.agents.safety.arguments import fit_of
 from callsheet.graphs.catalog.model import Agent, Parameter, Tool
@@ -111,7 +111,7 @@ def fill(
     """
     parameters = tool.parameters
     values = values_in(text, results)
-    values = _compounded(text, [*values, *_choices(text, values, parameters)])
+    values += _choices(text, values, parameters)
     fits = {p.name: [value for value in values if _takes(tool, p, value)] for p in parameters}
     taken = _conversion(text, values, fits)
     _match(values, fits, taken)
@@ -178,18 +178,6 @@ def _choices(text: str, values: Sequence[Value], parameters: Sequence[Parameter]
                 ((kind, value),) = found
                 taken.append((start, end))
                 yield Value(frozenset({kind}), value, start, end)
-
-
-def _compounded(text: str, values: list[Value]) -> list[Value]:
-    """The values, those of a quantity in several units as one number with its last unit: "5 feet 11 inches"."""
-    counts = [value for value in values if Kind.NUMBER in value.kinds]
-    pairs = [(n, u) for n in counts for u in values if Kind.CHOICE in u.kinds and _is_beside(text, n, u)]
-    joined = all(text[one.end : other.start].isspace() for (_, one), (other, _) in pairwise(pairs))
-    if len(pairs) < 2 or not joined or (amount := total([(n.value, str(u.value)) for n, u in pairs])) is None:
-        return values
-    (first, _), (number, unit) = pairs[0], pairs[-1]
-    rest = [value for value in values if value.end <= first.start or value.start >= unit.end]
-    return [*rest, Value(number.kinds, amount, first.start, number.end), unit]
 
 
 def _conversion(text: str, values: Sequence[Value], fits: Mapping[str, Sequence[Value]]) -> dict[str, Value]:

@@ -18,7 +18,6 @@ from callsheet.agents.models.chat_models import QUIET, ModelError, answered, str
 from callsheet.agents.models.prompts import CONDENSER, LOOKER, PLANNER
 from callsheet.agents.work.context import spoken
 from callsheet.graphs.catalog.errors import CallsheetError, PlanError
-from callsheet.graphs.text.sanitizing import bounded
 
 
 def _reference(value: Any) -> Any:
@@ -115,7 +114,7 @@ async def self_contained(
 
     The model is not called for a first request, and sees at most ``max_tokens`` tokens of earlier turns.
     """
-    said = messages[-1].text if messages else ""
+    said = messages[-1].text
     before = recent(messages[:-1], max_tokens)
     if not before:
         return Contextual(request=said)
@@ -174,7 +173,6 @@ async def decompose(
     context: str = "",
     earlier: Collection[str] = (),
     max_steps: int = 12,
-    max_request: int = 32_000,
 ) -> Plan:
     """Splits a request into a directed acyclic graph of steps; most requests are a single one.
 
@@ -183,17 +181,21 @@ async def decompose(
     one step would do only a part of it. In place of steps, a model may answer directly or ask the user a question.
 
     ``context`` is what the model should know besides the request: agents, surroundings, earlier results. ``earlier``
-    are ids of results of earlier requests, on which steps may depend too. ``max_request`` counts characters.
+    are ids of results of earlier requests, on which steps may depend too.
 
     Raises:
-        PlanError: The request is empty, or needs too many steps (``TooManyStepsError``).
-        RequestError: The request is too long.
+        TooManyStepsError: The request needs too many steps.
     """
-    request = checked_request(request, max_request)
+
+    def read(draft: PlanDraft) -> Plan:
+        check_number(len(draft.steps), max_steps)
+        with plan_errors():
+            if not draft.steps:
+                return Plan(steps=(), answer=(draft.answer or "").strip(), ask=draft.ask)
+            return Plan(steps=tuple(drafted_step(step, earlier) for step in draft.steps), open=draft.open)
+
     told = "\n\n".join(filter(None, (request, context)))
-    plan, error, usage = await read_draft(
-        model, PlanDraft, prompt, told, lambda draft: _checked(draft, earlier, max_steps)
-    )
+    plan, error, usage = await read_draft(model, PlanDraft, prompt, told, read)
     if plan is not None:
         return plan.model_copy(update={"note": f"repaired: {error}" if error else "", "usage": usage})
     if isinstance(error, TooManyStepsError):
@@ -226,14 +228,6 @@ async def read_draft(
     return None, problem, spent
 
 
-def checked_request(request: str, max_request: int = 32_000) -> str:
-    """The request, if it can be planned; raises a PlanError if it is empty, a RequestError if it is too long."""
-    request = bounded(request, max_request, "max_request")
-    if not request.strip():
-        raise PlanError("the request is empty: say what is to be done")
-    return request
-
-
 def single(request: str, note: str = "", *, mode: Mode = "none", usage: Usage | None = None) -> Plan:
     """A plan of one step, the request itself, for one worker."""
     return Plan(steps=(Step(id="1", text=request.strip()),), note=note, mode=mode, usage=usage or Usage())
@@ -259,11 +253,3 @@ def check_number(steps: int, most: int) -> None:
         raise TooManyStepsError(
             f"the request needs {steps} steps, at most {most} are allowed: ask for less at once, or raise max_steps"
         )
-
-
-def _checked(draft: PlanDraft, earlier: Collection[str], max_steps: int) -> Plan:
-    check_number(len(draft.steps), max_steps)
-    with plan_errors():
-        if not draft.steps:
-            return Plan(steps=(), answer=(draft.answer or "").strip(), ask=draft.ask)
-        return Plan(steps=tuple(drafted_step(step, earlier) for step in draft.steps), open=draft.open)

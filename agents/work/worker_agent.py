@@ -239,9 +239,9 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
             alone = len(messages[-1].tool_calls) == 1
             return refused_finish(call, equipment.calls(messages, tools), alone=alone)
         if call["name"] == RUN_PROGRAM and equipment.code:
-            from callsheet.agents.programs import run_requested
+            from callsheet.agents.programs import run_program
 
-            return await run_requested(
+            return await run_program(
                 request,
                 tools,
                 lambda inner, _: self._call(inner, equipment, tools, handler),

@@ -31,7 +31,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from callsheet.agents import ModelError, chat_model
 from callsheet.agents.calls.token_usage import usage_of, with_usage_of
-from callsheet.agents.models.chat_models import answered, check_model, written_call
+from callsheet.agents.models.chat_models import answered, check_model, written_calls
 from callsheet.agents.servers.catalogs.python_objects import part_of_tools
 from callsheet.agents.servers.in_process import APP, TOOL_MODEL
 from callsheet.graphs import CallsheetError, SourceCatalog
@@ -326,8 +326,8 @@ def _one_call(message: BaseMessage, tools: Sequence[BaseTool]) -> AIMessage:
     """A reply as text with its first call of these tools only, also if a small model wrote it as JSON text."""
     calls: list[Any] = message.tool_calls if tools and isinstance(message, AIMessage) else []
     text, usage = str(message.text), message.usage_metadata if isinstance(message, AIMessage) else None
-    if tools and not calls and (written := written_call(text, {tool.name for tool in tools})) is not None:
-        text, calls = "", [{**written, "id": f"written_{message.id or 0}"}]
+    if tools and not calls and (written := written_calls(text, {tool.name for tool in tools})):
+        text, calls = "", [{**written[0], "id": f"written_{message.id or 0}"}]
     return AIMessage(
         text,
         id=message.id if tools else None,

@@ -279,12 +279,12 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
                     texts |= skill_texts(self._retriever.catalog, [skill.id], most=self._skill_tokens)
                 return answer_skill(call, texts)
             case binding.RUN_PROGRAM if self._code_mode:
-                from callsheet.agents.programs import run_requested
+                from callsheet.agents.programs import run_program
 
                 def make(inner: ToolCallRequest, tool: BoundTool) -> Awaitable[Answer]:
                     return supervised(inner, tool, supervision, send)
 
-                return await run_requested(request, held, make, most=_CALLS, secrets=supervision.secrets)
+                return await run_program(request, held, make, most=_CALLS, secrets=supervision.secrets)
         tool = request.tool or held.get(call["name"])
         if tool is None:
             return await _of_others(request, send, [*state.get("callsheet_own", []), NEED_TOOL, *held])

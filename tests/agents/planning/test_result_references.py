@@ -78,14 +78,6 @@ def test_a_failed_call_gives_no_value() -> None:
         value_of(StepResult(id="1", text="t", result="r", data={"$call": "c1"}, calls=(failed,)))
 
 
-def test_a_value_is_what_the_worker_said_and_never_what_a_call_returned() -> None:
-    calls = (made("line 3\nline 1\nline 2"),)
-    assert value_of(StepResult(id="1", text="sort", result="line 1\nline 2\nline 3", calls=calls)) == (
-        "line 1\nline 2\nline 3"
-    )
-    assert value_of(StepResult(id="1", text="sort", result="sorted", data=0, calls=calls)) == 0
-
-
 def test_a_result_is_reported_with_its_data_and_the_beginning_of_its_calls() -> None:
     told = reported(RESULTS[0])
     assert "<result>\ntwo rows\n</result>" in told

@@ -14,16 +14,6 @@ async def _thread() -> str:
     return threading.current_thread().name
 
 
-def test_work_is_awaited_from_its_own_loop_too() -> None:
-    loop = BackgroundLoop("under-test")
-
-    async def both() -> list[str]:
-        return [await _thread(), await loop.awaited(_thread())]
-
-    assert loop.blocking(both(), 5) == ["under-test"] * 2
-    assert asyncio.run(loop.awaited(_thread())) == "under-test"
-
-
 @pytest.mark.parametrize("inside", [True, False])
 def test_whoever_is_cancelled_cancels_the_work_and_does_not_wait(inside: bool) -> None:
     loop, told = BackgroundLoop("under-test"), list[str]()

@@ -183,24 +183,13 @@ async def test_two_runs_at_once_never_share_a_server_that_waits(pool: SessionPoo
     assert sorted(outcome.text[:2] for outcome in outcomes) == ["1 ", "2 "]
 
 
-@pytest.mark.parametrize(
-    ("mode", "text"),
-    [
-        (
-            "odd",
-            "[audio content]\n[hologram content, 3 bytes: *.bin]\n[image image/png, 3 bytes: *.png]\n"
-            "[content of no known kind]\nseen",
-        ),
-        ("empty", ""),
-        ("bad_utf8", "\ufffd\ufffd!"),
-        ("structured", '{"n": 7}'),
-    ],
-)
-async def test_odd_answers_are_kept(pool: SessionPool, mode: str, text: str) -> None:
-    outcome = await work(pool, mode)
+async def test_odd_answers_are_kept(pool: SessionPool) -> None:
+    outcome = await work(pool, "odd")
     assert not outcome.error
-    assert re.sub(r": /\S*(\.\w+)]", r": *\1]", outcome.text) == text
-    assert outcome.structured == ({"n": 7} if mode == "structured" else None)
+    assert re.sub(r": /\S*(\.\w+)]", r": *\1]", outcome.text) == (
+        "[audio content]\n[hologram content, 3 bytes: *.bin]\n[image image/png, 3 bytes: *.png]\n"
+        "[content of no known kind]\nseen"
+    )
 
 
 @pytest.mark.parametrize(

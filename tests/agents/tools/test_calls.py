@@ -196,7 +196,7 @@ async def test_files_are_not_written_on_an_event_loop(pool: SessionPool, servers
     loops = list[bool]()
     write = pool.results._write
 
-    def noted(run_id: str, name: str, content: bytes, media: str) -> Path:
+    def noted(run_id: str, name: str, content: bytes, media: str) -> str:
         with suppress(RuntimeError):
             loops.append(bool(asyncio.get_running_loop()))
         return write(run_id, name, content, media)
@@ -215,7 +215,7 @@ async def test_files_are_not_written_on_an_event_loop(pool: SessionPool, servers
 
 
 async def test_a_result_that_cannot_be_read_is_of_a_call_that_was_made(pool: SessionPool, servers: Servers) -> None:
-    def broken(run_id: str, name: str, content: bytes, media: str) -> Path:
+    def broken(run_id: str, name: str, content: bytes, media: str) -> str:
         raise ValueError("no such medium")
 
     pool.results._write = broken  # type: ignore[method-assign]

@@ -13,7 +13,6 @@ from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.graphs import Change, Listed, PinBook, ServerConfig, TrustError, diff_of, digest, findings_of, told
 from callsheet.graphs.trust.changes import sides_of
-from callsheet.graphs.trust.pins import suspect
 
 TOOL: dict[str, Any] = {"name": "work", "description": "Does work.", "inputSchema": {"type": "object"}}
 ABOUT = {"name": "a", "description": "", "instructions": ""}
@@ -68,13 +67,6 @@ def test_who_was_there_first_is_known(book: PinBook) -> None:
     assert part.places == {"c": 3}
 
 
-def test_a_second_server_does_not_touch_the_first(book: PinBook) -> None:
-    book.admit({"a": listed(TOOL)})
-    book.admit({"b": listed()})
-    assert set(book.servers()) == {"a", "b"}
-    assert "work" in book.servers()["a"].tools
-
-
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
@@ -126,16 +118,6 @@ def test_what_gives_orders_or_hides_is_not_accepted_by_itself(book: PinBook) -> 
     assert "speaks as if it were the system: '<important>'; it asks for files that hold secrets" in told(
         admitted.changes[2]
     )
-
-
-def test_no_tool_of_the_recorded_servers_is_suspect(shared: Path) -> None:
-    entries = [
-        entry
-        for file in sorted((shared / "fleet" / "manifests").glob("*.json"))
-        for entry in json.loads(file.read_text(encoding="utf-8"))["tools"]
-    ]
-    assert len(entries) == 472
-    assert [entry["name"] for entry in entries if suspect(entry)] == []
 
 
 @pytest.mark.parametrize("said", [listed(), listed({**TOOL, "title": "t"}), listed(TOOL, args=("y",))])
@@ -197,12 +179,6 @@ def test_books_that_are_written_at_once_lose_nothing(tmp_path: Path) -> None:
         thread.join()
     assert set(PinBook(file).servers()) == {f"s{i}" for i in range(8)}
     assert {path.name for path in tmp_path.iterdir()} == {"pins.json", "home"}
-
-
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    (tmp_path / "home").write_text("")
-    with pytest.raises(TrustError, match=r"pins\.json cannot be written: .*: set CALLSHEET_HOME"):
-        PinBook(tmp_path / "pins.json").admit({"a": listed(TOOL)})
 
 
 def test_the_book_of_a_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

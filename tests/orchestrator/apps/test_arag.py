@@ -173,12 +173,6 @@ def test_once_the_budget_is_spent_the_answer_is_forced(
     assert len(calls_of(state)) == spent.get("max_loops", 1)
 
 
-def test_without_a_model_the_answer_is_forced_too(docs: Path, tmp_path: Path) -> None:
-    state = asked(app(docs, tmp_path), "Who signs requests?", max_loops=1)
-    assert (state["loops"], len(calls_of(state))) == (2, 1)
-    assert state["messages"][-1].text == "The documents do not answer this."
-
-
 def test_a_wrong_call_is_told_and_the_loop_goes_on(docs: Path, tmp_path: Path, scripted: Any, say: Say) -> None:
     replies = [
         say["calls"]("web_search", q="leave"),
@@ -200,13 +194,6 @@ def test_a_model_that_fails_is_replaced_by_the_best_passages(
     answer = state["messages"][-1].text
     assert "25 days of paid leave. [leave.md#1]" in answer
     assert "the model did not answer: ConnectionError: gone" in answer
-
-
-def test_a_model_that_says_nothing_is_told_to_answer(docs: Path, tmp_path: Path, scripted: Any, say: Say) -> None:
-    replies = [say["calls"]("chunk_read", chunk_ids=["leave.md#1"]), AIMessage(""), AIMessage("25 days [leave.md#1].")]
-    model = scripted(replies=replies)
-    assert asked(app(docs, tmp_path, model=model), "How many days?")["citations"] == ["leave.md#1"]
-    assert model.shown[-1]["messages"][-1].text == FORCED.format(question="How many days?")
 
 
 def test_a_model_that_says_nothing_at_all_is_told_apart(docs: Path, tmp_path: Path, scripted: Any, say: Say) -> None:

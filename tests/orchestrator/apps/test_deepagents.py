@@ -134,8 +134,7 @@ async def test_tools_are_picked_called_approved_and_picked_again(
     assert len(tools[-1]) < 20
 
 
-@pytest.mark.parametrize("blocking", [True, False])
-@pytest.mark.parametrize("name", ["clerk", "general-purpose"])
+@pytest.mark.parametrize(("name", "blocking"), [("clerk", True), ("general-purpose", False)])
 async def test_a_subagent_has_tools_of_its_own(
     behind: Any, shop: Any, scripted: Any, say: Any, name: str, *, blocking: bool
 ) -> None:
@@ -209,7 +208,7 @@ async def test_a_server_is_called_from_a_subagent_and_ends_with_it(tmp_path: Pat
         replies=[say["calls"]("task", description="Does work.", subagent_type="clerk"), AIMessage("Done.")]
     )
     clerk = scripted(replies=[say["calls"]("mill_work", x=1), lambda told: AIMessage(told[-1].text)])
-    narrow = equipped(load([tmp_path / "mcp.json", many()], yes=True), approval="never")
+    narrow = equipped(load(tmp_path / "mcp.json", yes=True), approval="never")
     spec: Any = {"name": "clerk", "description": "", "system_prompt": "", "model": clerk, "middleware": [narrow]}
     state = await Run(create_deep_agent(model, subagents=[spec]))("Have the work done.")
     assert "mill_work" in ours(clerk)[0]

@@ -189,7 +189,7 @@ def test_a_reviser_that_does_not_answer_leaves_the_plan(office: Any, desk: Any) 
     assert "no route to the provider" in state["messages"][-1].text
 
 
-@pytest.mark.parametrize("planning", ["none", "once", "adaptive", "auto"])
+@pytest.mark.parametrize("planning", ["once", "adaptive"])
 def test_bad_drafts_do_no_harm(office: Any, desk: Any, planning: str) -> None:
     wrong: list[Callable[[str], Any]] = [
         lambda _: {"steps": [{"id": "1", "text": "", "for_each": "9"}]},

@@ -11,7 +11,6 @@ from hypothesis import given, strategies as st
 from pypdf import PdfWriter
 
 from callsheet.retrievers.documents import (
-    LOADERS,
     Block,
     DocumentError,
     Passage,
@@ -115,10 +114,10 @@ def loaded(path: Path, **limits: int) -> list[str]:
     return [text.strip() for text, _ in pages(path, **limits) if text.strip()]
 
 
-def pages(path: Path, loader: str = "", **limits: int) -> list[tuple[str, int | None]]:
+def pages(path: Path, **limits: int) -> list[tuple[str, int | None]]:
     reader = Reader(**limits) if limits else READER
     try:
-        return [(block.text, block.page) for block in reader.blocks(loader or LOADERS[path.suffix], path)]
+        return [(block.text, block.page) for block in reader.blocks(path)]
     finally:
         if limits:
             reader.close()
@@ -258,10 +257,3 @@ def test_plain_text_needs_no_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for name in ("a.md", "a.csv"):
         (tmp_path / name).write_text("city\nÆrø\n", encoding="utf-8")
         assert "Ærø" in loaded(tmp_path / name, largest=1_000_000)[0]
-
-
-def test_any_loader_of_langchain_adds_a_format(tmp_path: Path) -> None:
-    (tmp_path / "a.tex").write_text("A text.")
-    assert pages(tmp_path / "a.tex", "langchain_community.document_loaders.text.TextLoader") == [("A text.", None)]
-    with pytest.raises(DocumentError, match=r"nothing_here\.Loader needs a package that is not installed"):
-        pages(tmp_path / "a.tex", "nothing_here.Loader")
