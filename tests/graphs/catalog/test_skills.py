@@ -61,9 +61,8 @@ def test_an_ordinary_word_in_the_text_and_an_ambiguous_name_are_no_tools(tmp_pat
     write(tmp_path / "a", "web", "---\ndescription: d\n---\nCall `fetch`, `web/fetch2` or `readPage`.")
     loaded = load(tmp_path / "a", tools("web/fetch", "web/fetch2", "web/readPage"))
     assert loaded.catalog.skills[0].tools == ("web/fetch2", "web/readPage")
-    (tmp_path / "a" / "web" / "SKILL.md").unlink()
-    write(tmp_path, "pdf", PDF.format(allowed="fill_form"))
-    loaded = load(tmp_path, tools("a/fill_form", "b/fill_form"))
+    write(tmp_path / "b", "pdf", PDF.format(allowed="fill_form"))
+    loaded = load(tmp_path / "b", tools("a/fill_form", "b/fill_form"))
     assert loaded.catalog.skills[0].tools == ()
     said = "skills/pdf: allows 'fill_form', which could be a/fill_form or b/fill_form: give the id; it is used without"
     assert [str(problem) for problem in loaded.problems] == [said]
