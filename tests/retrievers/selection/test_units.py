@@ -79,7 +79,6 @@ def test_there_are_at_most_8_clauses_and_the_shortest_are_joined() -> None:
         *long[3:],
     ]
     assert len(clauses("; ".join(long * 5))) == MOST_CLAUSES == 8
-    assert len(clause_spans("; ".join(long), most=3)) == 3
 
 
 def test_a_very_long_query_is_cut_at_its_beginning_only_and_the_last_clause_has_the_rest() -> None:
