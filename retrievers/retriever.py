@@ -118,7 +118,7 @@ class AgentGraphRetriever(BaseRetriever):
     def _first(
         cls, factory: SelectorFactory, loaded: Loaded, k: int, progress: Progress | None = None
     ) -> AgentGraphRetriever:
-        selector, changes = factory.first(loaded, progress)
+        selector, changes = factory.made(loaded, progress)
         retriever = cls(selector=selector, k=k, changes=changes, place=factory.place, policy=loaded.policy)
         retriever._factory = factory
         return retriever

@@ -55,10 +55,6 @@ class SelectorFactory:
     _searching: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
     making: threading.RLock = field(default_factory=threading.RLock, init=False, repr=False)
 
-    def first(self, loaded: Loaded, progress: Progress | None = None) -> tuple[Selector, Changes]:
-        """A selector over a catalog; embeds its new texts and infers its dependencies."""
-        return self._made(self.index, loaded, progress)
-
     @property
     def place(self) -> str | Path | None:
         """Where the vectors are stored; None if unknown or in memory."""
@@ -80,15 +76,19 @@ class SelectorFactory:
         with self.making, self.searching():
             fork: Callable[[], VectorIndex] | None = getattr(self.index, "fork", None)
             index = fork() if fork else self.index
-            yield self._made(index, loaded, progress)
+            yield self.made(loaded, progress, index)
             self.index = index
 
     def searching(self) -> AbstractContextManager[object]:
         """Protects a search from an update of the same index."""
         return nullcontext() if hasattr(self.index, "fork") else self._searching
 
-    def _made(self, index: VectorIndex, loaded: Loaded, progress: Progress | None) -> tuple[Selector, Changes]:
-        self.source = catalog = loaded.catalog
+    def made(
+        self, loaded: Loaded, progress: Progress | None = None, index: VectorIndex | None = None
+    ) -> tuple[Selector, Changes]:
+        """A selector over a catalog; embeds its new texts and infers its dependencies."""
+        index, catalog = index or self.index, loaded.catalog
+        self.source = catalog
         learned = self.learned and (self.settings is None or self.settings.learned)
         if self.settings is None or self.settings.proposed:
             seen = _seen() if learned else None
