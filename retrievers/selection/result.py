@@ -83,7 +83,7 @@ class Ranked:
         decision: Decision | None,
         settings: SelectSettings,
     ) -> Fit:
-        """The verdict on a selection of ``tools``: by the decision model, which knows no skills, or else by the scores."""
+        """The verdict on selected tools: by the decision model, which knows no skills, or else by the scores."""
         if not tools and not skills:
             return Fit(False, 0.0, "nothing is selected")
         if decision and decision.fits is not None and not skills:

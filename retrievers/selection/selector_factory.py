@@ -47,7 +47,7 @@ class SelectorFactory:
 
     index: VectorIndex
     embeddings: Embedder
-    settings: SelectSettings | None
+    settings: SelectSettings
     judge: ToolJudge | None
     taxonomy: Taxonomy
     learned: bool = False
@@ -87,22 +87,19 @@ class SelectorFactory:
         self, loaded: Loaded, progress: Progress | None = None, index: VectorIndex | None = None
     ) -> tuple[Selector, Changes]:
         """A selector over a catalog; embeds its new texts and infers its dependencies."""
-        index, catalog = index or self.index, loaded.catalog
+        index, catalog = self.index if index is None else index, loaded.catalog
         self.source = catalog
-        learned = self.learned and (self.settings is None or self.settings.learned)
-        if self.settings is None or self.settings.proposed:
-            seen = _seen() if learned else None
-            catalog = with_inferred(
-                catalog, rejected=loaded.rejected, trusted=loaded.trusted, cache=self._cache, seen=seen
-            )
-        plain = self.settings is not None and self.settings.texts == "plain"
-        nodes = nodes_of(loaded.catalog, "plain" if plain else "full")  # after the inference, whose memory they reuse
+        learned = self.learned and self.settings.learned
+        if self.settings.proposed:
+            cache, seen = self._cache, _seen() if learned else None
+            catalog = with_inferred(catalog, rejected=loaded.rejected, trusted=loaded.trusted, cache=cache, seen=seen)
+        nodes = nodes_of(loaded.catalog, self.settings.texts)  # after the inference, whose memory they reuse
         changes = index.sync(nodes, progress)
         names, bare, lexical = [node.id for node in nodes], [node.bare for node in nodes], LexicalIndex(nodes)
         capabilities = CapabilityIndex(catalog, index, names, self.taxonomy, embeddings=self.embeddings)
         vectors = index.in_memory if isinstance(index, ChromaIndex) else None
         of_tools = None if vectors is None else vectors[[n for n, node in enumerate(nodes) if node.kind == "tool"]]
-        copies = Copies() if plain else copies_in(loaded, of_tools)
+        copies = Copies() if self.settings.texts == "plain" else copies_in(loaded, of_tools)
         outcomes = following(OutcomeLog(), loaded.catalog) if learned else dict
         more: dict[str, Any] = {"judge": self.judge, "capabilities": capabilities, "outcomes": outcomes}
         selector = Selector(catalog, index, lexical, self.settings, nodes=bare, copies=copies, **more)
@@ -136,7 +133,8 @@ def selector_factory(
     taxonomy: Taxonomy | str | Path | None = None,
 ) -> SelectorFactory:
     """The factory for a loaded catalog; the arguments are those of ``from_catalog``."""
-    opened = _opened(index, loaded.label, embedder, settings.texts if settings else "full")
+    settings = settings or SelectSettings()
+    opened = _opened(index, loaded.label, embedder, settings.texts)
     return SelectorFactory(opened, embedder, settings, judge, read_taxonomy(taxonomy), learned=bool(loaded.label))
 
 
