@@ -50,25 +50,9 @@ def retriever() -> AgentGraphRetriever:
     return AgentGraphRetriever.from_catalog(small_catalog(), k=2)
 
 
-@pytest.mark.parametrize("given", [(), ("mcp.json",)])
-def test_a_retriever_is_made_from_a_catalog(given: Any) -> None:
-    made: Any = AgentGraphRetriever
-    for more in ({}, {"catalog": "mcp.json"}):
-        with pytest.raises(SettingsError, match=r"made from a catalog: AgentGraphRetriever\.from_catalog\("):
-            made(*given, **more)
-
-
 def test_a_wrong_setting_of_a_retriever_is_named() -> None:
-    with pytest.raises(SettingsError, match="'k': Input should be greater than or equal to 1, not 0"):
-        AgentGraphRetriever.from_catalog(small_catalog(), k=0)
-    unknown: Any = 5
-    with pytest.raises(SettingsError, match="'minilm', 'provider:model' or an Embeddings object, not 5"):
-        AgentGraphRetriever.from_catalog(small_catalog(), embeddings=unknown)
     with pytest.raises(SettingsError, match="the embedder 'bogus:x' cannot be used"):
         AgentGraphRetriever.from_catalog(small_catalog(), embeddings="bogus:x")
-    settings: Any = {"agents": 2}
-    with pytest.raises(SettingsError, match="settings must be SelectSettings, not dict"):
-        AgentGraphRetriever.from_catalog(small_catalog(), settings=settings)
 
 
 @pytest.mark.parametrize("query", [{"query": "add"}, None, 5, ["add"]])
