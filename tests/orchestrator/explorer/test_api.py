@@ -279,5 +279,5 @@ def test_a_page_that_is_opened_late_shows_what_its_server_has_announced(
     monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path))
     made = Reviewed(tmp_path)
     made.tools = [FIND, DELETE]
-    made.served.registry.follow(made.read())
+    made.listed_again()
     assert asked(made.client(), "overview")["quarantined"] == 0

@@ -14,8 +14,13 @@ from mcp import MCPError, types
 from callsheet.agents import ToolRegistry
 from callsheet.graphs import UnknownNameError, User, load
 from callsheet.graphs.trust.consent import StandingApprovals
-from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, Gateway
-from callsheet.orchestrator.server.gateway.supervised_calls import MOST_WAITING, UnknownCallError, Waiting
+from callsheet.orchestrator.server.gateway.catalog_gateway import (
+    MOST_WAITING,
+    Caller,
+    Gateway,
+    UnknownCallError,
+    Waiting,
+)
 from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings
 from gateway_desk import APPROVED, Desk, answering, logged, said
 

@@ -17,8 +17,7 @@ from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import Redaction
 from callsheet.agents.servers.session import ServerQuestions
 from callsheet.graphs import User
-from callsheet.orchestrator.server.gateway.catalog_gateway import Caller
-from callsheet.orchestrator.server.gateway.supervised_calls import QuestionRelay, UnknownCallError, Waiting
+from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, QuestionRelay, UnknownCallError, Waiting
 from callsheet.retrievers import MiniLMEmbeddings
 from gateway_desk import Desk, answering, said
 
