@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
-from starlette.requests import Request
 from starlette.testclient import TestClient
 
 from asking import BOTH, Asking
 from callsheet.graphs import Catalog, Loaded, Policy, User
 from callsheet.orchestrator.run.threads import Threads
-from callsheet.orchestrator.server.runs.local_runs import LocalRuns
-from callsheet.orchestrator.server.runs.run_history import RunSnapshot
 from chromium import Browser
 from explored import KEY
 from explored_page import click, saved
@@ -113,35 +109,6 @@ def test_a_request_is_asked_watched_and_decided_in_the_page(show: Show, asking: 
     assert ("button", "Step 1: Send a letter. done, calls post/send_letter") in heard
     assert [role for role, name in heard if role in ("button", "link", "textbox") and not name] == []
     assert page.complaints == []
-
-
-@pytest.mark.server
-def test_the_request_before_stays_when_the_page_hears_of_the_next_one_late(
-    show: Show, asking: Asking, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    watch = LocalRuns.watch
-
-    async def late(runner: LocalRuns, request: Request, thread: str) -> AsyncIterator[RunSnapshot]:
-        async for snapshot in watch(runner, request, thread):
-            if not snapshot.running:
-                yield snapshot
-                await asyncio.to_thread(asking.gate.wait, 60)
-
-    monkeypatch.setattr(LocalRuns, "watch", late)
-    page = show(asking.page(), f"#key={KEY}")
-    page.wait("document.activeElement.id === 'question'")
-    page.write("Convert 3 miles to kilometers")
-    page.press("Enter")
-    run_is(page, "done")
-    asking.gate.clear()
-    page.run("document.querySelector('.composer textarea').focus()")
-    page.write("Send a letter")
-    page.press("Enter")
-    run_is(page, "waiting")
-    assert page.run("document.querySelector('.earlier .answer-text').textContent") == "4.83 kilometers"
-    asking.gate.set()
-    page.wait("document.querySelector('.card input')")
-    assert page.run("document.querySelectorAll('.earlier .answer-text').length") == 1
 
 
 @pytest.mark.server
