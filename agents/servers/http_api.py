@@ -27,7 +27,7 @@ from callsheet.agents.calls.call_context import LOOP, Limits, Progress
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import named_in, of_server, origin
 from callsheet.agents.servers.api_requests import request_of
-from callsheet.agents.servers.catalogs.listings import PATIENCE, UNHEARD, LastListings, Listing
+from callsheet.agents.servers.catalogs.listings import PATIENCE, UNHEARD, LastListings, Listing, own_limits
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.agents.servers.session import Session
 from callsheet.agents.servers.transport.http import BoundedHttpClient
@@ -52,14 +52,18 @@ class UnreachableError(CatalogError):
 
 def api(server: ServerConfig) -> Api:
     """The specification of a server, from its file or its copy; it is parsed again if the file has changed."""
-    file = _file(server)
     try:
-        state = file.stat()
+        with _file(server).open("rb") as opened:
+            text = opened.read(LARGEST + 1)  # ``parsed`` says that it is too large
     except OSError as error:
         raise CatalogError(f"{server.openapi}: cannot be read: {error.strerror}") from error
     parameters = parse_qsl(urlsplit(server.url or "").query, keep_blank_values=True)
-    given = {*server.headers, *(name for name, _ in parameters)}
-    return _parsed(file, server.openapi, state.st_mtime_ns, state.st_size, tuple(sorted(given)))
+    return _parsed(text, server.openapi, frozenset((*server.headers, *(name for name, _ in parameters))))
+
+
+@lru_cache(maxsize=4)
+def _parsed(text: bytes, where: str, given: frozenset[str]) -> Api:
+    return api_of(parsed(text, where), given=given)
 
 
 async def _copied(
@@ -125,18 +129,6 @@ def _file(server: ServerConfig) -> Path:
     return cache_folder() / "specifications" / hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
-@lru_cache(maxsize=4)
-def _parsed(file: Path, where: str, changed: int, size: int, given: tuple[str, ...]) -> Api:
-    """The arguments ``changed`` and ``size`` tell one state of the file from another."""
-    try:
-        # ``parsed`` says that it is too large.
-        with file.open("rb") as opened:
-            text = opened.read(LARGEST + 1)
-    except OSError as error:
-        raise CatalogError(f"{where}: cannot be read: {error.strerror}") from error
-    return api_of(parsed(text, where), given=given)
-
-
 async def _fetched(server: ServerConfig, limits: Limits) -> bytes:
     """The text at the address of a specification; headers are sent only to the host of the server itself."""
     same = server.url is not None and origin(server.url) == origin(server.openapi)
@@ -187,8 +179,8 @@ def load_apis(
     The empty name of an entry stands for the title. With ``anew``, definitions are also compared with the last time.
     What cannot be fetched or read is a problem, but an error without an entry; the last copy is used if there is one.
     """
-    listings, bounds = LastListings() if anew else None, limits or Limits()
-    parts, owns = list[SourceCatalog](), {name: bounds.own(one.callsheet.limits) for name, one in config.items()}
+    parts, listings = list[SourceCatalog](), LastListings() if anew else None
+    owns = {name: own_limits(server, limits or Limits()) for name, server in config.items()}
 
     async def copied(name: str, server: ServerConfig) -> tuple[str, str]:
         patient = anew or heard is not None
@@ -201,15 +193,12 @@ def load_apis(
         return await asyncio.gather(*starmap(copied, config.items()), return_exceptions=True)
 
     for (name, server), copy in zip(config.items(), LOOP.blocking(all_copied()), strict=True):
-        own = owns[name]
-        for limit in server.callsheet.tools.values():
-            own.own(limit)
         try:
             if isinstance(copy, BaseException):
                 raise copy
             (when, error), found = copy, api(server)
-            if found.size > own.tools:
-                many = f"it has {found.size:,} operations, and no more than {own.tools:,} are taken"
+            if found.size > (most := owns[name].tools):
+                many = f"it has {found.size:,} operations, and no more than {most:,} are taken"
                 raise CatalogError(f"{server.openapi}: {many}: raise its limit 'tools' if it may")
         except CatalogError as unusable:
             if not (name or isinstance(unusable, UnreachableError)):

@@ -18,7 +18,7 @@ from langchain_core.tools import BaseTool, BaseToolkit
 from pydantic import ValidationError
 
 from callsheet.agents.calls.call_context import Limits
-from callsheet.agents.servers.catalogs.listings import UNHEARD, LastListings, Listing
+from callsheet.agents.servers.catalogs.listings import UNHEARD, LastListings, Listing, own_limits
 from callsheet.agents.servers.catalogs.python_objects import called, doc_of, entry_of, read_objects, usable_tools
 from callsheet.agents.servers.catalogs.server_catalog import listed_by, read_listings
 from callsheet.agents.servers.in_process import InProcess, in_thread
@@ -91,7 +91,7 @@ def _list_servers(
     heard: Callable[[], object] | None,
 ) -> SourceCatalog:
     pool, store, answers = SessionPool(limits=limits), LastListings(), dict[str, Listing]()
-    fresh = {name: _fresh(server, pool.limits) for name, server in config.items()}
+    fresh = {name: own_limits(server, pool.limits).fresh for name, server in config.items()}
     failed = {} if anew else {name: one for name, server in config.items() if (one := store.failure(name, server))}
     for name, server in config.items():
         if name in failed and (known or failed[name][1]):
@@ -112,13 +112,6 @@ def _list_servers(
 
     now = pool.list_all(asked, hurried=hurried, heard=arrived)
     return read_listings(config, {n: answers.get(n) or now[n] for n in config}, pins=pins, agreed=agreed)
-
-
-def _fresh(server: ServerConfig, limits: Limits) -> float:
-    """For how many seconds an answer of a server is used, after its limits were checked."""
-    for own in server.callsheet.tools.values():
-        limits.own(own)
-    return limits.own(server.callsheet.limits).fresh
 
 
 def _undoubted(

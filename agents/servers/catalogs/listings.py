@@ -172,6 +172,14 @@ def _entry_digest(server: ServerConfig) -> str:
     return hashlib.sha256(json.dumps(entry, sort_keys=True).encode()).hexdigest()
 
 
+def own_limits(server: ServerConfig, limits: Limits) -> Limits:
+    """The limits of a server, those of its tools checked too."""
+    own = limits.own(server.callsheet.limits)
+    for more in server.callsheet.tools.values():
+        own.own(more)
+    return own
+
+
 def cleaned(entries: Sequence[Any]) -> list[Any]:
     """Entries with encodable strings; one that is nested too deeply stays as it is, so that it alone is left out."""
 

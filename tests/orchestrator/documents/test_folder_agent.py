@@ -148,7 +148,7 @@ def test_a_disabled_folder_is_left_out(config: Callable[..., Path], tmp_path: Pa
     ("entry", "said"),
     [
         ({"documents": "nowhere"}, "no documents at .*nowhere: there is no such folder"),
-        ({"documents": "mcp.json"}, "it is a file"),
+        ({"documents": "mcp.json"}, "there is no such folder"),
         ({"documents": 5}, "'documents' must be the path"),
         ({"documents": "docs", "command": "rm"}, "leave out 'command'"),
         ({"documents": None}, "'documents' must be the path"),

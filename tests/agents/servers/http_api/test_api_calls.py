@@ -32,15 +32,6 @@ def with_parameters(*parameters: dict[str, Any], path: str = "/x", **operation: 
     return shop_spec(paths={path: {method: found}})
 
 
-async def test_a_get_goes_to_the_path_with_its_arguments(tmp_path: Path, served: Shop) -> None:
-    loaded = load(entry(tmp_path, shop_spec(f"{served.url}/v1")))
-    assert set(loaded.catalog.tools) == {"shop-orders/tellOrder", "shop-orders/deleteOrder", "shop-orders/placeOrder",
-                                         "shop/get_health"}  # fmt: skip
-    answer = await called(loaded)
-    assert answer.artifact["structured"] == {"id": "7", "state": "shipped", "target": "/v1/orders/7"}
-    assert [(sent.method, sent.target) for sent in served.sent] == [("GET", "/v1/orders/7")]
-
-
 async def test_what_a_model_sends_by_its_own_names_reaches_the_parameters(tmp_path: Path, served: Shop) -> None:
     names = ("Start", "Start<", "Start>", "\u59cb", "\u7d42", "filter[a]", "filter[b]")
     spec = with_parameters(*({"name": name, "in": "query", "schema": {"type": "string"}} for name in names))
