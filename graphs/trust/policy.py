@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field, model_serializer, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from callsheet.graphs.capabilities.taxonomy import SHIPPED, shipped_taxonomy
 from callsheet.graphs.catalog.errors import CatalogError, Finding, SettingsError, Severity
@@ -64,14 +64,9 @@ class Rule(Record):
             raise CatalogError('a rule must be a pattern, or an object with "id", "capability" or "annotations"')
         return self
 
-    @model_serializer(mode="wrap")
-    def _as_text(self, write: Any) -> Any:
-        plain = {key: value for key, value in write(self).items() if value is not None}
-        return self.id if set(plain) == {"id"} else plain
-
     def __str__(self) -> str:
         """The rule as in a policy file."""
-        return str(self.model_dump()) if self.capability or self.annotations else repr(self.id)
+        return str(self.model_dump(exclude_none=True)) if self.capability or self.annotations else repr(self.id)
 
 
 @dataclass(frozen=True)
