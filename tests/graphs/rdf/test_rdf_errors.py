@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -113,6 +114,13 @@ def test_a_broken_file_is_one_finding(name: str, content: bytes, said: str, tmp_
     (finding,) = rdf_file_findings(tmp_path / name)
     assert finding.rule == "rdf-syntax"
     assert said in finding.message
+
+
+def test_nothing_is_logged_on_odd_literals(capfd: pytest.CaptureFixture[str]) -> None:
+    assert any(isinstance(handler, logging.NullHandler) for handler in logging.getLogger("rdflib").handlers)
+    with pytest.raises(CatalogError):
+        from_rdf(f"{PREFIXES}{TOOL}; cs:core 'maybe'^^xsd:boolean ; cs:position 'x'^^xsd:integer .")
+    assert capfd.readouterr().err == ""
 
 
 def test_without_the_extra_the_error_names_it() -> None:
