@@ -302,26 +302,21 @@ class Policy(Grants):
         tools = [tool for catalog in catalogs for tool in catalog.tools.values()]
         tools += [Tool(agent=SKILLS, name=skill.name) for skill in skills]
         everyone = self._rules(User())
+        sections: dict[str, Grants] = {"": self}
+        sections |= {f"group {name!r}, ": group for name, group in self.groups.items()}
+        sections |= {f"user {name!r}, ": grants for name, grants in self.users.items()}
         return tuple(
             Finding(
                 Severity.WARNING,
                 "policy-rule-without-effect",
-                f"the policy's {place} has the rule {rule}, which matches nothing in the catalog: correct or remove it",
+                f"the policy's {where}{effect} has the rule {rule}, which matches nothing in the catalog: "
+                "correct or remove it",
             )
-            for place, rule in self._all_rules()
+            for where, grants in sections.items()
+            for effect in ("allow", "deny")
+            for rule in getattr(grants, effect)
             if not any(everyone.fits(rule, tool, claims=True) for tool in tools)
         )
-
-    def _all_rules(self) -> list[tuple[str, Rule]]:
-        sections: list[tuple[str, Grants]] = [("", self)]
-        sections += [(f"group {name!r}, ", group) for name, group in self.groups.items()]
-        sections += [(f"user {name!r}, ", grants) for name, grants in self.users.items()]
-        return [
-            (f"{where}{effect}", rule)
-            for where, grants in sections
-            for effect, rules in (("allow", grants.allow), ("deny", grants.deny))
-            for rule in rules
-        ]
 
     def _rules_of(self, user: User) -> Rules:
         groups = [each for name, each in self.groups.items() if user.id in each.members or name in user.groups]

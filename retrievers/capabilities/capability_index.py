@@ -326,11 +326,11 @@ def assign_capabilities(catalog: Catalog, index: CapabilityIndex) -> Assignments
     return Assignments(taxonomy, assigned)
 
 
-def with_capabilities(catalog: Catalog, assignments: Assignments, *, least: float = LIKELY) -> Catalog:
-    """The catalog with the assigned capabilities as declared ones, from this confidence on."""
+def with_capabilities(catalog: Catalog, assignments: Assignments) -> Catalog:
+    """The catalog with the likely ones of the assigned capabilities as declared ones."""
 
     def declared(tool: Tool) -> Tool:
-        sure = tuple(a.capability for a in assignments.of.get(tool.id, ()) if a.confidence >= least)
+        sure = tuple(a.capability for a in assignments.of.get(tool.id, ()) if a.confidence >= LIKELY)
         return tool.model_copy(update={"capabilities": sure}) if sure else tool
 
     agents = (agent.model_copy(update={"tools": tuple(map(declared, agent.tools))}) for agent in catalog.agents)
