@@ -14,6 +14,7 @@ from langgraph.types import Command
 from callsheet.agents.work.equipment import skill_definition
 from callsheet.graphs import Policy, Skill, SourceCatalog, load
 from callsheet.orchestrator import CallsheetTools
+from scripted_model import ScriptedModel, calls
 
 RATE, NOTE = "look up the exchange rate of USD", "write a note with the text hello"
 FIRST = ["need_tool", "bank_exchange_rate"]
@@ -36,9 +37,9 @@ def with_skill(catalog: Any, **more: Any) -> Any:
     return load(catalog, SourceCatalog(skills=(SKILL,)), **more)
 
 
-def test_a_skill_that_fits_is_named_and_read_on_demand(catalog: Any, scripted: Any, say: Any) -> None:
-    reads = [say["calls"]("read_skill", name=name) for name in ("rates", "others")]
-    model = scripted(replies=[*reads, AIMessage("Done."), AIMessage("Done.")])
+def test_a_skill_that_fits_is_named_and_read_on_demand(catalog: Any) -> None:
+    reads = [calls("read_skill", name=name) for name in ("rates", "others")]
+    model = ScriptedModel(replies=[*reads, AIMessage("Done."), AIMessage("Done.")])
     app = agent(model, with_skill(catalog))
     _, _, text, _, unknown, _ = ask(app)
     assert text.text == "Ask twice. " * 50
@@ -54,7 +55,7 @@ def test_a_skill_that_fits_is_named_and_read_on_demand(catalog: Any, scripted: A
 
 
 @pytest.mark.parametrize("how", ["none", "unfit", "hidden", "own"])
-def test_no_skill_is_named_without_need(catalog: Any, scripted: Any, how: str) -> None:
+def test_no_skill_is_named_without_need(catalog: Any, how: str) -> None:
     @tool
     def read_skill(name: str) -> str:
         """Read."""
@@ -62,24 +63,24 @@ def test_no_skill_is_named_without_need(catalog: Any, scripted: Any, how: str) -
 
     more: dict[str, Any] = {"skill_tokens": 0} if how == "none" else {}
     policy = Policy(default="allow", deny=("skills/*",)) if how == "hidden" else None
-    model = scripted(replies=[AIMessage("Hm.")])
+    model = ScriptedModel(replies=[AIMessage("Hm.")])
     app = agent(model, with_skill(catalog, policy=policy), own=[read_skill] if how == "own" else (), **more)
     ask(app, NOTE if how == "unfit" else RATE)
     (shown,) = model.shown
     assert shown["tools"].count("read_skill") == (1 if how == "own" else 0)
 
 
-def test_of_a_long_result_the_model_sees_the_beginning_and_reads_on(scripted: Any, say: Any) -> None:
+def test_of_a_long_result_the_model_sees_the_beginning_and_reads_on() -> None:
     @tool
     def exchange_rates() -> str:
         """Looks up all exchange rates."""
         return "".join(f"{number:09d}\n" for number in range(5_000))
 
     exchange_rates.metadata = dict(NEVER)
-    rates, reads = say["calls"]("bank_exchange_rates"), [
-        say["calls"]("read_result", id=name, start=start) for name, start in (("c1", 40_000), ("c9", 0))
+    rates, reads = calls("bank_exchange_rates"), [
+        calls("read_result", id=name, start=start) for name, start in (("c1", 40_000), ("c9", 0))
     ]  # fmt: skip
-    model = scripted(replies=[rates, *reads, AIMessage("Done.")])
+    model = ScriptedModel(replies=[rates, *reads, AIMessage("Done.")])
     state = ask(agent(model, load({"bank": [exchange_rates]})), "look up all exchange rates")
     assert [one["tools"] for one in model.shown] == [
         ["need_tool", "bank_exchange_rates"],
@@ -92,9 +93,9 @@ def test_of_a_long_result_the_model_sees_the_beginning_and_reads_on(scripted: An
     assert len(state[2].text) == 50_000
 
 
-async def test_in_code_mode_tools_are_called_by_programs(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
+async def test_in_code_mode_tools_are_called_by_programs(catalog: Any, shop: Any) -> None:
     code = "a, b = (bank_exchange_rate(currency=c) for c in ('USD', 'GBP'))\nf'{a} and {b}'"
-    model = scripted(replies=[say["calls"]("run_program", code=code), AIMessage("Both.")])
+    model = ScriptedModel(replies=[calls("run_program", code=code), AIMessage("Both.")])
     app, given = agent(model, catalog, code_mode=True), {"messages": [HumanMessage(RATE)]}
     state = await app.ainvoke(given, CONFIG)
     assert [one["tools"] for one in model.shown] == [["run_program", "need_tool"]] * 2
@@ -102,11 +103,9 @@ async def test_in_code_mode_tools_are_called_by_programs(catalog: Any, shop: Any
     assert shop.called == ["exchange_rate"] * 2
 
 
-def test_a_program_waits_for_a_person_and_repeats_nothing(
-    shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any, say: Any
-) -> None:
+def test_a_program_waits_for_a_person_and_repeats_nothing(shop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     code = "a = bank_exchange_rate(currency='USD')\nb = bank_exchange_rate(currency='GBP')\nf'{a} and {b}'"
-    model = scripted(replies=[say["calls"]("run_program", code=code), AIMessage("Both.")])
+    model = ScriptedModel(replies=[calls("run_program", code=code), AIMessage("Both.")])
     app = agent(model, shop.loaded(monkeypatch), code_mode=True, approval="always")
     state = app.invoke({"messages": [HumanMessage(RATE)]}, CONFIG)
     for called in (1, 2):
