@@ -44,7 +44,7 @@ from .registry.tool_registry import (
     Assurance as Assurance,
     ToolRegistry as ToolRegistry,
 )
-from .servers.a2a import A2AAgent as A2AAgent
+from .servers.a2a.agent import A2AAgent as A2AAgent
 from .servers.session_pool import SessionPool as SessionPool
 from .work.context import Brief as Brief, synthesize as synthesize
 from .work.equipment import Equipment as Equipment, ToolRequests as ToolRequests

@@ -166,7 +166,7 @@ def test_a_wrong_call_is_told_and_the_loop_goes_on(docs: Path, tmp_path: Path) -
     state = asked(app(docs, tmp_path, model=ScriptedModel(replies=replies)), "How many days?")
     assert told(state)[0] == "there is no tool 'web_search'; there are: keyword_search, semantic_search, chunk_read"
     assert told(state)[1] == "the arguments do not fit: keywords: Field required"
-    assert told(state)[2] == "top_k must be at least 1, not 0"
+    assert told(state)[2] == "top_k must be 1 to 20, not 0"
 
 
 def test_a_model_that_fails_is_replaced_by_the_best_passages(docs: Path, tmp_path: Path) -> None:
