@@ -15,7 +15,8 @@ from langgraph.types import Command
 
 from callsheet.agents.calls.review import decided, flat
 from callsheet.agents.registry.binding import names_of
-from callsheet.graphs import Policy, SettingsError, load
+from callsheet.agents.work.equipment import skill_definition
+from callsheet.graphs import Policy, SettingsError, Skill, SourceCatalog, load
 from callsheet.orchestrator import CallsheetTools
 from callsheet.orchestrator.apps.tool_middleware import requests_of
 from scripted_decisions import Stub, of
@@ -23,6 +24,8 @@ from scripted_model import ScriptedModel, calls
 
 RATE, NOTE = "look up the exchange rate of USD", "write a note with the text hello"
 FIRST = ["need_tool", "bank_exchange_rate"]
+SKILL = Skill(name="rates", description="Look up the exchange rate of a currency.", text="Ask\u200b twice. " * 50)
+CONFIG: Any = {"configurable": {"thread_id": "1"}}
 OURS = names_of("bank", "exchange_rate")[-1]
 """The name of the catalog's tool beside a tool of that name."""
 
@@ -44,9 +47,8 @@ def shown(model: Any) -> list[list[str]]:
 
 async def either(app: Any, given: Any, *, blocking: bool) -> Any:
     """The state after one turn, made synchronously or not."""
-    config: Any = {"configurable": {"thread_id": "1"}}
     given = {"messages": [HumanMessage(given)]} if isinstance(given, str) else given
-    return app.invoke(given, config) if blocking else await app.ainvoke(given, config)
+    return app.invoke(given, CONFIG) if blocking else await app.ainvoke(given, CONFIG)
 
 
 @pytest.mark.parametrize("blocking", [True, False])
@@ -346,3 +348,79 @@ def test_what_a_policy_denies_is_brought_by_nothing(catalog: Any) -> None:
     state = ask(agent(model, withheld, TodoListMiddleware(), agents=4))
     assert not {"notebook_write_note", "notebook_delete_note"} & {name for names in shown(model) for name in names}
     assert "note" not in state["messages"][-2].text
+
+
+def with_skill(catalog: Any, **more: Any) -> Any:
+    return load(catalog, SourceCatalog(skills=(SKILL,)), **more)
+
+
+def test_a_skill_that_fits_is_named_and_read_on_demand(catalog: Any) -> None:
+    reads = [calls("read_skill", name=name) for name in ("rates", "others")]
+    model = ScriptedModel(replies=[*reads, AIMessage("Done."), AIMessage("Done.")])
+    app = agent(model, with_skill(catalog))
+    _, _, text, _, unknown, _ = ask(app)["messages"]
+    assert text.text == "Ask twice. " * 50
+    assert (unknown.status, unknown.text) == ("error", "there is no skill 'others'; there are: rates")
+    ask(app, NOTE)
+    assert shown(model) == [*[[*FIRST, "read_skill"]] * 3, [*FIRST, "notebook_write_note", "read_skill"]]
+    assert not [told for one in model.shown for told in one["messages"][:1] if "Ask twice" in told.text]
+    told = skill_definition([SKILL])["function"]["description"]
+    assert told.splitlines()[1] == "- rates: Look up the exchange rate of a currency."
+
+
+@pytest.mark.parametrize("how", ["none", "unfit", "hidden", "own"])
+def test_no_skill_is_named_without_need(catalog: Any, how: str) -> None:
+    @tool
+    def read_skill(name: str) -> str:
+        """Read."""
+        return name
+
+    more: dict[str, Any] = {"skill_tokens": 0} if how == "none" else {}
+    policy = Policy(default="allow", deny=("skills/*",)) if how == "hidden" else None
+    model = ScriptedModel(replies=[AIMessage("Hm.")])
+    app = agent(model, with_skill(catalog, policy=policy), tools=[read_skill] if how == "own" else (), **more)
+    ask(app, NOTE if how == "unfit" else RATE)
+    (names,) = shown(model)
+    assert names.count("read_skill") == (1 if how == "own" else 0)
+
+
+def test_of_a_long_result_the_model_sees_the_beginning_and_reads_on() -> None:
+    @tool
+    def exchange_rates() -> str:
+        """Looks up all exchange rates."""
+        return "".join(f"{number:09d}\n" for number in range(5_000))
+
+    exchange_rates.metadata = {"callsheet/approval": "never"}
+    reads = [calls("read_result", id=name, start=start) for name, start in (("c1", 40_000), ("c9", 0))]
+    model = ScriptedModel(replies=[calls("bank_exchange_rates"), *reads, AIMessage("Done.")])
+    state = ask(agent(model, load({"bank": [exchange_rates]})), "look up all exchange rates")["messages"]
+    own = ["need_tool", "bank_exchange_rates"]
+    assert shown(model) == [own, *[[*own, "read_result"]] * 3]
+    seen = model.shown[1]["messages"][-1].text
+    assert (len(seen) < 8_200, "50,000 characters in all" in seen, "id 'c1'" in seen) == (True, True, True)
+    assert state[4].text.startswith("000004000\n")
+    assert (state[6].status, state[6].text) == ("error", "there is no earlier result 'c9'; there are: c1")
+    assert len(state[2].text) == 50_000
+
+
+async def test_in_code_mode_tools_are_called_by_programs(catalog: Any, shop: Any) -> None:
+    code = "a, b = (bank_exchange_rate(currency=c) for c in ('USD', 'GBP'))\nf'{a} and {b}'"
+    model = ScriptedModel(replies=[calls("run_program", code=code), AIMessage("Both.")])
+    app, given = agent(model, catalog, code_mode=True), {"messages": [HumanMessage(RATE)]}
+    state = await app.ainvoke(given, CONFIG)
+    assert shown(model) == [["run_program", "need_tool"]] * 2
+    assert state["messages"][-2].text == "1 USD = 0.9 EUR and 1 GBP = 0.9 EUR"
+    assert shop.called == ["exchange_rate"] * 2
+
+
+def test_a_program_waits_for_a_person_and_repeats_nothing(shop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "a = bank_exchange_rate(currency='USD')\nb = bank_exchange_rate(currency='GBP')\nf'{a} and {b}'"
+    model = ScriptedModel(replies=[calls("run_program", code=code), AIMessage("Both.")])
+    app = agent(model, shop.loaded(monkeypatch), code_mode=True, approval="always")
+    state = app.invoke({"messages": [HumanMessage(RATE)]}, CONFIG)
+    for called in (1, 2):
+        (question,) = state["__interrupt__"]
+        state = app.invoke(Command(resume={question.id: {"type": "approve"}}), CONFIG)
+        assert shop.called == ["exchange_rate"] * called
+    assert state["messages"][-2].text == "1 USD = 0.9 EUR and 1 GBP = 0.9 EUR"
+    assert state["messages"][-1].text == "Both."
