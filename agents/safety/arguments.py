@@ -137,6 +137,7 @@ def _evolved(validator: Any, **changes: Any) -> Any:
     other = copy(validator)
     for name, value in changes.items():
         setattr(other, name, value)
+    other.__attrs_post_init__()  # what the library has prepared for the other schema
     return other
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
 from jsonschema import Draft202012Validator
 
 from callsheet.graphs.text.model_schema import model_schema
@@ -132,14 +131,6 @@ def test_names_are_mapped_there_and_back(names: list[str], fit: list[str]) -> No
     assert shown.own({**given_args, "all": [given_args], "free": given_args}) == own
     assert shown.own(own) == own
     assert set(names) <= set(shown.plain["properties"])
-
-
-@given(st.lists(st.text(max_size=70), unique=True, max_size=12))
-def test_no_two_names_become_one(names: list[str]) -> None:
-    shown = model_schema({"type": "object", "properties": {name: {"type": "integer"} for name in names}})
-    assert taken(shown.schema)
-    kept = [name for name in names if name in shown.plain["properties"]]
-    assert list(shown.own(dict.fromkeys(shown.schema["properties"], 1))) == kept
 
 
 def test_what_every_provider_takes_stays() -> None:

@@ -139,8 +139,7 @@ def test_dependencies_may_cross_sources() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tool", "other"),
-    [("b/ok", "a/b"), ("b", "a/b"), ("b/c/ok", "a/b"), ("io/ok", "a/io"), ("ok", "skills/ok")],
+    ("tool", "other"), [("b/ok", "a/b"), ("b", "a/b"), ("b/c/ok", "a/b"), ("io/ok", "a/io"), ("ok", "skills/ok")]
 )
 def test_a_tool_whose_id_belongs_to_another_node_is_left_out_alone(tool: str, other: str) -> None:
     agent = other.partition("/")[0]

@@ -57,13 +57,11 @@ def test_names_of_tools_as_coding_agents_write_them(tmp_path: Path, allowed: str
     assert loaded.problems == ()
 
 
-def test_an_ordinary_word_in_the_text_is_no_tool(tmp_path: Path) -> None:
-    write(tmp_path, "web", "---\ndescription: d\n---\nCall `fetch`, `web/fetch2` or `readPage`.")
-    loaded = load(tmp_path, tools("web/fetch", "web/fetch2", "web/readPage"))
+def test_an_ordinary_word_in_the_text_and_an_ambiguous_name_are_no_tools(tmp_path: Path) -> None:
+    write(tmp_path / "a", "web", "---\ndescription: d\n---\nCall `fetch`, `web/fetch2` or `readPage`.")
+    loaded = load(tmp_path / "a", tools("web/fetch", "web/fetch2", "web/readPage"))
     assert loaded.catalog.skills[0].tools == ("web/fetch2", "web/readPage")
-
-
-def test_an_ambiguous_name_is_no_tool(tmp_path: Path) -> None:
+    (tmp_path / "a" / "web" / "SKILL.md").unlink()
     write(tmp_path, "pdf", PDF.format(allowed="fill_form"))
     loaded = load(tmp_path, tools("a/fill_form", "b/fill_form"))
     assert loaded.catalog.skills[0].tools == ()
@@ -179,10 +177,10 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
     assert [problem.agent for problem in loaded.problems] == ["linked/SKILL.md", "bad/SKILL.md"]
 
 
-@pytest.mark.parametrize("value", ["true", "True", "yes", '"true"'])
-def test_a_skill_that_only_people_may_choose_is_left_out(tmp_path: Path, value: str) -> None:
+def test_a_skill_that_only_people_may_choose_is_left_out(tmp_path: Path) -> None:
     write(tmp_path, "good", GOOD)
-    write(tmp_path, "own", f"---\ndescription: d\ndisable-model-invocation: {value}\n---\n")
+    for value in ("true", "True", "yes", '"true"'):
+        write(tmp_path, f"own {value}", f"---\ndescription: d\ndisable-model-invocation: {value}\n---\n")
     loaded = load(tmp_path)
     assert ([skill.name for skill in loaded.catalog.skills], loaded.problems) == (["good"], ())
 

@@ -11,17 +11,7 @@ import pytest
 
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
-from callsheet.graphs import (
-    Change,
-    Listed,
-    PinBook,
-    ServerConfig,
-    TrustError,
-    diff_of,
-    digest,
-    findings_of,
-    told,
-)
+from callsheet.graphs import Change, Listed, PinBook, ServerConfig, TrustError, diff_of, digest, findings_of, told
 from callsheet.graphs.trust.changes import sides_of
 
 TOOL: dict[str, Any] = {"name": "work", "description": "Does work.", "inputSchema": {"type": "object"}}
