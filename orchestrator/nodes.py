@@ -65,10 +65,7 @@ from callsheet.retrievers import AgentGraphRetriever
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """The nodes of one supervisor, with the objects that must stay out of the state.
-
-    ``observed`` counts which tools take arguments from which, and how calls end; None counts nothing.
-    """
+    """The nodes of one supervisor; without ``observed``, it is not counted how calls end and what takes from what."""
 
     retriever: AgentGraphRetriever
     registry: ToolRegistry

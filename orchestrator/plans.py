@@ -144,10 +144,9 @@ def _after(state: State, done: Revised, results: Mapping[str, StepResult]) -> di
 
 
 def expand_mapped(state: State, settings: Settings) -> tuple[Plan, list[Revision], list[StepResult]]:
-    """Replaces each mapped step whose list is available by one step per item.
+    """The plan with one step per item for each mapped step whose list is available, its revisions, and other results.
 
-    Returns:
-        The plan, its revisions, and the results of the steps that have no items, or whose items cannot be read.
+    These are the results of the steps that have no items, or whose items cannot be read.
     """
     plan, results, earlier = plan_of(state), results_of(state), earlier_results(state["turns"])
     revisions: list[Revision] = []
@@ -214,10 +213,7 @@ async def understood(state: ChatInput, configuration: RunConfiguration) -> Conte
 async def plan_request(
     state: State, configuration: RunConfiguration, retriever: AgentGraphRetriever, registry: ToolRegistry
 ) -> Plan:
-    """Plans a request in the mode of the settings.
-
-    An empty request, or one that needs too many steps, raises a PlanError; one that is too long, a RequestError.
-    """
+    """Plans a request; an empty one, or one of too many steps, raises a PlanError, a too long one a RequestError."""
     settings, turns = configuration.settings, state["turns"]
     request = bounded(state["request"], settings.max_request, "max_request")
     if not request.strip():
@@ -271,7 +267,7 @@ def planning_context(
 def _alone(state: State, plan: Plan, *, whole: bool) -> Plan:
     """The plan; a single step uses the results of the last request if the request was completed from them.
 
-    If it must be ``whole``, its text is the request, because a weak model loses parts of it.
+    As a ``whole``, its text is the request: a weak model loses parts of it.
     """
     if len(plan.steps) != 1:
         return plan

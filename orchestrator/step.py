@@ -83,11 +83,11 @@ class StepNodes:
         """
         step = Step(**state["step"])
         try:
-            with self.registry.held(state["run_id"]):
+            with self.registry.pool.held(state["run_id"]):
                 selection, left_out = self._selected(step, state)
         except Exception as error:  # noqa: BLE001 an embedder may raise anything; the step's result names it
             return {"error": f"nothing could be retrieved: {_words(error)}"}
-        picked, down = selection.to_dict(), self.registry.down
+        picked, down = selection.to_dict(), self.registry.loaded.down
         picked |= {"left_out": dict(left_out)} if left_out else {}
         if failing := {agent.id: down[agent.id] for agent in selection.agents if agent.id in down}:
             picked["down"] = failing
@@ -135,7 +135,7 @@ class StepNodes:
         """Lets a worker do the step with the selected tools; an error becomes a result, not an exception."""
         step = Step(**state["step"])
         try:
-            with self.registry.held(state["run_id"]):
+            with self.registry.pool.held(state["run_id"]):
                 result = await self._worked(step, state, worker)
         except GraphBubbleUp:
             raise
@@ -158,7 +158,7 @@ class StepNodes:
         selection = _SELECTION.validate_python(state["selection"])
         agents = tuple(agent.id for agent in selection.agents)
         scores = {tool.id: tool.score for agent in selection.agents for tool in agent.tools}
-        await self.registry.settled(state["run_id"], agents)
+        await self.registry.pool.settled(state["run_id"], agents)
         refused = self.registry.refused(tuple(scores), caller())
         if scores and len(refused) == len(scores):
             told = "; ".join(f"{tool}: {why}" for tool, why in refused.items())

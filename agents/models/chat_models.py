@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 import uuid
 import weakref
-from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
@@ -16,19 +17,21 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.constants import TAG_NOSTREAM
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from callsheet.agents.calls.token_usage import Usage, usage_of
-from callsheet.agents.registry.binding import BoundTool
+from callsheet.agents.calls.tool_result import artifact_of
+from callsheet.agents.registry.binding import NEED_TOOL, BoundTool
 from callsheet.agents.safety.secrets import RunSecrets, has_secrets
 from callsheet.graphs.catalog.errors import CallsheetError, SettingsError
 from callsheet.graphs.text.sanitizing import MASK
 
 if TYPE_CHECKING:
-    from langchain.agents.middleware import ModelResponse
+    from langchain.agents.middleware import ModelRequest, ModelResponse
 
 
 T = TypeVar("T")
@@ -152,10 +155,7 @@ def _for_state(message: BaseMessage, tools: Mapping[str, BoundTool], secrets: Ru
 def with_written_calls(
     message: BaseMessage, names: Collection[str], conversation: Sequence[BaseMessage]
 ) -> BaseMessage:
-    """The message with the calls of these tools that a weak model wrote as JSON text.
-
-    A quotation is no call: the same call in a tool result or in another message to the model.
-    """
+    """The message with the calls of these tools that a weak model wrote as JSON text and did not quote."""
     if not isinstance(message, AIMessage) or message.tool_calls:
         return message
     said = message.id or uuid.uuid4().hex  # a message may have no id, and the ids of calls must be unique
@@ -171,8 +171,7 @@ def with_written_calls(
 def written_calls(text: str, names: Collection[str]) -> list[dict[str, Any]]:
     """The calls of these tools in a text, in order, without repetitions; other JSON is ignored.
 
-    Small models write ``{"name": ..., "arguments": {...}}``: with other words around it, several in a row or in a list,
-    with the arguments as a JSON string, or inside ``{"function": ...}``.
+    They may stand in a list or inside ``{"function": ...}``, and have their arguments as a JSON string.
     """
     calls: list[dict[str, Any]] = []
     for value in _values(text):
@@ -278,3 +277,96 @@ def _candidates(message: AIMessage, name: str) -> Iterator[Any]:
     else:  # the object from the first brace to the last
         with suppress(ValueError, RecursionError):
             yield json.loads(message.text[message.text.find("{") : message.text.rfind("}") + 1])
+
+
+_BETA = "advanced-tool-use-2025-11-20"
+_CLAUDE = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2})(?!\d))?")
+_SINCE = (4, 5)
+Function = dict[str, Any]
+Additions = Callable[[Sequence[Function]], list[str | Function]]
+
+
+def deferred(
+    request: ModelRequest[Any], held: Mapping[str, BoundTool], placed: Mapping[str, Sequence[str]] | None = None
+) -> ModelRequest[Any]:
+    """The request with added tools at the place in the conversation where they were found.
+
+    Providers cache a prompt from its beginning, where the tools stand, so a tool that is added there costs the whole
+    cached prefix. OpenAI's Responses API (``additional_tools``) and newer models of Anthropic (``tool_addition``) take
+    definitions between the messages; for these, ``placed`` has ids of further tools by the id of the message after
+    which they were added. Anthropic's models since Claude 4.5 leave tools with ``defer_loading`` out of the prompt, and
+    put a definition where a result refers to it. Other models get the request as it is, with all tools.
+    """
+    names = {tool.id: name for name, tool in held.items()}
+    between = (request.model.profile or {}).get("mid_conversation_tools")
+    form = _ADDITIONS.get(request.model._llm_type) if between else None
+    found = [_found(message, names, placed if form and placed else {}) for message in request.messages]
+    added = {name for few in found for name in few}
+    if form:
+        tools = [tool for tool in request.tools if not (isinstance(tool, BoundTool) and tool.name in added)]
+        return request.override(tools=tools, messages=list(_with_additions(request.messages, held, found, form)))
+    if not added or not _searches(request.model):
+        return request
+    tools = [
+        tool.model_copy(update={"extras": {**(tool.extras or {}), "defer_loading": True}})
+        if isinstance(tool, BoundTool) and tool.name in added
+        else tool
+        for tool in request.tools
+    ]
+    messages = list(request.messages)
+    for place, few in enumerate(found):
+        if few:
+            content = [{"type": "tool_reference", "tool_name": name} for name in few]
+            messages[place] = messages[place].model_copy(update={"content": content})
+    betas = list(dict.fromkeys([*request.model_settings.get("betas", ()), _BETA]))
+    return request.override(tools=tools, messages=messages, model_settings={**request.model_settings, "betas": betas})
+
+
+def _searches(model: BaseChatModel) -> bool:
+    """Whether a model is one of Anthropic's API that loads deferred tools: since Claude 4.5."""
+    if model._llm_type != "anthropic-chat":
+        return False
+    match = _CLAUDE.match(str(getattr(model, "model", "")))
+    return match is not None and (int(match[1]), int(match[2] or 0)) >= _SINCE
+
+
+def _found(message: AnyMessage, names: Mapping[str, str], placed: Mapping[str, Sequence[str]]) -> list[str]:
+    """The names of the tools that were added by an answer of ``need_tool`` or after it, as far as still held."""
+    ids = list(placed.get(message.id or "", ()))
+    if isinstance(message, ToolMessage) and message.name == NEED_TOOL:
+        ids += artifact_of(message).get("added", ())
+    return [names[tool_id] for tool_id in ids if tool_id in names]
+
+
+def _with_additions(
+    messages: Sequence[AnyMessage], held: Mapping[str, BoundTool], found: Sequence[Sequence[str]], form: Additions
+) -> Iterator[AnyMessage]:
+    """The messages with definitions between them: each tool once, before the model's next words or last."""
+    waiting: dict[str, None] = {}
+    given: set[str] = set()
+    for message, few, following in zip(messages, found, [*messages[1:], AIMessage("")], strict=True):
+        yield message
+        waiting |= dict.fromkeys(name for name in few if name not in given)
+        if waiting and isinstance(following, AIMessage):
+            yield SystemMessage(form([convert_to_openai_tool(held[name])["function"] for name in waiting]))
+            given |= waiting.keys()
+            waiting = {}
+
+
+def _additional_tools(functions: Sequence[Function]) -> list[str | Function]:
+    """An input item of OpenAI's Responses API."""
+    tools = [{"type": "function", **function} for function in functions]
+    return [{"type": "additional_tools", "role": "developer", "tools": tools}]
+
+
+def _tool_additions(functions: Sequence[Function]) -> list[str | Function]:
+    """Content blocks of Anthropic's Messages API."""
+    added: list[str | Function] = []
+    for function in functions:
+        definition = {("input_schema" if key == "parameters" else key): value for key, value in function.items()}
+        added.append({"type": "tool_addition", "tool": {"type": "tool_definition", "definition": definition}})
+    return added
+
+
+_ADDITIONS: Mapping[str, Additions] = {"openai-chat": _additional_tools, "anthropic-chat": _tool_additions}
+"""The form of added tools, for models that take them between the messages by LangChain's profile of them."""

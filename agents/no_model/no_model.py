@@ -18,8 +18,7 @@ from callsheet.agents.calls.plan import Plan, Step, StepResult
 from callsheet.agents.calls.token_usage import Usage
 from callsheet.agents.no_model.filling import StepReading, kind_of, read_step, side_of, spread, unanswered
 from callsheet.agents.no_model.values import Kind, in_words, refers_to
-from callsheet.agents.planning.planner import check_number
-from callsheet.agents.reasoner import AnswerTask, PlanTask
+from callsheet.agents.planning.planner import AnswerTask, PlanTask, check_number
 from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.work.context import NAME, Brief, listed
 from callsheet.agents.work.equipment import Equipment

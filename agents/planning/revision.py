@@ -67,10 +67,8 @@ def revised(
 
     A step that is done does not change: a new step with its id gets another id. A failed step may get a new text, or be
     replaced: dropped together with new steps. A failed step that is only dropped stays, so that its failure is
-    reported. Steps that depend on a replaced step then depend on the new ones.
-
-    Raises:
-        PlanError: A step repeats another one or has an unknown dependency, or there are too many steps or a cycle.
+    reported. Steps that depend on a replaced step then depend on the new ones. A step that repeats another one or has
+    an unknown dependency, too many steps, and a cycle raise a PlanError.
     """
     done = {name for name, result in results.items() if result.status == "done"}
     with plan_errors():
@@ -256,10 +254,9 @@ class Revised:
 
 
 def reason_to_revise(plan: Plan, results: Mapping[str, StepResult], wave: Collection[str]) -> str:
-    """Why a model should revise a plan after a wave; empty if the plan runs as expected.
+    """Why a model should revise a plan after a wave: a step failed, or the plan is open; empty if neither.
 
-    Reasons are: a step of the wave failed, which is also how a worker asks for another plan; or the plan is open. A
-    step that lacks input is no reason: only a person can give it.
+    A failed step is also how a worker asks for another plan. What a step lacks, only a person can give.
     """
     if lost := [name for name in wave if name in results and results[name].status not in ("done", "needs_input")]:
         return f"step {', '.join(lost)} was not done"

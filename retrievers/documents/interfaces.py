@@ -43,7 +43,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """The result of a search: chunks, best first, and a note where there are none, or a limit applies."""
+    """The result of a search: chunks, best first, and a note where there are none, or not all was compared or shown."""
 
     hits: tuple[Hit, ...]
     note: str = ""
@@ -117,34 +117,31 @@ def keyword_search(
     Args:
         index: The documents.
         keywords: Words or short phrases.
-        top_k: Number of chunks, at most 20.
+        top_k: Number of chunks.
         snippets: Estimated tokens of all snippets; each of ``top_k`` chunks has its share, and shows one in any case.
 
     Source: A-RAG, Eq. 1 and 2.
 
     Raises:
-        SettingsError: There is no keyword, or more than 50, or ``top_k`` is less than 1.
+        SettingsError: There is no keyword, or more than 50, or ``top_k`` is not 1 to 20.
     """
     words = {key: word for word in listed(keywords) if (key := plain(word))}
     if not 0 < len(words) <= MOST_KEYWORDS:
         raise SettingsError(f"keyword_search needs at least one keyword and takes {MOST_KEYWORDS}, not {len(words)}")
-    limit, note = _limited(top_k)
-
+    _check(top_k)
     lexicon = index.lexicon
     scores: Counter[int] = Counter()
     for key, places in lexicon.occurrences(list(words)).items():
         scores.update(dict(zip(places.rows.tolist(), (places.counts * len(key)).tolist(), strict=True)))
-    best = nsmallest(limit, ((-score, row) for row, score in scores.items()))
-    if not best:
-        note = _joined(note, _nothing(index, f"no chunk holds {' or '.join(words.values())}; try other words"))
+    best = nsmallest(top_k, ((-score, row) for row, score in scores.items()))
     hits = []
     for score, row in best:
         if chunk := index.chunk(lexicon.ids[row]):
             contained = [key for key in words if key in plain(chunk.text)]
             texts = enumerate(map(plain, chunk.passage.sentences))
             own = [place for place, text in texts if any(key in text for key in contained)]
-            hits.append(_hit(chunk, -score, own, snippets // limit, *(words[key] for key in contained)))
-    return _found(hits, note)
+            hits.append(_hit(chunk, -score, own, snippets // top_k, *(words[key] for key in contained)))
+    return _found(index, hits, f"no chunk holds {' or '.join(words.values())}; try other words")
 
 
 def semantic_search(index: DocumentIndex, query: str, *, top_k: int = TOP_K, snippets: int = SNIPPETS) -> Hits:
@@ -159,27 +156,26 @@ def semantic_search(index: DocumentIndex, query: str, *, top_k: int = TOP_K, sni
     Source: A-RAG, Eq. 3.
 
     Raises:
-        SettingsError: The query is empty, or ``top_k`` is less than 1.
+        SettingsError: The query is empty, or ``top_k`` is not 1 to 20.
     """
     if not isinstance(query, str) or not query.strip():
         raise SettingsError("semantic_search needs a query: say in a few words what is looked for")
-    limit, note = _limited(top_k)
+    _check(top_k)
     similar = index.similar(query)
-    least = np.sort(similar.sentences)[-3 * limit :][:1]
+    least = np.sort(similar.sentences)[-3 * top_k :][:1]
     hits = []
-    for at in np.argsort(-similar.scores, kind="stable")[:limit]:
+    for at in np.argsort(-similar.scores, kind="stable")[:top_k]:
         if chunk := index.chunk(similar.chunks[at]):  # None if another process has updated the index
             own = slice(similar.starts[at], similar.starts[at + 1])
             cosines, places = similar.sentences[own], similar.places[own]
             order = np.argsort(-cosines, kind="stable")
             best = [int(places[i]) for i in order if i == order[0] or cosines[i] >= least[0]]
-            hits.append(_hit(chunk, float(similar.scores[at]), best, snippets // limit))
-    if not hits:
-        note = _joined(note, _nothing(index, "nothing was found"))
-    elif similar.compared < len(similar.chunks):
+            hits.append(_hit(chunk, float(similar.scores[at]), best, snippets // top_k))
+    note = ""
+    if similar.compared < len(similar.chunks):
         of = f"{similar.compared:,} of {len(similar.chunks):,} chunks"
-        note = _joined(note, f"compared with the sentences of {of}, preselected; keyword_search looks through all")
-    return _found(hits, note)
+        note = f"compared with the sentences of {of}, preselected; keyword_search looks through all"
+    return _found(index, hits, "nothing was found", note)
 
 
 def chunk_read(
@@ -203,10 +199,9 @@ def chunk_read(
     return Reading(tuple(_part(index, chunk_id, read or {}) for chunk_id in ids))
 
 
-def _limited(top_k: int) -> tuple[int, str]:
-    if top_k < 1:
-        raise SettingsError(f"top_k must be at least 1, not {top_k}")
-    return min(top_k, MOST_HITS), f"top_k is {MOST_HITS} at most" if top_k > MOST_HITS else ""
+def _check(top_k: int) -> None:
+    if not 1 <= top_k <= MOST_HITS:
+        raise SettingsError(f"top_k must be 1 to {MOST_HITS}, not {top_k}")
 
 
 def _hit(chunk: Chunk, score: float, places: Sequence[int], most: int, *keywords: str) -> tuple[Hit, int]:
@@ -217,10 +212,12 @@ def _hit(chunk: Chunk, score: float, places: Sequence[int], most: int, *keywords
     return Hit(chunk.id, score, tuple(texts[place] for place in sorted(shown)), keywords), len(places) - len(shown)
 
 
-def _found(hits: Sequence[tuple[Hit, int]], note: str) -> Hits:
+def _found(index: DocumentIndex, hits: Sequence[tuple[Hit, int]], nothing: str, note: str = "") -> Hits:
+    if not hits:
+        return Hits((), nothing if index.files() else f"there is no document in {index.folder.name or index.folder}")
     left = sum(left for _, left in hits)
     more = f"{counted(left, 'more matching sentence')} not shown: read the chunks" if left else ""
-    return Hits(tuple(hit for hit, _ in hits), _joined(note, more))
+    return Hits(tuple(hit for hit, _ in hits), "; ".join(filter(None, (note, more))))
 
 
 def _part(index: DocumentIndex, chunk_id: str, read: Mapping[str, str]) -> Part:
@@ -230,14 +227,6 @@ def _part(index: DocumentIndex, chunk_id: str, read: Mapping[str, str]) -> Part:
     if read.get(chunk_id) == chunk.digest:
         return Part(chunk_id, digest=chunk.digest, note="you have read this chunk before")
     return Part(chunk_id, chunk.text, chunk.digest, page=chunk.passage.page)
-
-
-def _nothing(index: DocumentIndex, why: str) -> str:
-    return why if index.files() else f"there is no document in {index.folder.name or index.folder}"
-
-
-def _joined(*notes: str) -> str:
-    return "; ".join(filter(None, notes))
 
 
 NOT_FOUND = "The documents do not answer this."

@@ -168,7 +168,7 @@ def _public(site: Site) -> list[Route]:
         except CallsheetError:
             return _json({"status": "failing"}, 503)
         lost = any(problem.kind != UNREAD for problem in visible.loaded.problems)
-        whole = not (lost or visible.registry.unavailable() or visible.registry.down)
+        whole = not (lost or visible.registry.unavailable() or visible.registry.loaded.down)
         return _json({"status": "ok" if whole else "degraded"})
 
     return [

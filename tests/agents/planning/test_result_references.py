@@ -10,7 +10,7 @@ import pytest
 from callsheet.agents import Call, StepResult
 from callsheet.agents.calls.plan import ResultValueError, resolved, value_of
 from callsheet.agents.work.context import reported, reports
-from callsheet.agents.work.own_tools import answer_reading, shown_in_part
+from callsheet.agents.work.equipment import answer_reading, shown_in_part
 
 ROWS = {"items": [{"id": "x-19", "n": 3}, {"id": "x-20", "n": 4}]}
 

@@ -8,7 +8,6 @@ from typing import Any
 import pyoxigraph
 import pytest
 from hypothesis import given, strategies as st
-from rdflib import BNode, Graph
 
 from callsheet.graphs import Agent, Catalog, Tool, dump, load
 from callsheet.graphs.rdf import RdfFormat, from_rdf, graph_findings, to_graph, to_rdf
@@ -98,8 +97,3 @@ def test_a_megabyte_of_description_is_written_and_read(form: RdfFormat) -> None:
     tool = Tool(agent="a", name="t", description='A long "story".\n' * 60_000)
     catalog = Catalog(agents=(Agent(id="a", tools=(tool,)),))
     assert from_rdf(to_rdf(catalog, form=form), form=form) == catalog
-
-
-def test_nothing_written_is_a_blank_node(catalog: Catalog) -> None:
-    graph: Graph = to_graph(catalog)
-    assert not [node for triple in graph for node in triple if isinstance(node, BNode)]

@@ -171,21 +171,6 @@ async def test_a_subagent_asks_for_tools_and_keeps_a_list_too(behind: Any, shop:
     assert shop.called == ["exchange_rate"]
 
 
-@pytest.mark.filterwarnings("ignore:The feature `forked subagents`")
-async def test_a_fork_has_tools_of_its_own_too(behind: Any, shop: Any, scripted: Any, say: Any) -> None:
-    task = say["calls"]("task", description=NOTE, subagent_type="fork")
-    model = scripted(
-        replies=[task, say["calls"]("notebook_write_note", text="hello"), AIMessage("Noted."), AIMessage("Done.")]
-    )
-    spec: Any = {"name": "fork", "description": "Goes on.", "mode": "fork"}
-    app = create_deep_agent(model, middleware=[equipped(behind)], subagents=[spec], checkpointer=InMemorySaver())
-    run = Run(app)
-    state = await run.approved(await run(RATE))
-    assert (shop.called, state["messages"][-1].text) == (["write_note"], "Done.")
-    first = ["need_tool", "bank_exchange_rate"]
-    assert ours(model) == [first, *[["need_tool", "notebook_write_note"]] * 2, first]
-
-
 async def test_the_questions_of_deepagents_itself(behind: Any, shop: Any, scripted: Any, say: Any) -> None:
     model = scripted(replies=[say["calls"]("bank_exchange_rate", currency="USD"), AIMessage("0.9")])
     asked: dict[str, Any] = {"bank_exchange_rate": True}

@@ -15,7 +15,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from callsheet import CallsheetTools, Settings, create_supervisor
 from callsheet.agents import ToolRegistry
-from callsheet.agents.work.own_tools import deferred
+from callsheet.agents.models.chat_models import deferred
 from provider_stub import MESSAGE, TEXT, anthropic, claude, function_call, gpt, openai, use
 
 RATE = "look up the rate of USD"
