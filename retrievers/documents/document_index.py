@@ -242,11 +242,7 @@ def _row(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()[:16]
 
 
-NOT_CONFIGURED = (
-    "There are no documents to answer from: set CALLSHEET_DOCUMENTS to a folder and start again, "
-    "or pass one to create_arag()."
-)
-RECIPE = "d3" if HAS_SENTENCEX else "d3-plain"
+_RECIPE = "d3" if HAS_SENTENCEX else "d3-plain"
 
 Stage = Callable[[str, int, int], None]
 """Called with the activity (``reading`` files, ``embedding`` texts), the number finished and the number of all."""
@@ -299,7 +295,7 @@ class DocumentIndex(TextStore):
     ) -> None:
         self.folder = existing_folder(Path(folder))
         where = default_place() if index is None else index
-        name = f"documents-{hashlib.sha256(f'{self.folder}|{CHUNK_TOKENS}'.encode()).hexdigest()[:16]}-{RECIPE}"
+        name = f"documents-{hashlib.sha256(f'{self.folder}|{CHUNK_TOKENS}'.encode()).hexdigest()[:16]}-{_RECIPE}"
         self.place = default_place() if is_url(where) else Path(where)
         if where == IN_MEMORY:
             temporary = tempfile.TemporaryDirectory(prefix="callsheet-")
@@ -415,7 +411,10 @@ class Library:
             CatalogError: There is no such folder.
         """
         if not self.root:
-            raise SettingsError(NOT_CONFIGURED)
+            raise SettingsError(
+                "There are no documents to answer from: set CALLSHEET_DOCUMENTS to a folder and start again, "
+                "or pass one to create_arag()."
+            )
         root = Path(self.root).expanduser().resolve()
         if not wanted:
             return root

@@ -22,16 +22,7 @@ from callsheet.retrievers.selection.budget import Budget, SchemaTokens
 from callsheet.retrievers.selection.copies import Copies
 from callsheet.retrievers.selection.decision import Answer, Question, ToolJudge, question_of
 from callsheet.retrievers.selection.ranking import Ranker
-from callsheet.retrievers.selection.result import (
-    PickedAgent,
-    PickedSkill,
-    PickedTool,
-    Ranked,
-    Selection,
-    Trace,
-    evidence_of,
-    fit_of,
-)
+from callsheet.retrievers.selection.result import PickedAgent, PickedSkill, PickedTool, Ranked, Selection, Trace
 from callsheet.retrievers.selection.select_settings import SelectSettings
 
 _MAX_CUT = 10
@@ -173,8 +164,8 @@ class Selector:
         scored = ((self._ranker.nodes[row].id, score) for row, score in agents)
         picked = tuple(PickedAgent(a, score, tuple(t for owner, t in taken if owner == a)) for a, score in scored)
         equipped = tuple(agent for agent in picked if agent.tools) if settings.shortlist else ()
-        nodes = evidence_of(ranked, self._ranker.nodes, self._ranker.row, set(budget.taken))
-        fit = fit_of(ranked, nodes, budget.taken, skills, answer.decision if answer else None, settings)
+        nodes = ranked.evidence(self._ranker.nodes, self._ranker.row, set(budget.taken))
+        fit = ranked.fit(nodes, budget.taken, skills, answer.decision if answer else None, settings)
         return Selection(
             query=query,
             agents=equipped or picked,
