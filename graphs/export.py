@@ -175,11 +175,8 @@ def to_mermaid(catalog: Catalog, *, around: str | None = None) -> str:
     """Tools with their agents and dependencies as a Mermaid flowchart, as ``edges_to_mermaid``.
 
     A chart ``around`` a tool, or the tools of an agent, shows the tools that these need and the tools that need them,
-    directly or through one other. If there are more than 60, it shows the nearest and says how many are left out.
-
-    Raises:
-        UnknownNameError: There is no tool or agent with this id.
-        SettingsError: The whole catalog is too large for a chart.
+    directly or through one other. If there are more than 60, it shows the nearest and says how many are left out; of a
+    whole catalog, it raises ``SettingsError``.
     """
     graph = knowledge_graph(catalog)
     tools = list(catalog.tools) if around is None else _around(catalog, around)

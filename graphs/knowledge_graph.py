@@ -50,7 +50,6 @@ class Reached:
     """A tool that a walk along dependencies reached.
 
     Attributes:
-        tool: Its id.
         path: Tool ids from the start of the walk to this tool, both included.
         direct: Whether the start requires it, that is, a path of required dependencies leads to it.
     """
@@ -113,11 +112,7 @@ def dependency_edges(graph: KnowledgeGraph) -> Iterator[tuple[str, Dependency]]:
 
 
 def needs(graph: KnowledgeGraph, tool: str) -> list[Dependency]:
-    """The dependencies of one tool, in the order of its list.
-
-    Raises:
-        UnknownNameError: There is no tool of this id; the message suggests similar ids.
-    """
+    """The dependencies of one tool, in the order of its list, or ``UnknownNameError``."""
     others = lookup(graph.adj, tool, "tool", "catalog").values()
     edges = [(key, data["dependency"]) for parallel in others for key, data in parallel.items() if "dependency" in data]
     return [edge for _, edge in sorted(edges, key=itemgetter(0))]
@@ -156,22 +151,16 @@ def required_paths(graph: KnowledgeGraph, start: str) -> dict[str, tuple[str, ..
 def walk(
     graph: KnowledgeGraph, start: str, *, direct_first: bool = True, proposed: bool = False
 ) -> tuple[Reached, ...]:
-    """Depth-first walk along the dependencies of one tool; each tool is visited once.
+    """The other tools that a depth-first walk along dependencies visits, in the order of their first visit.
 
     Source: Graph RAG-Tool Fusion, Algorithm 1, the function DFS.
 
     Args:
         graph: The tools with their dependencies.
-        start: Id of the tool where the walk starts; it is not in the result.
+        start: Id of the tool where the walk starts; ``UnknownNameError`` if there is none.
         direct_first: Visit the direct dependencies of a tool before its indirect ones. The paper
             uses their order in the list, so that a limit can drop a required tool after an optional one.
         proposed: Whether to follow proposed and observed dependencies too.
-
-    Returns:
-        The tools in the order of their first visit.
-
-    Raises:
-        UnknownNameError: The graph has no tool of this id.
     """
 
     def siblings(tool: str) -> list[Dependency]:
@@ -205,19 +194,14 @@ def strongest(
 
     since an optional argument is often left out, and one source of an argument is enough.
 
+    The tools are in the order of the walk. Of paths of equal weight, the first one listed counts.
+
     Args:
         graph: The tools with their dependencies.
-        start: Id of the tool; it is not in the result.
+        start: Id of the tool; ``UnknownNameError`` if there is none.
         weights: Weight of an edge by its kind, at most 1, so that cycles never increase a weight.
         listing: Factor for each dependency listed earlier: authors list important ones first.
         proposed: Factor for dependencies that no person wrote or accepted; 0 leaves them out.
-
-    Returns:
-        The tools in the order of the walk, each with its weight. Of paths of equal weight, the first one listed
-        counts.
-
-    Raises:
-        UnknownNameError: The graph has no tool of this id.
     """
 
     @cache
@@ -312,17 +296,12 @@ def detailed_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = Non
     Tools of one agent share the node of equal parameters: those with the same name, type, description, enum, format and
     default. Whether a tool requires a parameter is the kind of the edge.
 
+    Of the ``taxonomy`` (None: the shipped ones), there are the capabilities of the tools and all broader ones. The
+    further nodes are tuples, since any text can be the id of an agent: ``("capability", id)``, and
+    ``("parameter", agent, name, digest)`` or ``("output", ...)``. Their attribute ``record`` is the ``Parameter``, or
+    the ``Capability``, which is None if it is not in the taxonomy.
+
     Source: Representing Agentic Tools in Knowledge Graphs; outputs and the hierarchy of capabilities are ours.
-
-    Args:
-        catalog: The catalog.
-        taxonomy: The taxonomy of the capabilities; None: the shipped ones. The graph includes the capabilities of
-            the tools and all broader ones.
-
-    Returns:
-        A new graph. The further nodes are tuples, since any text can be the id of an agent: ``("capability", id)``, and
-        ``("parameter", agent, name, digest)`` or ``("output", ...)``. Their attribute ``record`` is the ``Capability``
-        (None if it is not in the taxonomy) or the ``Parameter``.
     """
     graph = knowledge_graph(catalog).copy()
     for tool in catalog.tools.values():
@@ -366,11 +345,7 @@ Edge: TypeAlias = tuple[Any, Any, Mapping[str, Any]]
 
 
 def named(graph: KnowledgeGraph, name: str) -> Any:
-    """The agent, tool or skill of this id, or else the capability.
-
-    Raises:
-        UnknownNameError: There is none; the message suggests similar ids.
-    """
+    """The agent, tool or skill of this id, or else the capability, or ``UnknownNameError``."""
     capabilities = {node[1]: node for node, data in graph.nodes(data=True) if data["kind"] == "capability"}
     ids = {node: node for node in graph if isinstance(node, str)}
     return lookup({**capabilities, **ids}, name, "node", "knowledge graph")

@@ -16,8 +16,7 @@ from typing import Protocol
 
 from callsheet.graphs.catalog.errors import CallsheetError, SettingsError, TrustError
 
-SHARED = "store:"
-"""The names of files in the shared store begin with it."""
+SHARED = "store:"  # begins the names of files in the shared store
 _NAME = re.compile(r"(?:[\w-][\w.-]{0,99}/)?[\w-][\w.-]{0,199}", re.ASCII)
 _LOCK_SECONDS = 30.0
 _FULL = "disk is full"  # SQLite's message, which Chroma repeats
@@ -53,8 +52,7 @@ def yes_from_environment() -> bool:
 def locked(file: Path) -> Iterator[None]:
     """Lets one process at a time read a file and write it again, and creates its folder.
 
-    Raises:
-        TrustError: The folder is not writable, or another process has held the lock for 30 seconds.
+    ``TrustError``: The folder is not writable, or another process has held the lock for 30 seconds.
     """
     from filelock import FileLock, Timeout
 
@@ -94,10 +92,7 @@ def private_folder(folder: Path) -> Path:
 
 
 def private_file(file: Path) -> Path:
-    """Creates an empty file that only its owner can read, for a library to write; an existing one is not changed.
-
-    SQLite gives its additional files the same mode.
-    """
+    """Creates an empty file that only its owner can read, for a library to write; an existing one is not changed."""
     private_folder(file.parent)
     with suppress(FileExistsError):
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE))
@@ -107,13 +102,8 @@ def private_file(file: Path) -> Path:
 def replace_bytes(file: Path, content: bytes, *, mode: int = _FILE_MODE, exact: bool = False) -> None:
     """Replaces a file atomically: readers see the old content or the new, never a part.
 
-    A symbolic link stays one, and its target is replaced. A pipe or a device is written to.
-
-    Args:
-        file: A file in an existing folder.
-        content: The new content.
-        mode: Permissions, before the umask; for the owner only by default.
-        exact: The permissions without the umask, as those of the file that is replaced.
+    A symbolic link stays one, and its target is replaced. A pipe or a device is written to. ``mode`` is the permissions
+    before the umask, or ``exact``.
     """
     file = file.resolve()
     if file.exists() and not file.is_file():
@@ -230,8 +220,7 @@ class StoredFile:
 def shared_store() -> SharedStore | None:
     """The store that ``CALLSHEET_STORE`` names; None if it names none, so that data are local files.
 
-    Raises:
-        SettingsError: The address is invalid, or the extra ``postgres`` is not installed.
+    ``SettingsError``: The address is invalid, or the extra ``postgres`` is not installed.
     """
     address = os.environ.get("CALLSHEET_STORE", "").strip()
     return _store_at(address) if address else None
@@ -248,29 +237,17 @@ def _store_at(address: str) -> SharedStore:
 
 
 def state_file(name: str) -> StoredFile:
-    """A file that must not be lost, such as pins: in the shared store if there is one, else in the user's data folder.
-
-    Raises:
-        SettingsError: ``CALLSHEET_STORE`` is invalid.
-    """
+    """A file that must not be lost, such as pins: in the shared store, else in the user's data folder."""
     return _shared_file(name) or StoredFile(str(state_folder() / name))
 
 
 def cache_file(name: str) -> StoredFile:
-    """A file that can be rebuilt: in the shared store if there is one, else in the user's cache.
-
-    Raises:
-        SettingsError: ``CALLSHEET_STORE`` is invalid.
-    """
+    """A file that can be rebuilt: in the shared store, else in the user's cache."""
     return _shared_file(name) or StoredFile(str(cache_folder() / name))
 
 
 def file_named(name: str | Path | StoredFile) -> StoredFile:
-    """The file with this text form: ``store:`` and its name in the shared store, or a path; a file is itself.
-
-    Raises:
-        SettingsError: It is in the shared store, and ``CALLSHEET_STORE`` names none; or the name is invalid.
-    """
+    """The file with this text form: ``store:`` and its name in the shared store, or a path; a file is itself."""
     if isinstance(name, StoredFile):
         return name
     if not isinstance(name, str) or not name.startswith(SHARED):
@@ -281,7 +258,7 @@ def file_named(name: str | Path | StoredFile) -> StoredFile:
 
 
 def _shared_file(name: str) -> StoredFile | None:
-    """The file in the shared store; None if there is none."""
+    """The file in the shared store; None if there is no store; ``SettingsError``: the store or the name is invalid."""
     if (store := shared_store()) is None:
         return None
     if not _NAME.fullmatch(name):

@@ -20,15 +20,11 @@ Phrase = Annotated[str, StringConstraints(min_length=1, max_length=400, pattern=
 
 
 class Capability(Record):
-    """Something that a tool can do.
+    """Something that a tool can do, with a definition in one sentence and example requests.
 
     Source: *Representing Agentic Tools in Knowledge Graphs* (GenAIK-NORA 2026), section 4.2.
 
     Attributes:
-        id: Id, unique in its taxonomy.
-        name: Display name.
-        definition: Definition in one sentence.
-        examples: Example requests; at least two.
         broader: Id of the broader capability (``skos:broader``); None for the broadest.
         words: Words and phrases that indicate it in a tool's name or text.
         general: None if its tools are about their own subject, as the weather. Otherwise they serve any subject, as a
@@ -46,11 +42,7 @@ class Capability(Record):
 
 
 class Taxonomy(Record):
-    """Capabilities that form trees.
-
-    Raises:
-        CatalogError: Two share an id, a broader one is unknown, or they form a cycle.
-    """
+    """Capabilities that form trees; ``CatalogError`` for one id twice, an unknown broader one, or a cycle."""
 
     capabilities: tuple[Capability, ...] = ()
 
@@ -86,11 +78,7 @@ class Taxonomy(Record):
         return tuple(capability.id for capability in self.capabilities if capability.id not in broader)
 
     def capability(self, capability_id: str) -> Capability:
-        """The capability of this id.
-
-        Raises:
-            UnknownNameError: There is none; the message suggests similar ids.
-        """
+        """The capability of this id, or ``UnknownNameError``, which suggests similar ids."""
         return lookup(self.by_id, capability_id, "capability", "taxonomy")
 
     def ancestors(self, capability_id: str) -> tuple[str, ...]:
@@ -115,7 +103,7 @@ class _File(Record):
     """The content of a taxonomy file."""
 
     capabilities: tuple[Capability, ...]
-    extends: _Shipped | bool = "default"
+    extends: _Shipped | Literal[False] = "default"
 
 
 @cache
@@ -142,10 +130,7 @@ def read_taxonomy(taxonomy: Taxonomy | str | Path | None = None) -> Taxonomy:
     """A taxonomy, by its file or as ``default`` or ``detailed``; None: that of ``CALLSHEET_TAXONOMY``, or the default.
 
     A file is JSON, ``{"capabilities": [...], "extends": "default"}``: its capabilities extend the named taxonomy, the
-    default one if none is named, or stand alone with ``"extends": false``.
-
-    Raises:
-        CatalogError: The file cannot be read, has another format, or describes an invalid taxonomy.
+    default one if none is named, or stand alone with ``"extends": false``. ``CatalogError``: It is invalid.
     """
     if isinstance(taxonomy, Taxonomy):
         return taxonomy
@@ -160,7 +145,7 @@ def read_taxonomy(taxonomy: Taxonomy | str | Path | None = None) -> Taxonomy:
         raise CatalogError(f'the taxonomy {path} must be an object {{"capabilities": [...]}}')
     try:
         file = _File(**content)
-        base = shipped_taxonomy("default" if file.extends is True else file.extends) if file.extends else Taxonomy()
+        base = shipped_taxonomy(file.extends) if file.extends else Taxonomy()
         return Taxonomy(capabilities=(*base.capabilities, *file.capabilities))
     except CatalogError as error:
         raise CatalogError(f"the taxonomy {path}: {error}") from error

@@ -45,11 +45,7 @@ class PlanError(CallsheetError, ValueError):
 
 
 def lookup(entries: Mapping[str, _Entry], name: str, kind: str, where: str) -> _Entry:
-    """The entry of this name.
-
-    Raises:
-        UnknownNameError: There is none; the message suggests similar names.
-    """
+    """The entry of this name, or ``UnknownNameError``, which suggests similar names."""
     if name not in entries:
         raise UnknownNameError(f"no {kind} {name!r} in the {where}{near_names(name, entries)}")
     return entries[name]
@@ -78,14 +74,9 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One problem of a catalog.
+    """One problem of a catalog: what is wrong, where, and how to correct it.
 
-    Attributes:
-        severity: How serious it is.
-        rule: Name of the rule, in words joined by hyphens.
-        message: What is wrong, where, and how to correct it.
-        agent: Id of the agent; empty if the finding is about the whole catalog.
-        tool: Id of the tool; empty if the finding is about an agent or the whole catalog.
+    The id of the agent, or of the tool, is empty if the finding is not about one.
     """
 
     severity: Severity

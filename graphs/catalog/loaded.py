@@ -18,7 +18,7 @@ from callsheet.graphs.trust.pins import Change, digest, server_identity
 from callsheet.graphs.trust.policy import Policy
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Details:
     """What is known about agents beyond the agents themselves.
 
@@ -36,18 +36,18 @@ class _Details:
         unresolved: Id of a skill -> the names of tools that it allows and that no agent has; another catalog may.
     """
 
-    connections: Mapping[str, object] = field(default_factory=dict, kw_only=True)
-    problems: tuple[Problem, ...] = field(default=(), kw_only=True)
-    digests: Mapping[str, Mapping[str, str]] = field(default_factory=dict, kw_only=True)
-    changes: tuple[Change, ...] = field(default=(), kw_only=True)
-    live: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
-    down: Mapping[str, str] = field(default_factory=dict, kw_only=True)
-    rejected: tuple[tuple[str, str, str | None], ...] = field(default=(), kw_only=True)
-    dependency_files: tuple[str, ...] = field(default=(), kw_only=True)
-    resources: Mapping[str, Agent] = field(default_factory=dict, kw_only=True)
-    remembered: Mapping[str, str] = field(default_factory=dict, kw_only=True)
-    places: Mapping[str, int] = field(default_factory=dict, kw_only=True)
-    unresolved: Mapping[str, tuple[str, ...]] = field(default_factory=dict, kw_only=True)
+    connections: Mapping[str, object] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    digests: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    changes: tuple[Change, ...] = ()
+    live: Mapping[str, Any] = field(default_factory=dict)
+    down: Mapping[str, str] = field(default_factory=dict)
+    rejected: tuple[tuple[str, str, str | None], ...] = ()
+    dependency_files: tuple[str, ...] = ()
+    resources: Mapping[str, Agent] = field(default_factory=dict)
+    remembered: Mapping[str, str] = field(default_factory=dict)
+    places: Mapping[str, int] = field(default_factory=dict)
+    unresolved: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def details(self) -> dict[str, Any]:
@@ -55,34 +55,27 @@ class _Details:
         return {item.name: getattr(self, item.name) for item in fields(_Details)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SourceCatalog(_Details):
-    """The content of one source; dependencies may still use bare tool names.
+    """The content of one source, where names of tools may still be bare; ``dependencies`` are files by name."""
 
-    Attributes:
-        agents: The agents.
-        skills: The skills; they may still use bare tool names.
-        dependencies: Files of dependencies between the agents, each with its name.
-    """
-
-    agents: tuple[Agent, ...] = ()
-    skills: tuple[Skill, ...] = field(default=(), kw_only=True)
-    dependencies: tuple[tuple[str, tuple[Proposal, ...]], ...] = field(default=(), kw_only=True)
+    agents: tuple[Agent, ...] = field(default=(), kw_only=False)
+    skills: tuple[Skill, ...] = ()
+    dependencies: tuple[tuple[str, tuple[Proposal, ...]], ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Loaded(_Details):
     """A catalog with everything that is needed to call its tools.
 
     Attributes:
-        catalog: All agents of all sources.
         label: Paths or names of the sources, one per line; empty for a catalog made in memory.
         policy: Who may see and call which tools; None: everyone, everything.
     """
 
-    catalog: Catalog
-    label: str = field(default="", kw_only=True)
-    policy: Policy | None = field(default=None, kw_only=True)
+    catalog: Catalog = field(kw_only=False)
+    label: str = ""
+    policy: Policy | None = None
 
     def digest(self, tool: Tool) -> str | None:
         """SHA-256 of a tool's accepted definition; None if its server is not live."""
@@ -97,8 +90,8 @@ class Loaded(_Details):
     def trusts(self, agent_id: str) -> bool:
         """Whether what an agent says of itself is believed: by its entry in the ``mcp.json``, or by the policy."""
         connection = self.connections.get(agent_id)
-        told = isinstance(connection, ServerConfig) and connection.callsheet.trusted
-        return told or (self.policy is not None and self.policy.trusts(agent_id))
+        by_entry = isinstance(connection, ServerConfig) and connection.callsheet.trusted
+        return by_entry or (self.policy is not None and self.policy.trusts(agent_id))
 
     @property
     def trusted(self) -> frozenset[str]:
@@ -120,14 +113,12 @@ class Loaded(_Details):
 
 def joined(parts: Sequence[SourceCatalog]) -> SourceCatalog:
     """Several parts as one; of mappings with the same key, the last counts."""
-    columns = {item.name: [getattr(part, item.name) for part in parts] for item in fields(SourceCatalog)}
-    return SourceCatalog(**{name: _merged(column) for name, column in columns.items() if column})
-
-
-def _merged(values: Sequence[Any]) -> Any:
-    if isinstance(values[0], tuple):
-        return tuple(chain.from_iterable(values))
-    return {key: value for mapping in values for key, value in mapping.items()}
+    whole: dict[str, Any] = {}
+    for name in (item.name for item in fields(SourceCatalog)):
+        values = [getattr(part, name) for part in (SourceCatalog(), *parts)]
+        is_tuple = isinstance(values[0], tuple)
+        whole[name] = tuple(chain(*values)) if is_tuple else {key: one[key] for one in values for key in one}
+    return SourceCatalog(**whole)
 
 
 Named = str | Path | Catalog | Loaded | SourceCatalog

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
@@ -22,7 +22,7 @@ from callsheet.graphs.catalog.formats.manifests import (
     read_json,
     text_of,
 )
-from callsheet.graphs.catalog.formats.openapi_documents import is_specification
+from callsheet.graphs.catalog.formats.openapi_documents import is_specification, object_of
 from callsheet.graphs.catalog.formats.server_config import (
     ROOTS,
     Configuration,
@@ -148,12 +148,9 @@ def _names(agents: Sequence[Agent]) -> tuple[set[str], Mapping[str, list[str]]]:
     return {tool for tools in by_name.values() for tool in tools}, by_name
 
 
-__all__ = ["Loaded", "Problem", "SourceCatalog", "load", "servers_in", "starts_in"]
-
 _REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _RDF = (".ttl", ".jsonld", ".nt")
 _TOOLLINKOS = ("core_tools.json", "regular_tools.json")
-_NAMES_TOOLKIT = b'"toolkit"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,11 +179,9 @@ def load(
             a folder of skills (``SKILL.md``), a ``callsheet.json``, an OpenAPI specification (its file or address),
             an RDF export (``.ttl``, ``.jsonld``, ``.nt``), ``module:object``, the published files of LiveMCPBench and
             ToolLinkOS, catalogs that are already loaded, a file of dependencies (``callsheet_dependencies``) for the
-            other sources, or Python objects: LangChain tools, functions with docstrings, toolkits, LangGraph apps,
-            ``RemoteGraph`` and other runnables, an ``A2AAgent``; one object, a list, or a dict by agent id. A list of
-            sources is the same as several arguments.
-        yes: Starts the commands of an ``mcp.json`` without consent. ``CALLSHEET_YES`` does the same. A command with
-            consent from the command line needs neither.
+            other sources, or Python objects (``CatalogSource``). A list of sources is the same as several arguments.
+        yes: Starts the commands of an ``mcp.json`` without consent, as ``CALLSHEET_YES`` does. A command with consent
+            from the command line needs neither.
         pins: File of accepted tool definitions; ``CALLSHEET_PINS`` by default, otherwise one file per ``mcp.json``
             in the user's data folder.
         policy: Who may see and call which tools: a policy or its file; ``CALLSHEET_POLICY`` by default.
@@ -210,10 +205,9 @@ def load(
     rules = policy_of(policy or inherited)
     asking = {"anew": anew, "known": known, "heard": heard}
     parts = [_part(source, _Opening(yes, pins, rules, asking)) for source in sources]
-    _check_unique(
-        [(label_of(source) or "a catalog in memory", part) for source, part in zip(sources, parts, strict=True)]
-    )
-    labels = [label_of(source) for source, part in zip(sources, parts, strict=True) if not part.dependencies]
+    named = [(label_of(source), part) for source, part in zip(sources, parts, strict=True)]
+    _check_unique((label or "a catalog in memory", part) for label, part in named)
+    labels = [label for label, part in named if not part.dependencies]
     label, lenient = "\n".join(filter(None, labels)), set(joined(parts).connections)
     own = None if any(part.dependency_files for part in parts) or not all(labels) else decisions_file(label)
     if own is not None and own.is_file():
@@ -250,7 +244,7 @@ def _configurations(source: str) -> Iterator[Configuration]:
     """The configurations in this source, of which a folder may hold several."""
     path = _path(source)
     if path.is_dir():
-        files = [file for file in path.glob("*.json") if _NAMES_TOOLKIT in file.read_bytes()]
+        files = list(path.glob("*.json"))
     else:
         files = [path] if path.is_file() and path.suffix.lower() not in _RDF else []
     for file in files:
@@ -284,9 +278,8 @@ def _specification(source: str) -> ServerConfig | None:
     if is_address(source):
         return ServerConfig(openapi=source, transport="openapi")
     path = _path(source)
-    if not path.is_file() or not is_specification(path):
-        return None
-    return ServerConfig(openapi=str(path.resolve()), transport="openapi")
+    is_one = path.is_file() and is_specification(path)
+    return ServerConfig(openapi=str(path.resolve()), transport="openapi") if is_one else None
 
 
 def _part(source: CatalogSource, opening: _Opening) -> SourceCatalog:
@@ -314,8 +307,7 @@ def _read(name: str, opening: _Opening) -> SourceCatalog:
     if path.suffix.lower() in _RDF and path.is_file():
         from callsheet.graphs.rdf import read_rdf
 
-        written = read_rdf(path)
-        return SourceCatalog(written.agents, skills=written.skills)
+        return _part(read_rdf(path), opening)
     if is_skill_file(path) and path.is_file():
         return _folder(path.parent, opening)
     if path.is_file():
@@ -347,33 +339,32 @@ def _folder(folder: Path, opening: _Opening) -> SourceCatalog:
             f"{folder}: no manifest and no skill in this folder: it should hold one .json file per agent, "
             "or one folder with a SKILL.md per skill"
         )
-    parts: list[tuple[str, SourceCatalog]] = []
+    parts: dict[str, SourceCatalog] = {}
     for file in files:
         try:
             document = read_json(file)
-            part = _document(document, file, opening) if _is_toolkit(document) else _manifest(document, file)
+            one = _document(document, file, opening) if _is_toolkit(document) else _manifest(document, file)
         except CatalogError as error:
             problems.append(Problem(file.name, "malformed", str(error)))
-            continue
-        parts.append((str(file), part))
-        problems.extend(part.problems)
+        else:
+            parts[str(file)] = one
+            problems += one.problems
     if not parts and not skills:
         what = "a skill" if not files else "a manifest"
         read = counted(len(files) or len(problems), "file")
         raise CatalogError(f"{folder}: none of its {read} is {what}: {problems[0].message}")
-    _check_unique(parts)
-    whole = joined([part for _, part in parts]) if parts else SourceCatalog()
-    return replace(whole, skills=tuple(skills), problems=tuple(problems))
+    _check_unique(parts.items())
+    return replace(joined([*parts.values()]), skills=tuple(skills), problems=tuple(problems))
 
 
-def _check_unique(parts: Sequence[tuple[str, SourceCatalog]]) -> None:
+def _check_unique(parts: Iterable[tuple[str, SourceCatalog]]) -> None:
     first: dict[str, str] = {}
     for where, part in parts:
-        nodes = [(f"agent {agent.id!r}", agent.id) for agent in part.agents]
-        for called, node in (*nodes, *((f"skill {skill.name!r}", skill.id) for skill in part.skills)):
-            if node in first:
-                raise CatalogError(f"{called} is in {first[node]} and again in {where}: rename one or leave one out")
-            first[node] = where
+        nodes: tuple[Agent | Skill, ...] = (*part.agents, *part.skills)
+        for node in nodes:
+            if node.id in first:
+                raise CatalogError(f"{node.id!r} is in {first[node.id]} and again in {where}: rename or leave out one")
+            first[node.id] = where
 
 
 def _toollinkos(folder: Path) -> SourceCatalog:
@@ -391,8 +382,7 @@ def _document(document: Any, path: Path, opening: _Opening) -> SourceCatalog:
         case {"callsheet": _, "agents": list()} | {"callsheet": _, "skills": list()}:
             if configuration:
                 document = {**document, "agents": [entry for entry in document["agents"] if not _is_toolkit(entry)]}
-            own = from_native(document, str(path))
-            part = SourceCatalog(own.agents, skills=own.skills)
+            part = _part(from_native(document, str(path)), opening)
             return joined([part, _configured(configuration, path, opening)]) if configuration else part
         case dict() if configuration:
             return _configured(configuration, path, opening)
@@ -429,19 +419,16 @@ def _manifest(document: Any, path: Path) -> SourceCatalog:
         case {"name": str() as name, "tools": list() as tools}:
             description, instructions = document.get("description"), document.get("instructions")
         case {"server": str() as name, "tools": list() as tools}:
-            initialize = document.get("initialize")
-            initialize = initialize if isinstance(initialize, dict) else {}
-            info = initialize.get("serverInfo")
-            description = info.get("description") if isinstance(info, dict) else ""
+            initialize = object_of(document.get("initialize"))
+            description = object_of(initialize.get("serverInfo")).get("description")
             instructions = initialize.get("instructions")
         case _:
             forms = "'callsheet' with 'agents', or a manifest with 'name' (or 'server') and 'tools'"
             raise CatalogError(f"{path}: not a catalog: expected 'mcpServers' (or 'servers'), {forms}")
     if not name.strip():
         raise CatalogError(f"{path}: the agent's name is empty: give it one")
-    agent, problems = agent_from_listing(
-        name, tools, description=text_of(description), instructions=text_of(instructions)
-    )
+    texts = {"description": text_of(description), "instructions": text_of(instructions)}
+    agent, problems = agent_from_listing(name, tools, **texts)
     return SourceCatalog((agent,), problems=problems)
 
 

@@ -19,8 +19,7 @@ Name = Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]
 class Record(BaseModel):
     """Base class of frozen models for data from outside, validated on construction.
 
-    Raises:
-        CatalogError: A field is missing, unknown or of the wrong type; the message names each.
+    ``CatalogError``: A field is missing, unknown or of the wrong type; the message names each.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -29,7 +28,7 @@ class Record(BaseModel):
         try:
             super().__init__(**data)
         except ValidationError as error:
-            raise CatalogError(f"{type(self).__name__}: {_message_of(error)}") from error
+            raise CatalogError(f"{type(self).__name__.strip('_')}: {_message_of(error)}") from error
 
 
 def _message_of(error: ValidationError, most: int = 3) -> str:
@@ -79,11 +78,8 @@ class Dependency(Record):
 
     Attributes:
         tool: Id of the needed tool, ``agent/tool``.
-        kind: One of the four kinds.
         parameter: The parameter whose value the needed tool returns, if the edge concerns one.
         reason: Reason given by the author, or evidence for a proposal.
-        provenance: Origin of the edge.
-        confidence: Confidence, 0 to 1.
         count: How often it was observed in runs.
     """
 
@@ -111,13 +107,9 @@ class Parameter:
     """One argument of a tool, or one field of its result, from its JSON Schema.
 
     Attributes:
-        name: Name of the property.
         type: JSON Schema type; several are joined by ``|``; ``any`` if the schema has none.
-        description: Description of the property.
-        required: Whether a call must include it.
         enum: Allowed values; empty if any value is allowed.
         format: JSON Schema format, such as ``date-time``.
-        default: Default value.
     """
 
     name: str
@@ -134,14 +126,11 @@ class Tool(Record):
 
     Attributes:
         agent: Id of the owner.
-        name: Name within the owner.
-        title: Display name.
         description: What it does, from its author.
         input_schema: JSON Schema of the arguments.
         output_schema: JSON Schema of the structured result, if declared.
         annotations: MCP's hints (``readOnlyHint`` ...): claims of the author, not facts.
         core: Whether many tools depend on it (Graph RAG-Tool Fusion, section 3.1).
-        depends_on: The tools that it needs.
         capabilities: Ids of its capabilities in a taxonomy, declared by its author or a reviewer.
     """
 
@@ -178,11 +167,8 @@ class Agent(Record):
     Attributes:
         id: Key, unique in the catalog.
         name: Display name; may be empty.
-        description: What it is for.
         instructions: Instructions for a model that uses it.
-        category: Category, if the source has one.
         system: Id of the API that it is a part of: agents of one system share identifiers; empty if it is one itself.
-        tools: Its tools.
     """
 
     id: Name
@@ -216,8 +202,6 @@ class Skill(Record):
     """Instructions for one kind of task, in the form of Agent Skills (a folder with a ``SKILL.md``).
 
     Attributes:
-        name: Name, unique among the skills of the catalog.
-        description: What it is for and when to use it.
         text: The instructions, in Markdown.
         tools: Ids of the tools that it names.
     """
@@ -234,11 +218,7 @@ class Skill(Record):
 
 
 class Catalog(Record):
-    """All agents with their tools and dependencies, and all skills, validated together.
-
-    Attributes:
-        agents: The agents.
-        skills: The skills; they belong to no agent.
+    """All agents with their tools and dependencies, and all skills (which belong to no agent), validated together.
 
     Raises:
         CatalogError: Two nodes share an id, or a dependency or a skill names an unknown tool.
@@ -294,19 +274,11 @@ class Catalog(Record):
         return {agent.id: agent for agent in self.agents}
 
     def agent(self, agent_id: str) -> Agent:
-        """The agent of this id.
-
-        Raises:
-            UnknownNameError: There is none; the message suggests similar ids.
-        """
+        """The agent of this id, or ``UnknownNameError``, which suggests similar ids."""
         return lookup(self.by_id, agent_id, "agent", "catalog")
 
     def tool(self, tool_id: str) -> Tool:
-        """The tool of this id.
-
-        Raises:
-            UnknownNameError: There is none; the message suggests similar ids.
-        """
+        """The tool of this id, or ``UnknownNameError``, which suggests similar ids."""
         return lookup(self.tools, tool_id, "tool", "catalog")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,11 +26,8 @@ class Proposal(Record):
     Attributes:
         source: Id of the tool that needs the other.
         target: Id of the needed tool.
-        kind: One of the four kinds.
         parameter: The argument whose value the target returns, if the edge concerns one; names of a nested argument
             are joined by dots.
-        confidence: Confidence of the program, 0 to 1.
-        evidence: Reason for the proposal.
         count: How often a call of the source used a result of the target.
         accept: Decision of a person; ``None`` if there is none yet.
     """
@@ -69,32 +66,20 @@ class _File(Record):
 
 
 def parse_dependencies(document: Mapping[str, Any], where: str) -> tuple[Proposal, ...]:
-    """The proposals in a parsed file, reviewed or not; messages name it ``where``.
-
-    Raises:
-        CatalogError: The format or a field is unknown, a field is missing or has the wrong type, or an edge occurs
-            twice.
-    """
+    """The proposals in a parsed file, reviewed or not, or ``CatalogError``, which names it ``where``."""
     if document.get(KEY) != FORMAT:
         raise CatalogError(f"{where}: unknown format {document.get(KEY)!r} of {KEY}; this program reads {FORMAT}")
     try:
         edges = _File(**{name: value for name, value in clean(dict(document)).items() if name != KEY}).edges
     except CatalogError as error:
         raise CatalogError(f"{where}: {error}") from error
-    keys: set[tuple[str, str, str | None]] = set()
-    for number, edge in enumerate(edges):
-        if edge.key in keys:
-            raise CatalogError(f"{where}: edges.{number}: {edge.source} -> {edge.target} occurs twice: remove one")
-        keys.add(edge.key)
+    if twice := [key for key, count in Counter(edge.key for edge in edges).items() if count > 1]:
+        raise CatalogError(f"{where}: {twice[0][0]} -> {twice[0][1]} occurs twice: remove one")
     return edges
 
 
 def read_dependencies(path: str | Path) -> tuple[Proposal, ...]:
-    """The proposals in a file of dependencies, reviewed or not.
-
-    Raises:
-        CatalogError: The file cannot be read, is not valid JSON, or has another format.
-    """
+    """The proposals in a file of dependencies, reviewed or not, or ``CatalogError``."""
     document = read_json(Path(path))
     if not isinstance(document, dict) or KEY not in document:
         raise CatalogError(f"{path}: not a file of dependencies: it should be an object with {KEY!r}: {FORMAT}")
@@ -102,11 +87,7 @@ def read_dependencies(path: str | Path) -> tuple[Proposal, ...]:
 
 
 def write_dependencies(edges: Iterable[Proposal], path: str | Path) -> None:
-    """Writes a file of dependencies atomically, with one edge per line for review.
-
-    Raises:
-        CatalogError: The file cannot be written.
-    """
+    """Writes a file of dependencies atomically, with one edge per line for review, or raises ``CatalogError``."""
     file = Path(path).resolve()  # a symbolic link stays one
     lines = ",\n  ".join(json.dumps(edge.model_dump(mode="json"), ensure_ascii=False) for edge in edges)
     text = f'{{\n "{KEY}": {FORMAT},\n "edges": [\n  {lines}\n ]\n}}\n'
@@ -212,29 +193,24 @@ def attach(
     additions = _Additions({tool.id: tool for agent in agents for tool in agent.tools}, lenient)
     for where, edges in files:
         for number, edge in enumerate(edges):
-            additions.add_proposal(edge, f"{where}: edges.{number}")
-    if not additions.new and not additions.rejected:
-        return tuple(agents), tuple(additions.problems)
-    agents = tuple(additions.applied(agent) for agent in agents)
-    _check_cycles(agents, additions.origin)
-    return agents, tuple(additions.problems)
+            additions.add(edge, f"{where}: edges.{number}")
+    if additions.new or additions.rejected:
+        agents = [additions.applied(agent) for agent in agents]
+        _check_cycles(agents, additions.origin)
+    return tuple(agents), tuple(additions.problems)
 
 
 def _check_cycles(agents: Sequence[Agent], origin: Mapping[tuple[str, str], str]) -> None:
     """Refuses a cycle through one of these required edges; the values say where they are written."""
-    if not origin:
-        return
     from callsheet.graphs.knowledge_graph import cycle_from, cycles, dependency_edges, graph_of
 
-    edges = dependency_edges(graph_of(agents))
+    edges = dependency_edges(graph_of(agents)) if origin else ()
     for part in cycles((tool, edge.tool) for tool, edge in edges if edge.required):
         for (source, target), where in origin.items():
             if source in part and target in part:
-                raise CatalogError(
-                    f"{where}: this makes a cycle of tools that require each other: "
-                    f"{' -> '.join(cycle_from(part, source, target))}: "
-                    "remove one of these edges, or make it indirect"
-                )
+                cycle = " -> ".join(cycle_from(part, source, target))
+                cure = "remove one of these edges, or make it indirect"
+                raise CatalogError(f"{where}: this makes a cycle of tools that require each other: {cycle}: {cure}")
 
 
 def decide(path: str | Path, edge: Proposal, *, before: bool | None, agents: Sequence[Agent]) -> None:
@@ -245,7 +221,6 @@ def decide(path: str | Path, edge: Proposal, *, before: bool | None, agents: Seq
     Raises:
         CatalogError: Somebody else decided in the meantime, an accepted edge makes a cycle of tools that require each
             other, or the file cannot be read or written.
-        TrustError: Another process has locked the file.
     """
     with locked(Path(path)):
         edges = {known.key: known for known in read_dependencies(path)}
@@ -279,7 +254,7 @@ class _Additions:
     problems: list[Problem] = field(default_factory=list)
     origin: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def add_proposal(self, edge: Proposal, where: str) -> None:
+    def add(self, edge: Proposal, where: str) -> None:
         if edge.accept is False:
             self.rejected.add(edge.key)
             return
@@ -288,8 +263,13 @@ class _Additions:
             raise CatalogError(f"{where}: {edge.source!r} depends on itself: remove the edge")
         if not all(both):
             return
-        self._add(edge.source, edge.dependency, where)
-        known = {parameter.name for parameter in self.tools[edge.source].parameters}
+        tool, dependency = self.tools[edge.source], edge.dependency
+        existing = (*tool.depends_on, *self.new.get(tool.id, ()))
+        if all((old.tool, old.parameter) != (edge.target, edge.parameter) for old in existing):
+            self.new[tool.id].append(dependency)
+            if dependency.required:
+                self.origin.setdefault((tool.id, edge.target), where)
+        known = {parameter.name for parameter in tool.parameters}
         if edge.accept and edge.parameter and edge.parameter.split(".")[0] not in known:
             lacking = f"{edge.source!r} has no parameter {edge.parameter!r}{near_names(edge.parameter, known)}"
             self.problems.append(Problem(where, "dependency", f"{lacking}: the edge holds for the whole tool"))
@@ -303,14 +283,6 @@ class _Additions:
         kept = [e for e in tool.depends_on if e.holds or (tool.id, e.tool, e.parameter) not in self.rejected]
         edges = (*kept, *self.new.get(tool.id, ()))
         return tool if edges == tool.depends_on else tool.model_copy(update={"depends_on": edges})
-
-    def _add(self, source: str, edge: Dependency, where: str) -> None:
-        existing = (*self.tools[source].depends_on, *self.new.get(source, ()))
-        if source == edge.tool or any((old.tool, old.parameter) == (edge.tool, edge.parameter) for old in existing):
-            return
-        self.new[source].append(edge)
-        if edge.required:
-            self.origin.setdefault((source, edge.tool), where)
 
     def _exists(self, name: str, where: str) -> bool:
         if name in self.tools:

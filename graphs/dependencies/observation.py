@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
@@ -111,7 +112,6 @@ class Outcomes:
     """How the calls of a tool ended.
 
     Attributes:
-        done: Calls with a result.
         failed: Calls that the server did not carry out: it did not start, was too late, crashed, or broke the protocol.
         misused: Calls that were never sent, because their arguments did not fit the schema.
     """
@@ -154,8 +154,8 @@ def outcomes_of(calls: Iterable[Call]) -> dict[str, Outcomes]:
 class CountFile:
     """A file of rows, each with names and counts; the first count creates it.
 
-    Args:
-        file: The file or its path; by default ``name`` in the shared store, or else in the user's data folder.
+    By default, it is ``name`` in the shared store, or else in the user's data folder. Methods raise ``CatalogError`` if
+    it cannot be read or has another format, and ``TrustError`` if it cannot be written.
     """
 
     name: ClassVar[str]
@@ -169,27 +169,13 @@ class CountFile:
         self.file = state_file(self.name) if file is None else file_named(file)
 
     def forget(self, pattern: str = "*") -> int:
-        """Removes the counts of tools whose ids match a pattern (``files/*``); returns the number of entries.
-
-        Raises:
-            CatalogError: The file cannot be read, or has another format.
-            TrustError: The file cannot be written.
-        """
+        """Removes the counts of tools whose ids match a pattern (``files/*``); returns the number of entries."""
         with self.file.locked():
             rows = self._rows()
             kept = [row for row in rows if not any(fnmatchcase(tool, pattern) for tool in row[: self.tools])]
             if len(kept) < len(rows):
                 self._replace(kept)
         return self._entries(rows) - self._entries(kept)
-
-    def remove(self) -> int:
-        """Removes the file, also one that cannot be read; returns the number of entries that it had."""
-        try:
-            known = self._entries(self._rows())
-        except CatalogError:
-            known = 0
-        self.file.remove()
-        return known
 
     def _entries(self, rows: Iterable[Sequence[Any]]) -> int:
         return len({tuple(row[: 2 * self.tools - 1]) for row in rows})
@@ -221,20 +207,11 @@ class ObservationLog(CountFile):
     row = TypeAdapter(list[tuple[str, str, str, PositiveInt]])
 
     def read(self) -> Counter[Seen]:
-        """The counts so far; empty if there is no file yet.
-
-        Raises:
-            CatalogError: The file cannot be read, or has another format.
-        """
+        """The counts so far; empty if there is no file yet."""
         return Counter({(source, target, parameter): count for source, target, parameter, count in self._rows()})
 
     def add(self, seen: Mapping[Seen, int]) -> None:
-        """Adds to the counts; safe for several processes. Beyond 20,000 edges, those seen least are dropped.
-
-        Raises:
-            CatalogError: As for ``read``.
-            TrustError: The file cannot be written.
-        """
+        """Adds to the counts; safe for several processes. Beyond 20,000 edges, those seen least are dropped."""
         if seen:
             with self.file.locked():
                 counts = self.read() + Counter(seen)
@@ -251,9 +228,6 @@ class OutcomeLog(CountFile):
         """Tool id -> the outcomes of the tools of a catalog, as far as they have the same definition.
 
         A user counts as one call, which failed if most of the user's calls did. Calls without a user all count.
-
-        Raises:
-            CatalogError: The file cannot be read, or has another format.
         """
         sums: dict[str, Counter[str]] = {}
         digests: dict[str, str] = {}
@@ -265,17 +239,13 @@ class OutcomeLog(CountFile):
         return {tool: Outcomes(**counts) for tool, counts in sums.items()}
 
     def read(self) -> dict[_Key, Outcomes]:
-        """All outcomes; empty if there is no file yet; errors as for ``of``."""
+        """All outcomes; empty if there is no file yet."""
         return {(tool, digest, user): Outcomes(*counts) for tool, digest, user, *counts in self._rows()}
 
     def add(self, outcomes: Mapping[str, Outcomes], catalog: Catalog, user: str = "") -> None:
         """Adds outcomes of a user's calls of tools of a catalog; safe for several processes. No id of a user is stored.
 
         Beyond 20,000 entries, those with the fewest calls are dropped.
-
-        Raises:
-            CatalogError: As for ``of``.
-            TrustError: The file cannot be written.
         """
         who = hashlib.sha256(user.encode()).hexdigest()[:16] if user else ""
         new = {(tool, _digest(catalog.tools[tool]), who): o for tool, o in outcomes.items() if tool in catalog.tools}
@@ -294,21 +264,18 @@ def following(log: OutcomeLog, catalog: Catalog) -> Callable[[], Mapping[str, Ou
 
     A file that cannot be read counts as empty, with a warning in the log.
     """
-    last: tuple[Hashable, Mapping[str, Outcomes]] = (None, {})
+
+    @lru_cache(maxsize=1)
+    def at(_: Hashable) -> Mapping[str, Outcomes]:
+        try:
+            return log.of(catalog)
+        except CatalogError as error:
+            _LOG.warning("outcomes of earlier calls are not used: %s", error)
+            return {}
 
     def current() -> Mapping[str, Outcomes]:
-        nonlocal last
-        key, (before, known) = log.file.version(), last
-        if key is None:
-            return {}
-        if before != key:
-            try:
-                known = log.of(catalog)
-            except CatalogError as error:
-                _LOG.warning("outcomes of earlier calls are not used: %s", error)
-                known = {}
-            last = key, known  # at once: other threads search meanwhile
-        return known
+        version = log.file.version()
+        return {} if version is None else at(version)
 
     return current
 

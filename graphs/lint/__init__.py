@@ -32,13 +32,8 @@ RULES = (
     schema_rules.unknown_capability,
     *TRUST_RULES,
     schema_rules.invalid_schema,
-    schema_rules.schema_not_object,
     schema_rules.adapted_schema,
     schema_rules.unresolved_reference,
-    schema_rules.remote_reference,
-    schema_rules.undeclared_required,
-    schema_rules.large_schema,
-    schema_rules.foreign_pattern,
     text_rules.empty_description,
     text_rules.duplicate_description,
     text_rules.near_identical_tools,
@@ -54,19 +49,13 @@ def lint(
     taxonomy: Taxonomy | None = None,
     proposals: Iterable[Proposal] = (),
 ) -> tuple[Finding, ...]:
-    """Checks a catalog.
+    """The findings in a catalog, by rule and then in the order of the catalog.
 
     Args:
         sources: As for ``load``.
-        rules: The rules to apply; all by default.
+        rules: The rules to apply.
         taxonomy: The known capabilities; None: the default taxonomy.
         proposals: The inferred dependencies (``infer_dependencies``); without them, only those of the catalog count.
-
-    Returns:
-        The findings, by rule and then in the order of the catalog.
-
-    Raises:
-        CatalogError: A source cannot be read, or the catalog is inconsistent.
     """
     loaded = load(*sources)
     subject = Subject(loaded.catalog, taxonomy or default_taxonomy(), loaded.problems, tuple(proposals))

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
-from urllib.parse import urlsplit
 
-from callsheet.graphs.capabilities.taxonomy import shipped_taxonomy
 from callsheet.graphs.catalog.errors import Severity, near_names
 from callsheet.graphs.catalog.formats.manifests import UNREAD
 from callsheet.graphs.catalog.model import Tool
 from callsheet.graphs.knowledge_graph import cycle_from, cycles, dependency_edges, knowledge_graph
 from callsheet.graphs.lint.lint_rule import Remark, Subject, listed, on, quoted, rule
-from callsheet.graphs.text.json_schema import LARGEST_SCHEMA, NAMED, keywords, pointed
+from callsheet.graphs.text.json_schema import NAMED, keywords, pointed
 from callsheet.graphs.text.model_schema import model_schema
 
 
@@ -54,12 +51,11 @@ def dependency_cycle(subject: Subject) -> Iterator[Remark]:
 @rule("unknown-capability", Severity.ERROR, "A tool names a capability that is not in the taxonomy.")
 def unknown_capability(subject: Subject) -> Iterator[Remark]:
     """Retrieval by capabilities ignores it."""
-    known, detailed = subject.taxonomy.by_id, shipped_taxonomy("detailed").by_id
+    known = subject.taxonomy.by_id
     for tool in subject.catalog.tools.values():
         for name in tool.capabilities:
             if name not in known:
-                cure = ", which the taxonomy 'detailed' holds: use it" if name in detailed else near_names(name, known)
-                yield on(tool, f"has the unknown capability {quoted(name)}{cure}")
+                yield on(tool, f"has the unknown capability {quoted(name)}{near_names(name, known)}")
 
 
 _REMEMBERED = 4_096
@@ -75,15 +71,6 @@ def invalid_schema(subject: Subject) -> Iterator[Remark]:
             yield on(tool, f"{which} is not valid JSON Schema, so arguments are not checked: {error}")
 
 
-@rule("schema-not-object", Severity.ERROR, "An input schema does not have the type object, which MCP requires.")
-def schema_not_object(subject: Subject) -> Iterator[Remark]:
-    """A model is shown such a tool without parameters, unless one of its types is an object."""
-    for tool in subject.catalog.tools.values():
-        kind = tool.input_schema.get("type", "object")
-        if kind != "object":
-            yield on(tool, f"its input schema has type {quoted(str(kind))}: make it an object")
-
-
 @rule(
     "adapted-schema",
     Severity.INFO,
@@ -97,49 +84,14 @@ def adapted_schema(subject: Subject) -> Iterator[Remark]:
             yield on(tool, f"has an input schema that a model is shown in another form: {listed(list(changes))}")
 
 
-@rule("unresolved-reference", Severity.ERROR, "A $ref points to an undefined part of its own schema.")
+@rule("unresolved-reference", Severity.ERROR, "A $ref points to nothing in its own schema; no other is fetched.")
 def unresolved_reference(subject: Subject) -> Iterator[Remark]:
-    """The referenced part is not validated."""
-    return _broken_references(subject, remote=False, cure="is undefined: define it, or correct it")
-
-
-@rule("remote-reference", Severity.ERROR, "A $ref points outside its schema; it is never fetched.")
-def remote_reference(subject: Subject) -> Iterator[Remark]:
-    """Fetching it would let a server make us send requests to any address."""
-    return _broken_references(subject, remote=True, cure="is never fetched: copy it into $defs")
-
-
-@rule("undeclared-required", Severity.WARNING, "A required parameter is not among the properties.")
-def undeclared_required(subject: Subject) -> Iterator[Remark]:
-    """A model cannot know its value."""
-    for tool in subject.catalog.tools.values():
-        properties, required = tool.input_schema.get("properties"), tool.input_schema.get("required")
-        if not isinstance(properties, dict) or not isinstance(required, list) or "$ref" in tool.input_schema:
-            continue
-        if missing := [repr(name) for name in required if isinstance(name, str) and name not in properties]:
-            yield on(tool, f"requires parameters that it does not describe: {listed(missing)}")
-
-
-@rule("foreign-pattern", Severity.INFO, "A pattern is not a valid Python regular expression.")
-def foreign_pattern(subject: Subject) -> Iterator[Remark]:
-    """Arguments are not validated with such a schema."""
+    """The referenced part is not validated; fetching it would let a server make us send requests to any address."""
     for tool, which, schema in _schemas(subject):
-        for key, pattern in keywords(schema):
-            if key == "pattern" and isinstance(pattern, str) and not _compiles(pattern):
-                yield on(tool, f"{which} has the pattern {quoted(pattern)}, which Python cannot compile: simplify it")
-
-
-@rule(
-    "large-schema",
-    Severity.WARNING,
-    f"A schema has more than {LARGEST_SCHEMA:,} characters; a model sees only names and types of the parameters.",
-)
-def large_schema(subject: Subject) -> Iterator[Remark]:
-    """Every character of a schema costs tokens."""
-    for tool, which, schema in _schemas(subject):
-        size = len(json.dumps(schema, ensure_ascii=False, default=str))
-        if size > LARGEST_SCHEMA:
-            yield on(tool, f"{which} has {size:,} characters; beyond {LARGEST_SCHEMA:,} only names and types are shown")
+        references = [value for key, value in keywords(schema) if key in {"$ref", "$dynamicRef"}]
+        for reference in dict.fromkeys(value for value in references if isinstance(value, str)):
+            if not _resolves(schema, reference):
+                yield on(tool, f"{which} refers to {quoted(reference)}, which it does not define: copy it into $defs")
 
 
 def _schemas(subject: Subject) -> Iterator[tuple[Tool, str, Mapping[str, Any]]]:
@@ -194,14 +146,6 @@ def _is_valid(draft: Any, part: str) -> bool:
     return bool(draft(draft.META_SCHEMA).is_valid(json.loads(part)))
 
 
-def _broken_references(subject: Subject, *, remote: bool, cure: str) -> Iterator[Remark]:
-    for tool, which, schema in _schemas(subject):
-        references = [value for key, value in keywords(schema) if key in {"$ref", "$dynamicRef"}]
-        for reference in dict.fromkeys(value for value in references if isinstance(value, str)):
-            if _remote(reference) is remote and not _resolves(schema, reference):
-                yield on(tool, f"{which} refers to {quoted(reference)}, which {cure}")
-
-
 def _resolves(schema: Mapping[str, Any], reference: str) -> bool:
     base, _, anchor = reference.partition("#")
     if base or not anchor.startswith("/"):
@@ -210,21 +154,5 @@ def _resolves(schema: Mapping[str, Any], reference: str) -> bool:
     try:
         pointed(reference, schema)
     except LookupError:
-        return False
-    return True
-
-
-def _remote(reference: str) -> bool:
-    try:
-        parts = urlsplit(reference)
-    except ValueError:
-        return False
-    return bool(parts.scheme or parts.netloc or parts.path)
-
-
-def _compiles(pattern: str) -> bool:
-    try:
-        re.compile(pattern)
-    except (re.error, RecursionError, OverflowError):
         return False
     return True

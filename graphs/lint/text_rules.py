@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import chain, islice
+from itertools import chain
+
+import networkx as nx
 
 from callsheet.graphs.catalog.errors import Severity
 from callsheet.graphs.catalog.model import SKILLS, Tool
@@ -61,8 +61,10 @@ def near_identical_tools(subject: Subject) -> Iterator[Remark]:
     """Their texts do not show which of them a request means."""
     words = {tool.id: _words_of(tool) for tool in subject.catalog.tools.values()}
     owner = {tool.id: tool.agent for tool in subject.catalog.tools.values()}
-    pairs = [(a, b) for a, b in similar_pairs(words, ALIKE) if owner[a] != owner[b]]
-    for first, *others in _clusters(pairs, list(words)):
+    pairs: nx.Graph[str] = nx.Graph((a, b) for a, b in similar_pairs(words, ALIKE) if owner[a] != owner[b])
+    place = {tool: i for i, tool in enumerate(words)}
+    clusters = (sorted(tools, key=place.__getitem__) for tools in nx.connected_components(pairs))
+    for first, *others in sorted(clusters, key=lambda cluster: place[cluster[0]]):
         names = listed([tool for tool in others if owner[tool] != owner[first]])
         message = f"is nearly identical to {names}: distinguish them in their descriptions, or leave one out"
         yield on(subject.catalog.tool(first), message)
@@ -87,50 +89,21 @@ def _words_of(tool: Tool) -> frozenset[str]:
     return frozenset(name | set(split_name(shown(tool.description)[:_COMPARED].casefold()).split()))
 
 
-def _clusters(pairs: Iterable[tuple[str, str]], order: list[str]) -> list[list[str]]:
-    """The connected components of these pairs; components and their tools in the order of the catalog."""
-    import networkx as nx
-
-    graph: nx.Graph[str] = nx.Graph(pairs)
-    place = {tool: i for i, tool in enumerate(order)}
-    clusters = [sorted(tools, key=place.__getitem__) for tools in nx.connected_components(graph)]
-    return sorted(clusters, key=lambda cluster: place[cluster[0]])
-
-
-_ROUNDING, _SHARED = 1e-9, 4
-
-
 def similar_pairs(words: Mapping[str, frozenset[str]], least: float) -> Iterator[tuple[str, str]]:
-    """All pairs of sets with at least this Jaccard similarity, 0 < least <= 1; empty sets are similar to none.
-
-    ::
-
-        J(x, y) = |x & y| / |x | y|
-
-    Two such sets share l of the rarest ``|x| - ceil(least |x|) + l`` words of either, for each l up to
-    ``ceil(least |x|)``. Only sets that share four of these are compared.
-
-    Source: Wang, Li and Feng, Can We Beat the Prefix Filtering? (2012), l-prefix scheme.
-    """
+    """All pairs of sets whose Jaccard similarity ``|x & y| / |x | y|`` is at least ``least``, which is above 0."""
     import numpy as np
 
-    keys, count = list(words), Counter(word for members in words.values() for word in members)
-    rarity = {word: rank for rank, word in enumerate(sorted(count, key=lambda word: (count[word], word)))}
-    common = [math.ceil(least * len(members) - _ROUNDING) for members in words.values()]
+    keys, sizes = list(words), np.array([len(members) for members in words.values()])
     holders: defaultdict[str, list[int]] = defaultdict(list)
-    prefixes = list[list[str]]()
     for i, members in enumerate(words.values()):
-        prefixes.append(sorted(members, key=rarity.__getitem__)[: len(members) - common[i] + _SHARED])
-        for word in prefixes[i]:
+        for word in members:
             holders[word].append(i)
-    places = {word: np.array(found, np.int32) for word, found in holders.items()}
-    for i, key in enumerate(keys):
-        before = [places[word][: places[word].searchsorted(i)] for word in prefixes[i]]
-        shared = np.bincount(np.concatenate(before)) if before else np.empty(0)
-        for j in np.flatnonzero(shared >= min(_SHARED, common[i])).tolist():
-            both = len(words[key] & words[keys[j]])
-            if both >= least * (len(words[key]) + len(words[keys[j]]) - both):
-                yield keys[j], key
+    places = {word: np.array(found) for word, found in holders.items()}
+    for i, (key, members) in enumerate(words.items()):
+        before = [places[word][: places[word].searchsorted(i)] for word in members]
+        shared = np.bincount(np.concatenate(before), minlength=i) if before else np.zeros(i, int)
+        alike = (shared > 0) & (shared >= least * (sizes[i] + sizes[:i] - shared))
+        yield from ((keys[j], key) for j in np.flatnonzero(alike))
 
 
 _PIECE = 4_096  # characters; the normal form of one character can have eighteen
@@ -252,7 +225,7 @@ _ORDERING = re.compile(
     r"\b(?:instead|before|after|prior|whenever|when|always|must|never|should|don'?t|do not|rather|first|only|"
     r"replaces?|supersedes?|overrides?|deprecated|every|any|all)\b"
 )
-_NEAR, _REMEMBERED = 80, 10_000
+_NEAR = 80
 MANY = 10
 _OF_AGENT = ("id", "name", "description", "instructions", "category")
 _OF_TOOL = ("name", "title", "description", "input_schema", "output_schema", "annotations")
@@ -291,11 +264,7 @@ def invisible_characters(subject: Subject) -> Iterator[Remark]:
     return _hidden(subject, (Hidden.INVISIBLE,))
 
 
-@rule(
-    "long-text",
-    Severity.WARNING,
-    f"A text has more than {LONGEST_TEXT:,} characters; a model sees no more than that.",
-)
+@rule("long-text", Severity.WARNING, f"A text has more than {LONGEST_TEXT:,} characters; a model sees no more.")
 def long_text(subject: Subject) -> Iterator[Remark]:
     """The rest is neither shown nor embedded."""
     for place in chain.from_iterable(_places_by_agent(subject)):
@@ -313,7 +282,7 @@ def long_text(subject: Subject) -> Iterator[Remark]:
 def poisoned_text(subject: Subject) -> Iterator[Remark]:
     """Detects tool poisoning by phrases; an attacker can avoid these phrases."""
     for places in (*_places_by_agent(subject), _places_of_skills(subject, "name", "description")):
-        if any(orders_in(*_distinct(places))):  # one search for all of them is quick
+        if any(orders_in(*{text for place in places for text in place.texts})):  # one search for all of them is quick
             yield from _orders_at(places)
 
 
@@ -333,9 +302,7 @@ def _orders_at(places: Iterable[_Place]) -> Iterator[Remark]:
 
 
 @rule(
-    "shadowing",
-    Severity.WARNING,
-    "A text of one agent names another agent's tool and says when or whether to use it.",
+    "shadowing", Severity.WARNING, "A text of one agent names another agent's tool and says when or whether to use it."
 )
 def shadowing(subject: Subject) -> Iterator[Remark]:
     """A server could turn a model against another server's tools. Ordinary words count as names only in quotes."""
@@ -343,23 +310,19 @@ def shadowing(subject: Subject) -> Iterator[Remark]:
     for tool in subject.catalog.tools.values():
         owners[tool.name].add(tool.agent)
         owners[tool.id].add(tool.agent)
-    ordered = lru_cache(maxsize=_REMEMBERED)(lambda text: tuple(_ordered_names(text, owners)))
     for agent, places in zip(subject.catalog.agents, _places_by_agent(subject), strict=True):
         parameters = {parameter.name for tool in agent.tools for parameter in (*tool.parameters, *tool.outputs)}
         own = {agent.id, agent.name, *parameters}
         for place in places:
             for text in place.texts:
-                foreign = (at for at in ordered(text) if agent.id not in owners[at[0]] and at[0] not in own)
-                for name, context in islice(foreign, 1):
-                    owner = min(owners[name])
-                    yield place.remark(f"says when to use {quoted(name)}, a tool of agent {owner!r}: {quoted(context)}")
+                for name, context in _ordered_names(text, owners):
+                    if agent.id not in owners[name] and name not in own:
+                        owner = f"a tool of agent {min(owners[name])!r}"
+                        yield place.remark(f"says when to use {quoted(name)}, {owner}: {quoted(context)}")
+                        break
 
 
-@rule(
-    "source-of-many",
-    Severity.WARNING,
-    f"Tools of {MANY} other agents or more depend on an agent's tools, or seem to.",
-)
+@rule("source-of-many", Severity.WARNING, f"{MANY} or more other agents depend on an agent's tools, or seem to.")
 def source_of_many(subject: Subject) -> Iterator[Remark]:
     """Its tools would be selected beside theirs; agents of one system do not count."""
     tools = subject.catalog.tools
@@ -397,16 +360,11 @@ def _ordered_names(text: str, known: Mapping[str, object]) -> Iterator[tuple[str
 
 def _hidden(subject: Subject, sorts: tuple[Hidden, ...]) -> Iterator[Remark]:
     """One remark for each place that has hidden characters."""
-    for places in (*_places_by_agent(subject), _places_of_skills(subject, "name", "description", "text")):
-        if any(map(hidden_in, _distinct(places))):
-            for place in places:
-                found = sum((Counter(hidden_in(text)) for text in place.texts), Counter[Hidden]())
-                if kinds := " and ".join(f"{found[sort]} {sort}" for sort in found if sort in sorts):
-                    yield place.remark(f"has {kinds} characters that are invisible: remove them at the source")
-
-
-def _distinct(places: Iterable[_Place]) -> frozenset[str]:
-    return frozenset(chain.from_iterable(place.texts for place in places))
+    of_skills = _places_of_skills(subject, "name", "description", "text")
+    for place in chain(*_places_by_agent(subject), of_skills):
+        found = sum((Counter(hidden_in(text)) for text in place.texts), Counter[Hidden]())
+        if kinds := " and ".join(f"{found[sort]} {sort}" for sort in found if sort in sorts):
+            yield place.remark(f"has {kinds} characters that are invisible: remove them at the source")
 
 
 def _places_of_skills(subject: Subject, *fields: str) -> list[_Place]:

@@ -135,6 +135,7 @@ class _Changing:
         """The schema of an object without alternatives, and these as text."""
         said = schema.get("type", "object")
         if (types := _types(said)) and "object" not in types:
+            self.changes.append(f"its type is {_quoted(said)}, so no arguments are shown")
             return {"type": "object", "properties": {}}, ""
         if said != "object":
             self.changes.append(f"type {_quoted(said)} at its root is shown as object")

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import translate
@@ -14,7 +13,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field, model_serializer, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from callsheet.graphs.capabilities.taxonomy import SHIPPED, shipped_taxonomy
 from callsheet.graphs.catalog.errors import CatalogError, Finding, SettingsError, Severity
@@ -35,12 +34,7 @@ UNKNOWN: Mapping[Hint, bool] = {
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A user.
-
-    Attributes:
-        id: Id from the authentication; empty for an anonymous user.
-        groups: Groups from the authentication.
-    """
+    """A user, by the authentication; the id of an anonymous one is empty."""
 
     id: str = ""
     groups: frozenset[str] = frozenset()
@@ -70,14 +64,9 @@ class Rule(Record):
             raise CatalogError('a rule must be a pattern, or an object with "id", "capability" or "annotations"')
         return self
 
-    @model_serializer(mode="wrap")
-    def _as_text(self, write: Any) -> Any:
-        plain = {key: value for key, value in write(self).items() if value is not None}
-        return self.id if set(plain) == {"id"} else plain
-
     def __str__(self) -> str:
         """The rule as in a policy file."""
-        return str(self.model_dump()) if self.capability or self.annotations else repr(self.id)
+        return str(self.model_dump(exclude_none=True)) if self.capability or self.annotations else repr(self.id)
 
 
 @dataclass(frozen=True)
@@ -228,23 +217,14 @@ _MOST_VIEWS = 32
 
 
 class Grants(Record):
-    """Additional rules.
-
-    Attributes:
-        allow: Rules of tools that may be seen and called.
-        deny: Rules of tools that may not; they override ``allow``.
-    """
+    """Rules of tools that may be seen and called, and of tools that may not, which override the others."""
 
     allow: tuple[Rule, ...] = ()
     deny: tuple[Rule, ...] = ()
 
 
 class Group(Grants):
-    """Grants of several users.
-
-    Attributes:
-        members: Ids of users; users whose authentication names the group are members too.
-    """
+    """Grants of several users: its members by id, and those whose authentication names the group."""
 
     members: tuple[Name, ...] = ()
 
@@ -275,8 +255,8 @@ class Policy(Grants):
     callsheet_policy: Literal[1] = 1
 
     @cached_property
-    def _cache(self) -> tuple[threading.Lock, OrderedDict[Any, tuple[Catalog, View]]]:
-        return threading.Lock(), OrderedDict()
+    def _cache(self) -> tuple[threading.Lock, dict[Any, tuple[Catalog, View]]]:
+        return threading.Lock(), {}
 
     @cached_property
     def _rules(self) -> Callable[[User], Rules]:
@@ -303,22 +283,17 @@ class Policy(Grants):
         return bool(user.id) and not (groups | ({user.id} - self.groups.keys())).isdisjoint(self.reviewers)
 
     def view(self, catalog: Catalog, user: User | str | None = None) -> View:
-        """The part of a catalog that a user may see, cached for each set of rules.
-
-        A tool that requires a forbidden tool is left out too, because it cannot work.
-        """
+        """The part of a catalog that a user may see, cached for each set of rules."""
         rules = self._rules(_user(user))
         lock, views = self._cache
         key = (id(catalog), rules.key)
-        with lock:
-            if key in views:
-                views.move_to_end(key)
-                return views[key][1]
+        if known := views.get(key):
+            return known[1]
         view = view_of(catalog, rules.allow)
         with lock:
+            if len(views) >= _MOST_VIEWS:
+                views.pop(next(iter(views)))
             views[key] = (catalog, view)
-            while len(views) > _MOST_VIEWS:
-                views.popitem(last=False)
         return view
 
     def findings(self, *catalogs: Catalog) -> tuple[Finding, ...]:
@@ -327,26 +302,21 @@ class Policy(Grants):
         tools = [tool for catalog in catalogs for tool in catalog.tools.values()]
         tools += [Tool(agent=SKILLS, name=skill.name) for skill in skills]
         everyone = self._rules(User())
+        sections: dict[str, Grants] = {"": self}
+        sections |= {f"group {name!r}, ": group for name, group in self.groups.items()}
+        sections |= {f"user {name!r}, ": grants for name, grants in self.users.items()}
         return tuple(
             Finding(
                 Severity.WARNING,
                 "policy-rule-without-effect",
-                f"the policy's {place} has the rule {rule}, which matches nothing in the catalog: correct or remove it",
+                f"the policy's {where}{effect} has the rule {rule}, which matches nothing in the catalog: "
+                "correct or remove it",
             )
-            for place, rule in self._all_rules()
+            for where, grants in sections.items()
+            for effect in ("allow", "deny")
+            for rule in getattr(grants, effect)
             if not any(everyone.fits(rule, tool, claims=True) for tool in tools)
         )
-
-    def _all_rules(self) -> list[tuple[str, Rule]]:
-        sections: list[tuple[str, Grants]] = [("", self)]
-        sections += [(f"group {name!r}, ", group) for name, group in self.groups.items()]
-        sections += [(f"user {name!r}, ", grants) for name, grants in self.users.items()]
-        return [
-            (f"{where}{effect}", rule)
-            for where, grants in sections
-            for effect, rules in (("allow", grants.allow), ("deny", grants.deny))
-            for rule in rules
-        ]
 
     def _rules_of(self, user: User) -> Rules:
         groups = [each for name, each in self.groups.items() if user.id in each.members or name in user.groups]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.agents.calls.review import TOOK_EFFECT, decided, flat
+from callsheet.agents.calls.review import TOOK_EFFECT, DecisionType, decided, flat
 from callsheet.graphs.catalog.errors import TrustError
 from callsheet.graphs.catalog.loading import starts_in
 from callsheet.graphs.storage import yes_from_environment
@@ -20,18 +21,15 @@ from callsheet.graphs.trust.consent import Agreements, believable, believed, doi
 if TYPE_CHECKING:
     from callsheet.graphs import Loaded
 
-_ALWAYS = {"t": "always for this tool"}
-_GROUP = {"a": "all", **_ALWAYS, "e": "each", "n": "none", "q": "ask later"}
-_APPROVAL = {"y": "yes", **_ALWAYS, "n": "no", "e": "edit", "r": "respond", "q": "ask later"}
-_OFFERED = {"y": "approve", "n": "reject", "r": "respond", "a": "approve"}
-_OUTCOME = {"d": "it was done", "n": "it was not, send it again", "g": "give up", "q": "ask later"}
-_LONGEST, _LONGEST_TEXT, _LONGEST_KEY, _WIDTH = 4_000, 600, 120, 100
-_MOST_ITEMS, _LAST_ITEMS = 500, 100
-_NOTE = "({:,} characters in all: each text is shortened, every key is shown)"
-
-
+_ALWAYS, _LATER = {"t": "always for this tool"}, {"q": "ask later"}
+_SEVERAL = {"a": "all", **_ALWAYS, "e": "each", "n": "none", **_LATER}
+_ONE = {"y": "yes", **_ALWAYS, "n": "no", "e": "edit", "r": "respond", **_LATER}
+_OUTCOME = {"d": "it was done", "n": "it was not, send it again", "g": "give up", **_LATER}
+_WORDS = {"approve": {"all", "yes"}, "reject": {"none", "no"}, "edit": {"edit"}, "respond": {"respond"}}
+_TYPES = ("tool_approval", "unknown_outcome", "needs_input", "question")
 _ALIKE = ("tool", "why", "problem", "decisions", "always")
 """What calls have in common that are one question."""
+_LONGEST, _LONGEST_TEXT, _MOST_ITEMS, _LAST_ITEMS = 4_000, 600, 500, 100
 
 
 def has_terminal() -> bool:
@@ -48,15 +46,9 @@ def ask_person(waiting: Sequence[Any]) -> dict[str, Any]:
     groups: dict[Any, list[Any]] = {}
     for one in waiting:
         told = flat(one.value)
-        alike = [str(told.get(name, "")) for name in _ALIKE] if _is_approval(one) else [one.id]
+        alike = [str(told.get(name, "")) for name in _ALIKE] if _kind(one) == "tool_approval" else [one.id]
         groups.setdefault(tuple(alike), []).append(one)
-    answers: dict[str, Any] = {}
-    for group in groups.values():
-        given = _decisions(group) if len(group) > 1 else _one_by_one(group)
-        answers |= given
-        if len(given) < len(group):
-            break
-    return answers
+    return _in_turn(list(groups.values()))
 
 
 def approve_all(waiting: Sequence[Any]) -> dict[str, Any]:
@@ -68,7 +60,7 @@ def approve_all(waiting: Sequence[Any]) -> dict[str, Any]:
     return {
         one.id: decided("approve", one.value)
         for one in waiting
-        if _is_approval(one) and not (one.value.get("unchecked") or one.value.get("confirm"))
+        if _kind(one) == "tool_approval" and not (one.value.get("unchecked") or one.value.get("confirm"))
     }
 
 
@@ -83,65 +75,72 @@ def described(waiting: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 def _kind(waiting: Any) -> str:
-    value = waiting.value
-    kind = value.get("type") if isinstance(value, Mapping) else None
-    return kind if isinstance(kind, str) and kind in _QUESTIONS else ""
+    kind = flat(waiting.value).get("type")
+    return kind if kind in _TYPES else ""
 
 
-def _is_approval(waiting: Any) -> bool:
-    return _kind(waiting) == "tool_approval"
-
-
-def _decisions(group: Sequence[Any]) -> dict[str, Any]:
-    """The answers to several calls of one tool."""
-    first, calls = flat(group[0].value), [flat(one.value)["args"] for one in group]
-    steps = ", ".join(dict.fromkeys(str(one.value["step_id"]) for one in group))
-    click.echo(f"\n{len(group)} calls of {shown_text(first['tool'])}{_calls(calls)}", err=True)
-    click.echo(f"Steps: {shown_text(steps)}", err=True)
-    _tell(first, "why", "problem")
-    match _choice(_GROUP, first):
-        case "a":
-            return {one.id: decided("approve", one.value) for one in group}
-        case "t":
-            return {one.id: decided("approve", one.value, always=True) for one in group}
-        case "e":
-            return _one_by_one(group)
-        case "n":
-            why = _reason()
-            return {one.id: decided("reject", one.value, message=why) for one in group}
-    return {}
-
-
-def _one_by_one(waiting: Sequence[Any]) -> dict[str, Any]:
+def _in_turn(groups: Sequence[Sequence[Any]]) -> dict[str, Any]:
+    """The answers, until a question is left for later."""
     answers: dict[str, Any] = {}
-    for one in waiting:
-        answer = _QUESTIONS[kind](flat(one.value)) if (kind := _kind(one)) else _of_a_tool(one.value)
-        if answer is None:
+    for group in groups:
+        given = _answers(group)
+        answers |= given
+        if len(given) < len(group):
             break
-        answers[one.id] = answer
     return answers
 
 
-def _decision(asked: Mapping[str, Any]) -> Any:
-    _show(asked, "wants to call")
-    match _choice(_APPROVAL, asked):
-        case "y":
-            return decided("approve", asked)
+def _answers(group: Sequence[Any]) -> dict[str, Any]:
+    """The answers to calls of one tool, or to one question of another type; empty if they are left for later."""
+    first, asked = group[0], flat(group[0].value)
+    match _kind(first):
+        case "tool_approval":
+            return _decisions(group)
+        case "unknown_outcome":
+            answer = _verdict(asked)
+        case "needs_input":
+            answer = _values(asked)
+        case "question":
+            answer = _reply(asked)
+        case _:
+            click.echo(f"\nA tool asks:\n{shown_value(first.value)}", err=True)
+            answer = _text("Your answer (empty to be asked later)") or None
+    return {} if answer is None else {first.id: answer}
+
+
+def _decisions(group: Sequence[Any]) -> dict[str, Any]:
+    first, several = flat(group[0].value), len(group) > 1
+    if several:
+        _show_all([flat(one.value) for one in group])
+    else:
+        _show(first, "wants to call")
+    kind: DecisionType = "approve"
+    more: dict[str, Any] = {}
+    match _choice(_SEVERAL if several else _ONE, first):
+        case "a" | "y":
+            pass
         case "t":
-            return decided("approve", asked, always=True)
+            more = {"always": True}
         case "n":
-            return decided("reject", asked, message=_reason())
+            kind, more = "reject", {"message": _text("Why (may stay empty)")}
+        case "e" if several:
+            return _in_turn([[one] for one in group])
         case "e":
-            return _edit(asked)
+            if (args := _edited(first["args"])) is None:
+                return _decisions(group)
+            kind, more = "edit", {"args": args}
         case "r":
-            said = _text("The answer for the worker")
-            return decided("respond", asked, message=said) if said else _decision(asked)
-    return None
+            if not (said := _text("The answer for the worker")):
+                return _decisions(group)
+            kind, more = "respond", {"message": said}
+        case _:
+            return {}
+    return {one.id: decided(kind, one.value, **more) for one in group}
 
 
 def _verdict(asked: Mapping[str, Any]) -> Any:
     _show(asked, "has called")
-    match _choice(_OUTCOME):
+    match _choice(_OUTCOME, asked):
         case "d":
             said = _text("Its answer, if you know it (may stay empty)")
             return decided("respond", asked, message=said or TOOK_EFFECT)
@@ -176,33 +175,14 @@ def _reply(asked: Mapping[str, Any]) -> Any:
     return decided("respond", asked, message=chosen) if chosen else decided("reject", asked)
 
 
-def _of_a_tool(value: Any) -> Any:
-    """The answer to an interrupt of a tool itself."""
-    click.echo(f"\nA tool asks:\n{shown_value(value)}", err=True)
-    return _text("Your answer (empty to be asked later)") or None
-
-
-_QUESTIONS: Mapping[str, Callable[[Any], Any]] = {
-    "tool_approval": _decision,
-    "unknown_outcome": _verdict,
-    "needs_input": _values,
-    "question": _reply,
-}
-"""Who asks about the interrupts of each type."""
-
-
-def _reason() -> str:
-    return _text("Why (may stay empty)")
-
-
-def _edit(asked: Mapping[str, Any]) -> Any:
-    plain = json.dumps(asked["args"], ensure_ascii=False, indent=2, default=str)
-    text: str | None = click.edit(plain, extension=".json")
+def _edited(args: Any) -> Any:
+    """The arguments after an editor; None if they are no JSON."""
+    text: str | None = click.edit(json.dumps(args, ensure_ascii=False, indent=2, default=str), extension=".json")
     try:
-        return decided("edit", asked, args=json.loads(text) if text else asked["args"])
+        return json.loads(text) if text else args
     except ValueError as error:
         click.echo(f"invalid JSON: {error}", err=True)
-        return _decision(asked)
+        return None
 
 
 def _show(asked: Mapping[str, Any], what: str) -> None:
@@ -211,22 +191,28 @@ def _show(asked: Mapping[str, Any], what: str) -> None:
     _tell(asked, "why", "problem")
 
 
+def _show_all(asked: Sequence[Mapping[str, Any]]) -> None:
+    """Calls of one tool, each in a line of its own."""
+    click.echo(f"\n{len(asked)} calls of {shown_text(asked[0]['tool'])}:", err=True)
+    for one in asked:
+        click.echo(one_line(f"  step {one['step_id']}: {shown_value(one['args'], indent=None)}"), err=True)
+    _tell(asked[0], "why", "problem")
+
+
 def _tell(asked: Mapping[str, Any], *names: str) -> None:
     for name in names:
         if asked.get(name):
             click.echo(shown_text(asked[name]), err=True)
 
 
-def _choice(words: Mapping[str, str], asked: Mapping[str, Any] | None = None) -> str:
+def _choice(words: Mapping[str, str], asked: Mapping[str, Any]) -> str:
     """The letter of a choice, of those that the question offers."""
-    if asked is not None:
-        unable = {letter for letter, decision in _OFFERED.items() if decision not in asked["decisions"]}
-        unable |= {"e"} if "edit" not in asked["decisions"] and words is _APPROVAL else set()
-        unable |= set() if asked.get("always") else {"t"}
-        words = {letter: word for letter, word in words.items() if letter not in unable}
-    shown_words = ", ".join(f"{letter}={word}" for letter, word in words.items())
-    letters = {word: letter for letter, word in words.items()}
-    chosen: str = click.prompt(shown_words, type=click.Choice([*words, *letters]), show_choices=False, err=True)
+    hidden = set[str]().union(*(own for decision, own in _WORDS.items() if decision not in asked["decisions"]))
+    hidden |= set() if asked.get("always") else {*_ALWAYS.values()}
+    letters = {word: letter for letter, word in words.items() if word not in hidden}
+    shown_words = ", ".join(f"{letter}={word}" for word, letter in letters.items())
+    choices = click.Choice([*letters.values(), *letters])
+    chosen: str = click.prompt(shown_words, type=choices, show_choices=False, err=True)
     return letters.get(chosen, chosen)
 
 
@@ -242,7 +228,7 @@ def _asked_value(name: str, schema: Mapping[str, Any]) -> tuple[str, Any]:
     one = wanted_schema(schema, [name])
     spec = one["properties"][name]
     hidden = isinstance(spec, Mapping) and is_secret(name, spec)
-    while said := _typed(f"{shown_text(name)} (empty leaves the step as it is)", hidden=hidden):
+    while said := _text(f"{shown_text(name)} (empty leaves the step as it is)", hidden=hidden):
         values: list[Any] = [said]
         with suppress(ValueError):
             values.append(json.loads(said))
@@ -251,17 +237,6 @@ def _asked_value(name: str, schema: Mapping[str, Any]) -> tuple[str, Any]:
             return said, values[problems.index("")]
         click.echo("the value does not fit" if hidden else shown_text(problems[-1]), err=True)
     return "", None
-
-
-def _typed(what: str, *, hidden: bool) -> str:
-    """The input of a person; empty at the end of input."""
-    try:
-        return _text(what, hidden=hidden)
-    except click.Abort as error:
-        if not isinstance(error.__context__, EOFError):
-            raise
-        click.echo(err=True)
-        return ""
 
 
 def ask_consent(sources: Sequence[str], *, yes: bool) -> None:
@@ -291,10 +266,11 @@ def ask_trust(loaded: Loaded, *, yes: bool) -> bool:
     Returns:
         Whether another server is believed from now on.
     """
-    servers = {} if yes or yes_from_environment() or not has_terminal() else believable(loaded)
+    if yes or yes_from_environment() or not has_terminal():
+        return False
     agreements, more = Agreements(), False
-    known = agreements.known() if servers else frozenset()
-    for agent, server in servers.items():
+    known = agreements.known()
+    for agent, server in believable(loaded).items():
         if loaded.trusts(agent) or known & {believed(server), believed(server, yes=False)}:
             continue
         click.echo(f"\n{one_line(agent)}: this server marks tools as read-only.", err=True)
@@ -304,11 +280,14 @@ def ask_trust(loaded: Loaded, *, yes: bool) -> bool:
     return more
 
 
-def shown_value(value: Any) -> str:
-    """The value as JSON, hidden characters written out; a long one with one line per key and item."""
-    plain = json.dumps(value, ensure_ascii=False, indent=2, default=str)
-    lines = plain.split("\n") if len(plain) <= _LONGEST else [*_lines(value), _NOTE.format(len(plain))]
-    return "\n".join(map(escaped, lines))
+def shown_value(value: Any, *, indent: int | None = 2) -> str:
+    """The value as JSON, hidden characters written out; of a long one, every key, and each text shortened."""
+    plain = json.dumps(value, ensure_ascii=False, indent=indent, default=str)
+    if len(plain) > _LONGEST:
+        short = json.dumps(_shortened(value), ensure_ascii=False, indent=indent, default=str)
+        short = re.sub(r"(?m)^ {40,}", " " * 40, short)  # deep nesting would be nearly all blanks
+        plain = f"{short} ({len(plain):,} characters in all: each text is shortened, every key is shown)"
+    return "\n".join(map(escaped, plain.split("\n")))
 
 
 def shown_text(text: str) -> str:
@@ -317,62 +296,18 @@ def shown_text(text: str) -> str:
     return "\n".join(map(escaped, kept.split("\n")))
 
 
-def _calls(calls: Sequence[Mapping[str, Any]]) -> str:
-    """The arguments of several calls of one tool, to follow its name: those that differ, and those that are the same.
-
-    A few short values of one parameter are in one line, otherwise each call has its own. No call is left out.
-    """
-    plain = [{name: _json(value) for name, value in one.items()} for one in calls]
-    same = {name: calls[0][name] for name, text in plain[0].items() if all(one.get(name) == text for one in plain)}
-    differing = [{name: value for name, value in one.items() if name not in same} for one in calls]
-    names = {name for one in differing for name in one}
-    told = ":" + "".join(f"\n  {number}  {_call(one)}" for number, one in enumerate(differing, 1)) if names else ""
-    if len(names) == 1 and all(differing):
-        (name,) = names
-        line = one_line(f", {_key(name)}: {', '.join(one[name] for one in plain)}")
-        told = line if len(line) <= _WIDTH else told
-    return f"{told}\nIn all of them: {shown_value(same)}" if same or not names else told
-
-
-def _call(arguments: Mapping[str, Any]) -> str:
-    text = ", ".join(f"{_key(name)}: {_json(value)}" for name, value in arguments.items()) or "(no other arguments)"
-    lines = [text] if len(text) <= _LONGEST else [*_lines(arguments), _NOTE.format(len(text))]
-    return "\n     ".join(map(one_line, lines))
-
-
-def _lines(value: Any) -> Iterator[str]:
-    """A line per key and item of a value; the middle of a very long plain list is left out, which is said."""
-    waiting = [("", value)]
-    while waiting:
-        path, one = waiting.pop()
-        if isinstance(one, dict) and one:
-            waiting += reversed([(f"{path}.{_key(key)}".lstrip("."), item) for key, item in one.items()])
-        elif not isinstance(one, list) or not one:
-            yield f"{path}: {_leaf(one)}"
-        elif len(one) <= _MOST_ITEMS or any(isinstance(item, dict | list) for item in one):
-            waiting += reversed([(f"{path}[{n}]", item) for n, item in enumerate(one)])
-        else:
-            end, again = _MOST_ITEMS - _LAST_ITEMS, len(one) - _LAST_ITEMS
-            yield from (f"{path}[{n}]: {_leaf(one[n])}" for n in range(end))
-            yield f"{path}[{end}]: {again - end:,} of {len(one):,} items of this list are not shown here"
-            yield from (f"{path}[{n}]: {_leaf(one[n])}" for n in range(again, len(one)))
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _leaf(value: Any) -> str:
-    return _json(_short(value, _LONGEST_TEXT)) if isinstance(value, str) else _short(_json(value), _LONGEST_TEXT)
-
-
-def _key(key: str) -> str:
-    short = _short(key, _LONGEST_KEY)
-    return short if short.isidentifier() else _json(short)
-
-
-def _short(text: str, most: int) -> str:
-    if len(text) <= most:
-        return text
-    end = most // 4
-    return f"{text[: most - end]} … {len(text) - most:,} characters … {text[-end:]}"
+def _shortened(value: Any) -> Any:
+    """Long texts and very long plain lists without their middles, which is said in their place."""
+    match value:
+        case str() if len(value) > _LONGEST_TEXT:
+            end = _LONGEST_TEXT // 4
+            return f"{value[: _LONGEST_TEXT - end]} … {len(value) - _LONGEST_TEXT:,} characters … {value[-end:]}"
+        case dict():
+            return {key: _shortened(item) for key, item in value.items()}
+        case list() if len(value) > _MOST_ITEMS and not any(isinstance(item, dict | list) for item in value):
+            note = f"{len(value) - _MOST_ITEMS:,} of {len(value):,} items of this list are not shown here"
+            shown = *value[: _MOST_ITEMS - _LAST_ITEMS], note, *value[-_LAST_ITEMS:]
+            return [_shortened(item) for item in shown]
+        case list():
+            return [_shortened(item) for item in value]
+    return value

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shlex
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -22,12 +21,11 @@ from callsheet.orchestrator.cli.shared_options import (
     check_model,
     common,
     decision_option,
-    kept_options,
     run_options,
     size_options,
 )
 from callsheet.orchestrator.run.settings import Settings
-from callsheet.orchestrator.run.threads import Threads, sweep_threads
+from callsheet.orchestrator.run.threads import Threads, stream_in_thread, sweep_threads
 
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
@@ -92,15 +90,13 @@ def ask(
     began = time.monotonic()
     check_model(of_run["model"])
     check_model(of_run["decision_model"])
-    if of_run["code_mode"]:
-        if not of_run["model"]:
-            raise click.UsageError("--code-mode needs --model, which writes the programs")
-        from callsheet.agents.programs import check_installed
-
-        check_installed()
     loaded = options.open()
     threads = Threads.of(loaded)
-    thread = _thread(threads, thread, resume=resume)
+    if resume:
+        threads.check(thread := threads.latest() if thread is None else thread)
+    else:
+        sweep_threads()
+        thread = threads.new() if thread is None else thread
     retriever = options.retriever(loaded)
 
     from callsheet.graphs.dependencies import ObservationLog
@@ -113,18 +109,16 @@ def ask(
         loaded, retriever=retriever, registry=registry, settings=settings, observed=ObservationLog()
     )
     show = None if options.as_json else output.Show(explain=explain)
-    kept = kept_options("thread", "resume", "as_json")
-    again = shlex.join(["callsheet", "ask", "--resume", "--thread", thread, *kept])
+    again = f"callsheet ask --resume --thread {thread}, with the same options"
     given = None if resume else {"messages": [{"role": "user", "content": query}]}
-    with threads.locked(thread):
-        try:
+    try:
+        with threads.locked(thread):
             ran = _answered(workflow, threads, thread, given, show, settings.approval)
-        except (KeyboardInterrupt, click.Abort) as error:
-            error.add_note(f"continue with: {again}")
-            raise
-        finally:
-            registry.close()
-        threads.settle(thread, ended=not ran.left)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo(f"\ncontinue with: {again}", err=True)
+        raise
+    finally:
+        registry.close()
     seconds = time.monotonic() - began
     if show is None:
         click.echo(json.dumps(_report(ran, thread, again, seconds), ensure_ascii=False))
@@ -133,16 +127,6 @@ def ask(
     else:
         show.answer(ran.answer, seconds)
     return 0 if ran.done else 1
-
-
-def _thread(threads: Threads, thread: str | None, *, resume: bool) -> str:
-    """The thread to work in."""
-    if resume:
-        chosen = threads.latest() if thread is None else thread
-        threads.check(chosen)
-        return chosen
-    sweep_threads()
-    return threads.new() if thread is None else thread
 
 
 def _answered(workflow: Any, threads: Threads, thread: str, given: Any, show: Show | None, approval: str) -> RunResult:
@@ -180,8 +164,6 @@ async def run(
     Raises:
         SettingsError: There is nothing to continue, or a new request would replace an unfinished one.
     """
-    from callsheet.orchestrator.run.threads import stream_in_thread
-
     now = await stream_in_thread(
         workflow, threads, thread, given, modes=["custom"], take=lambda _, __, event: show(event)
     )
@@ -218,16 +200,9 @@ class RunResult:
         return text
 
     @property
-    def left(self) -> bool:
-        """Whether ``--resume`` can continue: with a question, or with a failed step."""
-        return bool(self.waiting) or any(step["status"] in ("failed", "skipped") for step in self.steps())
-
-    @property
     def done(self) -> bool:
         """Whether the request was answered and every step of its plan done, for exit status 0."""
-        from callsheet.orchestrator.state import ending  # it imports langgraph
-
-        return ending(self.plan, self.results) == "done"
+        return not self.waiting and self.state.get("ended") == "done"
 
     @property
     def plan(self) -> Mapping[str, Any]:

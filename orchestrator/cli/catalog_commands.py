@@ -266,9 +266,7 @@ def forget(patterns: tuple[str, ...], *, as_json: bool) -> int:
     """
     from callsheet.graphs.dependencies import ObservationLog, OutcomeLog
 
-    tools, edges = (
-        sum(map(log.forget, patterns)) if patterns else log.remove() for log in (OutcomeLog(), ObservationLog())
-    )
+    tools, edges = (sum(map(log.forget, patterns or ("*",))) for log in (OutcomeLog(), ObservationLog()))
     learned = counted(edges, "observed dependency", "observed dependencies")
     report({"tools": tools, "dependencies": edges}, f"forgot {counted(tools, 'tool')} and {learned}", as_json=as_json)
     return 0 if tools or edges or not patterns else 1

@@ -42,8 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line and ends the process: 0 done, 1 negative result, 2 usage error, 70 bug, 130 interrupted."""
     try:
         status = callsheet.main(arguments and list(arguments), prog_name="callsheet", standalone_mode=False)
-    except (click.exceptions.Abort, KeyboardInterrupt) as error:
-        sys.exit(_interrupted(error))
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        sys.exit(_said("\ninterrupted", INTERRUPTED))
     except click.ClickException as error:
         error.show()
         sys.exit(CALLERS_MISTAKE)
@@ -55,15 +55,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.excepthook(type(error), error, error.__traceback__)
         sys.exit(CRASHED)
     sys.exit(status if isinstance(status, int) else 0)
-
-
-def _interrupted(error: BaseException) -> int:
-    """Ends the line with the terminal's ``^C``, and prints the notes of the interrupted command."""
-    cause = error.__cause__
-    if not isinstance(cause, KeyboardInterrupt | EOFError):  # for these, click has ended the line
-        click.echo(err=True)
-    notes = [note for one in (cause, error) if one for note in getattr(one, "__notes__", ())]
-    return _said("\n".join(["interrupted", *notes]), INTERRUPTED)
 
 
 def _said(message: str, status: int) -> int:

@@ -22,11 +22,10 @@ from callsheet.orchestrator.cli.shared_options import (
     CatalogOptions,
     catalog_options,
     output_option,
+    progress_bar,
     refuse_before,
     report,
     save,
-    say_age,
-    status,
     taxonomy_option,
     together,
     visible,
@@ -75,8 +74,7 @@ def check(
         raise click.BadParameter(f"there is no rule {unknown[0]!r}; there are {names}", param_hint="--ignore")
     rules = [rule for rule in RULES if rule.name not in ignored]
     loaded = options.open(tell=False)
-    say_age(loaded)
-    with status("Checking"):
+    with progress_bar("Checking"):
         known = replace(loaded, problems=tuple(p for p in loaded.problems if p.kind != "quarantined"))
         proposals = infer_dependencies(loaded.catalog) if source_of_many in rules else ()
         findings = list(lint(known, rules=rules, taxonomy=taxonomy, proposals=proposals))
@@ -290,7 +288,7 @@ def export(
     if around is not None and form != "mermaid":
         raise click.BadParameter(f"the format {form} does not use it; it is for mermaid", param_hint="--around")
     loaded = options.open()
-    with status("Writing"):
+    with progress_bar("Writing"):
         catalog = with_inferred(visible(loaded), rejected=loaded.rejected, trusted=loaded.trusted)
         document = _document(form, catalog, taxonomy.capabilities if taxonomy else None, around)
     if catalog.skills and form == "mermaid":

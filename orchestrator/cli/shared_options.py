@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial, reduce, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,7 +17,7 @@ from click.core import ParameterSource
 
 from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.graphs.catalog.formats.manifests import SERVER_TROUBLE
-from callsheet.graphs.text.sanitizing import masked
+from callsheet.graphs.text.sanitizing import shown
 from callsheet.orchestrator.run.process.environment import Environment
 
 if TYPE_CHECKING:
@@ -46,33 +46,27 @@ class CatalogOptions:
     embeddings: str = ""
 
     def open(self, *, tell: bool = True, **asking: Any) -> Loaded:
-        """Loads the catalogs, after consent to their commands.
+        """Loads the catalogs, after consent to their commands, and reports listings that are older than an hour.
 
         Args:
-            tell: Report on standard error what was left out, and what is older than an hour.
+            tell: Report on standard error what was left out, too.
             asking: As in ``load``: ``anew`` or ``known``.
 
         Raises:
             SettingsError: There is no catalog, or the policy cannot be read.
             TrustError: There is no consent to its commands, or its pins are not reliable.
         """
-        from callsheet.graphs import shown
         from callsheet.orchestrator.cli.approval_prompt import ask_consent, ask_trust
 
         named, read = catalogs_of(self.catalogs), self.reader()
         ask_consent(named, yes=self.yes)
-        with status("Reading the catalog"):
+        with progress_bar("Reading the catalog"):
             loaded = read(**asking)
         if ask_trust(loaded, yes=self.yes):
             loaded = read(known=True)
-        if not tell:
-            return loaded
-        if not (loaded.catalog.agents or loaded.catalog.skills or loaded.problems):
-            click.echo(f"{', '.join(map(shown, named))}: it is empty, or everything in it is disabled", err=True)
-        for problem in loaded.problems:
-            down = problem.agent in loaded.down and problem.kind in SERVER_TROUBLE
-            click.echo(f"{'down' if down else problem.word}: {shown(str(problem))}", err=True)
-        say_age(loaded, since=3600)
+        if tell:
+            _report_problems(loaded, named)
+        _report_age(loaded)
         return loaded
 
     def reader(self) -> Callable[..., Loaded]:
@@ -109,6 +103,26 @@ class CatalogOptions:
         return selector, changes, factory.place
 
 
+def _report_problems(loaded: Loaded, named: tuple[str, ...]) -> None:
+    if not (loaded.catalog.agents or loaded.catalog.skills or loaded.problems):
+        click.echo(f"{', '.join(map(shown, named))}: it is empty, or everything in it is disabled", err=True)
+    for problem in loaded.problems:
+        down = problem.agent in loaded.down and problem.kind in SERVER_TROUBLE
+        click.echo(f"{'down' if down else problem.word}: {shown(str(problem))}", err=True)
+
+
+def _report_age(loaded: Loaded) -> None:
+    """Reports listings whose servers were not asked again, if one is older than an hour."""
+    if not loaded.remembered:
+        return
+    oldest = datetime.fromisoformat(min(loaded.remembered.values()))
+    if (hours := (datetime.now(UTC) - oldest) / timedelta(hours=1)) >= 1:
+        told = (
+            f"{len(loaded.remembered)} of the servers were not asked again: their listings are up to {hours:.0f} h old"
+        )
+        click.echo(f"{told} (`callsheet sync` asks them)", err=True)
+
+
 def catalogs_of(given: tuple[str, ...]) -> tuple[str, ...]:
     """The catalogs that a command was given, or those of ``CALLSHEET_CATALOG``.
 
@@ -138,19 +152,6 @@ def save(file: Path, text: str) -> None:
         replace_bytes(file, text.encode("utf-8", "replace"), mode=0o666)
     except OSError as error:
         raise click.BadParameter(f"{file} cannot be written: {error.strerror}", param_hint="--output") from error
-
-
-def kept_options(*but: str) -> list[str]:
-    """The options of this command as they were given, ``but`` not these; secrets in them are masked."""
-    context, words = click.get_current_context(), list[str]()
-    for option in context.command.params:
-        name = option.name or ""
-        given = name not in but and context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if isinstance(option, click.Option) and given:
-            value: Any = context.params[name]
-            for one in value if option.multiple else [value]:
-                words += [option.opts[0]] if option.is_flag else [option.opts[0], str(one)]
-    return masked(words)
 
 
 def refuse_before(context: click.Context, command: str) -> None:
@@ -292,21 +293,6 @@ def check_model(name: str | None) -> None:
         chat_model(name)
 
 
-def say_age(loaded: Loaded, *, since: float = 0) -> None:
-    """Reports the age of listings whose servers were not asked, if one is older than ``since`` seconds."""
-    if not loaded.remembered:
-        return
-    oldest = datetime.fromisoformat(min(loaded.remembered.values()))
-    age = (datetime.now(UTC) - oldest).total_seconds()
-    if age >= since:
-        told = f"{age / 3600:.0f} h" if age >= 3600 else f"{age / 60:.0f} min"
-        click.echo(
-            f"{len(loaded.remembered)} of the servers were not asked again: their listings are up to {told} old "
-            "(`callsheet sync` asks them)",
-            err=True,
-        )
-
-
 def visible(loaded: Loaded) -> Catalog:
     """The part of a catalog that the policy allows, for a command that passes it on; reports what is hidden."""
     if loaded.policy is None:
@@ -329,12 +315,3 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def status(what: str) -> AbstractContextManager[object]:
-    """A spinner on standard error during the block; nothing without a terminal."""
-    if not sys.stderr.isatty():
-        return nullcontext()
-    from rich.console import Console
-
-    return Console(stderr=True).status(what)

@@ -29,10 +29,8 @@ if TYPE_CHECKING:
 Take = Callable[[Sequence[str], str, Any], None]
 """Takes a part of a stream: its namespace, empty for the supervisor's own, its mode, and the data."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
-_UNNAMED, _DAY = "run-", 86_400.0
-_STORED = (".sqlite", ".sqlite-wal", ".sqlite-shm")
-_ENDED = "ended"
-_MOST_ENDED = 200
+_UNNAMED, _DAY, _MOST_UNNAMED = "run-", 86_400.0, 200
+_STORED = (".sqlite", ".sqlite-wal", ".sqlite-shm", ".lock")
 _OVER = ("failed", "skipped")
 
 
@@ -63,13 +61,13 @@ class Threads:
         Raises:
             SettingsError: There is none.
         """
-        if not (found := _latest_first(self._folder)):
-            raise SettingsError("there is no thread to resume: every run over this catalog has ended")
-        return found[0].stem
+        if not (names := self.names()):
+            raise SettingsError("there is no thread of this catalog to resume")
+        return names[0]
 
     def names(self) -> list[str]:
-        """All threads, those that ended included, the most recently used first."""
-        return [file.stem for file in _latest_first(self._folder, self._folder / _ENDED)]
+        """All threads, the most recently used first."""
+        return [file.stem for file in _latest_first(self._folder, "*.sqlite")]
 
     def check(self, thread: str) -> None:
         """Checks that a thread exists.
@@ -77,9 +75,9 @@ class Threads:
         Raises:
             SettingsError: It does not, or its name is invalid.
         """
-        if self._file(thread) not in set(self._folder.glob("*.sqlite")):
-            known = ", ".join(sorted(file.stem for file in self._folder.glob("*.sqlite"))[:10]) or "none"
-            raise SettingsError(f"there is no thread {thread!r} of this catalog to resume; there are: {known}")
+        if not self._file(thread).exists():
+            known = ", ".join(self.names()[:10]) or "none"
+            raise SettingsError(f"there is no thread {thread!r} of this catalog to resume; the last are: {known}")
 
     @contextmanager
     def locked(self, thread: str) -> Iterator[None]:
@@ -141,33 +139,19 @@ class Threads:
             "then move the file away and ask again"
         )
 
-    def settle(self, thread: str, *, ended: bool) -> None:
-        """Files an unnamed thread after a run: one that ended is shown, and not resumed; named ones stay."""
-        before = self._file(thread)
-        after = self._folder / (_ENDED if ended else "") / before.name
-        if not thread.startswith(_UNNAMED) or before == after:
-            return
-        private_file(after)
-        for ending in _STORED:
-            with suppress(FileNotFoundError):
-                before.with_suffix(ending).rename(after.with_suffix(ending))
-        before.with_suffix(".lock").unlink(missing_ok=True)
-
     def _file(self, thread: str) -> Path:
         if not _NAME.fullmatch(thread):
             raise SettingsError(f"{thread!r} cannot be the name of a thread: use letters, digits, '.', '_' and '-'")
-        file, ended = self._folder / f"{thread}.sqlite", self._folder / _ENDED / f"{thread}.sqlite"
-        return ended if ended.is_file() and not file.is_file() else file
+        return self._folder / f"{thread}.sqlite"
 
 
 def sweep_threads(*, days: float = 30) -> None:
-    """Removes the unnamed threads of all catalogs that nobody has used for so long, and the oldest that ended."""
+    """Removes the unnamed threads of all catalogs that nobody has used for so long, and all but the last 200."""
     for folder in _all().glob("*/"):
-        ended = _latest_first(folder / _ENDED)
-        for file in (*folder.glob(f"{_UNNAMED}*.sqlite"), *ended):
+        for number, file in enumerate(_latest_first(folder, f"{_UNNAMED}*.sqlite")):
             with suppress(OSError):
-                if file.stat().st_mtime < time.time() - days * _DAY or file in ended[_MOST_ENDED:]:
-                    for ending in (*_STORED, ".lock"):
+                if number >= _MOST_UNNAMED or file.stat().st_mtime < time.time() - days * _DAY:
+                    for ending in _STORED:
                         file.with_suffix(ending).unlink(missing_ok=True)
 
 
@@ -175,9 +159,8 @@ def _all() -> Path:
     return state_folder() / "threads"
 
 
-def _latest_first(*folders: Path) -> list[Path]:
-    files = [file for folder in folders for file in folder.glob("*.sqlite")]
-    return sorted(files, key=lambda file: file.stat().st_mtime, reverse=True)
+def _latest_first(folder: Path, pattern: str) -> list[Path]:
+    return sorted(folder.glob(pattern), key=lambda file: file.stat().st_mtime, reverse=True)
 
 
 async def _check(saver: AsyncSqliteSaver, thread: str) -> None:

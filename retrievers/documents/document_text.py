@@ -37,10 +37,7 @@ _BREAKABLE = re.compile(r".*(?:[;,:；，、。]\s*|\s)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A piece of a document from its loader: a paragraph, a page (from 1), a row; sentences end with it.
-
-    Blank lines and headings separate paragraphs.
-    """
+    """A piece of a document from its loader: a paragraph, a page (from 1), a row; sentences end with it."""
 
     text: str
     page: int | None = None
@@ -67,25 +64,23 @@ def estimated_tokens(text: str) -> int:
 
 
 def passages_of(blocks: Iterable[Block], *, tokens: int = CHUNK_TOKENS) -> Iterator[Passage]:
-    """Cuts a document into passages of whole sentences; only one passage is in memory at a time.
-
-    Args:
-        blocks: The text in order.
-        tokens: Maximum number of estimated tokens of a passage; longer sentences are cut.
+    """Cuts a document into passages of whole sentences of at most so many estimated tokens, one in memory at a time.
 
     Source: A-RAG (arXiv 2602.03442), section 3.1: chunks of about 1,000 tokens that end with a sentence.
     """
     sentences: list[str] = []
     size, page = 0, None
-    for sentence, on_page in _sentences(blocks):
-        cost = estimated_tokens(sentence)
-        if sentences and size + cost > tokens:
-            yield _passage(sentences, page)
-            sentences, size = [], 0
-        if not sentences:
-            page = on_page
-        sentences.append(sentence)
-        size += cost
+    for block in filter(lambda block: block.text.strip(), blocks):
+        *most, last = sentences_of(block.text.strip())
+        for sentence in (*most, f"{last}\n"):
+            cost = estimated_tokens(sentence)
+            if sentences and size + cost > tokens:
+                yield _passage(sentences, page)
+                sentences, size = [], 0
+            if not sentences:
+                page = block.page
+            sentences.append(sentence)
+            size += cost
     if sentences:
         yield _passage(sentences, page)
 
@@ -101,15 +96,6 @@ def sentences_of(text: str) -> Iterator[str]:
         start = gap.end()
     if start < len(text):
         yield from _of_paragraph(text[start:])
-
-
-def _sentences(blocks: Iterable[Block]) -> Iterator[tuple[str, int | None]]:
-    for block in blocks:
-        text = block.text.strip()
-        if not text:
-            continue
-        *most, last = sentences_of(text)
-        yield from ((sentence, block.page) for sentence in (*most, f"{last}\n"))
 
 
 def _passage(sentences: list[str], page: int | None) -> Passage:
@@ -190,15 +176,13 @@ def plain(text: str) -> str:
 
 def content_words(text: str) -> list[str]:
     """The content words of a text, plain, without repetitions; Chinese, Japanese and Korean in pairs of characters."""
-    return list(dict.fromkeys(_content_words(plain(text))))
-
-
-def _content_words(text: str) -> Iterator[str]:
-    for word in _WORD.findall(text):
-        if (run := _CJK.search(word)) is not None:
-            yield from (run.group()[i : i + 2] for i in range(max(1, len(run.group()) - 1)))
+    found: dict[str, None] = {}
+    for word in _WORD.findall(plain(text)):
+        if run := _CJK.search(word):
+            found |= dict.fromkeys(run.group()[i : i + 2] for i in range(max(1, len(run.group()) - 1)))
         elif len(word) >= _LEAST_WORD and word not in STOP_WORDS:
-            yield word
+            found[word] = None
+    return list(found)
 
 
 _SELECT = "SELECT file, number, page, text, ends FROM chunk"
@@ -227,13 +211,6 @@ class Chunk:
     def digest(self) -> str:
         """A hash of the text, to detect changes of a chunk with the same id."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:12]
-
-
-def split_id(chunk_id: str) -> tuple[str, int] | None:
-    """File and number of a chunk's id; None for an invalid id."""
-    file, mark, number = chunk_id.rpartition("#")
-    digits = number.isascii() and number.isdigit() and len(number) < 16
-    return (file, int(number)) if mark and file and digits else None
 
 
 class SqliteFile:
@@ -266,14 +243,9 @@ class SqliteFile:
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         """Committed at the end of the block, rolled back if it raises or the process dies."""
-        with closing(self._connect()) as connection:
+        with closing(self._connect()) as connection, connection:
             connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-            except BaseException:
-                connection.rollback()
-                raise
-            connection.commit()
+            yield connection
 
     def _connect(self) -> sqlite3.Connection:
         return sqlite3.connect(self._path, timeout=60, isolation_level=None)
@@ -305,14 +277,10 @@ class TextStore(SqliteFile):
 
     def chunk(self, chunk_id: str) -> Chunk | None:
         """The chunk of this id, if there is one."""
-        if (parts := split_id(chunk_id)) is None:
+        file, _, number = chunk_id.rpartition("#")
+        if not (number.isascii() and number.isdigit() and len(number) < 16):
             return None
-        return next(map(_chunk, self._read(f"{_SELECT} WHERE file = ? AND number = ?", *parts)), None)
-
-    def last_number(self, file: str) -> int:
-        """The number of a document's last chunk; 0 for an unknown document."""
-        ((last,),) = self._read("SELECT MAX(number) FROM chunk WHERE file = ?", file)
-        return int(last or 0)
+        return next(map(_chunk, self._read(f"{_SELECT} WHERE file = ? AND number = ?", file, int(number))), None)
 
     @contextmanager
     def changing(self) -> Iterator[Change]:
@@ -360,7 +328,6 @@ def _chunk(row: tuple[str, int, int | None, str, bytes]) -> Chunk:
 
 HELD = 16_000_000
 """Maximum number of characters of a folder's texts that stay in memory."""
-_MOST_KEYS = 4_096
 
 
 class Occurrences(NamedTuple):
@@ -376,7 +343,6 @@ class Lexicon:
     def __init__(self, store: TextStore) -> None:
         self._store, self.ids = store, store.ids()
         self._texts: list[str] | None = None
-        self._cache: dict[str, Occurrences] = {}
 
     def texts(self) -> Iterator[str]:
         """All chunks in order, plain; those of a small folder stay in memory after the first iteration."""
@@ -395,16 +361,13 @@ class Lexicon:
 
     def occurrences(self, keys: Sequence[str]) -> Mapping[str, Occurrences]:
         """The occurrences of these plain keywords; rows are indexes of ``ids``."""
-        cache = self._cache if len(self._cache) < _MOST_KEYS else {}
-        if missing := [key for key in dict.fromkeys(keys) if key not in cache]:
-            found = {key: (array("q"), array("q")) for key in missing}
-            for row, text in enumerate(self.texts()):
-                for key, (rows, counts) in found.items():
-                    if count := text.count(key):
-                        rows.append(row)
-                        counts.append(count)
-            self._cache = cache = {**cache, **{key: Occurrences(*map(np.array, both)) for key, both in found.items()}}
-        return {key: cache[key] for key in keys}
+        found = {key: (array("q"), array("q")) for key in keys}
+        for row, text in enumerate(self.texts()):
+            for key, (rows, counts) in found.items():
+                if count := text.count(key):
+                    rows.append(row)
+                    counts.append(count)
+        return {key: Occurrences(*map(np.array, both)) for key, both in found.items()}
 
     def shares(self, keywords: Sequence[str]) -> Mapping[str, float]:
         """Id of a chunk -> its share of these keywords, weighted by rarity; chunks without any are left out."""

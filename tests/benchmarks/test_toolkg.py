@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from benchmarks.measurements.toolkg import (
@@ -14,16 +13,12 @@ from benchmarks.measurements.toolkg import (
     METHODS,
     Labelled,
     figures,
-    labelled,
     measure_discovery,
-    shown,
-    win_tie_loss,
 )
 from benchmarks.search import World, vectors_of_this_run
 from benchmarks.sets.cases import Benchmark, Case, wanted
 from callsheet.graphs import Catalog, shipped_taxonomy
 from callsheet.graphs.capabilities.taxonomy import SHIPPED
-from callsheet.retrievers.capabilities import Assigned, Assignments
 from known import taxonomy_of
 
 
@@ -46,13 +41,6 @@ def test_at_a_wider_level_what_is_under_one_capability_counts_as_one() -> None:
     assert figures(tools, detailed, 1)[0].mean == 1.0
 
 
-def test_only_tools_that_are_there_are_compared() -> None:
-    a, b = {"half": "held out", "tools": {"d": {"x": ["fly"]}}}, {"half": "h", "tools": {"d": {"y": []}}}
-    assigned = {"s": Assignments(taxonomy_of("fly"), {"a/x": (Assigned("fly", 1.0, "text"),)})}
-    tools = labelled({"sets": {"s": {"a": a, "b": b}}}, "d", assigned)
-    assert tools == [Labelled("s a", "held out", frozenset({"fly"}), frozenset({"fly"}))]
-
-
 def test_the_labels_are_leaves_of_each_taxonomy_in_two_halves_without_a_shared_agent() -> None:
     sets = json.loads(LABELS.read_text(encoding="utf-8"))["sets"]
     entries = [(agent, entry) for agents in sets.values() for agent, entry in agents.items()]
@@ -65,20 +53,6 @@ def test_the_labels_are_leaves_of_each_taxonomy_in_two_halves_without_a_shared_a
     }
     assert not halves["held out"] & halves["development"]
     assert {entry["half"] for _, entry in entries} == set(halves)
-
-
-def test_recall_and_what_is_right_of_what_is_shown() -> None:
-    case = Case("1", "convert miles", "g", tools=wanted([["units/convert_length"], ["maps/find_place"]]))
-    found = shown([case], lambda _, budget: ["units/convert_length", "a/x", "maps/find_place"][: budget - 1])
-    assert {budget: rows.tolist() for budget, rows in found.items()} == {
-        3: [[0.5, 1, 2]],
-        5: [[1, 2, 3]],
-        10: [[1, 2, 3]],
-    }
-
-
-def test_wins_ties_and_losses_are_counted() -> None:
-    assert win_tie_loss(np.array([1, 0.5, 0, 0.2]), np.array([0.5, 0.5, 0.5, 0.1])) == "2, 1, 1"
 
 
 def test_a_row_a_set_a_budget_and_a_method(catalog: Catalog, tmp_path: Path) -> None:

@@ -18,51 +18,35 @@ from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, Dependenc
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.sanitizing import DEEPEST, clean, encodable, written_out
 
-_JSON_TYPES = {"tuple": "a list", "dictionary": "an object", "string": "a string", "boolean": "true or false"}
 _LARGEST_ENV = 1_000_000
 _NOT_BREAK = re.compile(r"[^\n]")
-
-
 _STRING = r'("(?:[^"\\]|\\.)*")'
 _COMMENT, _TRAILING = linear(rf"(?s){_STRING}|//[^\n]*|/\*.*?\*/"), linear(rf"(?s){_STRING}|,(\s*[\]}}])")
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file, which may have comments and trailing commas, as editors write them.
-
-    Raises:
-        CatalogError: The file cannot be read, or is not valid JSON.
-    """
-    text = ""
+    """The content of a JSON file, which may have comments and trailing commas as editors write, or ``CatalogError``."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        return parse_json(path.read_bytes(), str(path))
+    except OSError as error:
+        raise CatalogError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def parse_json(content: bytes, where: str) -> Any:
+    """The value of a text as in ``read_json``; ``CatalogError``: it is not valid JSON."""
+    try:
+        text = content.decode("utf-8-sig")
         with suppress(json.JSONDecodeError):
             return json.loads(text)
         # What is left out becomes blanks, so that an error has its place.
         text = _COMMENT.sub(lambda found: found[1] or _NOT_BREAK.sub(" ", found[0]), text)
         return json.loads(_TRAILING.sub(lambda found: found[1] or f" {found[2]}", text))
-    except UnicodeDecodeError as error:
-        raise CatalogError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from error
-    except json.JSONDecodeError as error:
-        if path.suffix.lower() in (".yaml", ".yml", ".toml"):
-            why = f"catalogs are JSON, not {path.suffix[1:].upper()}: write it as JSON"
-        else:
-            why = f"not valid JSON: {error.msg}, line {error.lineno} column {error.colno}"
-        raise CatalogError(f"{path}: {why if text.strip() else 'the file is empty'}") from error
-    except ValueError as error:
-        raise CatalogError(f"{path}: holds a number that is too long to be read") from error
-    except RecursionError as error:
-        raise CatalogError(f"{path}: nested too deeply to be a catalog") from error
-    except OSError as error:
-        raise CatalogError(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:  # also of a number that is too long, or of deep nesting
+        raise CatalogError(f"{where}: not valid JSON: {error}") from error
 
 
 def read_env_file(path: Path) -> dict[str, str]:
-    """The variables in a file of lines such as ``NAME=value``; nothing in a value is expanded.
-
-    Raises:
-        CatalogError: The file cannot be read, or has another line.
-    """
+    """The variables in a file of lines ``NAME=value``, of which nothing is expanded, or ``CatalogError``."""
     from dotenv.parser import parse_stream
 
     try:
@@ -79,14 +63,6 @@ def read_env_file(path: Path) -> dict[str, str]:
     return values
 
 
-def wrong_field(error: Mapping[str, Any]) -> str:
-    """A Pydantic error with JSON's names of types."""
-    message = str(error["msg"]).replace("Input should be", "must be")
-    for python, word in _JSON_TYPES.items():
-        message = message.replace(f"a valid {python}", word)
-    return f"{'.'.join(map(str, error['loc']))}: {message}"
-
-
 _SCALARS = (  # YAML 1.2, JSON schema: no dates, and "no" is a word
     ("bool", r"true|false", "tf"),
     ("null", r"null|~|", "n~\0"),
@@ -98,8 +74,7 @@ _SCALARS = (  # YAML 1.2, JSON schema: no dates, and "no" is a word
 def read_yaml(text: bytes | str, where: str, *, most: int = 20_000_000) -> Any:
     """The value of a YAML document of at most so many nodes, with the scalars of JSON and keys that are strings.
 
-    Raises:
-        CatalogError: It is empty, malformed, or stands for too many nodes through its aliases.
+    ``CatalogError``: It is empty, malformed, or stands for too many nodes through its aliases.
     """
     import yaml
 
@@ -161,10 +136,7 @@ SERVER_TROUBLE = frozenset(("start", "sign_in", "timeout", "crash", "protocol", 
 class Problem:
     """A part of a source that was left out or not read when the rest was loaded, or whose tools cannot be called.
 
-    Attributes:
-        agent: The agent or the file that has the problem.
-        kind: Kind of problem: ``start``, ``timeout``, ``crash``, ``malformed``, ``NOT_CALLABLE``, ``UNREAD`` ...
-        message: What is wrong and how to correct it.
+    ``agent`` is the agent or the file. Kinds are ``start``, ``timeout``, ``malformed``, ``NOT_CALLABLE``, ``UNREAD``.
     """
 
     agent: str
@@ -202,15 +174,12 @@ class Entries:
         for entry in listing:
             named.setdefault(name_of(entry), []).append(entry)
         nameless = [at for at, entry in enumerate(listing, 1) if not name_of(entry)] if named.pop("", ()) else []
-        repeated = {name: len(entries) for name, entries in named.items() if not _equal(entries)}
-        return cls(
-            {name: entries[0] for name, entries in named.items() if name not in repeated}, repeated, tuple(nameless)
-        )
-
-
-def _equal(entries: Sequence[Any]) -> bool:
-    """Whether entries are the same JSON; in Python, 1 and True are equal."""
-    return len(entries) == 1 or len({json.dumps(entry, sort_keys=True) for entry in entries}) == 1
+        several = {name: entries for name, entries in named.items() if len(entries) > 1}
+        # Compared as JSON, as 1 and True are equal in Python.
+        forms = {name: {json.dumps(entry, sort_keys=True) for entry in entries} for name, entries in several.items()}
+        repeated = {name: len(several[name]) for name in several if len(forms[name]) > 1}
+        tools = {name: entries[0] for name, entries in named.items() if name not in repeated}
+        return cls(tools, repeated, tuple(nameless))
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,15 +204,11 @@ class Difference:
 class _Declared(Record):
     """What ``_meta`` of an entry says in words of Callsheet."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", alias_generator="callsheet/{}".format)
 
-    core: Any = Field(default=False, alias="callsheet/core")
-    depends_on: tuple[Dependency, ...] | None = Field(
-        default=None, alias="callsheet/depends_on", max_length=_LONGEST_LIST
-    )
-    capabilities: tuple[Name, ...] | None = Field(
-        default=None, alias="callsheet/capabilities", max_length=_LONGEST_LIST
-    )
+    core: Any = False
+    depends_on: tuple[Dependency, ...] | None = Field(default=None, max_length=_LONGEST_LIST)
+    capabilities: tuple[Name, ...] | None = Field(default=None, max_length=_LONGEST_LIST)
 
 
 def name_of(entry: Any) -> str:
@@ -296,7 +261,7 @@ def tool_from_entry(agent_id: str, entry: Any) -> Tool:
     try:
         declared = _Declared(**meta) if isinstance(meta, dict) else _Declared()
     except CatalogError as error:
-        raise CatalogError(f"tool {name!r}: {str(error).removeprefix('_Declared: ')}: it is left out") from error
+        raise CatalogError(f"tool {name!r}: {str(error).removeprefix('Declared: ')}: it is left out") from error
     return Tool(
         agent=agent_id,
         name=name,
@@ -343,13 +308,9 @@ def from_native(document: Mapping[str, Any], where: str) -> Catalog:
         raise CatalogError(f"{where}: {error}") from error
 
 
-TOOLLINKOS_AGENT = "toollinkos"
-
-
 def agents_of_livemcpbench(entries: Sequence[object], where: str) -> tuple[tuple[Agent, ...], tuple[Problem, ...]]:
     """The agents of LiveMCPBench's ``tools.json``: one for each key under an entry's ``tools``, or ``CatalogError``."""
-    agents: list[Agent] = []
-    problems: list[Problem] = []
+    agents, problems = list[Agent](), list[Problem]()
     for position, entry in enumerate(entries, 1):
         if not isinstance(entry, dict) or not isinstance(entry.get("tools"), dict):
             raise CatalogError(f"{where}: entry {position} is not an object with 'tools' by server name")
@@ -378,11 +339,9 @@ def agent_of_toollinkos(
         try:
             entries.append(_entry(tool, core=is_core))
         except (AttributeError, KeyError, TypeError) as error:
-            raise CatalogError(
-                f"{where}: entry {position} of ToolLinkOS's tools does not have the published format: "
-                f"{type(error).__name__}: {error}"
-            ) from error
-    return agent_from_listing(TOOLLINKOS_AGENT, entries, name="ToolLinkOS")
+            wrong = f"entry {position} of ToolLinkOS's tools does not have the published format"
+            raise CatalogError(f"{where}: {wrong}: {type(error).__name__}: {error}") from error
+    return agent_from_listing("toollinkos", entries, name="ToolLinkOS")
 
 
 def _entry(tool: Mapping[str, Any], *, core: bool) -> dict[str, Any]:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import shlex
-from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.formats.manifests import read_yaml
+from callsheet.graphs.catalog.formats.manifests import parse_json, read_yaml
 from callsheet.graphs.text.json_schema import pointed
 from callsheet.graphs.text.regex import linear
 
@@ -38,7 +35,8 @@ def parsed(text: bytes, where: str) -> dict[str, Any]:
     """The document of a specification; ``CatalogError``: it is too large, malformed, or of another version."""
     if len(text) > LARGEST:
         raise CatalogError(f"{where}: larger than {LARGEST // 1_000_000} MB: leave out what is not needed")
-    document = _json(text, where) if text.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") else read_yaml(text, where)
+    is_json = text.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+    document = parse_json(text, where) if is_json else read_yaml(text, where)
     if not isinstance(document, dict):
         raise CatalogError(f"{where}: not an OpenAPI specification: it should be an object with 'openapi' and 'paths'")
     if "swagger" in document:
@@ -51,15 +49,6 @@ def parsed(text: bytes, where: str) -> dict[str, Any]:
     if not isinstance(document.get("paths", {}), dict):
         raise CatalogError(f"{where}: 'paths' must be an object of operations by path")
     return document
-
-
-def _json(text: bytes, where: str) -> Any:
-    try:
-        return json.loads(text)
-    except RecursionError as error:
-        raise CatalogError(f"{where}: nested too deeply to be a specification") from error
-    except ValueError as error:
-        raise CatalogError(f"{where}: not valid JSON: {error}") from error
 
 
 def object_of(value: Any) -> dict[str, Any]:
@@ -82,7 +71,7 @@ _DEEPEST = 40
 _MOST_NAMES = 12
 _COMPOSED = frozenset("$ref properties items allOf oneOf anyOf additionalProperties".split())
 _OPEN = frozenset(("discriminator", "patternProperties"))
-"""Keywords by which a schema may have further properties, whatever its ``additionalProperties``."""
+"""Keywords by which a schema may have further properties, as those of subtypes, whatever ``additionalProperties``."""
 _SMALL = 100  # characters of texts that weigh as much as a subschema
 _TYPES = ("string", "number", "integer", "boolean", "array", "object", "null")
 _TEXTS = ("title", "description", "format", "pattern")
@@ -95,11 +84,10 @@ _Sized = tuple[dict[str, Any], int]
 
 
 class _Way(NamedTuple):
-    """How a schema is resolved: at most ``depth`` references in a row; a ``part`` is extended by others."""
+    """How a schema is resolved: with at most ``depth`` references in a row."""
 
     depth: int
     without: Direction
-    part: bool = False
 
 
 class Document:
@@ -107,8 +95,7 @@ class Document:
 
     References are followed up to a depth, beyond which, and so in every cycle, a schema is ``{}``: any value. Of a
     response, it still names its properties, as these tell which records it holds. A schema that is too large is
-    resolved less deeply. As schemas are approximated, of ``oneOf`` several may fit: it becomes ``anyOf``. Of a request,
-    a schema with a discriminator has the properties of its subtypes too.
+    resolved less deeply. As schemas are approximated, of ``oneOf`` several may fit: it becomes ``anyOf``.
     """
 
     def __init__(self, document: Mapping[str, Any]) -> None:
@@ -135,12 +122,9 @@ class Document:
         raise CatalogError(f"$ref {str(found)[:_LONGEST]!r} refers to itself: correct it")
 
     def resolved(self, schema: Any, *, without: Direction, most: int) -> dict[str, Any]:
-        """A schema on its own, of at most so many subschemas; a hundred characters of texts count as one.
+        """A schema on its own, of at most so many subschemas, or ``CatalogError`` for a reference.
 
-        Of a larger one, properties have their types only.
-
-        Raises:
-            CatalogError: A reference points to another document, or to nothing.
+        A hundred characters of texts count as a subschema. Of a larger schema, properties have their types only.
         """
         found: dict[str, Any] = {}
         for depth in _DEPTHS:
@@ -175,7 +159,9 @@ class Document:
         if depth == 0 or not isinstance(schema, dict):
             return []
         if "$ref" in schema:
-            return self._names(self._pointed(schema), depth - 1)
+            with suppress(CatalogError):
+                return self._names(self.lookup(schema["$ref"]), depth - 1)
+            return []
         names = [name for part in list_of(schema.get("allOf"))[:_MOST_NAMES] for name in self._names(part, depth - 1)]
         single = object_of(schema.get("properties")).items()
         names += [str(name) for name, part in single if isinstance(part, dict) and not part.keys() & _COMPOSED]
@@ -185,9 +171,9 @@ class Document:
         found, unknown = _keywords(schema), False
         size = 1 + sum(len(found[key]) for key in _TEXTS if key in found) // _SMALL
 
-        def inner(schema: Any, *, part: bool = False) -> dict[str, Any]:
+        def inner(schema: Any) -> dict[str, Any]:
             nonlocal size
-            resolved, count = self._sized(schema, way._replace(part=part), level + 1)
+            resolved, count = self._sized(schema, way, level + 1)
             size += count
             return resolved
 
@@ -201,72 +187,15 @@ class Document:
         if alternatives := [*list_of(schema.get("oneOf")), *list_of(schema.get("anyOf"))]:
             found["anyOf"] = [inner(part) for part in alternatives]
         if isinstance(schema.get("allOf"), list):
-            extends = "properties" in schema or len(schema["allOf"]) > 1
-            merged = [inner(part, part=extends) for part in schema["allOf"]]
+            merged = [inner(part) for part in schema["allOf"]]
             found = _merged([*merged, found])
             unknown = {} in merged  # beyond the depth
-        if "discriminator" in schema and not alternatives and not way.part and way.without == "readOnly":
-            found, more = self._with_subtypes(found, schema, way, level)
-            size += more
         if unknown or schema.keys() & _OPEN:
             found.pop("additionalProperties", None)
         if "required" in found:
             known = found.get("properties", {})
             found["required"] = [name for name in found["required"] if name in known or not known]
         return found, size
-
-    def _with_subtypes(self, found: dict[str, Any], schema: Mapping[str, Any], way: _Way, level: int) -> _Sized:
-        """A schema with the properties of its subtypes, which the property that tells them apart describes."""
-        variants = {name: [part] for name, part in found.get("properties", {}).items()}
-        size, kinds, subtypes = 0, list[str](), self._subtypes(schema) if way.depth else []
-        family = {id(schema), *(id(subtype) for _, subtype in subtypes)}
-        for value, subtype in subtypes:
-            with suppress(CatalogError):  # the operation can be called without it
-                own = [part for part in list_of(subtype.get("allOf")) if id(self._pointed(part)) not in family]
-                alone = {**subtype, "allOf": own}
-                part, count = self._object(alone, way._replace(depth=way.depth - 1, part=True), level + 1)
-                size += count
-                kinds.append(f"{value}: {', '.join(part.get('properties', {})) or 'nothing more'}")
-                for name, spec in part.get("properties", {}).items():
-                    if spec not in variants.setdefault(name, []):
-                        variants[name].append(spec)
-        properties = {name: specs[0] if len(specs) == 1 else {"anyOf": specs} for name, specs in variants.items()}
-        name = object_of(schema["discriminator"]).get("propertyName")
-        if isinstance(name, str) and kinds:
-            about = variants.get(name, [{"type": "string"}])[0]
-            text = "\n".join(filter(None, (about.get("description"), "; ".join(kinds))))
-            properties[name] = {**about, "description": text}
-            size += len(text) // _SMALL
-        return {**found, "properties": properties} if properties else found, size
-
-    def _subtypes(self, schema: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-        """The subtypes of a schema with a discriminator, and theirs, with the value that tells them apart."""
-        mapping = object_of(object_of(schema["discriminator"]).get("mapping"))
-        named = [(value, form) for value, to in mapping.items() for form in (to, f"#/components/schemas/{to}")]
-        queue = [(value, self._pointed({"$ref": form})) for value, form in named]
-        queue += self._extensions.get(id(schema), ())
-        found, known = list[tuple[str, dict[str, Any]]](), {id(schema)}
-        for value, subtype in queue:
-            if isinstance(subtype, dict) and id(subtype) not in known:
-                known.add(id(subtype))
-                found.append((value, subtype))
-                queue += self._extensions.get(id(subtype), ())
-        return found
-
-    @cached_property
-    def _extensions(self) -> Mapping[int, list[tuple[str, Any]]]:
-        """Names and schemas of those that extend a schema by ``allOf``, by its identity in the document."""
-        found = defaultdict[int, list[tuple[str, Any]]](list)
-        for name, schema in object_of(object_of(self._document.get("components")).get("schemas")).items():
-            for part in list_of(object_of(schema).get("allOf")):
-                found[id(self._pointed(part))].append((name, schema))
-        return found
-
-    def _pointed(self, part: Any) -> Any:
-        """What a schema refers to; None if it is no reference, or a wrong one."""
-        with suppress(CatalogError):
-            return self.lookup(part["$ref"]) if isinstance(part, dict) and "$ref" in part else None
-        return None
 
 
 def _keywords(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from itertools import chain, count
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field
 
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.formats.manifests import wrong_field
 from callsheet.graphs.catalog.formats.openapi_documents import Document, list_of, object_of
 from callsheet.graphs.catalog.model import Record
 from callsheet.graphs.text.sanitizing import counted, encodable, storable
@@ -40,7 +39,6 @@ class HttpCall(Record):
     """A request with places for its arguments.
 
     Attributes:
-        method: Method in capitals.
         path: Path after the server's address, with ``{name}`` for each path parameter.
         places: Those of its arguments, and of the fields of a form that the specification describes.
         media: Media type of the body; empty without one.
@@ -77,10 +75,10 @@ _HINTS: Mapping[str, Mapping[str, bool]] = {
 }
 
 
-class _Read(BaseModel):
+class _Read(Record):
     """What is read of an object of the specification."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(extra="ignore")
 
 
 class _Parameter(_Read):
@@ -187,7 +185,7 @@ class _Operations:
         variables = list(dict.fromkeys(_VARIABLE.findall(path)))
         for name in variables:
             undeclared = {"name": name, "in": "path", "schema": {"type": "string"}}
-            found.setdefault(("path", name), _Parameter.model_validate(undeclared))
+            found.setdefault(("path", name), _Parameter(**undeclared))
         given = {"query": self._given, "header": self._given | _NOT_GIVEN, "cookie": frozenset[str]()}
         return [
             parameter
@@ -260,10 +258,9 @@ def _free(taken: Collection[str], *names: str) -> str:
 
 
 def _read(form: Any, found: Any) -> Any:
-    try:
-        return form.model_validate(found)
-    except ValidationError as error:
-        raise CatalogError(f"{form.__name__.strip('_').lower()}: {wrong_field(error.errors()[0])}") from error
+    if not isinstance(found, dict):
+        raise CatalogError(f"{form.__name__.strip('_')}: it is not an object")
+    return form(**found)
 
 
 _NO_ID = re.compile(r"[^\w.-]+")

@@ -7,13 +7,14 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field
 
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.formats.manifests import UNREAD, Problem, read_env_file, wrong_field
+from callsheet.graphs.catalog.formats.manifests import UNREAD, Problem, read_env_file
 from callsheet.graphs.catalog.model import Record
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.sanitizing import clean
@@ -32,12 +33,6 @@ _SHARED = frozenset({"description", "callsheet", "disabled", "enabled", *_ONLY, 
 _STDIO = frozenset({"type", "transport", "command", "args", "env", "envFile", "cwd"})
 _REMOTE = frozenset({"type", "transport", "headers", *_URLS})
 _KINDS = {A2A: {A2A, "headers"}, OPENAPI: {OPENAPI, "url", "headers"}, TOOLKIT: {TOOLKIT, "arguments"}, KEY: {KEY}}
-_WHAT = {
-    A2A: "it is an A2A agent, reached by its address alone",
-    OPENAPI: "it is an API, described by its specification",
-    TOOLKIT: "it is a toolkit, made by its class and 'arguments' alone",
-    KEY: "it is a folder of documents",
-}
 # The options of 'callsheet' that do not apply to a kind.
 _LOCAL = {"trusted", "limits", "tools", "roots", "session"}
 _NO_OPTIONS = {A2A: {"trusted", "tools", "roots", "session"}, OPENAPI: {"roots", "session"}, TOOLKIT: _LOCAL}
@@ -57,7 +52,7 @@ class ServerOptions(Record):
         limits: Limits of this server by name (``call``, ``output`` ...).
         tools: Limits of single tools, by tool name.
         roots: Folders that path arguments must stay in; none: no restriction.
-        approval: When to ask a person before a call: ``always``, ``ask`` or ``never``; None: the setting of the run.
+        approval: When to ask a person before a call; None: the setting of the run.
         allow: Names of tools whose calls need no approval; also without a model, as ``--allow AGENT/TOOL``.
         session: Whether the process of a server serves one run after another of the same user (``shared``), or, because
             it keeps something that the next run must not see, ends with the ``run``.
@@ -72,28 +67,23 @@ class ServerOptions(Record):
     session: Literal["shared", "run"] = "shared"
 
 
-class ServerConfig(BaseModel):
+class ServerConfig(Record):
     """How to reach one MCP server, A2A agent, API or toolkit, with ``${VAR}`` and ``${VAR:-default}`` not yet expanded.
 
     Attributes:
         command: Program of a stdio server, or import path of a toolkit.
         args: Arguments of the program; of a toolkit, one JSON object.
-        env: Environment variables of the program.
         literal: Names in ``env`` whose values are from a file, where ``${VAR}`` has no meaning.
         cwd: Working folder of the program; for a toolkit, the folder of its catalog.
-        url: Address of an HTTP server, of an A2A agent or of an API.
-        headers: HTTP headers of each request.
-        transport: Transport of the connection.
         openapi: File or address of the OpenAPI specification of an API over HTTP.
         documents: A folder of documents that acts as an agent, as an absolute path.
         tag: The tag of the specification whose operations are the agent's tools, in the form of an id.
         description: What the server is for, from the user; empty: the server's own description.
         only: Names of the tools that the user has switched on; None: all.
         without: Names of the tools that the user has switched off.
-        callsheet: Trust, limits, roots and approval.
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(extra="ignore")
 
     command: str | None = None
     args: tuple[str, ...] = ()
@@ -118,13 +108,9 @@ class ServerConfig(BaseModel):
     def expanded(self, environ: Mapping[str, str]) -> ServerConfig:
         """The configuration with all variables expanded.
 
-        Raises:
-            CatalogError: A variable without a default is not set, or another program fills it in; the message names it.
+        ``CatalogError``: A variable without a default is not set, or another program fills it in; the message names it.
         """
-
-        def fill(text: str) -> str:
-            return _filled(text, environ)
-
+        fill = partial(_filled, environ=environ)
         update: dict[str, Any] = {
             "args": tuple(map(fill, self.args)),
             "env": {key: text if key in self.literal else fill(text) for key, text in self.env.items()},
@@ -150,23 +136,14 @@ def _filled(text: str, environ: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The entries of an ``mcp.json`` by name, without those that are switched off.
-
-    Attributes:
-        servers: MCP servers, A2A agents, APIs, toolkits and folders of documents.
-        problems: Why entries are left out, and what is not read of the others.
-    """
+    """The entries of an ``mcp.json`` by name, without those that are switched off or left out, and the problems."""
 
     servers: Mapping[str, ServerConfig]
     problems: tuple[Problem, ...]
 
 
 def read_configuration(document: Mapping[str, Any], path: Path) -> Configuration:
-    """The content of the ``mcp.json`` at a path; an entry that cannot work is left out and named.
-
-    Raises:
-        CatalogError: It has no object of servers by name.
-    """
+    """The content of the ``mcp.json`` at a path; an entry that cannot work is left out and named."""
     entries = next((document[root] for root in ROOTS if root in document), None)
     if not isinstance(entries, dict):
         raise CatalogError(f"{path}: 'mcpServers' must be an object of servers by name")
@@ -216,26 +193,17 @@ def _placed(written: Any, path: Path) -> Any:
 
 
 def _server(entry: Mapping[str, Any], path: Path) -> ServerConfig:
-    options = entry.get("callsheet", {})
-    if not isinstance(options, dict):
-        raise CatalogError("'callsheet' must be an object, such as {'trusted': true}")
-    if kind := _kind_of(entry):
+    kind, options = _kind_of(entry), entry.get("callsheet", {})
+    if kind:
         foreign = (_STDIO | _REMOTE).union(*_KINDS.values()) - _KINDS[kind]
         if other := sorted(foreign & entry.keys()):
-            raise CatalogError(f"{_WHAT[kind]}: leave out {other[0]!r}")
-        if other := sorted(_NO_OPTIONS[kind] & options.keys()):
-            raise CatalogError(f"{_WHAT[kind]}, to which {other[0]!r} of 'callsheet' does not apply")
+            raise CatalogError(f"of an entry with {kind!r}, leave out {other[0]!r}")
+        if isinstance(options, dict) and (other := sorted(_NO_OPTIONS[kind] & options.keys())):
+            raise CatalogError(f"{other[0]!r} of 'callsheet' does not apply to an entry with {kind!r}")
     only = [set(names) for key in _ONLY if "*" not in (names := _names(entry, key, ["*"]))]
     without = [name for key in _WITHOUT for name in _names(entry, key)]
     switched: dict[str, Any] = {"without": without, "only": set.intersection(*only) if only else None}
-    fields = _FIELDS[kind](entry, path)
-    try:
-        own = ServerOptions(**options)
-        return ServerConfig(**{**entry, "literal": (), "tag": "", **switched, **fields, "callsheet": own})
-    except CatalogError as error:
-        raise CatalogError(f"callsheet: {error}") from error
-    except ValidationError as error:
-        raise CatalogError(wrong_field(error.errors()[0])) from error
+    return ServerConfig(**{**entry, "literal": (), "tag": "", **switched, **_FIELDS[kind](entry, path)})
 
 
 def _kind_of(entry: Mapping[str, Any]) -> str:
@@ -304,7 +272,7 @@ def _toolkit_fields(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
 def _folder_fields(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
     if not isinstance(folder := entry[KEY], str) or not folder.strip():
-        raise CatalogError(f"{_WHAT[KEY]}: 'documents' must be its path")
+        raise CatalogError("'documents' must be the path of a folder of documents")
     return {KEY: str((path.parent / Path(folder).expanduser()).resolve()), "transport": KEY}
 
 

@@ -37,14 +37,11 @@ def is_skill_file(path: Path) -> bool:
 
 
 def read_skills(folder: Path) -> tuple[list[Skill], list[Problem]]:
-    """The skills in a folder and below it, in at most 10,000 folders.
+    """The skills in a folder and below it by name, and a problem for each ``SKILL.md`` or folder that cannot be read.
 
-    ``node_modules`` are not searched, and of a hidden folder only its ``skills``. Links to folders are not followed. A
-    skill whose author lets only people choose it is left out.
-
-    Returns:
-        The skills by name, with the tools that their front matter allows by name (``resolve_skills`` makes these ids),
-        and a problem for each ``SKILL.md`` that cannot be used, and for each folder that cannot be searched.
+    At most 10,000 folders are searched; ``node_modules`` and links to folders are not, and of a hidden folder only its
+    ``skills``. A skill whose author lets only people choose it is left out. ``resolve_skills`` makes ids of the names
+    of tools that the front matter allows.
     """
     skills, problems = dict[str, Skill](), list[Problem]()
     for file in _files(folder, problems):
@@ -105,16 +102,10 @@ def _read(file: Path, folder: Path) -> Skill | None:
 
 
 def _front_matter(text: str) -> Any:
-    """The front matter; where it is not YAML, its fields one by one: many authors do not quote what YAML reserves."""
-    from yaml.composer import ComposerError
-    from yaml.parser import ParserError
-    from yaml.scanner import ScannerError
-
+    """The front matter; where it cannot be read, its fields one by one, as many authors do not quote."""
     try:
         return read_yaml(text, "its front matter", most=_MOST_NODES)
-    except CatalogError as error:
-        if not isinstance(error.__cause__, ComposerError | ParserError | ScannerError):
-            raise
+    except CatalogError:
         fields: dict[str, Any] = {}
         for field in _FIELD.finditer(text):
             try:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
+import shlex
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -23,28 +25,22 @@ from mcp.server.session import ServerSession
 from mcp.server.subscriptions import (
     InMemorySubscriptionBus,
     ListenHandler,
-    PromptsListChanged,
-    ResourcesListChanged,
     ToolsListChanged,
 )
 from pydantic import BaseModel, Field, ValidationError
 
 from callsheet.agents.calls.call_context import PROGRESS, within
-from callsheet.agents.servers.catalogs.listings import PROMPT, RESOURCE, TEMPLATE
-from callsheet.graphs import CallsheetError, Catalog, Loaded, SettingsError
+from callsheet.agents.calls.review import TOOK_EFFECT, decided, flat
+from callsheet.graphs import CallsheetError, Catalog, Loaded, SettingsError, User, shown
 from callsheet.graphs.text.sanitizing import counted, error_lines
 from callsheet.orchestrator.server.gateway.catalog_gateway import (
     MOST_READ,
+    SERVER_QUESTION,
     Caller,
     Gateway,
+    Waiting,
     found_text,
-    page_of,
-    prompt_named,
-    prompt_result,
-    read_result,
-    resource_named,
 )
-from callsheet.orchestrator.server.gateway.supervised_calls import Answer, Waiting, can_ask, decision, form_of, refusal
 
 Context = ServerRequestContext[Any, Any]
 Identify = Callable[[Context], Caller]
@@ -55,6 +51,24 @@ _Result = types.CallToolResult | _Asked
 _APPROVAL = "approval"
 _MOST_LISTENERS = 1_000
 _LARGEST = 10_000_000  # bytes of one image or sound
+_ALWAYS = "always"
+_TITLES = {
+    "tool_approval": {
+        "approve": "Send this call",
+        _ALWAYS: "Send it, and later calls of this tool without asking",
+        "reject": "Do not send it",
+    },
+    "unknown_outcome": {
+        "respond": "The call took effect",
+        "edit": "It did not: send it again",
+        "reject": "Leave it",
+    },
+}
+_LONGEST = 4_000
+_NOBODY = (
+    "It needs the approval of a person, and this client cannot ask one (it does not support elicitation). Nothing was "
+    "sent. To allow this tool for good, a person runs `callsheet trust allow {}`{}"
+)
 _INSTRUCTIONS = (
     "{tools} of {agents}, behind three tools. Search with find_tools by what is to be done, read the schemas of the "
     "few that may serve with read_tools, then call one with call_tool. Ids are agent/tool, as find_tools gives them."
@@ -97,7 +111,7 @@ _CALLS = types.ToolAnnotations(read_only_hint=False)
 
 
 class _Listener:
-    """A session of a client, which hears of changed lists by the way of its version of the protocol."""
+    """A session of a client, which hears of changes by the way of its version of the protocol."""
 
     session: ServerSession
     loop: asyncio.AbstractEventLoop
@@ -106,25 +120,19 @@ class _Listener:
         self.user, self._changes = user, InMemorySubscriptionBus()
         self.subscriptions = ListenHandler(self._changes)  # one a session, as it bounds their number
 
-    async def changed(self, *, tools: bool, resources: bool) -> None:
-        """Tools: what is behind those of the gateway, which stay the same."""
-        if tools:
-            await self._changes.publish(ToolsListChanged())
-            await self.session.send_tool_list_changed()
-        if resources:
-            await self._changes.publish(ResourcesListChanged())
-            await self.session.send_resource_list_changed()
-            await self._changes.publish(PromptsListChanged())
-            await self.session.send_prompt_list_changed()
+    async def changed(self) -> None:
+        """What is behind the tools of the gateway has changed; they stay the same."""
+        await self._changes.publish(ToolsListChanged())
+        await self.session.send_tool_list_changed()
 
 
 class _Server(Server[Any]):
-    """Says to clients of the older protocol that its lists may change."""
+    """Says to clients of the older protocol that it tells of changes."""
 
     def create_initialization_options(
         self, notification_options: NotificationOptions | None = None, *more: Any, **named: Any
     ) -> InitializationOptions:
-        return super().create_initialization_options(NotificationOptions(True, True, True), *more, **named)
+        return super().create_initialization_options(NotificationOptions(tools_changed=True), *more, **named)
 
 
 class GatewayServer:
@@ -135,14 +143,14 @@ class GatewayServer:
     """
 
     def __init__(self, gateway: Gateway, identify: Identify, *, ask: Ask | None = None) -> None:
-        self._gateway, self._identify, self.registry = gateway, identify, gateway.registry
+        self._gateway, self._identify, self._ask, self.registry = gateway, identify, ask, gateway.registry
         self._listeners: dict[str, _Listener] = {}
         self._closing: set[asyncio.Task[None]] = set()
-        self._own: dict[str, tuple[type[_Arguments], Callable[..., Awaitable[_Result]]]] = {
-            "find_tools": (FindTools, self._find),
-            "read_tools": (ReadTools, self._read),
-            "call_tool": (CallTool, self._call_tool),
-            **({"ask": (AskRequest, partial(_ask, ask))} if ask else {}),
+        self._own: dict[str, type[_Arguments]] = {
+            "find_tools": FindTools,
+            "read_tools": ReadTools,
+            "call_tool": CallTool,
+            **({"ask": AskRequest} if ask else {}),
         }
         self.tools = [
             types.Tool(
@@ -151,7 +159,7 @@ class GatewayServer:
                 input_schema=convert_to_openai_tool(arguments)["function"]["parameters"],
                 annotations=_READS if arguments in (FindTools, ReadTools) else _CALLS,
             )
-            for name, (arguments, _) in self._own.items()
+            for name, arguments in self._own.items()
         ]
         self.server: Server[Any] = _Server(
             "callsheet",
@@ -161,17 +169,12 @@ class GatewayServer:
             get_tool_input_schema={tool.name: tool.input_schema for tool in self.tools}.get,
             on_list_tools=self._list,
             on_call_tool=self._call,
-            on_list_resources=self._lister(RESOURCE, types.ListResourcesResult, "resources"),
-            on_list_resource_templates=self._lister(TEMPLATE, types.ListResourceTemplatesResult, "resource_templates"),
-            on_read_resource=self._read_resource,
-            on_list_prompts=self._lister(PROMPT, types.ListPromptsResult, "prompts"),
-            on_get_prompt=self._get_prompt,
             on_subscriptions_listen=self._listen,
         )
         # The client echoes which call waits: sealed, and bound to its tool, arguments and user.
         sealed = RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="callsheet")
         self.server.middleware.append(sealed)
-        self._tools, self._known = gateway.registry.catalog.tools, dict(gateway.registry.loaded.resources)
+        self._known = _offered(gateway.registry.loaded)
         gateway.registry.watch(self._catalog_changed)
 
     def _caller(self, context: Context) -> Caller:
@@ -194,14 +197,13 @@ class GatewayServer:
 
     def _catalog_changed(self, loaded: Loaded) -> None:
         """Tells all clients if tools, resources or prompts have changed; called from any thread."""
-        tools, resources = loaded.catalog.tools != self._tools, dict(loaded.resources) != self._known
-        self._tools, self._known = loaded.catalog.tools, dict(loaded.resources)
+        before, self._known = self._known, _offered(loaded)
         self.server.instructions = _instructions(loaded.catalog)
-        for name, listener in list(self._listeners.items()) if tools or resources else ():
+        for name, listener in list(self._listeners.items()) if self._known != before else ():
             if listener.loop.is_closed():
                 del self._listeners[name]
             else:
-                asyncio.run_coroutine_threadsafe(listener.changed(tools=tools, resources=resources), listener.loop)
+                asyncio.run_coroutine_threadsafe(listener.changed(), listener.loop)
 
     async def _list(self, context: Context, request: _Page) -> types.ListToolsResult:
         self._caller(context)
@@ -211,42 +213,33 @@ class GatewayServer:
         caller = self._caller(context)
         if request.name not in self._own:
             raise MCPError(types.INVALID_PARAMS, f"no tool {request.name!r}; there are {', '.join(self._own)}")
-        form, operation = self._own[request.name]
         await self._gateway.ready()
         try:
-            return await operation(form.model_validate(request.arguments or {}), request, context, caller)
+            given = self._own[request.name].model_validate(request.arguments or {})
+            if isinstance(given, CallTool):
+                return await self._call_tool(given, request, context, caller)
+            return _text_result(await self._text(given, caller))
         except ValidationError as error:
             return _text_result(f"the arguments do not fit: {error_lines(error)}", is_error=True)
         except CallsheetError as error:
             return _text_result(str(error), is_error=True)
 
-    async def _find(self, given: FindTools, request: object, context: Context, caller: Caller) -> _Result:
-        selection = await self._gateway.find(given.query, caller, agents=given.agents, tools=given.tools)
-        resources = await asyncio.to_thread(self._gateway.resources.find, given.query, caller.user)
-        return _text_result(found_text(selection, self._gateway.catalog(caller), resources))
-
-    async def _read(self, given: ReadTools, request: object, context: Context, caller: Caller) -> _Result:
-        return _text_result(self._gateway.read(given.tools, caller))
+    async def _text(self, given: _Arguments, caller: Caller) -> str:
+        match given:
+            case FindTools():
+                selection = await self._gateway.find(given.query, caller, agents=given.agents, tools=given.tools)
+                resources = await asyncio.to_thread(self._gateway.resources.find, given.query, caller.user)
+                return found_text(selection, self._gateway.catalog(caller), resources)
+            case ReadTools():
+                return self._gateway.read(given.tools, caller)
+            case AskRequest() if self._ask:
+                return await self._ask(given.question, caller)
+        raise TypeError(type(given))
 
     async def _call_tool(
         self, given: CallTool, request: types.CallToolRequestParams, context: Context, caller: Caller
     ) -> _Result:
-        answer = await self._sent(given.tool, given.arguments, request, context, caller)
-        if isinstance(answer, _Asked):
-            return answer
-        text_only = self._gateway.is_resource((answer.artifact or {}).get("tool", ""))
-        result = partial(result_of, answer, text_only=text_only)
-        return await asyncio.to_thread(result) if answer.artifact and answer.artifact.get("media") else result()
-
-    async def _sent(
-        self,
-        tool_id: str,
-        arguments: Mapping[str, Any],
-        request: types.InputResponseRequestParams,
-        context: Context,
-        caller: Caller,
-    ) -> ToolMessage | _Asked:
-        """The answer of a call after the questions about it are answered, or the question that the client is to ask.
+        """The result of a call after the questions about it are answered, or the question that the client is to ask.
 
         A call that waits comes again as the same request, with the answer to its question.
 
@@ -255,71 +248,33 @@ class GatewayServer:
         """
         with within(PROGRESS, context.session.report_progress):
             if request.request_state:
-                given = (request.input_responses or {}).get(_APPROVAL)
+                reply = (request.input_responses or {}).get(_APPROVAL)
                 waiting = self._gateway.relay.waiting(request.request_state, caller.user)
-                answer = await self._answered(waiting, given, caller)
+                answer = await self._gateway.answer(waiting.id, decision(waiting, reply), caller)
             else:
-                answer = await self._gateway.call(tool_id, arguments, caller)
+                answer = await self._gateway.call(given.tool, given.arguments, caller)
             while isinstance(answer, Waiting):
                 if can_ask(context.session.client_capabilities) and not context.session.can_send_request:
                     asked = types.ElicitRequest(params=form_of(answer))
                     return _Asked(input_requests={_APPROVAL: asked}, request_state=answer.id)
                 try:
-                    given = await _elicited(answer, context, caller)
+                    reply = await _elicited(answer, context, caller)
                 except BaseException:  # nobody can be asked, the client has gone, or it called the request off
                     self._gateway.relay.drop(answer.id, caller.user)
                     raise
-                answer = await self._answered(answer, given, caller)
-        return answer
+                answer = await self._gateway.answer(answer.id, decision(answer, reply), caller)
+        artifact = answer.artifact or {}
+        result = partial(result_of, answer, text_only=self._gateway.is_resource(artifact.get("tool", "")))
+        return await asyncio.to_thread(result) if artifact.get("media") else result()
 
-    async def _answered(self, waiting: Waiting, given: object, caller: Caller) -> Answer:
-        return await self._gateway.answer(waiting.id, decision(waiting, given), caller)
 
-    def _resources(self, context: Context) -> Catalog:
-        return self._gateway.resources.catalog(self._caller(context).user)
-
-    def _lister(self, kind: str, form: Callable[..., Any], name: str) -> Callable[[Context, _Page], Awaitable[Any]]:
-        """Lists resources, templates or prompts, a page at a time."""
-
-        async def list_page(context: Context, request: _Page) -> Any:
-            await self._gateway.ready()
-            items, following = page_of(self._resources(context), kind, request.cursor if request else None)
-            return form(**{name: items}, next_cursor=following)
-
-        return list_page
-
-    async def _read_resource(
-        self, context: Context, request: types.ReadResourceRequestParams
-    ) -> types.ReadResourceResult | _Asked:
-        await self._gateway.ready()
-        resource, values = resource_named(self._resources(context), request.uri)
-        answer = await self._read_from_server(resource, values, request, context)
-        return answer if isinstance(answer, _Asked) else read_result(request.uri, answer)
-
-    async def _get_prompt(
-        self, context: Context, request: types.GetPromptRequestParams
-    ) -> types.GetPromptResult | _Asked:
-        await self._gateway.ready()
-        prompt = prompt_named(self._resources(context), request.name)
-        answer = await self._read_from_server(prompt, request.arguments or {}, request, context)
-        return answer if isinstance(answer, _Asked) else prompt_result(answer)
-
-    async def _read_from_server(
-        self, name: str, arguments: Mapping[str, str], request: types.InputResponseRequestParams, context: Context
-    ) -> ToolMessage | _Asked:
-        try:
-            return await self._sent(name, arguments, request, context, self._caller(context))
-        except CallsheetError as error:
-            raise MCPError(types.INVALID_PARAMS, str(error)) from error
+def _offered(loaded: Loaded) -> tuple[object, object]:
+    return loaded.catalog.tools, dict(loaded.resources)
 
 
 def _instructions(catalog: Catalog) -> str:
     counts = {"tools": counted(len(catalog.tools), "tool"), "agents": counted(len(catalog.agents), "agent")}
     return _INSTRUCTIONS.format(**counts)
-
-
-async def _ask(ask: Ask, given: AskRequest, request: object, context: Context, caller: Caller) -> _Result:
-    return _text_result(await ask(given.question, caller))
 
 
 async def _elicited(waiting: Waiting, context: Context, caller: Caller) -> types.ElicitResult | None:
@@ -367,3 +322,81 @@ def _medium(stored: Mapping[str, Any]) -> types.ImageContent | types.AudioConten
     data = base64.b64encode(Path(stored["path"]).read_bytes()).decode()
     form = types.ImageContent if kind == "image" else types.AudioContent
     return form(data=data, mime_type=stored["media"])
+
+
+def can_ask(capabilities: types.ClientCapabilities | None) -> bool:
+    """Whether a client shows forms; one that names no modes of elicitation does."""
+    able = capabilities.elicitation if capabilities else None
+    return able is not None and (able.form is not None or able.url is None)
+
+
+def refusal(waiting: Waiting, user: User) -> str:
+    """Why a call is not made if the client cannot ask; empty for a question that has an answer without a person."""
+    asked = waiting.question
+    if asked["type"] != "tool_approval":
+        return ""
+    words = [asked["tool"], *(["--user", user.id] if user.id else [])]
+    claimed = "not trusted" in asked["why"]  # trust changes nothing for a tool that makes no claim
+    trust = f", or `callsheet trust allow {shlex.quote(asked['agent'])}` to believe its server" if claimed else ""
+    return f"{asked['tool']}: {asked['why']} {_NOBODY.format(shlex.join(words), trust)}"
+
+
+def decision(waiting: Waiting, answer: object) -> dict[str, Any]:
+    """The answer to a question, from the result of its form; whoever declines or dismisses it refuses."""
+    asked = waiting.question
+    given = answer if isinstance(answer, types.ElicitResult) else types.ElicitResult(action="cancel")
+    if asked["type"] == SERVER_QUESTION:
+        return given.model_dump(mode="json", by_alias=True, include={"action", "content"}, exclude_none=True)
+    texts = {name: value for name, value in (given.content or {}).items() if isinstance(value, str) and value}
+    chosen = texts.get("decision", "reject") if given.action == "accept" else "reject"
+    remark = {"message": texts["message"]} if "message" in texts else {}
+    match chosen if chosen in _choices(asked) else "":
+        case "always":
+            return decided("approve", asked, always=True)
+        case "edit":
+            return decided("edit", asked)
+        case "respond":
+            return decided("respond", asked, message=texts.get("message", TOOK_EFFECT))
+        case "approve" | "reject" as word:
+            return decided(word, asked, **remark)
+    return {"decisions": [{"type": f"({chosen})"}]}
+
+
+def _choices(asked: Mapping[str, Any]) -> dict[str, str]:
+    """The choices of a question, each with its title."""
+    able = {*flat(asked)["decisions"], *([_ALWAYS] if asked.get("always") else [])}
+    return {word: title for word, title in _TITLES[asked["type"]].items() if word in able}
+
+
+def form_of(waiting: Waiting) -> types.ElicitRequestFormParams:
+    """The question as a form with one choice and a remark.
+
+    A form has no place for arguments, so the answer cannot change them.
+    """
+    asked = waiting.question
+    if asked["type"] == SERVER_QUESTION:
+        # In one line: a new one could look like the question of somebody else.
+        message = f"The server {shown(asked['agent'])!r} asks: {' '.join(asked['message'].split())}"
+        return types.ElicitRequestFormParams(message=message, requested_schema=asked["form"])
+    told = flat(asked)
+    choices = [{"const": word, "title": title} for word, title in _choices(asked).items()]
+    schema = {
+        "type": "object",
+        "properties": {
+            "decision": {"type": "string", "title": "Decision", "oneOf": choices},
+            "message": {"type": "string", "title": "Remark", "description": "For the agent; may be empty."},
+        },
+        "required": ["decision"],
+    }
+    arguments = shown(json.dumps(told["args"], ensure_ascii=False, indent=2, default=str), most=None)
+    lines = [told["description"], f"Arguments: {_both_ends(arguments)}"]
+    lines += [f"Note: {asked[name]}" for name in ("problem", "unchecked") if asked.get(name)]
+    return types.ElicitRequestFormParams(message="\n".join(lines), requested_schema=schema)
+
+
+def _both_ends(text: str) -> str:
+    """A long text without its middle, which is said: what stands at the end must not be approved unseen."""
+    if len(text) <= _LONGEST:
+        return text
+    half = _LONGEST // 2
+    return f"{text[:half]}\n[ATTENTION: {len(text) - 2 * half:,} characters are not shown]\n{text[-half:]}"

@@ -48,23 +48,6 @@ def names(entries: list[dict[str, Any]]) -> list[str]:
     return [str(entry.get("name")) for entry in entries]
 
 
-async def test_a_server_without_them_is_not_asked() -> None:
-    server = Server()
-    assert await listed_resources(server, SimpleNamespace(), LIMITS) == ([], "")
-    assert await listed_resources(server, None, LIMITS) == ([], "")
-    assert server.asked == []
-
-
-async def test_all_kinds_are_listed_at_once() -> None:
-    server = Server(
-        resources={"resources": [{"uri": "x:1", "name": "one"}]},
-        templates={"resourceTemplates": [{"uriTemplate": "x:{id}", "name": "x"}]},
-        prompts={"prompts": [{"name": "ask", "arguments": [{"name": "what", "required": True}]}]},
-    )
-    entries, missing = await listed_resources(server, BOTH, LIMITS)
-    assert (names(entries), missing) == (["resource:x:1", "template:x:{id}", "prompt:ask"], "")
-
-
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
@@ -230,15 +213,3 @@ def test_an_answer_without_contents_is_an_error(result: dict[str, Any]) -> None:
     outcome = read_outcome("a", "resource:x", result, LIMITS)
     assert (outcome.kind, outcome.effect) == ("protocol", "reported")
     assert "its answer has no list of contents" in outcome.error
-
-
-def test_a_text_that_begins_like_an_error_is_a_text() -> None:
-    outcome = read_outcome("a", "resource:log", {"contents": [{"uri": "log", "text": "Error: no disk"}]}, LIMITS)
-    assert (outcome.text, outcome.error) == ("Error: no disk", "")
-
-
-def test_a_long_text_is_cut() -> None:
-    outcome = read_outcome("a", "resource:x", {"contents": [{"uri": "x", "text": "y" * 1_000}]}, LIMITS)
-    assert outcome.kind == "too_large"
-    assert "[cut: the first 200 of 1,000 characters" in outcome.text
-    assert outcome.structured is None

@@ -16,11 +16,9 @@ FORMS = "expected 'mcpServers' (or 'servers'), 'callsheet' with 'agents', or a m
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("m.json", '{"name": "a",\n "tools": [\n}\n', "not valid JSON: Expecting value, line 3 column 1"),
-        ("m.json", "", "the file is empty"),
-        ("m.json", " \n", "the file is empty"),
-        ("mcp.yaml", "mcpServers:\n  a: {}\n", "catalogs are JSON, not YAML"),
-        ("m.json", b'{"name": "\xe9"}', "not UTF-8 text: invalid continuation byte at byte 10"),
+        ("m.json", '{"name": "a",\n "tools": [\n}\n', "not valid JSON: Expecting value: line 3 column 1"),
+        *(("m.json", text, "not valid JSON") for text in ("", "[" * 100_000 + "]" * 100_000, f"[{'9' * 5000}]")),
+        ("m.json", b'{"name": "\xe9"}', "not valid JSON: 'utf-8' codec can't decode byte 0xe9 in position 10"),
         *(("m.json", text, FORMS) for text in ("3", '"text"', "null", "{}", '{"name": "a"}', '{"tools": []}')),
         ("m.json", '{"callsheet": 1}', FORMS),
         ("m.json", '[{"name": "a"}]', "entry 1 is not an object with 'tools' by server name"),
@@ -32,11 +30,8 @@ FORMS = "expected 'mcpServers' (or 'servers'), 'callsheet' with 'agents', or a m
             "agents.1: Agent: tool: Extra inputs are not permitted",
         ),
         ("m.json", '{"name": " ", "tools": []}', "the agent's name is empty: give it one"),
-        ("m.json", "[" * 2_000 + "]" * 2_000, "nested too deeply"),
-        ("m.json", "[" * 100_000 + "]" * 100_000, "nested too deeply"),
-        ("m.json", f'{{"name": "a", "tools": [{"9" * 5000}]}}', "a number that is too long"),
     ],
-    ids=range(20),
+    ids=range(17),
 )
 def test_a_file_that_cannot_be_read_is_named_with_the_reason(
     tmp_path: Path, name: str, content: str | bytes, words: str
@@ -49,14 +44,9 @@ def test_a_file_that_cannot_be_read_is_named_with_the_reason(
     assert str(path) in str(caught.value)
 
 
-def test_an_empty_folder(tmp_path: Path) -> None:
-    with pytest.raises(
-        CatalogError, match=r"no manifest and no skill in this folder: it should hold one \.json file per agent"
-    ):
+def test_a_folder_without_a_manifest_says_what_it_should_hold_or_the_first_reason(tmp_path: Path) -> None:
+    with pytest.raises(CatalogError, match=r"no manifest and no skill in this folder: it should hold one \.json file"):
         load(tmp_path)
-
-
-def test_a_folder_without_any_manifest_gives_the_first_reason(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("{}")
     (tmp_path / "b.json").write_text("[")
     with pytest.raises(CatalogError, match=r"none of its 2 files is a manifest: .*a\.json: not a catalog"):
@@ -86,25 +76,18 @@ def test_a_place_that_does_not_exist(name: str, tmp_path: Path, monkeypatch: pyt
         load(name)
 
 
-def test_no_source_at_all() -> None:
+def test_what_is_no_source() -> None:
     with pytest.raises(CatalogError, match=r"give an mcp\.json, a folder of manifests or module:object"):
         load()
-
-
-def test_an_object_that_is_no_source() -> None:
     with pytest.raises(CatalogError, match="it is of type int"):
         load(cast("Catalog", 5))
 
 
-def test_one_agent_in_two_files_of_a_folder_names_both(tmp_path: Path) -> None:
-    for name in ("a.json", "b.json"):
-        (tmp_path / name).write_text('{"name": "same", "tools": []}')
-    with pytest.raises(CatalogError, match=r"agent 'same' is in .*a\.json and again in .*b\.json: rename one"):
-        load(tmp_path)
-
-
-def test_one_agent_in_two_sources_names_both(tmp_path: Path) -> None:
+def test_one_agent_in_two_places_names_both(tmp_path: Path) -> None:
     (file := tmp_path / "a.json").write_text('{"name": "same", "tools": []}')
+    (tmp_path / "b.json").write_text('{"name": "same", "tools": []}')
+    with pytest.raises(CatalogError, match=r"'same' is in .*a\.json and again in .*b\.json: rename or leave out one"):
+        load(tmp_path)
     for other, called in ((Catalog(agents=(Agent(id="same"),)), "a catalog in memory"), (file, r".*a\.json")):
-        with pytest.raises(CatalogError, match=rf"agent 'same' is in .*a\.json and again in {called}"):
+        with pytest.raises(CatalogError, match=rf"'same' is in .*a\.json and again in {called}"):
             load(file, other)

@@ -37,12 +37,7 @@ def owners(chart: str) -> list[str]:
 
 def test_the_whole_of_a_small_catalog(catalog: Catalog) -> None:
     lines = [line.strip() for line in to_mermaid(catalog).splitlines() if "classDef" not in line]
-    assert lines[:4] == [
-        "flowchart LR",
-        'n0["weather/forecast"]:::tool',
-        'n1[["weather"]]:::agent',
-        'n2["maps/find_place"]:::tool',
-    ]
+    assert lines[:3] == ["flowchart LR", 'n0["weather/forecast"]:::tool', 'n1[["weather"]]:::agent']
     assert {'n0 -->|"owned by"| n1', 'n0 -->|"tool directly"| n2'} <= set(lines)
     assert sum("owned by" in line for line in lines) == len(catalog.tools)
     assert sum("-.->" in line for line in lines) == 1
@@ -53,12 +48,9 @@ def test_a_chart_shows_two_dependencies_in_either_direction(around: str, drawn: 
     assert owners(to_mermaid(chain(8), around=around)) == drawn.split()
 
 
-def test_a_cycle_is_drawn_once() -> None:
-    chart = to_mermaid(chain(5, back=True), around="a0/t")
-    assert len(owners(chart)) == chart.count("tool directly") == 5
-
-
-def test_what_else_needs_the_same_is_not_a_neighbour() -> None:
+def test_a_cycle_is_drawn_once_and_what_else_needs_the_same_is_not_a_neighbour() -> None:
+    cycle = to_mermaid(chain(5, back=True), around="a0/t")
+    assert len(owners(cycle)) == cycle.count("tool directly") == 5
     hub = Tool(agent="a", name="hub", core=True)
     needs = (Dependency(tool="a/hub", kind=DependencyKind.TOOL_INDIRECTLY),)
     users = [Tool(agent="a", name=f"t{number}", depends_on=needs) for number in range(90)]

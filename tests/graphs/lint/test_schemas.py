@@ -13,7 +13,6 @@ from callsheet.graphs import Agent, Catalog, Tool
 from callsheet.graphs.capabilities.taxonomy import default_taxonomy
 from callsheet.graphs.lint import schema_rules
 from callsheet.graphs.lint.lint_rule import Rule, Subject
-from callsheet.graphs.text.json_schema import LARGEST_SCHEMA
 
 Finds = Callable[..., list[tuple[str, str, str]]]
 
@@ -39,20 +38,16 @@ BROKEN: list[tuple[Rule, dict[str, Any], str]] = [
     (schema_rules.invalid_schema, taking(x="string"), "$.properties.x"),
     (schema_rules.invalid_schema, {"required": "x"}, "$.required"),
     (schema_rules.invalid_schema, {"$schema": {}}, "TypeError"),
-    (schema_rules.schema_not_object, {"type": "array", "items": {}}, "'array'"),
-    (schema_rules.schema_not_object, {"type": ["object", "null"]}, "object"),
     (schema_rules.unresolved_reference, taking(x={"$ref": "#/$defs/Missing"}), "'#/$defs/Missing'"),
     (schema_rules.unresolved_reference, taking(x={"items": [{"$ref": "#no-anchor"}]}), "'#no-anchor'"),
     (schema_rules.unresolved_reference, taking(x={"$ref": "http://["}), "'http://['"),
     (
-        schema_rules.remote_reference,
+        schema_rules.unresolved_reference,
         taking(x={"$ref": "http://127.0.0.1:9/steal.json"}),
         "'http://127.0.0.1:9/steal.json'",
     ),
-    (schema_rules.remote_reference, taking(x={"$ref": "file:///etc/hosts"}), "never fetched"),
-    (schema_rules.remote_reference, taking(x={"anyOf": [{"$ref": "other.json#/a"}]}), "'other.json#/a'"),
-    (schema_rules.undeclared_required, {"properties": {"x": {}}, "required": ["x", "y", "z"]}, ": 'y', 'z'"),
-    (schema_rules.foreign_pattern, taking(x={"pattern": r"\p{L}+"}), "p{L}"),
+    (schema_rules.unresolved_reference, taking(x={"$ref": "file:///etc/hosts"}), "'file:///etc/hosts'"),
+    (schema_rules.unresolved_reference, taking(x={"anyOf": [{"$ref": "other.json#/a"}]}), "'other.json#/a'"),
 ]
 
 
@@ -77,6 +72,9 @@ def test_a_broken_schema_is_found_with_its_place(finds: Finds, rule: Rule, schem
         (taking(**{"filter[title]": {"type": "string"}}), '"filter[title]" is shown as filter_title'),
         (taking(x={"type": "array"}) | {"required": None}, "required null is left out"),
         (taking(x={"type": "float"}), 'type "float" is shown as number'),
+        ({"type": "array", "items": {}}, 'its type is "array", so no arguments are shown'),
+        ({"type": ["object", "null"]}, 'type ["object", "null"] at its root is shown as object'),
+        ({"properties": {"x": {}}, "required": ["x", "y", "z"]}, "y, z is required and not described"),
     ],
 )
 def test_what_a_model_is_shown_in_another_form_is_said(finds: Finds, schema: dict[str, Any], said: str) -> None:
@@ -89,53 +87,20 @@ def test_what_a_model_is_shown_in_another_form_is_said(finds: Finds, schema: dic
 
 
 def test_output_schemas_are_looked_at_too(finds: Finds) -> None:
-    broken = {
-        "type": "objekt",
-        "properties": {"x": {"$ref": "#/nowhere"}, "y": {"$ref": "//host/x"}, "z": {"pattern": "("}},
-    }
-    for rule in (
-        schema_rules.invalid_schema,
-        schema_rules.unresolved_reference,
-        schema_rules.remote_reference,
-        schema_rules.foreign_pattern,
-    ):
+    broken = {"type": "objekt", "properties": {"x": {"$ref": "#/nowhere"}, "y": {"$ref": "#/nowhere"}}}
+    for rule in (schema_rules.invalid_schema, schema_rules.unresolved_reference):
         [(_, _, message)] = finds(rule, a={"x": {"output_schema": broken}})
         assert message.startswith("its output schema")
 
 
-def test_a_reference_is_told_once(finds: Finds) -> None:
-    twice = taking(x={"$ref": "#/a"}, y={"$ref": "#/a"})
-    assert len(finds(schema_rules.unresolved_reference, a={"x": {"input_schema": twice}})) == 1
-
-
-def test_a_schema_without_end_is_found(finds: Finds) -> None:
-    text = "x" * (LARGEST_SCHEMA + 1)
-    [(_, _, message)] = finds(
-        schema_rules.large_schema, a={"x": {"input_schema": taking(p={"description": text})}, "y": {}}
-    )
-    assert "65,597 characters" in message
-
-
-def test_a_hundred_levels_are_walked(finds: Finds) -> None:
-    schema: dict[str, Any] = {"$ref": "#/nowhere"}
+def test_a_reference_is_told_once_at_any_depth(finds: Finds) -> None:
+    schema: dict[str, Any] = taking(x={"$ref": "#/nowhere"}, y={"$ref": "#/nowhere"})
     for _ in range(100):
         schema = {"items": schema}
     assert len(finds(schema_rules.unresolved_reference, a={"x": {"input_schema": schema}})) == 1
 
 
-KEYWORDS = [
-    "type",
-    "description",
-    "default",
-    "required",
-    "items",
-    "anyOf",
-    "properties",
-    "$defs",
-    "pattern",
-    "$ref",
-    "enum",
-]
+KEYWORDS = "type description default required items anyOf properties $defs pattern $ref enum".split()
 plain = st.sampled_from(["object", "string", "objekt", "", None, True, 3, ["a"], ["a", "a"], [], {}])
 schemas = st.recursive(
     st.dictionaries(st.sampled_from(KEYWORDS), plain, max_size=3),

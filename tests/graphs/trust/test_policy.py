@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +50,11 @@ def catalog_of(*tools: Tool, empty: tuple[str, ...] = ()) -> Catalog:
         ({"default": "allow"}, "a/x", True),
         ({"default": "deny"}, "a/x", False),
         ({"default": "deny", "allow": ["a"]}, "a/x", True),
-        ({"default": "deny", "allow": ["a"]}, "ab/x", False),
         ({"default": "deny", "allow": ["a/x"]}, "a/xy", False),
         ({"default": "deny", "allow": ["a/x*"]}, "a/xy", True),
         ({"default": "deny", "allow": ["*/read_?"]}, "b/read_1", True),
         ({"default": "allow", "deny": ["a"], "allow": ["a/x"]}, "a/x", False),
         ({"default": "deny", "allow": ["*"], "deny": ["a/x"]}, "a/x", False),
-        ({"default": "deny", "allow": ["*"], "deny": ["a/x"]}, "a/y", True),
         ({"default": "deny", "allow": ["A"]}, "a/x", False),
         ({"default": "allow", "deny": ["*/DELETE*"]}, "a/delete_all", False),
         ({"default": "allow", "deny": ["*/delete*"]}, "a/Delete_all", False),
@@ -101,7 +98,6 @@ HARMLESS = {"readOnlyHint": True}
     ("annotations", "trusted", "expected"),
     [
         ({}, False, (False, True, False)),
-        ({}, True, (False, True, False)),
         (HARMLESS, False, (False, True, False)),
         (HARMLESS, True, (True, False, True)),
         ({"readOnlyHint": True, "destructiveHint": True}, True, (True, False, True)),
@@ -207,7 +203,7 @@ def test_a_rule_that_fits_nothing_is_reported() -> None:
     assert "user 'ann', allow has the rule {'capability': 'none-such'}" in found[1].message
 
 
-def test_a_policy_is_written_and_read_unchanged(tmp_path: Path) -> None:
+def test_a_policy_is_written_and_read_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     policy = Policy(
         default="deny",
         allow=("a", {"capability": "c", "annotations": {"readOnlyHint": True}}),
@@ -218,22 +214,21 @@ def test_a_policy_is_written_and_read_unchanged(tmp_path: Path) -> None:
     file.write_text(policy.model_dump_json())
     assert read_policy(file) == policy == policy_of(str(file)) == policy_of(policy)
     assert policy_of(None) is None
+    monkeypatch.setenv("CALLSHEET_POLICY", str(tmp_path / "none.json"))
+    with pytest.raises(SettingsError, match=r"none\.json cannot be read"):
+        policy_of(None)
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "cannot be read"),
         ("{", "cannot be read"),
-        ("[]", 'must be an object with "default"'),
         ("{}", 'must be an object with "default"'),
         ('{"default": "maybe"}', "default"),
         ('{"default": "deny", "alow": []}', "alow"),
         ('{"default": "deny", "allow": "a"}', "allow"),
-        ('{"default": "deny", "allow": [5]}', "allow"),
         ('{"default": "deny", "allow": [{}]}', 'a rule must be a pattern, or an object with "id"'),
         ('{"default": "deny", "allow": [""]}', "allow"),
-        ('{"default": "deny", "deny": [{"annotations": {"harmless": true}}]}', "annotations"),
         ('{"default": "deny", "deny": [{"annotations": {"readOnlyHint": "no way"}}]}', "annotations"),
         ('{"default": "deny", "users": {"ann": {"members": []}}}', "members"),
         ('{"default": "deny", "callsheet_policy": 2}', "callsheet_policy"),
@@ -247,13 +242,6 @@ def test_a_file_that_is_no_policy_is_refused(tmp_path: Path, text: str, said: st
         read_policy(file)
     assert str(file) in str(refused.value)
     assert said in str(refused.value)
-
-
-def test_a_missing_policy_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CALLSHEET_POLICY", str(tmp_path / "none.json"))
-    with pytest.raises(SettingsError, match=r"none\.json cannot be read"):
-        policy_of(None)
-    assert json.loads(Policy(default="allow").model_dump_json())["default"] == "allow"
 
 
 def test_reviewers_are_named_by_id_or_group_and_nobody_is_one_by_default() -> None:

@@ -78,8 +78,8 @@ def test_calls_of_one_tool_are_one_question(say: Say, capsys: Any, lines: list[s
     left = say(*lines)
     assert ask_person(files("a.tmp", "b.tmp", "c.tmp")) == answers
     assert list(left) == []
-    together = '\n3 calls of files/delete_file, path: "a.tmp", "b.tmp", "c.tmp"\nSteps: 1, 2, 3\n' + WHY + "\n"
-    assert capsys.readouterr().err.startswith(together)
+    calls = "".join(f'  step {n}: {{"path": "{name}.tmp"}}\n' for n, name in enumerate("abc", 1))
+    assert capsys.readouterr().err.startswith(f"\n3 calls of files/delete_file:\n{calls}{WHY}\n")
 
 
 def test_calls_of_other_tools_and_other_questions_stay_separate(say: Say, capsys: Any) -> None:
@@ -97,7 +97,7 @@ def test_calls_of_other_tools_and_other_questions_stay_separate(say: Say, capsys
     assert list(left) == []
     said = capsys.readouterr().err
     assert "Step 1 wants to call files/delete_file" in said
-    assert '2 calls of mail/send, to: "ann", "bob"' in said
+    assert '2 calls of mail/send:\n  step 2: {"to": "ann"}\n  step 3: {"to": "bob"}\n' in said
     assert said.endswith("the approval is too old\n")
 
 
@@ -122,48 +122,28 @@ def test_only_what_is_offered_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> 
     ]
 
 
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        (
-            [{"path": "a", "all": False}, {"path": "b", "all": False}],
-            ', path: "a", "b"\nIn all of them: {\n  "all": false\n}\n',
-        ),
-        ([{"n": 1}, {"n": True}], ", n: 1, true\n"),
-        ([{"x": 1}, {"x": 1}], '\nIn all of them: {\n  "x": 1\n}\n'),
-        ([{}, {}], "\nIn all of them: {}\n"),
-        ([{}, {"x": 1}], ":\n  1  (no other arguments)\n  2  x: 1\n"),
-        (
-            [{"to": "ann", "text": "one\ntwo"}, {"to": "bob\u202e", "text": ""}],
-            ':\n  1  to: "ann", text: "one\\ntwo"\n  2  to: "bob\\u202e", text: ""\n',
-        ),
-        ([{"path": 'a", "b'}, {"path": "c"}], ', path: "a\\", \\"b", "c"\n'),
-    ],
-)
-def test_every_argument_that_differs_is_shown(say: Say, capsys: Any, args: list[Any], said: str) -> None:
+def test_no_call_of_many_and_no_argument_is_hidden(say: Say, capsys: Any) -> None:
     say("q")
-    assert ask_person([waits(number, one) for number, one in enumerate(args, 1)]) == {}
-    assert f"{len(args)} calls of files/delete_file{said}Steps: 1, 2\n" in capsys.readouterr().err
-
-
-def test_of_many_calls_none_is_hidden(say: Say, capsys: Any) -> None:
-    say("q")
+    odd = [{}, {"to": "bob\u202e", "text": "one\ntwo"}, {"path": 'a", "b'}]
     names = [f"/data/{n}.tmp" for n in range(700)]
-    ask_person(files(*names))
-    said = capsys.readouterr().err.splitlines()
-    assert [line for line in said if '  path: "' in line] == [
-        f'  {n}  path: "{name}"' for n, name in enumerate(names, 1)
+    ask_person([waits(n, args) for n, args in enumerate([*odd, *({"path": name} for name in names)], 1)])
+    first, *lines = capsys.readouterr().err.splitlines()[1:]
+    assert first == "703 calls of files/delete_file:"
+    assert lines[:3] == [
+        "  step 1: {}",
+        '  step 2: {"to": "bob\\u202e", "text": "one\\ntwo"}',
+        '  step 3: {"path": "a\\", \\"b"}',
     ]
+    assert lines[3:703] == [f'  step {n}: {{"path": "{name}"}}' for n, name in enumerate(names, 4)]
 
 
 def test_what_is_left_out_of_a_long_text_is_said(say: Say, capsys: Any) -> None:
-    say("q", "q")
-    ask_person([waits(n, {"text": "a" * 5_000, "to": [str(n)], "bcc": f"eve{n}@evil.example"}) for n in (1, 2)])
-    ask_person([waits(n, {"text": str(n) * 5_000, "bcc": f"eve{n}@evil.example"}) for n in (3, 4)])
+    say("q")
+    ask_person([waits(n, {"text": str(n) * 5_000, "bcc": f"eve{n}@evil.example"}) for n in (1, 2)])
     said = capsys.readouterr().err
-    assert all(f"eve{n}@evil.example" in said for n in (1, 2, 3, 4))
-    assert said.count("… 4,400 characters …") == 3
-    assert said.count("characters in all: each text is shortened, every key is shown") == 3
+    assert all(f"eve{n}@evil.example" in said for n in (1, 2))
+    assert said.count("… 4,400 characters …") == 2
+    assert said.count("characters in all: each text is shortened, every key is shown") == 2
 
 
 def test_each_call_of_a_group_is_an_interrupt_and_takes_effect_once(say: Say) -> None:

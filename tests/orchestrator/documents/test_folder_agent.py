@@ -148,10 +148,10 @@ def test_a_disabled_folder_is_left_out(config: Callable[..., Path], tmp_path: Pa
     ("entry", "said"),
     [
         ({"documents": "nowhere"}, "no documents at .*nowhere: there is no such folder"),
-        ({"documents": "mcp.json"}, "it is a file"),
-        ({"documents": 5}, "it is a folder of documents: 'documents' must be its path"),
-        ({"documents": "docs", "command": "rm"}, "it is a folder of documents: leave out 'command'"),
-        ({"documents": None}, "it is a folder of documents: 'documents' must be its path"),
+        ({"documents": "mcp.json"}, "there is no such folder"),
+        ({"documents": 5}, "'documents' must be the path"),
+        ({"documents": "docs", "command": "rm"}, "leave out 'command'"),
+        ({"documents": None}, "'documents' must be the path"),
     ],
 )
 def test_a_wrong_entry_is_left_out_and_named(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,13 +24,11 @@ from callsheet.graphs import (
 )
 from callsheet.graphs.catalog.loading import load
 from callsheet.graphs.trust.pins import Change
-from callsheet.orchestrator.server import Site, create_explorer
+from callsheet.orchestrator.server import Site, create_explorer, visible_catalog
 from callsheet.orchestrator.server.explorer import node_details
-from callsheet.orchestrator.server.visible_catalog import Knowledge
 from explored import KEY, contacts, explorer, served
 from hostile import BREAKOUT, hostile_catalog
 from kept_runs import Kept
-from reviewed import DELETE, FIND, Reviewed
 from small import small_catalog
 
 Asked = Callable[..., Any]
@@ -78,8 +75,9 @@ def beside(node: Any, side: str) -> list[tuple[str, str, str]]:
     return [(o["id"], o["relation"], o["words"]) for g in node["groups"] if g["side"] == side for o in g["items"]]
 
 
-def test_the_map_has_all_agents_tools_and_dependencies(asked: Asked) -> None:
-    catalog = small_catalog()
+def test_the_map_has_all_agents_tools_skills_and_dependencies(asked: Asked) -> None:
+    skill = Skill(name="trip", description="Plans trips.", tools=("travel/plan_trip",))
+    catalog = Catalog(agents=small_catalog().agents, skills=(skill,))
     found = asked(explorer(catalog), "map")
     names = [f"{found['agents'][agent]}/{name}" for name, agent, _ in found["tools"]]
     assert names == list(catalog.tools)
@@ -89,20 +87,14 @@ def test_the_map_has_all_agents_tools_and_dependencies(asked: Asked) -> None:
         ("travel/plan_trip", "weather/forecast", 0),
         ("travel/plan_trip", "units/convert_length", 0),
     }
+    ((name, (tool,)),) = found["skills"]
+    assert (name, names[tool]) == ("skills/trip", "travel/plan_trip")
     inferred = asked(explorer(contacts()), "map")
     assert inferred["edges"] == [[1, 0, 1]]
     (part,) = asked(explorer(catalog, Policy(default="deny", allow=("units",))), "map")["agents"]
     assert part == "units"
     hostile = asked(explorer(hostile_catalog()), "map")
     assert (hostile["agents"], hostile["labels"]) == ([BREAKOUT], {})
-
-
-def test_the_map_ties_skills_to_the_tools_that_they_name(asked: Asked) -> None:
-    agents = small_catalog().agents
-    skill = Skill(name="trip", description="Plans trips.", tools=("travel/plan_trip",))
-    found = asked(explorer(Catalog(agents=agents, skills=(skill,))), "map")
-    ((name, (tool,)),) = found["skills"]
-    assert (name, found["tools"][tool][0]) == ("skills/trip", "plan_trip")
 
 
 def test_an_inferred_dependency_is_counted_apart_and_shown_with_its_evidence(asked: Asked) -> None:
@@ -141,11 +133,8 @@ def test_a_search_gives_ranked_agents_and_tools_with_the_reasons(client: TestCli
     assert found["considered"][0]["cosine_rank"] == 1
     assert found["probability"] > 0.5
     assert found["reason"].startswith("by the best score, ")
-
-
-def test_an_empty_question_finds_nothing(client: TestClient, asked: Asked) -> None:
-    found = asked(client, "search", q="  ")
-    assert (found["fits"], found["agents"]) == (False, [])
+    nothing = asked(client, "search", q="  ")
+    assert (nothing["fits"], nothing["agents"]) == (False, [])
 
 
 @pytest.mark.parametrize(
@@ -185,7 +174,7 @@ def test_an_agent_stands_above_its_tools_and_beside_other_agents(client: TestCli
     assert [name for name, _, _ in beside(node, "below")] == ["weather/forecast", "weather/history"]
     assert beside(node, "after") == [("maps", "agents", "2 dependencies")]
     assert beside(asked(client, "node", id="maps"), "before") == [("weather", "agents", "2 dependencies")]
-    assert node["facts"] == [{"term": "Instructions", "text": "Ask for one place.", "detail": ""}]
+    assert node["facts"] == [{"term": "Instructions", "text": "Ask for one place."}]
 
 
 def test_a_capability_leads_to_wider_ones_and_to_its_tools(client: TestClient, asked: Asked) -> None:
@@ -214,9 +203,9 @@ def test_pins_and_what_differs_from_them_are_shown(catalog: Catalog, asked: Aske
     changed = Change("maps", "changed", "route", {"name": "route", "description": "a"}, {"name": "route"}, "ff", "book")
     loaded = Loaded(load(catalog).catalog, digests={"maps": {"find_place": "ab12"}}, changes=(changed,))
     app = explorer(loaded)
-    assert asked(app, "node", id="maps/find_place")["pins"][0]["text"] == "SHA-256 ab12"
-    assert asked(app, "node", id="weather/forecast")["pins"][0]["text"].startswith("no pin")
-    (pin,) = asked(app, "node", id="maps")["pins"]
+    assert asked(app, "node", id="maps/find_place")["facts"][-1] == {"term": "Accepted", "text": "SHA-256 ab12"}
+    assert asked(app, "node", id="weather/forecast")["facts"][-1]["text"].startswith("no pin")
+    (pin,) = asked(app, "node", id="maps")["facts"]
     assert pin["term"] == "In quarantine"
     assert pin["text"] == "maps/route is not what was accepted"
     assert "-description: a" in pin["detail"]
@@ -232,7 +221,7 @@ def test_what_servers_say_later_is_shown(catalog: Catalog, asked: Asked) -> None
     found.registry.follow(later)
     found.retriever.follow(later)
     assert asked(app, "overview")["tools"] == 4
-    assert asked(app, "node", id="maps/route")["pins"][0]["text"] == "SHA-256 cd34"
+    assert asked(app, "node", id="maps/route")["facts"][-1]["text"] == "SHA-256 cd34"
     assert "yesterday" in str(asked(app, "node", id="maps")["facts"])
     assert TestClient(app).get("/callsheet/health").json() == {"status": "degraded"}
 
@@ -266,19 +255,9 @@ def test_long_work_is_not_done_on_the_event_loop(
         (Site, "visible_to"),
     ):
         monkeypatch.setattr(owner, name, noted(name, getattr(owner, name)))
-    monkeypatch.setattr(Knowledge, "_check", noted("findings", Knowledge._check))
+    monkeypatch.setattr(visible_catalog, "lint", noted("findings", visible_catalog.lint))
     app = explorer(catalog)
     for name in ("overview", "agents", "search", "node", "findings"):
         asked(app, name, q="x", id="maps")
     assert set(threads) == {"search", "overview", "list_agents", "node", "findings", "visible_to"}
-    assert all(name.startswith(("AnyIO worker", "callsheet-explorer")) for name in threads.values()), threads
-
-
-def test_a_page_that_is_opened_late_shows_what_its_server_has_announced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: Asked
-) -> None:
-    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path))
-    made = Reviewed(tmp_path)
-    made.tools = [FIND, DELETE]
-    made.served.registry.follow(made.read())
-    assert asked(made.client(), "overview")["quarantined"] == 0
+    assert all(name.startswith("AnyIO worker") for name in threads.values()), threads

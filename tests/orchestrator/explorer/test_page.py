@@ -42,15 +42,12 @@ def test_nothing_inline_and_nothing_from_elsewhere(client: TestClient) -> None:
         assert "https://" not in file.read_text()
 
 
-def test_every_file_of_the_page_is_served_once_and_then_known(client: TestClient) -> None:
+def test_every_file_of_the_page_is_served(client: TestClient) -> None:
     assert {*routes.page_files(), "explorer.html"} == {
         *(str(file.relative_to(FILES)) for file in FILES.rglob("*.*")),
     }
     for name in routes.page_files():
-        first = client.get(f"/callsheet/{name}")
-        assert first.status_code == 200
-        again = client.get(f"/callsheet/{name}", headers={"If-None-Match": first.headers["etag"]})
-        assert (again.status_code, again.content) == (304, b"")
+        assert client.get(f"/callsheet/{name}").status_code == 200
     assert client.get("/callsheet", follow_redirects=False).headers["location"] == "callsheet/"
 
 
@@ -98,19 +95,9 @@ def test_the_code_of_the_documentation_runs(catalog: Catalog, tmp_path: Path, mo
     assert client.get("/callsheet/api/overview").json()["tools"] == 6
 
 
-def test_nothing_can_be_changed_by_it(client: TestClient) -> None:
-    for method in ("post", "put", "delete", "patch"):
-        assert getattr(client, method)("/callsheet/api/overview").status_code == 405
-
-
 @pytest.mark.parametrize(
     "path",
-    [
-        "/callsheet/../etc/passwd",
-        "/callsheet/page/explorer.js",
-        "/callsheet/runs/../explorer.py",
-        "/callsheet/explorer.py",
-    ],
+    ["/callsheet/../etc/passwd", "/callsheet/page/explorer.js", "/callsheet/runs/../explorer.py"],
 )
 def test_no_other_file_is_served(client: TestClient, path: str) -> None:
     assert client.get(path).status_code == 404

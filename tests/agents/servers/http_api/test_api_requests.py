@@ -48,20 +48,7 @@ def query(request: ApiRequest) -> list[tuple[str, str]]:
     return parse_qsl(urlsplit(request.url).query, keep_blank_values=True)[1:]
 
 
-ALIKE = [
-    "Start",
-    "Start<",
-    "Start>",
-    "Start_query",
-    "Start_cookie",
-    "Start_2",
-    "start",
-    "时间",
-    "时",
-    "body",
-    "a[b]",
-    "a.b",
-]
+ALIKE = "Start Start< Start> Start_query Start_cookie Start_2 start 时间 时 body a[b] a.b".split()
 names = st.sampled_from(ALIKE) | st.text(min_size=1, max_size=4).filter(lambda name: name.strip() and "\0" not in name)
 places = st.lists(st.tuples(st.sampled_from(["query", "cookie"]), names), unique=True, max_size=8)
 
@@ -210,3 +197,23 @@ def test_a_required_body_is_sent_without_fields_too(media: str, head: bytes, con
     request = sent(entry(requestBody=body))
     assert request.content == (content if required else None)
     assert request.headers == ({b"content-type": head} if required else {})
+
+
+@pytest.mark.parametrize(
+    ("media", "schema", "arguments", "body"),
+    [
+        (FORM, {"properties": {"a": {}, "b": {}}}, {"a": "1 2", "b": [1]}, b"a=1%202&b=1"),
+        ("application/json", {"type": "array"}, {"body": [1]}, b"[1]"),
+        ("application/vnd.api+json", {"properties": {"a": {}}}, {"q": None, "a": 1}, b'{"a": 1}'),
+        ("*/*", {"properties": {"a": {}}}, {"a": 1}, b'{"a": 1}'),
+        ("text/csv", {}, {"body": "a,b"}, b"a,b"),
+        ("application/vnd.unknown", {"type": "object"}, {"body": "as it is"}, b"as it is"),
+        ("application/json", {"properties": {"q": {}}}, {"q": "1", "body": {"q": "2"}}, b'{"q": "2"}'),
+    ],
+)
+def test_bodies_of_each_media_type(media: str, schema: Any, arguments: Any, body: bytes) -> None:
+    content = {media: {"schema": schema}}
+    request = sent(entry(parameters=[parameter("q")], requestBody={"content": content}), **arguments)
+    head = "application/json" if media == "*/*" else media
+    assert (request.content, request.headers) == (body, {b"content-type": head.encode()})
+    assert query(request) == ([("q", "1")] if arguments.get("q") else [])

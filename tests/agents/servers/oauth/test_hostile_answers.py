@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
@@ -28,7 +27,6 @@ from callsheet.agents.servers.oauth.sign_in import (
 )
 from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens, Tokens
 from callsheet.graphs import SettingsError
-from forked import Forked
 from signed_in_server import SignedInServer, served
 
 
@@ -171,16 +169,6 @@ async def test_nothing_of_it_can_be_read_from_the_disk(server: SignedInServer, r
     for secret in (waiting.answer["state"], waiting.answer["code"], *server.authorization.issued):
         assert secret.encode() not in before + on_disk()
         assert secret not in told.text
-
-
-async def test_another_process_takes_the_answer(server: SignedInServer, redirect: str) -> None:
-    code = "import json, sys; from callsheet.agents.servers.oauth.sign_in import take_answer as take\n"
-    code += "take(json.loads(sys.argv[1]), {})"
-    async with begun(server, redirect) as waiting:
-        assert await asyncio.to_thread(Forked(["-c", code, json.dumps(waiting.answer)]).wait) == 0
-        await waiting.end
-        assert pending_sign_in(waiting.answer["state"]) is None
-    assert StoredTokens(server.url).read() is not None
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,9 @@ import sys
 import time
 from pathlib import Path
 
-import httpx2
 import pytest
 
 from callsheet.agents import SessionPool, ToolRegistry
-from callsheet.agents.calls.call_context import USER, within
 from callsheet.agents.calls.tool_result import Outcome
 from callsheet.agents.servers.oauth.addresses import check_safe
 from callsheet.agents.servers.oauth.sign_in import browser_sign_in
@@ -56,17 +54,6 @@ async def test_without_a_sign_in_the_error_says_how_and_nothing_is_called(
     assert listing.kind == "sign_in"
 
 
-async def test_two_users_of_one_server_hold_two_tokens(server: SignedInServer, pool: SessionPool) -> None:
-    await signed_in(server, "bert")
-    await signed_in(server, "carla")
-    with within(USER, "bert"):
-        bert = await who(pool, server)
-    with within(USER, "carla"):
-        carla = await who(pool, server)
-    nobody = await who(pool, server)
-    assert (bert.text, carla.text, nobody.kind) == ("bert", "carla", "sign_in")
-
-
 async def test_what_a_server_lists_to_one_user_is_not_for_all(server: SignedInServer) -> None:
     await signed_in(server, "bert")
     await signed_in(server, "carla")
@@ -88,14 +75,6 @@ def _agent(*names: str) -> Agent:
     return Agent(id="tickets", tools=tuple(Tool(agent="tickets", name=name) for name in names))
 
 
-async def test_a_token_that_a_server_returns_is_hidden(server: SignedInServer, pool: SessionPool) -> None:
-    stored = await signed_in(server)
-    server.leaks = True
-    outcome = await who(pool, server)
-    assert outcome.text.startswith("anna with ")
-    assert told(stored).tokens.access_token not in f"{outcome}"
-
-
 async def test_an_expired_token_is_refreshed_once_by_all_who_use_it(server: SignedInServer) -> None:
     stored = await signed_in(server)
     old = told(stored)
@@ -107,25 +86,6 @@ async def test_an_expired_token_is_refreshed_once_by_all_who_use_it(server: Sign
     assert [outcome.text for outcome in outcomes] == ["anna"] * 4
     assert server.authorization.refreshes == 1
     assert told(stored).tokens.refresh_token != old.tokens.refresh_token
-
-
-async def test_a_refused_token_is_refreshed_within_the_call(server: SignedInServer, pool: SessionPool) -> None:
-    await signed_in(server)
-    assert (await who(pool, server)).text == "anna"
-    server.authorization.access.clear()
-    assert (await who(pool, server)).text == "anna"
-    assert server.authorization.refreshes == 1
-
-
-async def test_revoked_tokens_ask_again_and_the_run_goes_on(server: SignedInServer, pool: SessionPool) -> None:
-    await signed_in(server)
-    assert (await who(pool, server)).text == "anna"
-    server.authorization.access.clear()
-    server.authorization.refresh.clear()
-    refused = await who(pool, server)
-    await signed_in(server)
-    assert (refused.kind, refused.effect) == ("sign_in", "none")
-    assert (await who(pool, server)).text == "anna"
 
 
 @pytest.mark.parametrize(
@@ -213,45 +173,6 @@ def test_unencrypted_requests_are_for_loopback_addresses_only() -> None:
     for address in ("http://169.254.169.254/", "http://0.0.0.0/", "http://login.example.com/"):
         with pytest.raises(ValueError, match="is not https"):
             check_safe("127.0.0.1", address)
-
-
-async def test_a_fixed_port_can_be_used_again(server: SignedInServer, unused_tcp_port: int) -> None:
-    for _ in range(2):
-        assert await browser_sign_in(server.url, browse, port=unused_tcp_port)
-
-
-async def test_an_answer_of_another_authorization_server_is_refused(server: SignedInServer) -> None:
-    server.authorization.iss = "https://evil.example/"
-    with pytest.raises(SignInError, match="iss"):
-        await browser_sign_in(server.url, browse)
-    assert server.authorization.issued == []
-
-
-async def test_only_the_answer_to_this_request_is_taken_and_only_once(server: SignedInServer) -> None:
-    pages: list[str] = []
-
-    async def attacked() -> list[int]:
-        while not pages:
-            await asyncio.sleep(0.01)
-        callback = httpx2.URL(pages[0]).params["redirect_uri"]
-        async with httpx2.AsyncClient() as other:
-            guessed = await other.get(callback, params={"code": "stolen", "state": "guessed"})
-            sent = (await other.get(pages[0])).headers["location"]
-            both = await asyncio.gather(other.get(sent), other.get(sent))
-        return [guessed.status_code, *sorted(answer.status_code for answer in both)]
-
-    async def shown(page: str) -> None:
-        pages.append(page)
-
-    tokens, answers = await asyncio.gather(browser_sign_in(server.url, shown), attacked())
-    assert answers == [400, 200, 400]
-    assert tokens.tokens.access_token in server.authorization.access
-
-
-async def test_a_person_who_refuses_is_not_signed_in(server: SignedInServer) -> None:
-    server.authorization.deny = True
-    with pytest.raises(SignInError, match="access_denied"):
-        await browser_sign_in(server.url, browse)
 
 
 async def test_a_person_who_does_not_come_is_not_waited_for_without_end(server: SignedInServer) -> None:

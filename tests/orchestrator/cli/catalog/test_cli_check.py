@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
-from click.testing import CliRunner
 
-from callsheet.orchestrator.cli.shared_options import common, kept_options, run_options
+from callsheet.graphs.storage import cache_folder
 
 FAULTY: dict[str, Any] = {
     "name": "faulty",
@@ -268,25 +268,11 @@ def test_check_finds_what_servers_changed_once(catalog: Path, tmp_path: Path, cl
     assert cli("index", *words)[0] == 0
     assert pins.exists()
     script.write_text(json.dumps({"tools": [{"name": "work", "description": "Works more."}]}))
-    assert "1 of the servers were not asked again" in cli("check", *words)[2]
+    for listing in (cache_folder() / "listings").iterdir():
+        os.utime(listing, (0, time.time() - 7_300))
+    assert "1 of the servers were not asked again: their listings are up to 2 h old" in cli("check", *words)[2]
     assert cli("sync", *words)[0] == 0
     status, out, _ = cli("check", *words, "--json")
     assert status == 1
     rules = [finding["rule"] for finding in json.loads(out)["findings"] if finding["severity"] == "error"]
     assert rules == ["pin-changed"]
-
-
-def test_a_command_that_goes_on_keeps_what_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    @click.command()
-    @click.argument("query", required=False)
-    @run_options
-    @common
-    def command(**_: Any) -> None:
-        click.echo(" ".join(kept_options("as_json")))
-
-    monkeypatch.setenv("CALLSHEET_APPROVAL", "always")
-    given = "--model a:b --catalog a --catalog b --policy policy.json --pins pins.json --yes"
-    assert CliRunner().invoke(command, ["do it", *given.split(), "--json"]).output == f"{given}\n"
-    assert CliRunner().invoke(command, []).output == "\n"
-    secret = CliRunner().invoke(command, ["--index", "postgresql://ann:hunter2@host/base", "--approval", "never"])
-    assert secret.output == "--approval never --index postgresql://ann:***@host/base\n"

@@ -192,13 +192,5 @@ def test_everything_or_what_matches_is_forgotten(cli: Any) -> None:
 
 
 @pytest.mark.usefixtures("learned")
-def test_files_that_cannot_be_read_are_deleted_too(cli: Any, own_home: Path) -> None:
-    for name in ("outcomes.json", "observed.json"):
-        (own_home / name).write_text("{")
-    assert cli("forget")[1] == NOTHING
-    assert (OutcomeLog().read(), ObservationLog().read()) == ({}, {})
-
-
-@pytest.mark.usefixtures("learned")
 def test_a_pattern_without_a_match_is_a_negative_result(cli: Any) -> None:
     assert cli("forget", "none/*")[:2] == (1, NOTHING)

@@ -157,7 +157,6 @@ def test_ask_refuses_what_needs_too_many_steps(manifests: Path, cli: Any) -> Non
         (["retrieve", "x", "-k", "0", "--catalog", "{}"], "-k"),
         (["retrieve", "x", "--catalog", "{}", "--embeddings", "nonsense"], "unknown embedder 'nonsense'"),
         (["ask", "x", "--catalog", "{}", "--model", "nonsense"], "nonsense"),
-        (["ask", "x", "--catalog", "{}", "--code-mode"], "--code-mode needs --model"),
         (["reticulate"], "No such command"),
         (["index", "--catalog", "no_such_module:thing"], "no_such_module"),
     ],

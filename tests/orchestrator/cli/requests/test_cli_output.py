@@ -7,7 +7,6 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,8 @@ from langgraph.types import Interrupt
 
 from callsheet.agents.models.chat_models import chat_model
 from callsheet.graphs import counted
-from callsheet.orchestrator.cli import ask as ask_command, main as command_line
+from callsheet.orchestrator.cli import ask as ask_command, main as command_line, output
 from callsheet.orchestrator.cli.ask import RunResult
-from callsheet.orchestrator.cli.output import SafeConsole, run_output
 from callsheet.orchestrator.run.threads import Threads
 from commands import run
 from deciding_model import DecidingModel
@@ -47,7 +45,7 @@ def test_an_empty_catalog_is_no_table(cli: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("explain", [False, True])
 def test_the_picks_in_use_are_printed_and_with_explain_all(capsys: pytest.CaptureFixture[str], explain: bool) -> None:
     why = {f"a/t{n}": f"score {n}" for n in range(3)}
-    shown = run_output.Show(explain=explain)
+    shown = output.Show(explain=explain)
     selection = {"verdict": "found", "agents": [{"id": "a", "tools": [{"id": tool} for tool in why]}]}
     shown.event({"event": "picked", "step_id": "1", "attempt": 1, "why": why, "selection": selection})
     for number in (1, 2):
@@ -59,12 +57,12 @@ def test_the_picks_in_use_are_printed_and_with_explain_all(capsys: pytest.Captur
 @pytest.mark.parametrize("note", ["", "no tool was called"])
 def test_a_step_that_is_done_without_a_call_says_so(capsys: pytest.CaptureFixture[str], note: str) -> None:
     result = {"id": "1", "status": "done", "calls": [], "error": "", "note": note}
-    run_output.Show().event({"event": "step", "step_id": "1", "result": result})
+    output.Show().event({"event": "step", "step_id": "1", "result": result})
     assert capsys.readouterr().out == f"Step 1: done{note and f', {note}'}\n"
 
 
 def test_a_refused_request_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
-    run_output.Show().event({"event": "plan", "steps": [], "note": "no tool fits"})
+    output.Show().event({"event": "plan", "steps": [], "note": "no tool fits"})
     assert capsys.readouterr().out == ""
 
 
@@ -88,18 +86,6 @@ def test_one_is_not_many(cli: Any, tmp_path: Path) -> None:
     assert err.startswith("1 agent, 1 tool in ")
     forms = counted(0, "tool"), counted(1, "query", "queries"), counted(2000, "query", "queries")
     assert forms == ("0 tools", "1 query", "2,000 queries")
-
-
-@pytest.mark.parametrize("how", [KeyboardInterrupt, click.Abort])
-def test_an_interrupt_ends_its_line_first(monkeypatch: pytest.MonkeyPatch, cli: Any, how: type[BaseException]) -> None:
-    @click.command()
-    def hangs() -> None:
-        error = how()
-        error.add_note("continue with: this")
-        raise error
-
-    monkeypatch.setattr(command_line, "callsheet", hangs)
-    assert cli()[2] == "\ninterrupted\ncontinue with: this\n"
 
 
 @pytest.mark.parametrize("group", [(), ("documents",)])
@@ -133,28 +119,11 @@ def test_texts_of_documents_send_no_orders_to_the_terminal(tmp_path: Path, cli: 
     assert "\x1b" not in out + err
 
 
-def test_a_long_call_is_named_while_it_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = SafeConsole(force_terminal=True, file=StringIO(), width=80)
-    monkeypatch.setattr(run_output, "console", lambda: terminal)
-    shown, call = run_output.Show(), {"call_id": "1", "tool": "handbook/search"}
-    said = []
-    with shown.working():
-        for event in ("tool_started", "tool_finished"):
-            shown.event({"event": event, **call})
-            shown.event(
-                {"event": "plan", "steps": [{"id": "1", "text": "x", "depends_on": []}]}
-            )  # brings it up to date
-            said.append(terminal.file.getvalue())  # type: ignore[attr-defined]
-            terminal.file.truncate(0)
-    assert ["Working: handbook/search" in text for text in said] == [True, False]
-    assert "Working" in said[1]
-
-
 def test_calls_and_errors_are_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
     calls = [{"tool": "a/x", "args": {}, "seconds": 0.1, "error": "disk is full", "output": ""}]
     first = {"id": "1", "status": "failed", "error": "a/x failed: disk is full", "calls": calls}
     again = {"tool": "b/y", "args": {}, "seconds": 0.1, "error": "", "output": "saved elsewhere"}
-    shown = run_output.Show()
+    shown = output.Show()
     for result in (first, {**first, "status": "done", "error": "", "calls": [*calls, again]}):
         shown.event({"event": "step", "step_id": "1", "result": result})
     out = capsys.readouterr().out
@@ -270,8 +239,7 @@ def test_ctrl_c_at_a_question_keeps_it_for_later(ask: Ask, model: DecidingModel,
     terminal(None)
     status, _, err = ask(*ASKING)
     assert status == 130
-    assert "--resume --thread t" in err
-    assert "--planning once" in err
+    assert err.endswith("\ncontinue with: callsheet ask --resume --thread t, with the same options\n\ninterrupted\n")
     terminal("1")
     status, out, _ = ask("--resume", "--model", "fake:model", "--planning", "once")
     assert (status, "noon in Oslo" in out) == (0, True)

@@ -137,18 +137,15 @@ def test_where_nobody_can_be_asked_the_run_stops_and_says_how_to_go_on(post: Pos
     assert said["steps"][0]["tools"][0] == "orders/order_status"
     assert "wants to call orders/order_status" in said["steps"][0]["error"]
     assert said["waiting"][0]["action_requests"][0]["args"] == {"order_id": "ORD-551"}
-    kept = "--approval always -k 3 --catalog post_of_the_tests:agents"
-    assert said["answer"].endswith(f"callsheet ask --resume --thread {said['thread']} {kept}")
+    assert said["answer"].endswith(f"callsheet ask --resume --thread {said['thread']}, with the same options")
 
 
-def test_a_run_that_waits_goes_on_and_is_gone_when_it_is_done(post: Post) -> None:
-    thread = post.ask(QUESTION)[1]["thread"]
-    status, said, _ = post.ask("--resume", *UNASKED)
-    assert (status, [step["status"] for step in said["steps"]]) == (0, ["done", "done"])
-    assert post.effects == ["looked up ORD-551", "sent to ann@example.org"]
-    with pytest.raises(Exception, match="no thread"):
-        post.threads.check(thread)
-    assert post.ask("--resume")[0] == 2
+def test_a_run_that_waits_goes_on_and_does_nothing_again_when_it_is_done(post: Post) -> None:
+    post.ask(QUESTION)
+    for _ in range(2):
+        status, said, _ = post.ask("--resume", *UNASKED)
+        assert (status, [step["status"] for step in said["steps"]]) == (0, ["done", "done"])
+        assert post.effects == ["looked up ORD-551", "sent to ann@example.org"]
 
 
 def test_a_named_thread_is_kept_as_a_conversation(post: Post) -> None:
@@ -171,7 +168,7 @@ def test_threads_are_readable_for_their_owner_only(post: Post) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--resume"], "no thread to resume"),
+        (["--resume"], "no thread of this catalog to resume"),
         (["--resume", "--thread", "nobody"], "no thread 'nobody'"),
         (["--resume", "--thread", "../../etc/passwd"], "cannot be the name of a thread"),
         (["--resume", "What time is it?"], "leave the question out"),

@@ -1,0 +1,409 @@
+"""Output for people in the terminal: what is known about a catalog, and runs; colours only on a terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.markup import escape
+from rich.segment import Segment
+from rich.table import Column, Table
+
+from callsheet.agents.calls.review import flat
+from callsheet.graphs.catalog.errors import Finding, Severity
+from callsheet.graphs.text.sanitizing import counted, shown
+from callsheet.orchestrator.cli.approval_prompt import approve_all
+
+if TYPE_CHECKING:
+    from callsheet.graphs.catalog.model import Catalog
+    from callsheet.graphs.dependencies import Proposal
+    from callsheet.orchestrator.apps.model_evaluation import ModelEvaluation
+    from callsheet.retrievers import Evaluation, Selection
+    from callsheet.retrievers.capabilities import Assignments, Discovery
+
+WIDEST, GREY = 100, "bright_black"
+
+
+class SafeConsole(Console):
+    """A console that removes control characters, ANSI codes and other hidden characters from all texts."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """As in rich, with the text of every segment cleaned; styles are kept."""
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else shown(text, most=None), style, control)
+
+
+def console(*, wrap: bool = False) -> SafeConsole:
+    """A console of at most 100 columns for standard output; in a pipe, lines are unlimited unless they ``wrap``."""
+    probe = SafeConsole()
+    width = min(probe.width, WIDEST) if probe.is_terminal else WIDEST
+    return SafeConsole(width=width, highlight=False, soft_wrap=not (wrap or probe.is_terminal))
+
+
+def table(*columns: Column | str, header: bool = True) -> Table:
+    """A table without lines."""
+    return Table(*columns, box=None, pad_edge=False, show_header=header)
+
+
+def number(header: str = "") -> Column:
+    """A column of numbers."""
+    return Column(header, justify="right")
+
+
+def folded(header: str = "", style: str = "cyan") -> Column:
+    """A column whose long texts take several lines."""
+    return Column(header, style=style, overflow="fold")
+
+
+def one_line(text: str, most: int) -> str:
+    """A text in one line of at most ``most`` characters."""
+    return line if len(line := " ".join(text.split())) <= most else f"{line[: most - 1]}…"
+
+
+_MOST = {Severity.ERROR: 20, Severity.WARNING: 5, Severity.INFO: 3}
+_SEVERITY_COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "blue"}
+_LONGEST_FINDING, _LONGEST_QUERY, _NAMED, _LIKELY, _PAIRS, _PROPOSALS = 300, 90, 3, 5, 10, 30
+_DECIDED = {True: "accepted", False: "refused", None: ""}
+
+
+def show_findings(findings: Sequence[Finding], catalog: Catalog, *, everything: bool) -> None:
+    """Prints findings by severity and rule; without ``everything``, only the first few of each rule."""
+    out, order = console(), list(Severity)
+    by_severity = sorted(findings, key=lambda finding: order.index(finding.severity))
+    for (severity, rule), group in groupby(by_severity, key=lambda finding: (finding.severity, finding.rule)):
+        found = list(group)
+        out.print(f"[{_SEVERITY_COLOURS[severity]}]{severity}[/] [bold]{escape(rule)}[/] ({len(found)})")
+        most = len(found) if everything else _MOST[severity]
+        for finding in found[:most]:
+            place = f"[cyan]{escape(finding.tool or finding.agent)}[/]: " if finding.tool or finding.agent else ""
+            out.print(f"  {place}{escape(one_line(finding.message, _LONGEST_FINDING))}")
+        if len(found) > most:
+            out.print(f"  [{GREY}]and {len(found) - most} more: --all shows them[/]")
+    counts = ", ".join(counted(sum(one.severity == severity for one in findings), severity) for severity in Severity)
+    out.print(f"{catalog.sizes}: {counts}")
+
+
+def show_assignments(found: Assignments) -> None:
+    """Prints the capabilities in use, with some tools of each, and the coverage."""
+    out = console()
+    rows = table(Column("capability", style="bold", no_wrap=True), number("tools"), folded("such as"))
+    for name, tools in found.tools_of.items():
+        if tools and name in found.taxonomy.leaves:
+            rows.add_row(escape(name), str(len(tools)), escape(", ".join([*tools][:_NAMED])))
+    out.print(rows)
+    having = sum(map(bool, found.of.values()))
+    out.print(f"{having:,} of {counted(len(found.of), 'tool')} have a capability ({found.coverage:.1%})")
+
+
+def show_discovery(found: Discovery) -> None:
+    """Prints the likely capabilities and sources, and the candidates."""
+    out = console()
+    if found.verdict == "nothing_fits":
+        out.print("Nothing in the catalog fits well; the nearest are:" if found.candidates else "The catalog is empty.")
+    for title, shares in (("likely capabilities", found.capabilities), ("likely sources", found.sources)):
+        named = ", ".join(f"{name} {share:.2f}" for name, share in [*shares.items()][:_LIKELY])
+        out.print(f"[bold]{title}[/]  {escape(named)}")
+    rows = table(folded("candidate"), number("use"))
+    for tool in found.candidates:
+        rows.add_row(escape(tool.id), f"{tool.use:.4f}")
+    out.print(rows)
+
+
+def show_proposals(edges: Sequence[Proposal], file: Path | None) -> None:
+    """Prints the most likely proposals by dependent tool, their number, and the next step."""
+    out = console()
+    if not edges:
+        out.print("No dependency is proposed.")
+        return
+    likely = sorted(edges[:_PROPOSALS], key=lambda edge: edge.source)
+    for source, needs in groupby(likely, key=lambda edge: edge.source):
+        out.print(f"[bold]{escape(source)}[/]")
+        for edge in needs:
+            what = f"{edge.parameter} <-" if edge.parameter else "after" if edge.kind.direct else "may follow"
+            why = "; ".join(filter(None, (_DECIDED[edge.accept], edge.evidence)))
+            out.print(escape(f"  {what} {edge.target}  {edge.confidence:.2f}  {why}"))
+    if len(edges) > _PROPOSALS:
+        out.print(f"and {len(edges) - _PROPOSALS:,} more with less confidence", style=GREY)
+    accepted, refused = (sum(edge.accept is decided for edge in edges) for decided in (True, False))
+    counts = f"{counted(len(edges), 'proposal')}, {accepted:,} accepted, {refused:,} refused"
+    name = escape(str(file))
+    following = f" in {name}: set accept to true or false, then add --catalog {name}"
+    out.print(f"{counts}{following if file else '; -o FILE writes them to a file for review'}")
+
+
+def show_evaluation(
+    evaluation: Evaluation, *, catalog: Catalog, misses: int, methods: Mapping[str, Evaluation] | None = None
+) -> None:
+    """Prints an evaluation: metrics, methods beside it, tokens, confused tools, and the first missed queries."""
+    out, queries = console(wrap=True), counted(evaluation.n, "query", "queries")
+    sizes = f"{counted(len(catalog.agents), 'agent')}, {counted(len(catalog.tools), 'tool')}"
+    speed = f"{evaluation.seconds:.1f} s, {evaluation.seconds_per_query * 1000:.0f} ms a query (median)"
+    out.print(f"{queries}, {sizes}: {speed}\n")
+    out.print(_figures(evaluation))
+    labelled = {"agents": evaluation.n_agent, "tools": evaluation.n_tool, "skills": evaluation.n_skill}
+    out.print(f"Labelled: {', '.join(f'{n} with {what}' for what, n in labelled.items() if n)}.", style=GREY)
+    if methods:
+        out.print(_side_by_side(methods))
+        out.print("In brackets: 95 % intervals.", style=GREY)
+    tokens = evaluation.tokens
+    out.print(
+        f"\nA selection costs a model about {tokens.selected:,.0f} tokens, all tools {tokens.all:,} "
+        f"({tokens.share:.1%}), counted with the embedder's tokenizer.",
+        soft_wrap=True,
+    )
+    if evaluation.confused:
+        out.print("\n[bold]Most often confused[/]")
+        rows = table(number("queries"), folded("wanted"), folded("ranked above it"))
+        for pair in evaluation.confused[:_PAIRS]:
+            rows.add_row(str(pair.count), escape(pair.wanted), escape(pair.instead))
+        out.print(rows)
+    out.print(f"\n[bold]{len(evaluation.missed)} of {queries} lack something[/]")
+    for miss in evaluation.missed[:misses]:
+        out.print(f"{escape(miss.id)}  {escape(one_line(miss.query, _LONGEST_QUERY))}", soft_wrap=True)
+        for lacking in miss.lacking:
+            ids = f"[cyan]{escape(' or '.join(lacking.ids))}[/]"
+            out.print(f"   wanted {lacking.kind} {ids}: {escape(lacking.why)}", soft_wrap=True)
+        out.print(f"   got    {escape(', '.join(miss.got[:_NAMED]))}", style=GREY, soft_wrap=True)
+
+
+def _figures(evaluation: Evaluation) -> Table:
+    """One row a metric, one column a cut-off."""
+    metrics: dict[str, dict[int, str]] = {}
+    for name in evaluation.intervals:
+        metric, _, cut = name.partition("@")
+        metrics.setdefault(metric, {})[int(cut)] = name
+    cuts = sorted({cut for names in metrics.values() for cut in names})
+    rows = table("", *(number(f"@{cut}") for cut in cuts), Column("95 % interval of the last", style=GREY))
+    for metric, names in metrics.items():
+        cells = (f"{evaluation.metric(names[cut]):.3f}" if cut in names else "" for cut in cuts)
+        low, high = evaluation.intervals[names[max(names)]]
+        rows.add_row(metric, *cells, f"{low:.3f} - {high:.3f}")
+    return rows
+
+
+def _side_by_side(methods: Mapping[str, Evaluation]) -> Table:
+    """One row a method: recall at the last cut-off of each level, and whole sets of tools, with intervals."""
+    last = {name.partition("@")[0]: name for name in next(iter(methods.values())).intervals}
+    recalls = [name for metric, name in last.items() if metric.endswith(("recall", "complete"))]
+    rows = table(Column("method", style="bold"), *map(number, recalls), number("ms"))
+    for method, of in methods.items():
+        cells = ("{:.3f} [{:.2f}, {:.2f}]".format(of.metric(name), *of.intervals[name]) for name in recalls)
+        rows.add_row(method, *map(escape, cells), f"{of.seconds_per_query * 1000:.0f}")
+    return rows
+
+
+def show_model_evaluation(evaluation: ModelEvaluation, *, misses: int) -> None:
+    """Prints an evaluation with a model: the arms, failures by cause, and the first ``misses`` failures of each arm."""
+    out, arms = console(wrap=True), evaluation.arms
+    out.print(f"{escape(evaluation.model)}, {counted(len(arms[0].cases) + arms[0].missing, 'request')}\n")
+    names = ("n", "right", "interval", f"against {arms[0].arm}", "calls", "input", "cached", "output", "s", "cost")
+    rows = table("arm", *map(number, names))
+    for arm in arms:
+        row = evaluation.row(arm)
+        rows.add_row(
+            escape(arm.arm),
+            str(row["n"]),
+            f"{arm.success:.3f}",
+            "{:.2f} - {:.2f}".format(*row["interval"]),
+            "" if arm is arms[0] else escape("{:+.2f} [{:+.2f}, {:+.2f}]".format(*row["difference"])),
+            f"{row['calls']:.1f}",
+            *(f"{row[name]:,.0f}" for name in ("input_tokens", "cached_tokens", "output_tokens")),
+            f"{row['seconds']:.1f}",
+            "" if row["cost"] is None else f"{row['cost']:.4f}",
+        )
+    out.print(rows)
+    out.print("Tokens and calls: means per request. Seconds: median. Intervals: 95 % bootstrap.", style=GREY)
+    for arm in arms:
+        if arm.causes:
+            causes = ", ".join(f"{count} {cause}" for cause, count in arm.causes.items())
+            out.print(f"\n[bold]{escape(arm.arm)}[/]: {causes}")
+        for case in [case for case in arm.cases if case.grade.cause][:misses]:
+            out.print(f"{escape(case.query.id)}  {escape(shown(case.query.query))}", soft_wrap=True)
+            detail = shown(f"{case.grade.cause}: {case.grade.detail}")
+            out.print(f"   {escape(detail)}", style=GREY, soft_wrap=True)
+
+
+_WIDTH = 180
+_STATUS_COLOURS = {
+    "done": "green",
+    "failed": "red",
+    "needs_input": "yellow",
+    "outcome_unknown": "magenta",
+    "skipped": GREY,
+}
+
+
+class Show:
+    """Prints the events of a run as they happen; with ``explain`` also the picks that no call has used."""
+
+    def __init__(self, *, explain: bool = False) -> None:
+        self._console, self._explain = console(), explain
+        self._why: dict[str, dict[str, str]] = {}
+        self._told: dict[str, list[Any]] = {}
+        self._usage: Mapping[str, Any] = {}
+
+    def working(self) -> AbstractContextManager[object]:
+        """Shows on a terminal that the run is working."""
+        return self._console.status("Working") if self._console.is_terminal else nullcontext()
+
+    def event(self, event: Mapping[str, Any]) -> None:
+        """Prints one custom event of the supervisor; unknown events are ignored."""
+        match event.get("event"):
+            case "plan":
+                self._plan(event)
+            case "picked":
+                self._picked(event)
+            case "added":
+                self._heading(f"Step {escape(event['step_id'])}: asked for {escape(one_line(event['what'], _WIDTH))}")
+                self._console.print(f"  [cyan]{escape(', '.join(event['tools']) or 'nothing fits')}[/]")
+            case "step":
+                self._step(event)
+            case "revision":
+                self._revision(event)
+            case "usage":
+                self._usage = event
+            case "tool_started":
+                self._used(event.get("step_id", ""), event["tool"])
+
+    def answer(self, text: str, seconds: float) -> None:
+        """Prints the answer."""
+        self._heading(f"Answer ({seconds:.1f} s)")
+        self._console.print(escape(text))
+        if self._usage.get("calls"):
+            form = "Usage: {calls} model calls, {input_tokens:,} input tokens ({cached_tokens:,} cached), "
+            used = (form + "{output_tokens:,} output tokens").format(**self._usage)
+            self._console.print(f"[{GREY}]{escape(used)}[/]")
+
+    def waiting(self, interrupts: Sequence[Any], again: str) -> None:
+        """Prints what waits for a person, and the command to continue."""
+        self._heading("Waiting for you")
+        for one in interrupts:
+            asked = flat(one.value)
+            if "description" in asked:
+                self._console.print(f"  [yellow]{escape(str(asked['description']))}[/]")
+                if "args" in asked:
+                    self._line(json.dumps(asked["args"], ensure_ascii=False), by=4)
+            else:
+                self._line(str(one.value), by=4)
+        self._console.print(f"Continue in a terminal with: {escape(again)}")
+        if len(approve_all(interrupts)) == len(interrupts):
+            self._console.print("or skip all questions with --approval never; deletions still need a person")
+
+    def _plan(self, plan: Mapping[str, Any]) -> None:
+        if not plan["steps"]:  # the answer says why
+            return
+        if plan.get("request", "").strip() != plan.get("said", plan.get("request", "")).strip():
+            self._heading("Request")
+            self._indented(plan["request"])
+        self._heading("Plan")
+        for step in plan["steps"]:
+            waits = f"  [{GREY}](after {', '.join(step['depends_on'])})[/]" if step["depends_on"] else ""
+            self._console.print(f"  [bold]{escape(step['id'])}[/]  {escape(step['text'])}{waits}")
+        if plan.get("note"):
+            self._console.print(f"  [yellow]{escape(plan['note'])}[/]")
+
+    def _revision(self, event: Mapping[str, Any]) -> None:
+        self._heading("Plan revised" if not event["refused"] else "Plan not revised")
+        if event["reason"]:
+            self._line(event["reason"], "yellow")
+        for sign, name in (("+", "added"), ("~", "changed"), ("-", "dropped")):
+            for step in event[name]:
+                self._indented(f"{sign} {step}  {one_line(event['texts'].get(step, ''), _WIDTH)}")
+
+    def _picked(self, event: Mapping[str, Any]) -> None:
+        selection, step = event["selection"], event["step_id"]
+        notes = [(f"without {agent}: {why}", "yellow") for agent, why in selection.get("left_out", {}).items()]
+        for agent, since in selection.get("down", {}).items():
+            notes.append((f"{agent} did not answer when last asked; its tools are as of {since}", "yellow"))
+        if (decision := selection.get("decision")) and (decision["error"] or self._explain):
+            from callsheet.retrievers import Decision
+
+            notes.append((f"judged: {Decision(**decision).summary}", "yellow" if decision["error"] else GREY))
+        if selection["verdict"] == "nothing_fits":
+            notes.append(("nothing in the catalog fits", ""))
+        notes += [(f"skill {one['id']}, score {one['score']:.2f}", "green") for one in selection.get("skills", ())]
+        if self._explain:
+            tools = dict.fromkeys(tool["id"] for agent in selection["agents"] for tool in agent["tools"])
+            notes += [(f"{tool}  {event['why'][tool]}", "") for tool in tools]
+        else:
+            self._why[step] = dict(event["why"])
+        if notes:
+            again = f", attempt {event['attempt']}" if event["attempt"] > 1 else ""
+            self._heading(f"Step {escape(step)}: picked{again}")
+        for text, style in notes:
+            self._indented(text, style)
+
+    def _used(self, step: str, tool: str) -> None:
+        """Prints a pick and its reason when it is called for the first time."""
+        if why := self._why.get(step, {}).pop(tool, ""):
+            self._heading(f"Step {escape(step)}: picked [cyan]{escape(tool)}[/]  [not bold {GREY}]{escape(why)}[/]")
+
+    def _step(self, event: Mapping[str, Any]) -> None:
+        result = event["result"]
+        colour = _STATUS_COLOURS[result["status"]]
+        note = f", {result['note']}" if result.get("note") else ""
+        self._heading(f"Step {event['step_id']}: [{colour}]{result['status']}[/]{note}")
+        before, calls = self._told.get(result["id"], []), list(result["calls"])
+        new = calls[len(before) :] if calls[: len(before)] == before else calls  # earlier attempts were printed
+        self._told[result["id"]] = calls
+        for call in new:
+            arguments = escape(one_line(json.dumps(call["args"], ensure_ascii=False), _WIDTH))
+            self._console.print(f"  [cyan]{escape(call['tool'])}[/] {arguments}  [{GREY}]{call['seconds']:.2f} s[/]")
+            said = one_line(call["error"] or call["output"], _WIDTH)
+            self._indented(f"-> {said}", "red" if call["error"] else "", 4)
+        if result["error"] and not any(call["error"] and result["error"].endswith(call["error"]) for call in new):
+            self._line(result["error"], colour)
+
+    def _line(self, text: str, style: str = "", by: int = 2) -> None:
+        self._indented(one_line(text, _WIDTH), style, by)
+
+    def _indented(self, text: str, style: str = "", by: int = 2) -> None:
+        self._console.print(f"{' ' * by}{escape(text)}", style=style)
+
+    def _heading(self, text: str) -> None:
+        self._console.print(f"[bold]{text}[/]")
+
+
+def show_selection(selection: Selection, *, explain: bool) -> None:
+    """Prints a selection as a table; with ``explain`` also what was cut, and why."""
+    out, trace = console(), selection.trace
+    if selection.verdict == "nothing_fits":
+        nearest = selection.agents or selection.skills
+        out.print("Nothing in the catalog fits" + (" well; the nearest are:" if nearest else "."))
+    if selection.tools:
+        out.print(_table(selection, explain=explain))
+    for skill in selection.skills:
+        names = f", names {', '.join(skill.tools)}" if skill.tools else ""
+        out.print(escape(f"skill {skill.id} ({skill.score:.2f}){names}"))
+    notes = []
+    if bare := [f"{agent.id} ({agent.score:.2f})" for agent in selection.agents if not agent.tools]:
+        notes.append(f"without a tool among these: {', '.join(bare)}")
+    if explain:
+        likely = "" if selection.probability is None else f"{selection.probability:.2f} likely that something fits, "
+        notes += [f"verdict: {likely}{trace.verdict}"] if trace.verdict else []
+        notes += [f"judged: {selection.decision.summary}"] if selection.decision else []
+        notes += [trace.policy] if trace.policy else []
+        notes += [f"{unit.kind}: {unit.text}" for unit in trace.units[1:]]
+        notes += [f"cut: {cut.id} ({cut.score:.2f}): {cut.reason}" for cut in trace.cut[:5]]
+    for note in notes:
+        out.print(escape(note), style=GREY)
+
+
+def _table(selection: Selection, *, explain: bool) -> Table:
+    """One row per tool; an agent is named in its first row."""
+    from callsheet.retrievers import explain_tool
+
+    why = Column("why" if explain else "", style=GREY)
+    rows = table(folded("agent", "bold"), number("score"), folded("tool"), why)
+    for agent in selection.agents:
+        named = (escape(agent.id), f"{agent.score:.2f}")
+        for tool in agent.tools:
+            because = explain_tool(tool.id, selection) if explain or len(tool.via) > 1 else ""
+            rows.add_row(*named, escape(tool.id), escape(because))
+            named = ("", "")
+    return rows
