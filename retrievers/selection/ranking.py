@@ -131,7 +131,8 @@ class Ranker:
             scored = self._with_outcomes(scored, outcomes, settings)
             by_agent = self._by_agent(scored)
         by_tool = self._by_tool(scored, by_agent, settings.context)
-        whole = scoring.with_context(scored[0], by_tool[0], self._tool_rows)
+        whole = scored[0].copy()
+        whole[self._tool_rows] = by_tool[0]
         best = max(float(scores.max(initial=0.0)) for scores in by_tool[:own_units])
         weight, general = self._general(query, units, best, whole, settings)
         wanted = {row for row in map(self.row.get, settings.wanted) if row is not None and not left_out[row]}
