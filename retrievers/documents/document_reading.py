@@ -242,11 +242,7 @@ class Overview(NamedTuple):
 
 
 def overview_of(folder: Path) -> Overview:
-    """Reads the names of a folder's documents, and the beginnings of those in plain text.
-
-    Raises:
-        CatalogError: There is no such folder.
-    """
+    """Reads the names of a folder's documents, and the beginnings of plain texts; raises as ``documents_in``."""
     topics: dict[str, None] = {}
     terms: Counter[str] = Counter()
     for document in documents_in(folder).documents[:_DOCUMENTS]:
