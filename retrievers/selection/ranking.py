@@ -209,10 +209,9 @@ class Ranker:
 
     def _by_tool(self, scored: Sequence[Scores], by_agent: Sequence[Scores], context: float) -> list[Scores]:
         """The scores of the tools with their agents' shares."""
-        own = self._owners[self._tool_rows]
-        return [
-            scores[self._tool_rows] + context * agents[own] for scores, agents in zip(scored, by_agent, strict=True)
-        ]
+        rows, owners = self._tool_rows, self._owners[self._tool_rows]
+        sums = (scores[rows] + context * agents[owners] for scores, agents in zip(scored, by_agent, strict=True))
+        return [of_tools.astype(np.float32, copy=False) for of_tools in sums]
 
     def _skills(
         self, scored: list[Scores], settings: SelectSettings, named: Collection[int]
