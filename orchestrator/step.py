@@ -35,8 +35,9 @@ from callsheet.agents.approval.questions import (
     wanted_schema,
     wrong_values,
 )
+from callsheet.agents.calls.call_context import within
 from callsheet.agents.calls.token_usage import usage_of
-from callsheet.agents.servers.in_process import tool_model
+from callsheet.agents.servers.in_process import TOOL_MODEL, ToolModel
 from callsheet.agents.work.context import surroundings
 from callsheet.agents.work.worker_agent import WEAK_TURNS
 from callsheet.graphs import CallsheetError, Catalog, SettingsError, shown
@@ -82,11 +83,11 @@ class StepNodes:
         """
         step = Step(**state["step"])
         try:
-            with self.registry.held(state["run_id"]):
+            with self.registry.pool.held(state["run_id"]):
                 selection, left_out = self._selected(step, state)
         except Exception as error:  # noqa: BLE001 an embedder may raise anything; the step's result names it
             return {"error": f"nothing could be retrieved: {_words(error)}"}
-        picked, down = selection.to_dict(), self.registry.down
+        picked, down = selection.to_dict(), self.registry.loaded.down
         picked |= {"left_out": dict(left_out)} if left_out else {}
         if failing := {agent.id: down[agent.id] for agent in selection.agents if agent.id in down}:
             picked["down"] = failing
@@ -134,7 +135,7 @@ class StepNodes:
         """Lets a worker do the step with the selected tools; an error becomes a result, not an exception."""
         step = Step(**state["step"])
         try:
-            with self.registry.held(state["run_id"]):
+            with self.registry.pool.held(state["run_id"]):
                 result = await self._worked(step, state, worker)
         except GraphBubbleUp:
             raise
@@ -157,7 +158,7 @@ class StepNodes:
         selection = _SELECTION.validate_python(state["selection"])
         agents = tuple(agent.id for agent in selection.agents)
         scores = {tool.id: tool.score for agent in selection.agents for tool in agent.tools}
-        await self.registry.settled(state["run_id"], agents)
+        await self.registry.pool.settled(state["run_id"], agents)
         refused = self.registry.refused(tuple(scores), caller())
         if scores and len(refused) == len(scores):
             told = "; ".join(f"{tool}: {why}" for tool, why in refused.items())
@@ -194,8 +195,8 @@ class StepNodes:
             weak=settings.weak_model,
             supervision=configuration.supervision(self.registry, step.id, state["run_id"]),
         )
-        seconds = settings.step_seconds
-        with unsettled() as calls, tool_model(configuration.model("worker")) as tools:
+        seconds, tools = settings.step_seconds, ToolModel(configuration.model("worker"))
+        with unsettled() as calls, within(TOOL_MODEL, tools):
             try:
                 async with asyncio.timeout(seconds):
                     done = await reasoner.work(brief, equipment, worker)

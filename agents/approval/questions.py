@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from langchain_core.messages import ToolCall
 from langgraph.types import interrupt
 
 from callsheet.agents.calls.review import AnswerError, DecisionType, read_decision, review_answers, review_request
-from callsheet.agents.registry.binding import BoundTool
 from callsheet.agents.safety.arguments import fit_of
 from callsheet.graphs.text.json_schema import shown_form
 from callsheet.graphs.trust.pins import digest
@@ -31,33 +29,6 @@ OFFERED: Mapping[Kind, tuple[DecisionType, ...]] = {
 def fingerprint(tool_id: str, pin: str, args: Mapping[str, Any]) -> str:
     """SHA-256 of what an approval covers: the tool, its definition, and the arguments."""
     return digest([tool_id, pin, args])
-
-
-def question(
-    kind: Kind,
-    call: ToolCall,
-    bound: BoundTool,
-    args: Mapping[str, Any],
-    *,
-    step_id: str,
-    why: str,
-    mark: str,
-    allowed: Sequence[DecisionType] | None = None,
-    **more: Any,
-) -> dict[str, Any]:
-    """The payload of the interrupt.
-
-    ``args`` are as they would be, or were, sent; ``why`` says why a person is asked, ``mark`` is the ``fingerprint``,
-    ``allowed`` are the decisions that are offered; ``more`` are further fields, left out if None.
-    """
-    who = f"Step {step_id}" if step_id else "The agent"
-    why_asked = f"{bound.id}: {why.removesuffix('.')}."
-    told = f"{who} wants to call {why_asked}"
-    if kind == "unknown_outcome":
-        told = f"{who} has called {why_asked} Respond if it took effect; edit to send it again; reject to leave it."
-    about = {"step_id": step_id, "agent": bound.agent, "tool": bound.id, "why": why, "hash": mark}
-    about |= {"tool_call_id": call["id"] or "", **more}
-    return review_request(kind, call["name"], args, told, allowed or OFFERED[kind], **about)
 
 
 NEEDS_INPUT: Kind = "needs_input"

@@ -82,13 +82,10 @@ def failed(agent_id: str, tool: str, kind: Kind, message: str, effect: Effect = 
     return Outcome(error=f"agent {agent_id!r}, tool {tool!r}: {visible(message)}", kind=kind, effect=effect)
 
 
-def answer_to(
-    call: ToolCall, text: str, artifact: Mapping[str, Any] | None = None, *, error: bool = False
-) -> ToolMessage:
+def answer_to(call: ToolCall, text: str, artifact: dict[str, Any] | None = None, *, error: bool = False) -> ToolMessage:
     """The message that answers a model's call."""
     status: Literal["error", "success"] = "error" if error else "success"
-    more = None if artifact is None else dict(artifact)
-    return ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"], status=status, artifact=more)
+    return ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"], status=status, artifact=artifact)
 
 
 def artifact_of(answer: object) -> dict[str, Any]:

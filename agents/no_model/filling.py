@@ -52,7 +52,6 @@ class StepReading:
     Attributes:
         tool: The tool; without one that fits, the nearest.
         harmless: Whether it is known to change nothing.
-        args: The arguments.
         missing: Required parameters without a value.
         unused: The words of the step that went nowhere, in text order.
         question: Whether the whole step is an argument.
@@ -105,10 +104,7 @@ def read_step(
 def fill(
     tool: Tool, agent: Agent, text: str, results: Sequence[StepResult] = (), *, harmless: bool = False
 ) -> StepReading:
-    """Fills the parameters of a tool; a value that fits two free parameters fills none.
-
-    Verbs of asking name every harmless tool.
-    """
+    """Fills the parameters of a tool; a value that fits two free parameters fills none."""
     parameters = tool.parameters
     values = values_in(text, results)
     values += _choices(text, values, parameters)
@@ -121,7 +117,8 @@ def fill(
     naming = [word for word, _ in words if tokens(word) and names.issuperset(tokens(word))]
     unused = tuple(word for word, asking in words if not asking and word not in naming)
     question = next((parameter.name for parameter in parameters if kind_of(parameter) == Kind.QUESTION), None)
-    if question and (naming or (harmless and _is_question(text))):
+    asked = text.rstrip().endswith("?") or any(asks(word.lower()) for word in text.split(maxsplit=1)[:1])
+    if question and (naming or (harmless and asked)):
         args, wanted = {**args, question: text.strip()}, unused if harmless else ()
         return StepReading(text, tool, harmless, args, question=True, open=wanted, named=bool(naming))
     missing = tuple(parameter.name for parameter in parameters if parameter.required and parameter.name not in args)
@@ -153,11 +150,6 @@ def _takes(tool: Tool, parameter: Parameter, value: Value) -> bool:
         return False
     only = {parameter.name: tool.input_schema["properties"][parameter.name]}
     return not fit_of({**tool.input_schema, "properties": only, "required": []}, {parameter.name: value.value}).errors
-
-
-def _is_question(text: str) -> bool:
-    """Whether a text ends with a question mark, or begins with a verb of asking."""
-    return text.rstrip().endswith("?") or any(asks(word.lower()) for word in text.split(maxsplit=1)[:1])
 
 
 def _choices(text: str, values: Sequence[Value], parameters: Sequence[Parameter]) -> Iterator[Value]:
@@ -215,13 +207,10 @@ def _match(values: Sequence[Value], fits: Mapping[str, Sequence[Value]], taken: 
 
 def _names(tool: Tool, agent: Agent, filled: Sequence[Parameter]) -> set[str]:
     """The words that name a tool: those of its names, its descriptions, its agent's, and the parameters in use."""
-    texts = [tool.title, _sentence(tool.description), agent.name]
+    sentence = tool.description.strip().partition("\n")[0].partition(". ")[0]
+    texts = [tool.title, sentence, agent.name]
     texts += [split_name(tool.name), split_name(agent.id), *(split_name(parameter.name) for parameter in filled)]
     return set(tokens(" ".join([*texts, *(f"{parameter.name} {parameter.description}" for parameter in filled)])))
-
-
-def _sentence(description: str) -> str:
-    return description.strip().partition("\n")[0].partition(". ")[0]
 
 
 def _content(text: str, covered: Sequence[Value], *, harmless: bool) -> Iterator[tuple[str, bool]]:

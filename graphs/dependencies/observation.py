@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
@@ -263,21 +264,18 @@ def following(log: OutcomeLog, catalog: Catalog) -> Callable[[], Mapping[str, Ou
 
     A file that cannot be read counts as empty, with a warning in the log.
     """
-    last: tuple[Hashable, Mapping[str, Outcomes]] = (None, {})
+
+    @lru_cache(maxsize=1)
+    def at(_: Hashable) -> Mapping[str, Outcomes]:
+        try:
+            return log.of(catalog)
+        except CatalogError as error:
+            _LOG.warning("outcomes of earlier calls are not used: %s", error)
+            return {}
 
     def current() -> Mapping[str, Outcomes]:
-        nonlocal last
-        key, (before, known) = log.file.version(), last
-        if key is None:
-            return {}
-        if before != key:
-            try:
-                known = log.of(catalog)
-            except CatalogError as error:
-                _LOG.warning("outcomes of earlier calls are not used: %s", error)
-                known = {}
-            last = key, known  # at once: other threads search meanwhile
-        return known
+        version = log.file.version()
+        return {} if version is None else at(version)
 
     return current
 

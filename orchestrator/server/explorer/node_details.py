@@ -139,7 +139,7 @@ def _agent(visible: VisibleCatalog, agent: Agent) -> Json:
     graph, known = visible.knowledge.graph, visible.knowledge.capabilities
     outgoing = Counter(owner(graph, edge.tool) for tool in agent.tools for edge in needs(graph, tool.id))
     incoming = Counter(owner(graph, other) for tool in agent.tools for other, _ in needed_by(graph, tool.id))
-    since = shown_line(visible.registry.down.get(agent.id, ""))
+    since = shown_line(visible.registry.loaded.down.get(agent.id, ""))
     can = Counter(entry.capability for tool in agent.tools for entry in known.of.get(tool.id, ()))
     facts = {
         "Instructions": shown_text(agent.instructions),

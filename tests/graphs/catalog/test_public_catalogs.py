@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from callsheet.graphs import dump, load
+from callsheet.graphs import load
 
 
 @pytest.mark.parametrize(
@@ -27,9 +27,3 @@ def test_a_public_catalog_loads_whole(shared: Path, place: str, agents: int, too
     assert (len(catalog.agents), len(catalog.tools)) == (agents, tools)
     assert sum(len(tool.depends_on) for tool in catalog.tools.values()) == edges
     assert not loaded.problems
-
-
-def test_the_fleet_survives_our_own_form(shared: Path, tmp_path: Path) -> None:
-    fleet = load(shared / "fleet" / "manifests").catalog
-    (tmp_path / "callsheet.json").write_text(dump(fleet), encoding="utf-8")
-    assert load(tmp_path / "callsheet.json").catalog == fleet

@@ -46,11 +46,11 @@ def test_the_whole_of_a_small_catalog(catalog: Catalog) -> None:
 @pytest.mark.parametrize(("around", "drawn"), [("a3/t", "a1 a2 a3 a4 a5"), ("a3", "a2 a3 a4"), ("a0/t", "a0 a1 a2")])
 def test_a_chart_shows_two_dependencies_in_either_direction(around: str, drawn: str) -> None:
     assert owners(to_mermaid(chain(8), around=around)) == drawn.split()
+
+
+def test_a_cycle_is_drawn_once_and_what_else_needs_the_same_is_not_a_neighbour() -> None:
     cycle = to_mermaid(chain(5, back=True), around="a0/t")
     assert len(owners(cycle)) == cycle.count("tool directly") == 5
-
-
-def test_what_else_needs_the_same_is_not_a_neighbour() -> None:
     hub = Tool(agent="a", name="hub", core=True)
     needs = (Dependency(tool="a/hub", kind=DependencyKind.TOOL_INDIRECTLY),)
     users = [Tool(agent="a", name=f"t{number}", depends_on=needs) for number in range(90)]

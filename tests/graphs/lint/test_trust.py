@@ -118,8 +118,6 @@ def test_hidden_text_is_found_in_every_place(finds: Finds, text: str) -> None:
     places = [message.removeprefix("its ").split(" has ")[0] for _, _, message in found]
     assert places == ["name", "description", "instructions", "category", "title", "description", "input schema"]
     assert finds(text_rules.invisible_characters, about, a={"x": {"description": text}}) == []
-    [(_, _, message)] = finds(text_rules.hidden_text, a={"x": {"description": f"Adds.{TAGS}\u202e"}})
-    assert "12 tag and 1 bidirectional characters" in message
 
 
 def test_invisible_characters_are_found_where_they_do_not_belong(finds: Finds) -> None:
@@ -130,6 +128,8 @@ def test_invisible_characters_are_found_where_they_do_not_belong(finds: Finds) -
     [(_, tool, message)] = finds(text_rules.invisible_characters, a=tools)
     assert tool == "a/x"
     assert "2 invisible characters" in message
+    [(_, _, message)] = finds(text_rules.hidden_text, a={"x": {"description": f"Adds.{TAGS}\u202e"}})
+    assert "12 tag and 1 bidirectional characters" in message
     assert finds(text_rules.hidden_text, a=tools) == []
 
 
@@ -173,6 +173,9 @@ def test_a_text_that_orders_another_agents_tool_about_is_found(finds: Finds, tex
 )
 def test_a_text_that_does_not_is_left_alone(finds: Finds, text: str) -> None:
     assert shadowed(finds, text) == []
+
+
+def test_a_parameter_that_is_called_like_a_tool_is_ones_own(finds: Finds) -> None:
     schema = {"properties": {"send_email": {"type": "boolean"}}}
     assert shadowed(finds, "Set send_email only when asked.", input_schema=schema) == []
 

@@ -239,11 +239,11 @@ async def test_the_mark_goes_when_the_server_is_back(servers: Servers, mode: Pat
     load_servers(config)
     mode.write_text("exit")
     loaded, registry, _, _ = followed(config)
-    assert set(loaded.down) == set(registry.down) == {"a"}
+    assert set(loaded.down) == set(registry.loaded.down) == {"a"}
     assert "did not start" in (await answered(registry, "a/work")).text
     mode.write_text("ok")
     assert (await answered(registry, "a/work")).status == "success"
-    assert not registry.down
+    assert not registry.loaded.down
 
 
 def test_a_catalog_is_read_anew_in_an_interval(minilm: Any) -> None:
@@ -417,7 +417,7 @@ async def test_an_answer_in_a_session_ends_the_pause(servers: Servers, mode: Pat
     load_servers(config)
     LastListings().fail("a", config["a"], LATE)
     _, registry, _, _ = followed(config)
-    assert set(registry.down) == {"a"}
+    assert set(registry.loaded.down) == {"a"}
     assert (await answered(registry, "a/work")).status == "success"
     assert LastListings().failure("a", config["a"]) is None
 
