@@ -71,12 +71,12 @@ async def _answered(state: Question, supervisor: Supervisor) -> Answer:
     ours = get_config().get("configurable", {})
     user = {key: value for key, value in ours.items() if key.startswith(_AUTH)}
     config: RunnableConfig = {"configurable": {**user, "thread_id": uuid.uuid4().hex}}
-    given: Any = {"messages": [HumanMessage(question)]}
-    while given is not None:
-        found = await app.ainvoke(given, config, context=runtime.context)
-        asked = [one for one in found.get("__interrupt__", ()) if "reject" in flat(one.value).get("decisions", ())]
-        refusals = {one.id: decided("reject", one.value, message=NOBODY) for one in asked}
-        given = Command(resume=refusals) if refusals else None
+    found = await app.ainvoke({"messages": [HumanMessage(question)]}, config, context=runtime.context)
+    while refused := [
+        one for one in found.get("__interrupt__", ()) if "reject" in flat(one.value).get("decisions", ())
+    ]:
+        refusals = {one.id: decided("reject", one.value, message=NOBODY) for one in refused}
+        found = await app.ainvoke(Command(resume=refusals), config, context=runtime.context)
     waiting = "; ".join(str(one.value) for one in found.get("__interrupt__", ()))
     answer = f"Not finished: an agent asks a person; {NOBODY}: {waiting}" if waiting else found["messages"][-1].text
     return {"answer": answer, "steps": [_step(step, found["results"]) for step in found["plan"]["steps"]]}
