@@ -26,7 +26,8 @@ from callsheet.orchestrator.server.page_requests import HEADERS, Endpoint, Param
 from callsheet.orchestrator.server.request_guard import gate
 from callsheet.orchestrator.server.review import AskedPart, ReviewRoutes
 from callsheet.orchestrator.server.runs.run_history import Runs
-from callsheet.orchestrator.server.runs.run_routes import RunChecks, RunRoutes
+from callsheet.orchestrator.server.runs.run_routes import RunChecks, run_endpoints
+from callsheet.orchestrator.server.runs.server_runs import ServerRuns
 from callsheet.orchestrator.server.visible_catalog import Site, VisibleCatalog
 
 ROOT = "/callsheet"
@@ -88,9 +89,8 @@ def create_explorer(
     gets = {**_reading(runs is not None), "review": _threaded(AskedPart, review.items)}
     posts: dict[str, Endpoint] = {"decide": review.decide}
     if runs is not None:
-        own = RunRoutes(runs)
-        gets |= {"runs": own.threads, "run": own.thread, "watch": own.watch}
-        posts |= {"start": own.start, "resume": own.resume, "cancel": own.cancel}
+        reading, doing = run_endpoints(runs)
+        gets, posts = gets | reading, posts | doing
     if authenticated:
         from callsheet.orchestrator.server import sign_in  # the import takes a second
 
@@ -217,7 +217,7 @@ def _guarded(site: Site, endpoint: Endpoint, everybody: User | None, key: str) -
 
 def _metrics(runs: Runs | None) -> Endpoint:
     async def metrics(visible: VisibleCatalog, request: Request) -> Response:
-        waiting = await runs.waiting(request) if runs else None
+        waiting = await runs.waiting(request) if isinstance(runs, ServerRuns) else None
         text = await run_in_threadpool(exposition, visible.may_see, visible.registry.unavailable(), waiting)
         return Response(text, media_type=MEDIA_TYPE, headers=HEADERS)
 

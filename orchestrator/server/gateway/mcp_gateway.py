@@ -353,11 +353,9 @@ def decision(waiting: Waiting, answer: object) -> dict[str, Any]:
     match chosen if chosen in _choices(asked) else "":
         case "always":
             return decided("approve", asked, always=True)
-        case "edit":
-            return decided("edit", asked)
         case "respond":
             return decided("respond", asked, message=texts.get("message", TOOK_EFFECT))
-        case "approve" | "reject" as word:
+        case "approve" | "edit" | "reject" as word:
             return decided(word, asked, **remark)
     return {"decisions": [{"type": f"({chosen})"}]}
 

@@ -77,10 +77,6 @@ class LocalRuns:
         """The last state of a thread."""
         return next(iter(await self._snapshots(thread, 1)), RunSnapshot({}, ""))
 
-    async def waiting(self, request: Request) -> int | None:
-        """None: each run waits for whoever looks at it."""
-        return None
-
     async def _thread(self, name: str) -> Thread:
         try:
             last = await self.last(name)

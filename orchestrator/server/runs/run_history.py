@@ -72,10 +72,6 @@ class Runs(Protocol):
         """The history of a thread, the latest state first; empty if there is no such thread."""
         ...
 
-    async def waiting(self, request: Request) -> int | None:
-        """Number of pending questions in all threads; None if it is not known."""
-        ...
-
     async def start(self, request: Request, thread: str | None, text: str) -> str:
         """Starts a request, in a thread or in a new one, and returns the thread's id."""
         ...
@@ -301,10 +297,9 @@ def question_view(visible: VisibleCatalog, interrupt: str, value: Any) -> Json:
     """A question that waits for a person; without its content if it is about a tool that the user may not see.
 
     ``kind`` is ``tool_approval``, ``unknown_outcome``, ``needs_input`` or ``question``, or that of another agent;
-    ``why`` is the reason, ``problem`` what was wrong with the last answer,
-    ``unchecked`` why the arguments could not be validated, ``fields`` are the missing values with their schemas,
-    ``name`` and ``decisions`` are those of LangChain's form, ``always`` says whether the tool can be approved for good,
-    and ``hash`` binds an answer to exactly this call.
+    ``why`` is the reason, ``problem`` what was wrong with the last answer, ``unchecked`` why the arguments could not be
+    validated, ``fields`` are the missing values with their schemas, ``name`` and ``decisions`` are those of LangChain's
+    form, ``always`` says whether the tool can be approved for good, and ``hash`` binds an answer to exactly this call.
     """
     plain: Mapping[str, Any] = flat(value) or {"type": "", "description": str(value)}
     kind, tool = str(plain.get("type") or ""), plain.get("tool")

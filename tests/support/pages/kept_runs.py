@@ -64,9 +64,6 @@ class Kept:
     async def history(self, request: Request, thread: str) -> Sequence[RunSnapshot]:
         return self.moments if thread == "t" else []
 
-    async def waiting(self, request: Request) -> int:
-        return 3
-
     async def start(self, request: Request, thread: str | None, text: str) -> str:
         raise NotImplementedError
 
