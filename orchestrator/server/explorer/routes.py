@@ -6,9 +6,9 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
@@ -39,22 +39,6 @@ _UNGUARDED = (
 _MEDIA = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _Handler = Callable[[Request], Awaitable[Response]]
 _Form = TypeVar("_Form", bound=Parameters)
-_Text = Annotated[str, Field(max_length=10_000)]
-
-
-class _Query(Parameters):
-    q: _Text
-    agents: Annotated[int, Field(ge=1, le=50)] = 5
-    tools: Annotated[int, Field(ge=1, le=128)] = 10
-
-
-class _List(Parameters):
-    words: _Text = ""
-    start: Annotated[int, Field(ge=0)] = 0
-
-
-class _Id(Parameters):
-    id: Annotated[str, Field(max_length=2_000)]
 
 
 def create_explorer(
@@ -120,19 +104,17 @@ def _reading(runs: bool) -> dict[str, Endpoint]:
     or is hidden from the user.
     """
 
-    def findings(visible: VisibleCatalog, given: _Id) -> object:
+    def findings(visible: VisibleCatalog, given: node_details.Id) -> object:
         return [finding.to_dict() for finding in visible.knowledge.findings.get(given.id, ())]
 
     return {
         "overview": _threaded(Parameters, lambda visible, _: node_details.overview(visible, runs=runs)),
         "map": _threaded(Parameters, lambda visible, _: node_details.catalog_map(visible)),
-        "agents": _threaded(_List, lambda visible, given: node_details.list_agents(visible, given.words, given.start)),
-        "search": _threaded(
-            _Query, lambda seen, given: node_details.search(seen, given.q, agents=given.agents, tools=given.tools)
-        ),
-        "node": _threaded(_Id, lambda visible, given: node_details.node(visible, given.id)),
-        "capability": _threaded(_Id, lambda visible, given: node_details.capability(visible, given.id)),
-        "findings": _threaded(_Id, findings),
+        "agents": _threaded(node_details.AgentList, node_details.list_agents),
+        "search": _threaded(node_details.Query, node_details.search),
+        "node": _threaded(node_details.Id, node_details.node),
+        "capability": _threaded(node_details.Id, node_details.capability),
+        "findings": _threaded(node_details.Id, findings),
     }
 
 

@@ -39,15 +39,9 @@ class Thread(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class RunSnapshot:
-    """The supervisor's state at one checkpoint.
+    """The supervisor's state at one checkpoint, and its time in ISO 8601.
 
-    Attributes:
-        values: The state.
-        at: Time, in ISO 8601.
-        questions: The pending questions.
-        running: Whether the run goes on.
-        draft: The answer as far as a model has written it.
-        trouble: What ended the run; empty if nothing did.
+    ``draft`` is the answer as far as a model has written it, ``trouble`` what ended the run, if anything did.
     """
 
     values: Mapping[str, Any]
