@@ -8,7 +8,6 @@ has reviewed it yet. A fact is a term with its text, and further lines such as a
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
@@ -39,8 +38,7 @@ from callsheet.retrievers import Evidence, PickedTool, Selection, explain_tool
 from callsheet.retrievers.capabilities import Assigned, Assignments
 
 Side = Literal["above", "before", "after", "below"]
-MOST = 200
-"""Maximum number of neighbours of one kind."""
+_MOST = 200  # neighbours of one kind
 _LARGEST = 100_000
 _KINDS: Mapping[DependencyKind, tuple[str, str]] = {
     DependencyKind.TOOL_DIRECTLY: ("td", "needs the tool"),
@@ -208,7 +206,7 @@ def _node(kind: NodeName, label: str, about: str, *groups: tuple[Side, str, Sequ
         "kind": kind,
         "about": shown_text(about),
         "groups": [
-            {"side": side, "title": title, "total": len(items), "items": items[:MOST]}
+            {"side": side, "title": title, "total": len(items), "items": items[:_MOST]}
             for side, title, items in groups
             if items
         ],
@@ -288,15 +286,12 @@ def search(visible: VisibleCatalog, given: Query) -> Json:
     something fits and ``reason`` why, ``considered`` are all nodes with their scores and ranks by meaning and by words,
     and ``cut`` the tools that were left out.
     """
-    began = time.perf_counter()
     selection = visible.retriever.select(given.q, agents=given.agents, tools=given.tools, equip=True)
-    took = 1000 * (time.perf_counter() - began)
     link, trace, judged = visible.link, selection.trace, selection.decision.summary if selection.decision else ""
     evidence = {node.id: node for node in trace.nodes}
     measures = ("score", "cosine", "cosine_rank", "words", "words_rank", "use")
     return {
         "fits": selection.verdict == "found",
-        "milliseconds": round(took, 1),
         "agents": [
             {
                 "link": link(agent.id),

@@ -43,11 +43,9 @@ _MOST_FOUND = 3
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls.
+    """Who calls; calls of one ``session`` share the sessions with the servers behind.
 
-    Attributes:
-        session: Calls of one session share the sessions with the servers behind.
-        asks: Whether questions of servers in the middle of a call can be answered.
+    ``asks``: questions of servers in the middle of a call can be answered.
     """
 
     session: str
@@ -220,15 +218,10 @@ async def _call(state: _State, runtime: Runtime[_Call]) -> dict[str, Any]:
 
 
 class Gateway:
-    """A catalog as three operations, for many callers at once.
-
-    Attributes:
-        registry: Its tools.
-        relay: The calls that wait for a person.
-        updates: Ask servers that have not answered yet, if any.
-    """
+    """A catalog as three operations, for many callers at once; ``relay`` has the calls that wait for a person."""
 
     updates: ServerUpdates | None = None
+    """Ask servers that have not answered yet."""
 
     def __init__(
         self, retriever: AgentGraphRetriever, registry: ToolRegistry, *, approval: ApprovalPolicy = "ask"
@@ -280,9 +273,6 @@ class Gateway:
 
     async def call(self, tool_id: str, arguments: Mapping[str, Any], caller: Caller) -> Answer:
         """Calls a tool on its own server, by the same path as the calls of a worker; a resource is read by the same.
-
-        Returns:
-            The tool's answer, of which an error is a status; or a call that waits for a person.
 
         Raises:
             UnknownNameError: The caller sees no such tool, and the message names the nearest; or it is a skill.
