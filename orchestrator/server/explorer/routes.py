@@ -25,8 +25,7 @@ from callsheet.orchestrator.server.explorer import node_details
 from callsheet.orchestrator.server.page_requests import HEADERS, Endpoint, Parameters, RefusedError, check_key
 from callsheet.orchestrator.server.request_guard import gate
 from callsheet.orchestrator.server.review import AskedPart, ReviewRoutes
-from callsheet.orchestrator.server.runs.run_history import Runs
-from callsheet.orchestrator.server.runs.run_routes import RunChecks, run_endpoints
+from callsheet.orchestrator.server.runs.run_routes import RunChecks, Runs, run_endpoints
 from callsheet.orchestrator.server.runs.server_runs import ServerRuns
 from callsheet.orchestrator.server.visible_catalog import Site, VisibleCatalog
 

@@ -8,10 +8,9 @@ import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from langgraph.types import Interrupt
-from starlette.requests import Request
 from typing_extensions import TypedDict
 
 from callsheet.agents import Usage
@@ -50,37 +49,6 @@ class RunSnapshot:
     running: bool = False
     draft: str = ""
     trouble: str = ""
-
-
-class Runs(Protocol):
-    """Past runs and new ones; each method answers for the user of the HTTP request.
-
-    Those that change something raise ``RefusedError`` if there is no such thread, or its last run has not ended.
-    """
-
-    async def recent(self, request: Request) -> Sequence[Thread]:
-        """The user's last threads, the latest first."""
-        ...
-
-    async def history(self, request: Request, thread: str) -> Sequence[RunSnapshot]:
-        """The history of a thread, the latest state first; empty if there is no such thread."""
-        ...
-
-    async def start(self, request: Request, thread: str | None, text: str) -> str:
-        """Starts a request, in a thread or in a new one, and returns the thread's id."""
-        ...
-
-    async def resume(self, request: Request, thread: str, answers: Mapping[str, Any]) -> None:
-        """Answers questions by id; without answers, continues where the run stopped, or with the steps that failed."""
-        ...
-
-    async def cancel(self, request: Request, thread: str) -> None:
-        """Stops a run; it can be continued."""
-        ...
-
-    def watch(self, request: Request, thread: str) -> AsyncIterator[RunSnapshot]:
-        """The run of a thread as it goes (``LiveRun.states``); empty if none goes on."""
-        ...
 
 
 def is_echo(values: Mapping[str, Any]) -> bool:

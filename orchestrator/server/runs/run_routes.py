@@ -21,13 +21,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from callsheet.graphs import UnknownNameError
 from callsheet.orchestrator.run.settings import unknown_setting
 from callsheet.orchestrator.server.page_requests import HEADERS, Body, Endpoint, RefusedError, body_of
-from callsheet.orchestrator.server.runs.run_history import WITHHELD, Runs, RunSnapshot, question_view, run_of, runs_of
-from callsheet.orchestrator.server.runs.server_runs import allowed
+from callsheet.orchestrator.server.runs.local_runs import LocalRuns
+from callsheet.orchestrator.server.runs.run_history import WITHHELD, RunSnapshot, question_view, run_of, runs_of
+from callsheet.orchestrator.server.runs.server_runs import ServerRuns, allowed
 from callsheet.orchestrator.server.visible_catalog import VisibleCatalog
 
 if TYPE_CHECKING:
     from langgraph_sdk.client import LangGraphClient
 
+Runs = LocalRuns | ServerRuns
 _RUNS = re.compile(r"(?:/threads/(?P<thread>[^/]+))?/runs(?:/(?:stream|wait|batch|crons))?/?")
 _ASSISTANTS = re.compile(r"/assistants(?:/(?P<assistant>[^/]+))?/?")
 _UUID = re.compile(r"[0-9a-fA-F-]{36}")

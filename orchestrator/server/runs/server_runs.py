@@ -45,7 +45,7 @@ _OF_THE_CONNECTION = frozenset(
 
 
 class ServerRuns:
-    """Threads and runs of the server's ``supervisor``.
+    """Threads and runs of the server's ``supervisor``; the methods are those of ``LocalRuns``.
 
     Requests go to the server's own routes with the viewer's headers, so its authentication and authorization apply.
     """
