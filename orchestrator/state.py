@@ -40,7 +40,7 @@ def continued(result: StepResult, before: StepResult) -> StepResult:
 def with_earlier(result: StepResult, before: StepResult) -> StepResult:
     """The result of a step with the calls of earlier attempts; if it was not done, with their errors too, in order.
 
-    If other agents lack input for a step that was not meant for them, the user is not asked for it.
+    For what other agents lack at a step that was not meant for them, the user is not asked.
     """
     if result.attempts <= before.attempts:
         return result

@@ -166,19 +166,16 @@ class AgentGraphRetriever(BaseRetriever):
         ``decision_model`` judges the tools in this call, instead of the retriever's own. Changes are fields of
         ``SelectSettings`` for this call; ``agents`` is ``k`` by default.
         """
-        visible, draft = self._drafted(query, decision_model, changes)
-        return visible.finish(draft, draft.question.ask() if draft.question else None)
+        return self._drafted(query, decision_model, changes).selection()
 
     async def aselect(self, query: str, *, decision_model: DecisionModel | None = None, **changes: Any) -> Selection:
         """As ``select``, off the event loop, but for the decision model, which is awaited."""
-        visible, draft = await asyncio.to_thread(self._drafted, query, decision_model, changes)
-        answer = await draft.question.aask() if draft.question else None
-        return await asyncio.to_thread(visible.finish, draft, answer)
+        return await (await asyncio.to_thread(self._drafted, query, decision_model, changes)).aselection()
 
-    def _drafted(self, query: str, model: DecisionModel | None, changes: dict[str, Any]) -> tuple[Selector, Draft]:
+    def _drafted(self, query: str, model: DecisionModel | None, changes: dict[str, Any]) -> Draft:
         """The selection up to the decision model, for which no update of the index waits."""
         with self._searching() as visible:
-            return visible, visible.draft(query, _judge(model), **{"agents": self.k, **self._of_user(changes)})
+            return visible.draft(query, _judge(model), **{"agents": self.k, **self._of_user(changes)})
 
     def _of_user(self, changes: dict[str, Any]) -> dict[str, Any]:
         return changes if counts_outcomes(self.policy, self.user) else {**changes, "learned": False}

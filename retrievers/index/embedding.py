@@ -52,8 +52,7 @@ class MiniLM:
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """One unit vector a text, in order; an empty list gives an empty list."""
-        vectors: list[list[float]] = self.encode(texts).tolist()
-        return vectors
+        return [vector.tolist() for vector in self.encode(texts)]
 
     def embed_query(self, text: str) -> list[float]:
         """The unit vector of one text."""

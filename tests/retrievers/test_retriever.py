@@ -162,12 +162,6 @@ def test_the_index_can_be_put_elsewhere(folder: Path, tmp_path: Path) -> None:
     assert not Path(default_place()).exists()
 
 
-def test_a_description_of_5_mb_is_indexed_by_its_beginning() -> None:
-    huge = Tool(agent="a", name="x", description="Converts miles. " + "word " * 1_000_000)
-    made = AgentGraphRetriever.from_catalog(Catalog(agents=(Agent(id="a", tools=(huge,)),)))
-    assert made.select("convert miles").tools_of == {"a": ("a/x",)}
-
-
 def test_more_tools_are_those_for_what_is_asked_alone_without_agents_that_are_left_out() -> None:
     scores = {"a/v": 0.9, "b/w": 0.8, "c/x": 0.7, "d/y": 0.5}
     made = AgentGraphRetriever(selector=selector(catalog_of(a_v="d_y", b_w="", c_x=""), scores))

@@ -38,13 +38,12 @@ def test_what_counts_as_what() -> None:
         Call(agent="a", tool="a/u", error="502 Bad Gateway", kind="tool", effect="unknown"),
         Call(agent="a", tool="a/u", error="sign in first", kind="sign_in", effect="none"),
     ]
-    assert outcomes_of(ends) == {"a/t": Outcomes(done=1, failed=3, misused=1), "a/u": Outcomes(done=2)}
+    assert outcomes_of(ends) == {"a/t": Outcomes(done=1, failed=3), "a/u": Outcomes(done=2)}
 
 
 def test_counts_add_up_and_new_ones_count_more() -> None:
-    assert Outcomes(1, 2, 3) + Outcomes(1, 0, 1) == Outcomes(2, 2, 4)
-    assert Outcomes(100, 0, 1) + Outcomes(0, 1, 0) == Outcomes(50, 1, 1)
-    assert Outcomes(1, 2, 500) + Outcomes(1, 0, 0) == Outcomes(2, 2, 500)
+    assert Outcomes(1, 2) + Outcomes(1, 0) == Outcomes(2, 2)
+    assert Outcomes(100, 0) + Outcomes(0, 1) == Outcomes(50, 1)
 
 
 def test_they_are_kept_without_contents_and_privately(log: OutcomeLog) -> None:
@@ -53,7 +52,7 @@ def test_they_are_kept_without_contents_and_privately(log: OutcomeLog) -> None:
     assert (log.of(CATALOG), log.of(CHANGED)) == ({"a/t": Outcomes(1, 1)}, {}), "a changed tool starts anew"
     assert "ann" not in log.file.text()
     document = json.loads(log.file.text())
-    assert [len(row) for row in document["tools"]] == [6, 6]
+    assert [len(row) for row in document["tools"]] == [5, 5]
     assert Path(str(log.file)).stat().st_mode & 0o077 == 0
 
 
@@ -63,8 +62,7 @@ def test_they_are_kept_without_contents_and_privately(log: OutcomeLog) -> None:
         (Outcomes(failed=20), Outcomes(failed=1)),
         (Outcomes(done=1, failed=2000), Outcomes(failed=1)),
         (Outcomes(done=500), Outcomes(done=1)),
-        (Outcomes(done=3, failed=3, misused=9), Outcomes(done=1)),
-        (Outcomes(misused=50), Outcomes()),
+        (Outcomes(done=3, failed=3), Outcomes(done=1)),
     ],
 )
 def test_a_user_counts_as_one_call(log: OutcomeLog, of_mallory: Outcomes, mostly: Outcomes) -> None:
@@ -88,7 +86,7 @@ def test_they_are_forgotten_by_pattern(log: OutcomeLog) -> None:
     assert (log.forget(), log.of(CATALOG)) == (1, {})
 
 
-ROWS: list[object] = [["a/t", "x", "", 1, 1], ["a/t", "x", "", 1, 1, -1], ["a/t", "x", "", 1, "1", 1], "a/t"]
+ROWS: list[object] = [["a/t", "x", "", 1], ["a/t", "x", "", 1, -1], ["a/t", "x", "", 1, "1"], "a/t"]
 
 
 @pytest.mark.parametrize(

@@ -106,26 +106,12 @@ def test_tools_of_the_best_tools_agent_come_before_strangers_of_about_equal_use(
     assert ids(made.select("q", context=0.0, shortlist=True)) == ["a/v", "a/x", "b/w", "b/y", "a/z"]
 
 
-def proposing(catalog: Catalog, source: str, target: str) -> Catalog:
-    """The catalog with a dependency that nobody has reviewed."""
-    edge = Dependency(tool=target, kind=DIRECT, provenance=Provenance.PROPOSED, reason="its description names it")
-    agents = tuple(
-        agent.model_copy(
-            update={
-                "tools": tuple(
-                    tool.model_copy(update={"depends_on": (*tool.depends_on, edge)}) if tool.id == source else tool
-                    for tool in agent.tools
-                )
-            }
-        )
-        for agent in catalog.agents
-    )
-    return Catalog(agents=agents)
-
-
 def test_a_dependency_that_nobody_has_reviewed_displaces_no_tool_that_the_search_finds() -> None:
-    catalog = proposing(catalog_of(a_v="", b_w="", c_x="", d_z=""), "a/v", "d/z")
-    made = selector(catalog, {"a/v": 0.9, "b/w": 0.85, "c/x": 0.82})
+    edge = Dependency(tool="d/z", kind=DIRECT, provenance=Provenance.PROPOSED, reason="its description names it")
+    first = Agent(id="a", tools=(Tool(agent="a", name="v", depends_on=(edge,)),))
+    made = selector(
+        Catalog(agents=(first, *catalog_of(b_w="", c_x="", d_z="").agents)), {"a/v": 0.9, "b/w": 0.85, "c/x": 0.82}
+    )
     assert ids(made.select("q", tools=3)) == ["a/v", "d/z", "b/w"]
     assert ids(made.select("q", tools=3, **SHORT)) == ["a/v", "b/w", "c/x"]
     selection = made.select("q", tools=4, **SHORT)
