@@ -186,12 +186,8 @@ def identifiers(nodes: Sequence[Node]) -> Mapping[str, list[int]]:
     """
     rows: defaultdict[str, list[int]] = defaultdict(list)
     for row, node in enumerate(nodes):
-        for name in _identifiers_of(node):
-            rows[name].append(row)
+        name = node.id.removeprefix(f"{SKILLS if node.kind == 'skill' else node.owner}/")
+        names = (name if COMPOSED.search(name) else "", node.id if node.kind != "agent" else "")
+        for text in {text.casefold() for text in names if IDENTIFIER.fullmatch(text)}:
+            rows[text].append(row)
     return dict(rows)
-
-
-def _identifiers_of(node: Node) -> set[str]:
-    name = node.id.removeprefix(f"{SKILLS if node.kind == 'skill' else node.owner}/")
-    names = (name if COMPOSED.search(name) else "", node.id if node.kind != "agent" else "")
-    return {text.casefold() for text in names if IDENTIFIER.fullmatch(text)}

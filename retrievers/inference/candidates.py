@@ -136,7 +136,7 @@ def qualified(field: Field, tool: str, model: EdgeModel) -> Words:
     return words
 
 
-MOST_NEEDS, _MOST_VALUES, _CANDIDATES, _INSPECTED, _NAMED_AGENTS = 40_000, 1_000, 10, 100, 5
+MOST_NEEDS, _MOST_VALUES, _CANDIDATES, _INSPECTED = 40_000, 1_000, 10, 100
 _LEAST_WEIGHT, _BESIDE = 0.02, 0.6
 _NUMBERS = frozenset({"number", "integer", "int", "float"})
 _LOG = logging.getLogger(__name__)
@@ -204,23 +204,17 @@ class Candidates:
         can = list[tuple[Need, Floats]]()
         for need in self._ends.needs:
             features = self.need_features(need)
-            bounds = [self._model.bound(features, self._words(need), named=named) for named in (False, True)]
-            named = bounds[0] < least <= bounds[1] and self.named_in(need.tool, need.field.description)
-            if bounds[0] >= least or named:
+            bare, best = (self._model.bound(features, self._words(need), named=named) for named in (False, True))
+            if bare >= least or (best >= least and self.named_in(need.tool, need.field.description)):
                 can.append((need, features))
         turns: Counter[str] = Counter()
         turn = list[int]()
         for need, _ in can:
             turns[self._ends.tools[need.tool].agent] += 1
             turn.append(turns[self._ends.tools[need.tool].agent])
+        if len(can) > MOST_NEEDS:
+            _LOG.warning("dependencies are inferred for %s of %s arguments only", f"{MOST_NEEDS:,}", f"{len(can):,}")
         order = sorted(range(len(can)), key=turn.__getitem__)
-        if left_out := sorted({self._ends.tools[can[place][0].tool].agent for place in order[MOST_NEEDS:]}):
-            _LOG.warning(
-                "dependencies are inferred for %s of %s arguments only: left out are arguments of %s",
-                f"{MOST_NEEDS:,}",
-                f"{len(can):,}",
-                shown(", ".join(left_out[:_NAMED_AGENTS])) + (" and others" if len(left_out) > _NAMED_AGENTS else ""),
-            )
         yield from (can[place] for place in sorted(order[:MOST_NEEDS]))
 
     def need_features(self, need: Need) -> Floats:

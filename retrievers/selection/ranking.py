@@ -131,7 +131,8 @@ class Ranker:
             scored = self._with_outcomes(scored, outcomes, settings)
             by_agent = self._by_agent(scored)
         by_tool = self._by_tool(scored, by_agent, settings.context)
-        whole = scoring.with_context(scored[0], by_tool[0], self._tool_rows)
+        whole = scored[0].copy()
+        whole[self._tool_rows] = by_tool[0]
         best = max(float(scores.max(initial=0.0)) for scores in by_tool[:own_units])
         weight, general = self._general(query, units, best, whole, settings)
         wanted = {row for row in map(self.row.get, settings.wanted) if row is not None and not left_out[row]}
@@ -208,10 +209,9 @@ class Ranker:
 
     def _by_tool(self, scored: Sequence[Scores], by_agent: Sequence[Scores], context: float) -> list[Scores]:
         """The scores of the tools with their agents' shares."""
-        own = self._owners[self._tool_rows]
-        return [
-            scores[self._tool_rows] + context * agents[own] for scores, agents in zip(scored, by_agent, strict=True)
-        ]
+        rows, owners = self._tool_rows, self._owners[self._tool_rows]
+        sums = (scores[rows] + context * agents[owners] for scores, agents in zip(scored, by_agent, strict=True))
+        return [of_tools.astype(np.float32, copy=False) for of_tools in sums]
 
     def _skills(
         self, scored: list[Scores], settings: SelectSettings, named: Collection[int]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from callsheet.graphs.dependencies import Outcomes
 from callsheet.graphs.text.sanitizing import counted
-from callsheet.retrievers.selection.scoring import Scores, best_rows, fit_probability, ranks_of, tool_probability
+from callsheet.retrievers.selection.scoring import Scores, best_rows, fit_probability, ranks_of
 from callsheet.retrievers.selection.select_settings import SelectSettings, Unit
 
 if TYPE_CHECKING:
@@ -155,10 +155,6 @@ class PickedTool:
     use: float = 0.0
     inferred: str = ""
     probability: float | None = None
-
-    def calibrated(self) -> PickedTool:
-        """With the probability of its score and its use."""
-        return replace(self, probability=tool_probability(self.score, self.use))
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from callsheet.retrievers.selection.copies import Copies
 from callsheet.retrievers.selection.decision import Answer, Question, ToolJudge, question_of
 from callsheet.retrievers.selection.ranking import Ranker
 from callsheet.retrievers.selection.result import PickedAgent, PickedSkill, PickedTool, Ranked, Selection, Trace
+from callsheet.retrievers.selection.scoring import tool_probability
 from callsheet.retrievers.selection.select_settings import SelectSettings
 
 _MAX_CUT = 10
@@ -167,10 +168,9 @@ class Selector:
             if settings.equip and settings.tools >= 2 * len(names) and not (answer and answer.tools):
                 self._equip(budget, names, ordered)
         own = not settings.in_order and not (answer and answer.tools)
-        taken = sorted(
-            ((owner, tool.calibrated() if own else tool) for owner, tool in budget.taken.values()),
-            key=lambda item: -item[1].use,
-        )
+        taken = sorted(budget.taken.values(), key=lambda item: -item[1].use)
+        if own:
+            taken = [(a, replace(tool, probability=tool_probability(tool.score, tool.use))) for a, tool in taken]
         scored = ((self._ranker.nodes[row].id, score) for row, score in agents)
         picked = tuple(PickedAgent(a, score, tuple(t for owner, t in taken if owner == a)) for a, score in scored)
         equipped = tuple(agent for agent in picked if agent.tools) if settings.shortlist else ()
