@@ -20,7 +20,7 @@ from callsheet import Settings, create_supervisor
 from callsheet.agents import checkpointer
 from callsheet.agents.calls import run_claim
 from callsheet.agents.calls.review import TOOK_EFFECT, decided, flat
-from callsheet.agents.calls.run_claim import InThreads
+from callsheet.agents.calls.run_claim import _InThreads
 
 RATE, NOTE = "look up the rate of USD", "write a note with it"
 STEPS = (("1", RATE, []), ("2", NOTE, ["1"]))
@@ -186,7 +186,7 @@ async def test_a_node_sees_the_checkpointer_of_its_run() -> None:
 
 async def test_a_blocking_checkpointer_is_used_from_threads(tmp_path: Path, workflow: Any, shop: Any) -> None:
     with SqliteSaver.from_conn_string(str(tmp_path / "runs.sqlite")) as saver:
-        threaded = InThreads(saver)
+        threaded = _InThreads(saver)
         await to_the_end(workflow.compile(checkpointer=threaded), shop, GIVEN, "sync")
         assert [found.config for found in saver.list(THREAD)] == [f.config async for f in threaded.alist(THREAD)]
         await threaded.adelete_thread("1")
