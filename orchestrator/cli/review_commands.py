@@ -259,12 +259,9 @@ FORMS = ("turtle", "jsonld", "ntriples", "graphml", "cypher", "mermaid", "json")
 @click.command()
 @click.option("--format", "form", type=click.Choice(FORMS), help="Output format.  [required unless --json]")
 @output_option("Output file.")
-@click.option("--around", metavar="ID", help="mermaid: draw the neighbourhood of this tool or agent.")
 @taxonomy_option
 @catalog_options
-def export(
-    options: CatalogOptions, form: str | None, file: Path | None, around: str | None, taxonomy: Taxonomy | None
-) -> int:
+def export(options: CatalogOptions, form: str | None, file: Path | None, taxonomy: Taxonomy | None) -> int:
     """Export the catalog to another format.
 
     The export includes inferred dependencies, with their provenance.
@@ -273,9 +270,8 @@ def export(
     databases.
 
     \b
-    Examples:
+    Example:
       callsheet export --format turtle --catalog manifests/ -o catalog.ttl
-      callsheet export --format mermaid --around weather/forecast --catalog manifests/
     """
     from callsheet.graphs import Catalog
     from callsheet.retrievers.inference import with_inferred
@@ -285,17 +281,15 @@ def export(
         raise click.MissingParameter(f"Choose from {', '.join(FORMS)}.", param_hint="--format", param_type="option")
     if options.as_json and file is None and form not in ("json", "jsonld"):
         raise click.BadParameter(f"{form} is not JSON: leave it out, or write to a file with -o", param_hint="--json")
-    if around is not None and form != "mermaid":
-        raise click.BadParameter(f"the format {form} does not use it; it is for mermaid", param_hint="--around")
     loaded = options.open()
     with progress_bar("Writing"):
         catalog = with_inferred(visible(loaded), rejected=loaded.rejected, trusted=loaded.trusted)
-        document = _document(form, catalog, taxonomy.capabilities if taxonomy else None, around)
+        document = _document(form, catalog, taxonomy.capabilities if taxonomy else None)
     if catalog.skills and form == "mermaid":
         click.echo(f"{counted(len(catalog.skills), 'skill')} left out: {form} shows agents and tools", err=True)
         catalog = Catalog(agents=catalog.agents)
     if file is None:
-        text = shown(document, most=None) if _at_a_terminal() else document
+        text = shown(document, most=None) if sys.stdout.isatty() else document
         click.echo(text.encode("utf-8", "replace"), nl=False)
         return 0
     save(file, document)
@@ -307,11 +301,7 @@ def export(
     return 0
 
 
-def _at_a_terminal() -> bool:
-    return sys.stdout.isatty()
-
-
-def _document(form: str, catalog: Catalog, taxonomy: Sequence[Capability] | None, around: str | None) -> str:
+def _document(form: str, catalog: Catalog, taxonomy: Sequence[Capability] | None) -> str:
     from callsheet.graphs import dump, export
 
     match form:
@@ -320,7 +310,7 @@ def _document(form: str, catalog: Catalog, taxonomy: Sequence[Capability] | None
         case "cypher":
             return export.to_cypher(catalog, taxonomy)
         case "mermaid":
-            return export.to_mermaid(catalog, around=around)
+            return export.to_mermaid(catalog)
         case "json":
             return dump(catalog) + "\n"
     from callsheet.graphs.rdf import RdfFormat, to_rdf

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
@@ -21,10 +22,8 @@ from callsheet.retrievers import AgentGraphRetriever
 
 _LOCK = threading.Lock()
 _LOG = logging.getLogger("callsheet")
-_LOOK_SECONDS, _LONGEST_PAUSE, _RETRY = 2.0, 60.0, 5.0
+_LOOK_SECONDS, _LONGEST_PAUSE, _SPARE = 2.0, 60.0, 10
 _LOOK_AGAIN, _LONGEST_LOOK = 60.0, 3_600.0
-_CALM = 3
-"""So many changes in a row are followed at once; after each further one, the pause is doubled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,33 +167,29 @@ class ServerUpdates:
 def follow_store(store: SharedStore, registry: ToolRegistry, read: Callable[[], Loaded]) -> threading.Event:
     """Reloads a catalog, in a thread, when another process has changed pins or listings in the shared store.
 
-    The version of the catalog is looked at every two seconds. While the store does not answer, the last known catalog
-    stays in use. What could not be reloaded is tried again after five seconds at most.
+    The version of the catalog is looked at every two seconds, and less often while it is reloaded all the time. While
+    the store does not answer, the last known catalog stays in use. What could not be reloaded is tried again.
 
     Returns:
         An event that stops it when set.
     """
 
     def again(stop: threading.Event) -> None:
-        seen, changes, pause, warned = None, 0, 0.0, False
+        seen, pause, warned = None, 0.0, False
         while not stop.wait(pause):
+            began = time.monotonic()
             try:
                 version = store.catalog_version()
             except CallsheetError as error:
                 if not warned:
                     _LOG.warning("changes by other processes are not seen: %s", error)
-                warned, pause = True, _LOOK_SECONDS
-                continue
-            warned = False
-            if version == seen:
-                changes, pause = 0, _LOOK_SECONDS
-                continue
-            reloaded = _reload(registry, read)
-            seen = version if reloaded else seen
+                version, warned = seen, True
+            else:
+                warned = False
+            if version != seen and _reload(registry, read):
+                seen = version
             # A server that says something else each time must not keep all machines busy.
-            changes += 1
-            longest = _LONGEST_PAUSE if reloaded else _RETRY
-            pause = min(2 * pause, longest) if changes > _CALM else _LOOK_SECONDS
+            pause = min(_LONGEST_PAUSE, max(_LOOK_SECONDS, _SPARE * (time.monotonic() - began)))
 
     return _in_background(again)
 

@@ -79,13 +79,6 @@ def test_json_is_one_object(place: Path, tmp_path: Path) -> None:
     assert report == {"path": str(tmp_path / "x.ttl"), "format": "turtle", "agents": 3, "tools": 4, "skills": 0}
 
 
-def test_a_neighbourhood(place: Path) -> None:
-    near = run(place, "--format", "mermaid", "--around", "weather/find_place").stdout
-    assert 'weather/find_place"]:::start' in near
-    assert "plan_trip" in near
-    assert "convert_length" not in near
-
-
 def test_a_taxonomy_of_ones_own_defines_capabilities(tmp_path: Path) -> None:
     tool = {"name": "t", "_meta": {"callsheet/capabilities": ["brew", "web-search"]}}
     (tmp_path / "a.json").write_text(json.dumps({"name": "a", "tools": [tool]}), encoding="utf-8")
@@ -112,8 +105,6 @@ def test_a_taxonomy_of_ones_own_defines_capabilities(tmp_path: Path) -> None:
         ([], "--format"),
         (["--format", "rdfxml"], "'rdfxml' is not one of 'turtle'"),
         (["--format", "turtle", "--json"], "turtle is not JSON"),
-        (["--format", "turtle", "--around", "x"], "--around: the format turtle does not use it; it is for mermaid"),
-        (["--format", "mermaid", "--around", "weather/forcast"], "did you mean 'weather/forecast'"),
         (["--format", "json", "-o", "/nowhere/at/all"], "/nowhere/at/all cannot be written"),
     ],
 )
