@@ -124,6 +124,8 @@ def mcp(
             click.echo(f"serving {many} over standard input and output", err=True)
             _serve_stdio(served)
     finally:
+        if gateway.updates:
+            gateway.updates.stop.set()
         registry.close()
     return 0
 

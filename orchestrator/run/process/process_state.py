@@ -142,15 +142,15 @@ class ServerUpdates:
     def _run(self, stop: threading.Event, *, due: bool, anew: bool) -> None:
         pause = _LOOK_AGAIN
         if due or anew:
-            self._ask(anew=anew)
+            self._ask(stop, anew=anew)
         self.complete.set()
         while self._seconds or any(one.kind in SERVER_TROUBLE for one in self._registry.loaded.problems):
             if stop.wait(self._seconds or pause):
                 return
-            self._ask(anew=bool(self._seconds))
+            self._ask(stop, anew=bool(self._seconds))
             pause = min(2 * pause, _LONGEST_LOOK)
 
-    def _ask(self, *, anew: bool) -> None:
+    def _ask(self, stop: threading.Event, *, anew: bool) -> None:
         news: SimpleQueue[Any] = SimpleQueue()
         loading = in_thread(lambda: self._read(anew=anew, heard=lambda: news.put(None)))
         loading.add_done_callback(news.put)
@@ -159,6 +159,8 @@ class ServerUpdates:
             last = news.get()
             while last is None and not news.empty():
                 last = news.get()
+            if stop.is_set():
+                return
             _reload(self._registry, partial(self._read, known=True) if last is None else loading.result)
             if not any(one.kind == UNHEARD.kind for one in self._registry.loaded.problems):
                 self.complete.set()
