@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from callsheet.orchestrator.cli.mcp import mcp as group
 from commands import run
 
 Install = Callable[..., tuple[int, str, str]]
@@ -80,12 +79,6 @@ def test_the_entry_is_printed_where_the_client_has_no_command(client: str, insta
     assert (status, printed) == (0, {key: {"callsheet": entry(home)}})
     assert "put this into " in err
     assert "Callsheet will start:\n  time: uvx mcp-server-time" in err
-
-
-def test_the_entry_is_understood_by_callsheet(install: Install, home: Path) -> None:
-    name, *words = json.loads(install("cursor")[1])["mcpServers"]["callsheet"]["args"]
-    context = group.make_context(name, words)
-    assert (context.params["catalogs"], context.params["yes"]) == ((str(home / "a b.json"),), True)
 
 
 def test_without_commands_in_the_catalog_the_entry_agrees_to_none(home: Path, install: Install) -> None:

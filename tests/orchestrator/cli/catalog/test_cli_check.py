@@ -233,21 +233,6 @@ def test_a_policy_hides_what_it_does_not_allow(catalog: Path, tmp_path: Path, cl
     assert "the policy allows 1 of 2 tools" in cli(*words)[1]
 
 
-def test_a_policy_that_cannot_be_read_ends_with_2_and_one_line(catalog: Path, tmp_path: Path, cli: Any) -> None:
-    policy = policy_file(tmp_path, default="deny", alow=["files"])
-    status, out, err = cli("retrieve", "use files", "--catalog", str(catalog), "--policy", policy)
-    assert (status, out) == (2, "")
-    assert "policy.json: Policy: alow" in err
-    assert err.count("\n") == 1
-
-
-def test_check_finds_rules_without_effect(catalog: Path, tmp_path: Path, cli: Any) -> None:
-    policy = policy_file(tmp_path, default="allow", deny=["shel/*"])
-    _, out, _ = cli("check", "--catalog", str(catalog), "--policy", policy, "--json")
-    found = [finding for finding in json.loads(out)["findings"] if finding["rule"] == "policy-rule-without-effect"]
-    assert "'shel/*'" in found[0]["message"]
-
-
 @pytest.mark.server
 def test_rules_for_resources_and_prompts_have_an_effect(catalog: Path, tmp_path: Path, cli: Any) -> None:
     server = {"command": sys.executable, "args": [str(SERVER.with_name("working_server.py")), str(tmp_path / "log")]}

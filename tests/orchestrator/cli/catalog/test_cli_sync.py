@@ -158,11 +158,6 @@ def test_a_bad_taxonomy_is_one_clear_line(
     assert (status, out, said in err, err.count("\n")) == (2, "", True, 1)
 
 
-def test_a_file_that_cannot_be_written(run: Cli, tmp_path: Path) -> None:
-    status, _, err = run("capabilities", "-o", tmp_path / "none" / "out.json")
-    assert (status, "cannot be written" in err) == (2, True)
-
-
 def test_a_discovery_as_json_and_for_people(run: Cli) -> None:
     words = ("discover", "convert 3 miles to km", "--budget", "1")
     status, out, _ = run(*words, "--json")

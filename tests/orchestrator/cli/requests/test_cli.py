@@ -130,23 +130,6 @@ def test_ask_answers_with_tools_of_a_python_reference(
     assert {"id", "text", "depends_on", "agents", "tools", "status", "calls", "result", "error"} <= set(step)
 
 
-def test_ask_over_manifests_says_that_they_cannot_be_called(manifests: Path, cli: Any) -> None:
-    status, out, _ = cli(
-        "ask", "Convert 3 miles to kilometers", "--catalog", str(manifests), "--allow", "units/convert_length"
-    )
-    assert status == 1
-    assert "known from a manifest only" in out
-    assert "Plan" in out
-
-
-def test_ask_refuses_what_needs_too_many_steps(manifests: Path, cli: Any) -> None:
-    request = " and ".join(f"convert {number} miles to kilometers" for number in range(1, 14))
-    status, out, _ = cli("ask", request, "--catalog", str(manifests), "--json")
-    report = json.loads(out)
-    assert (status, report["steps"]) == (1, [])
-    assert "the request needs 13 steps, at most 12 are allowed" in report["answer"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

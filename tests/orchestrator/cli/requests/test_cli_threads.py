@@ -157,14 +157,6 @@ def test_a_named_thread_is_kept_as_a_conversation(post: Post) -> None:
     assert (status, len(post.effects)) == (0, 4)
 
 
-def test_threads_are_readable_for_their_owner_only(post: Post) -> None:
-    post.ask(QUESTION)
-    files = [*(post.folder / "home" / "threads").rglob("*")]
-    assert any(file.suffix == ".sqlite" for file in files)
-    for file in files:
-        assert file.stat().st_mode & 0o077 == 0, file
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
