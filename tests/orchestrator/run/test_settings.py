@@ -9,7 +9,6 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 
 from callsheet import AgentGraphRetriever, CallsheetTools, Prompts, Settings, create_retriever_app, create_supervisor
 from callsheet.graphs import SettingsError
-from callsheet.orchestrator.run.settings import TOOL_FLOOR
 
 RATE = "look up the rate of USD"
 SCHEMA = Settings.model_json_schema()["properties"]
@@ -99,18 +98,6 @@ def test_a_worker_is_offered_a_shortlist_unless_the_run_says_otherwise(catalog: 
     app: Any = create_supervisor(catalog, worker_model=worker).compile()
     assert app.invoke({"messages": RATE})["results"]["1"]["tools"] == ["bank/exchange_rate"]
     assert len(app.invoke({"messages": RATE}, context={"tool_floor": 0.0})["results"]["1"]["tools"]) == 5
-
-
-def test_the_options_of_a_selection_are_those_of_a_shortlist() -> None:
-    assert Settings(tool_floor=0.1).reach() == {
-        "agents": 8,
-        "floor": 0.1,
-        "shortlist": True,
-        "tools": 12,
-        "schema_tokens": 8_000,
-    }
-    assert Settings().reach(most=False) == {"agents": 8, "floor": TOOL_FLOOR, "shortlist": True}
-    assert Settings(tool_floor=0.1).reach({"tool_floor"}) == {"floor": 0.1}
 
 
 @pytest.mark.parametrize("wrapped", [lambda model: model.with_retry(), lambda model: model.bind(), type, lambda _: 5])

@@ -122,20 +122,7 @@ def test_a_taxonomy_of_ones_own_is_known(check: Any, tmp_path: Path) -> None:
     assert check({"name": "a", "tools": [tool]}, arguments=("--taxonomy", str(tmp_path / "own.json")))[0] == 0
 
 
-NEEDED = (
-    "customer",
-    "invoice",
-    "ticket",
-    "project",
-    "folder",
-    "channel",
-    "meeting",
-    "parcel",
-    "patient",
-    "vehicle",
-    "contract",
-    "shelf",
-)
+NEEDED = "customer invoice ticket project folder channel meeting parcel patient vehicle contract shelf".split()
 GIVEN = {
     "names": [{"name": f"get_{noun}_id", "inputSchema": {}} for noun in NEEDED],
     "one result": [

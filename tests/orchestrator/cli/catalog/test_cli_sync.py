@@ -118,13 +118,9 @@ def test_one_json_object_with_capabilities_tools_and_coverage(run: Cli) -> None:
     }
     assert all(0.5 < entry["confidence"] <= 1 and entry["by"] == "text" for entry in first.values())
     assert next(c for c in found["capabilities"] if c["id"] == "information-access")["tools"] == ["a/send_email"]
-
-
-def test_a_table_for_people(run: Cli) -> None:
-    status, said, _ = run("capabilities")
-    assert status == 0
+    _, said, _ = run("capabilities")
     assert "information-transformation" in said
-    assert "2 of 2 tools have a capability (100.0%)" in said
+    assert said.endswith("2 of 2 tools have a capability (100.0%)\n")
 
 
 def test_with_capabilities_of_ones_own_and_into_a_file(run: Cli, tmp_path: Path) -> None:

@@ -134,6 +134,8 @@ def test_where_nobody_can_be_asked_the_run_stops_and_says_how_to_go_on(post: Pos
     status, said, _ = post.ask(QUESTION, "-k", "3", "--approval", "always")
     assert (status, post.effects) == (1, [])
     assert [step["status"] for step in said["steps"]] == ["needs_approval", "waiting"]
+    fields = {"id", "text", "depends_on", "agents", "tools", "status", "calls", "result", "error"}
+    assert all(fields <= set(step) for step in said["steps"])
     assert said["steps"][0]["tools"][0] == "orders/order_status"
     assert "wants to call orders/order_status" in said["steps"][0]["error"]
     assert said["waiting"][0]["action_requests"][0]["args"] == {"order_id": "ORD-551"}
