@@ -204,15 +204,12 @@ def infer(options: CatalogOptions, file: Path | None, least: float) -> int:
 
     if file and not file.parent.is_dir():
         raise click.BadParameter(f"there is no folder {file.parent}: create it first", param_hint="--output")
-    merged = read_dependencies(file) if file and file.exists() else ()
-    catalog = visible(options.open())
-    found: Sequence[Proposal] = infer_dependencies(catalog, least=least, seen=ObservationLog().read())
+    found: Sequence[Proposal] = infer_dependencies(visible(options.open()), least=least, seen=ObservationLog().read())
+    merged = merge_proposals((), found)
     if file:
-        with locked(file):  # decisions of the meantime count too
-            merged = merge_proposals(read_dependencies(file) if file.exists() else merged, found)
+        with locked(file):
+            merged = merge_proposals(read_dependencies(file) if file.exists() else (), found)
             write_dependencies(merged, file)
-    else:
-        merged = merge_proposals(merged, found)
     content = {"edges": [edge.model_dump(mode="json") for edge in merged], "path": str(file or "")}
     report(content, lambda: output.show_proposals(merged, file), as_json=options.as_json)
     return 0 if merged else 1

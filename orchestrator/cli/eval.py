@@ -193,17 +193,16 @@ def _gates(demands: Sequence[str], known: Collection[str], names: str) -> dict[s
     """
     gates: dict[str, float] = {}
     for demand in demands:
-        metric, _, number = demand.partition("=")
+        name, _, number = demand.partition("=")
         try:
-            least = float(number)
+            gates[name] = float(number)
         except ValueError:
-            least = math.nan
-        if not 0 <= least <= 1:
+            gates[name] = math.nan
+        if not 0 <= gates[name] <= 1:
             example = f"{next(iter(known))}=.8"
             raise _refused(f"{demand!r} is not METRIC=LEAST with a number from 0 to 1, as {example}")
-        if (name := metric.strip()) not in known:
+        if name not in known:
             raise _refused(f"unknown metric {name!r}: {names}")
-        gates[name] = max(least, gates.get(name, 0.0))
     return gates
 
 

@@ -136,22 +136,11 @@ def test_with_capabilities_of_ones_own_and_into_a_file(run: Cli, tmp_path: Path)
     assert kept.tool("a/send_email").capabilities == ("external-api-access",)
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (None, "cannot be read"),
-        ({"capabilities": [{**OURS, "broader": "shell-executio"}]}, "did you mean 'shell-execution'"),
-        ({"capabilities": [OURS, OURS]}, "two capabilities have the id 'rowing'"),
-    ],
-)
 @pytest.mark.parametrize("command", [("capabilities",), ("discover", "row the boat")])
-def test_a_bad_taxonomy_is_one_clear_line(
-    run: Cli, tmp_path: Path, content: object, said: str, command: tuple[str, ...]
-) -> None:
-    if content is not None:
-        (tmp_path / "ours.json").write_text(json.dumps(content))
+def test_a_bad_taxonomy_is_one_clear_line(run: Cli, tmp_path: Path, command: tuple[str, ...]) -> None:
+    (tmp_path / "ours.json").write_text(json.dumps({"capabilities": [{**OURS, "broader": "shell-executio"}]}))
     status, out, err = run(*command, "--taxonomy", tmp_path / "ours.json")
-    assert (status, out, said in err, err.count("\n")) == (2, "", True, 1)
+    assert (status, out, "did you mean 'shell-execution'" in err, err.count("\n")) == (2, "", True, 1)
 
 
 def test_a_discovery_as_json_and_for_people(run: Cli) -> None:
