@@ -193,12 +193,7 @@ def infer(options: CatalogOptions, file: Path | None, least: float) -> int:
       callsheet infer --catalog mcp.json -o dependencies.json
       callsheet retrieve "..." --catalog mcp.json --catalog dependencies.json
     """
-    from callsheet.graphs.dependencies import (
-        ObservationLog,
-        merge_proposals,
-        read_dependencies,
-        write_dependencies,
-    )
+    from callsheet.graphs.dependencies import ObservationLog, merge_proposals, read_dependencies, write_dependencies
     from callsheet.graphs.storage import locked
     from callsheet.retrievers.inference import infer_dependencies
 

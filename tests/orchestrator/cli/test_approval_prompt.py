@@ -59,10 +59,7 @@ def say(monkeypatch: pytest.MonkeyPatch) -> Say:
         (["t"], {f"i{n}": yes(n, always=True) for n in (1, 2, 3)}),
         (["n", ""], {f"i{n}": no(n) for n in (1, 2, 3)}),
         (["n", "not now"], {f"i{n}": no(n, "not now") for n in (1, 2, 3)}),
-        (
-            ["e", "y", "n", "", "r", "gone"],
-            {"i1": yes(1), "i2": no(2), "i3": answered("respond", 3, message="gone")},
-        ),
+        (["e", "y", "n", "", "r", "gone"], {"i1": yes(1), "i2": no(2), "i3": answered("respond", 3, message="gone")}),
         (["e", "t", "q"], {"i1": yes(1, always=True)}),
         (["q"], {}),
     ],

@@ -61,12 +61,7 @@ class Fragile(InMemorySaver):
 
 @pytest.fixture
 def workflow(
-    request: pytest.FixtureRequest,
-    shop: Any,
-    monkeypatch: pytest.MonkeyPatch,
-    scripted: Any,
-    say: Any,
-    worker: Any,
+    request: pytest.FixtureRequest, shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any, say: Any, worker: Any
 ) -> Any:
     """Two steps with a call each; or one step with a program of both calls."""
     shop.approval = None
