@@ -28,27 +28,24 @@ from .models.chat_models import (
 from .models.prompts import Prompts as Prompts
 from .no_model.no_model import NoModel as NoModel
 from .planning.planner import (
+    AnswerTask as AnswerTask,
+    ModelReasoner as ModelReasoner,
     PlanDraft as PlanDraft,
     PlanRevision as PlanRevision,
+    PlanTask as PlanTask,
+    Reasoner as Reasoner,
     decompose as decompose,
     self_contained as self_contained,
 )
 from .planning.revision import Revision as Revision, revise as revise
-from .reasoner import (
-    AnswerTask as AnswerTask,
-    ModelReasoner as ModelReasoner,
-    PlanTask as PlanTask,
-    Reasoner as Reasoner,
-)
 from .registry.binding import BoundTool as BoundTool, unsettled as unsettled
 from .registry.tool_registry import (
     ApprovalPolicy as ApprovalPolicy,
     Assurance as Assurance,
     ToolRegistry as ToolRegistry,
 )
-from .servers.a2a import A2AAgent as A2AAgent
+from .servers.a2a.agent import A2AAgent as A2AAgent
 from .servers.session_pool import SessionPool as SessionPool
 from .work.context import Brief as Brief, synthesize as synthesize
-from .work.equipment import Equipment as Equipment
-from .work.own_tools import ToolRequests as ToolRequests
+from .work.equipment import Equipment as Equipment, ToolRequests as ToolRequests
 from .work.worker_agent import carry_out as carry_out, worker as worker

@@ -14,9 +14,8 @@ import keyword
 import re
 import textwrap
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NotRequired
 
 from langchain_core.messages import ToolCall, ToolMessage
@@ -35,7 +34,7 @@ from callsheet.graphs.text.sanitizing import clean, counted, storable
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import ToolCallRequest
-    from pydantic_monty import AsyncMonty, AsyncMontySession, AsyncSnapshot, CollectString, ResourceLimits
+    from pydantic_monty import AsyncMonty, AsyncMontySession, CollectString, ResourceLimits
 
 
 _MOST_PRINTED, _MOST_ERROR = 100_000, 2_000
@@ -43,25 +42,31 @@ _MOST_STORED = 4 * 1024 * 1024
 """Bytes of a stored program: it is stored at each of its calls."""
 _CRASH = 20.0
 """Seconds after which a sandbox that does not answer is killed."""
+_CHECKS: Any = {"type_check": True, "type_check_format": "concise", "os_policy": {"sleep": "zero"}}
+_LIMITS: ResourceLimits = {
+    "max_feed_duration_secs": 5.0,
+    "max_memory": 64 * 1024 * 1024,
+    "max_recursion_depth": 200,
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Paused:
-    """A program at a call of a function: stored, and what it has printed since it was started or continued."""
+class Pause:
+    """Where a program has ended, or waits for the result of a call, and what it has printed since it went on.
 
-    function: str
-    args: Mapping[str, Any]
-    snapshot: bytes
+    Attributes:
+        function: The function that it calls, with ``args``; empty if it has ended.
+        snapshot: The stored program.
+        value: The value of its last line.
+        error: Why it ended early, with the line.
+    """
+
     printed: str
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """A program that has ended; ``error`` says why it ended early, with the line."""
-
-    value: Any
-    error: str
-    printed: str
+    function: str = ""
+    args: Mapping[str, Any] = field(default_factory=dict)
+    snapshot: bytes = b""
+    value: Any = None
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,42 +80,40 @@ class Sandbox:
     functions: Collection[str]
     stubs: str
 
-    async def start(self, code: str, inputs: Mapping[str, Any]) -> Paused | Ended:
+    async def start(self, code: str, inputs: Mapping[str, Any]) -> Pause:
         """Starts a program with these variables; what cannot be encoded in their texts is replaced."""
         given = clean(dict(inputs))
         return await self._run(lambda session, out: session.feed_start(code, inputs=given, print_callback=out))
 
-    async def proceed(self, snapshot: bytes, answer: Mapping[str, Any], *, printed: int = 0) -> Paused | Ended:
+    async def proceed(self, snapshot: bytes, answer: Mapping[str, Any], *, printed: int = 0) -> Pause:
         """Continues a stored program: its call returns ``{"return_value": ...}`` or raises ``{"exc_type", "message"}``.
 
         It has ``printed`` so many characters before.
         """
 
-        async def begin(session: AsyncMontySession, out: CollectString) -> AsyncSnapshot:
+        async def begin(session: AsyncMontySession, out: CollectString) -> Any:
             at: Any = await session.load_snapshot(snapshot, print_callback=out)
-            resumed: AsyncSnapshot = await at.resume(clean(dict(answer)))
-            return resumed
+            return await at.resume(clean(dict(answer)))
 
         return await self._run(begin, printed)
 
-    async def _run(self, begin: Any, printed: int = 0) -> Paused | Ended:
+    async def _run(self, begin: Callable[[Any, Any], Awaitable[Any]], printed: int = 0) -> Pause:
         pool = await asyncio.to_thread(_pool)  # an import reads files, and so does the search for the binary
         from pydantic_monty import CollectString, MontyError
 
         out = CollectString(_MOST_PRINTED - printed)
-        memory = 64 * 1024 * 1024
-        limits: ResourceLimits = {"max_feed_duration_secs": 5.0, "max_memory": memory, "max_recursion_depth": 200}
-        checked: Any = {"type_check": True, "type_check_stubs": self.stubs, "type_check_format": "concise"}
-        checked |= {"limits": limits, "os_policy": {"sleep": "zero"}}
-        async with pool, pool.checkout(script_name="program.py", **checked) as session:
+        options = {**_CHECKS, "type_check_stubs": self.stubs, "limits": _LIMITS}
+        async with pool, pool.checkout(script_name="program.py", **options) as session:
             try:
                 return await self._until_call(await begin(session, out), out)
             except MontyError as error:
                 display = getattr(error, "display", None)
-                shown = display() if display else f"{type(error).__name__}: {error}"
-                return Ended(None, _shortened(shown.strip()), out.output)
+                shown = (display() if display else f"{type(error).__name__}: {error}").strip()
+                if len(shown) > _MOST_ERROR:  # the line stands at the beginning, and the kind often at the end
+                    shown = f"{shown[: _MOST_ERROR // 2]}\n...\n{shown[-_MOST_ERROR // 2 :]}"
+                return Pause(out.output, error=shown)
 
-    async def _until_call(self, at: AsyncSnapshot, out: CollectString) -> Paused | Ended:
+    async def _until_call(self, at: Any, out: CollectString) -> Pause:
         from pydantic_monty import AsyncFunctionSnapshot, AsyncNameLookupSnapshot, MontyComplete
 
         while not isinstance(at, MontyComplete):
@@ -124,14 +127,13 @@ class Sandbox:
                 told = f"is not among the functions; there are: {', '.join(self.functions) or 'none'}"
                 at = await at.resume({"exc_type": "NameError", "message": f"{at.function_name} {told}"})
             elif isinstance(args := "name every argument" if at.args else _as_json(at.kwargs), str):
-                told = args if at.args else f"an argument is no JSON value: {args}"
-                at = await at.resume({"exc_type": "TypeError", "message": f"{at.function_name}: {told}"})
+                at = await at.resume({"exc_type": "TypeError", "message": f"{at.function_name}: {args}"})
             elif len(snapshot := at.dump()) > _MOST_STORED:
                 told = f"{at.function_name} was not called: the variables take {len(snapshot):,} bytes, and at a call"
-                return Ended(None, f"MemoryError: {told} a program may hold {_MOST_STORED:,}", out.output)
+                return Pause(out.output, error=f"MemoryError: {told} a program may hold {_MOST_STORED:,}")
             else:
-                return Paused(str(at.function_name), args, snapshot, out.output)
-        return Ended(at.output, "", out.output)
+                return Pause(out.output, str(at.function_name), args, snapshot)
+        return Pause(out.output, value=at.output)
 
 
 def _pool() -> AsyncMonty:
@@ -141,18 +143,12 @@ def _pool() -> AsyncMonty:
     return AsyncMonty(max_processes=1, request_timeout=_CRASH)
 
 
-def _shortened(error: str) -> str:
-    """An error without its middle: the line stands at the beginning, and the kind often at the end."""
-    half = _MOST_ERROR // 2
-    return error if len(error) <= _MOST_ERROR else f"{error[:half]}\n...\n{error[-half:]}"
-
-
 def _as_json(args: Mapping[str, Any]) -> dict[str, Any] | str:
     """The arguments as JSON values, or why they are none."""
     try:
         given: dict[str, Any] = json.loads(json.dumps(args, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
-        return str(error)
+        return f"an argument is no JSON value: {error}"
     return given
 
 
@@ -169,6 +165,7 @@ RESULTS = "results"
 _TAKEN = {RESULTS, *keyword.kwlist, *dir(builtins)}
 _LONGEST_DOC = 1_000
 _TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
+_TYPES |= {"object": "dict[str, Any]"}
 _ABOUT = """\
 Run one Python program that calls your tools as functions, and get what it prints and the value of its last line. Use \
 it to call several tools, to loop, and to pass on values without repeating them. Only the functions below are there; \
@@ -251,15 +248,11 @@ def _type(schema: Mapping[str, Any]) -> str:
         case "array":
             inside = _type(schema["items"])
             return f"list[{inside}]" if inside in ("str", "int", "bool") else "list[Any]"
-        case "object":
-            return "dict[str, Any]"
-        case str() as named:
-            return _TYPES.get(named, "Any")
         case list() as several:
             types = list(map(_type, several))
             return "Any" if "Any" in types else " | ".join(dict.fromkeys(types))
-        case _:
-            return "Any"
+        case named:
+            return _TYPES.get(str(named), "Any")
 
 
 _MOST_SHOWN = 20_000
@@ -273,38 +266,24 @@ class Program:
 
     Attributes:
         call: The call of ``run_program``.
-        functions: Its tools by the names of their functions; ``tools`` has the same by the names that a model sees.
-        send: Makes a call, of which there may be ``most``.
+        functions: Its tools by the names of their functions.
+        send: Makes a call of a tool, of which there may be ``most``.
         results: Values of earlier steps by id.
         secrets: Removed from what the program shows.
     """
 
     call: ToolCall
     functions: Mapping[str, BoundTool]
-    tools: Mapping[str, BoundTool]
-    send: Callable[[ToolCall], Awaitable[Answer]]
+    send: Callable[[ToolCall, BoundTool], Awaitable[Answer]]
     most: int
-    results: Mapping[str, Any] = field(default_factory=dict)
-    secrets: RunSecrets | None = None
+    results: Mapping[str, Any]
+    secrets: RunSecrets | None
 
-    @property
-    def sandbox(self) -> Sandbox:
-        """Where it runs."""
-        return Sandbox(self.functions, stubs(self.functions))
-
-    def repeatable(self, call: ToolCall) -> bool:
-        """Whether two such calls have the same effect as one."""
-        return self.tools[call["name"]].repeatable
-
-    def named(self, function: str) -> str:
-        """The name that a model sees of the tool behind a function."""
-        return next(name for name, tool in self.tools.items() if tool.id == self.functions[function].id)
-
-    def said(self, text: str, state: Mapping[str, Any], *, error: bool, **about: Any) -> ToolMessage:
+    def answer(self, text: str, state: Mapping[str, Any], *, error: bool, effect: str = "reported") -> ToolMessage:
         """The answer to the call of ``run_program``, with the calls of the program."""
         parts = (part.rstrip("\n") for part in (state.get("printed", ""), text))
         text = "\n".join(_cut(self.secrets.text(part) if self.secrets else part) for part in parts if part)
-        artifact = {"effect": "reported", **about, "calls": state.get("calls", []), "answers": state.get("answers", [])}
+        artifact = {"effect": effect, "calls": state.get("calls", []), "answers": state.get("answers", [])}
         return answer_to(self.call, text, artifact, error=error)
 
 
@@ -315,93 +294,85 @@ class ProgramState(TypedDict):
     printed: str
     calls: list[ToolCall]
     answers: list[ToolMessage]
-    said: NotRequired[ToolMessage]
+    done: NotRequired[ToolMessage]
 
 
 _Update = dict[str, Any]
 
 
-async def run_requested(
+async def run_program(
     request: ToolCallRequest,
     tools: Mapping[str, BoundTool],
     make: Callable[[ToolCallRequest, BoundTool], Awaitable[Answer]],
-    **about: Any,
+    *,
+    most: int,
+    results: Mapping[str, Any] = MappingProxyType({}),
+    secrets: RunSecrets | None = None,
 ) -> ToolMessage:
-    """Runs the program of a request, if it is the first of its message; each of its calls goes the way of any other.
+    """Runs the program of a request, if it is the first of its message, to its end, or to a question to a person.
 
-    ``make`` makes a call; ``about`` are further fields of the ``Program``.
+    Each of its calls goes the way of any other, by ``make``; there may be ``most``.
+
+    Raises:
+        GraphInterrupt: A person is asked about one of its calls.
     """
     call, beside = request.tool_call, request.state["messages"][-1].tool_calls
     if call["id"] != next(other["id"] for other in beside if other["name"] == RUN_PROGRAM):
         return answer_to(call, "one program at a time: this one was not run", error=True)
 
-    async def send(inner: ToolCall) -> Answer:
-        tool = tools[inner["name"]]
+    async def send(inner: ToolCall, tool: BoundTool) -> Answer:
         return await make(request.override(tool_call=inner, tool=tool), tool)
 
-    return await run_program(Program(call, functions_of(tools), tools, send, **about))
-
-
-async def run_program(program: Program) -> ToolMessage:
-    """Runs a program to its end, or to a question to a person.
-
-    Raises:
-        GraphInterrupt: A person is asked about one of its calls.
-    """
-    code = program.call["args"].get("code")
+    program = Program(call, functions_of(tools), send, most, results, secrets)
+    code = call["args"].get("code")
     if not isinstance(code, str) or not code.strip():
-        return program.said("give the program as the text 'code'", {}, error=True)
+        return program.answer("give the program as the text 'code'", {}, error=True)
     stored = checkpointer() is not None
     if stored:
         before = await _PROGRAM.aget_state(get_config())
-        if not before.next and (said := before.values.get("said")):
-            return said  # type: ignore[no-any-return]
+        if not before.next and (done := before.values.get("done")):
+            return done  # type: ignore[no-any-return]
     begin = ProgramState(snapshot=b"", printed="", calls=[], answers=[])
-    done = await _PROGRAM.ainvoke(begin, context=program, durability="sync" if stored else None)
-    return done["said"]  # type: ignore[no-any-return]
+    ended = await _PROGRAM.ainvoke(begin, context=program, durability="sync" if stored else None)
+    return ended["done"]  # type: ignore[no-any-return]
 
 
 async def _advance(state: ProgramState) -> _Update:
     program = get_runtime(Program).context
-    sandbox, answers = program.sandbox, state["answers"]
+    sandbox, answers = Sandbox(program.functions, stubs(program.functions)), state["answers"]
     if answers:
         at = await sandbox.proceed(state["snapshot"], _value(answers[-1]), printed=len(state["printed"]))
     else:
         at = await sandbox.start(program.call["args"]["code"], {RESULTS: dict(program.results)})
-    printed = {"printed": state["printed"] + storable(at.printed)}
-    told = {**state, **printed}
-    if isinstance(at, Ended):
-        text = _written(at.value)
-        if at.error:
-            made = f"the program made {counted(len(answers), 'call')}: do not repeat what took effect."
-            text = f"{at.error}\nBefore that, {made}" if answers else at.error
-        return {**printed, "said": program.said(text, told, error=bool(at.error))}
+    printed = state["printed"] + storable(at.printed)
+    now = {**state, "printed": printed}
+    if not at.function:
+        text = at.error or _written(at.value)
+        if at.error and answers:
+            text += f"\nBefore that, the program made {counted(len(answers), 'call')}: do not repeat what took effect."
+        return {"printed": printed, "done": program.answer(text, now, error=bool(at.error))}
     if len(answers) == program.most:
         text = f"the program was stopped before it made more than {counted(program.most, 'call')}"
-        return {**printed, "said": program.said(text, told, error=True)}
-    call_id = f"{program.call['id']}_{len(answers) + 1}"
-    call = ToolCall(
-        name=program.named(at.function),
-        args=program.functions[at.function].form.own(at.args),
-        id=call_id,
-        type="tool_call",
-    )
-    return {**printed, "snapshot": at.snapshot, "calls": [*state["calls"], call]}
+        return {"printed": printed, "done": program.answer(text, now, error=True)}
+    tool, call_id = program.functions[at.function], f"{program.call['id']}_{len(answers) + 1}"
+    call = ToolCall(name=tool.name, args=tool.form.own(at.args), id=call_id, type="tool_call")
+    return {"printed": printed, "snapshot": at.snapshot, "calls": [*state["calls"], call]}
 
 
 async def _call(state: ProgramState) -> _Update:
     """Makes the program's call. A refusal by a person, and an unknown outcome, end the program: it cannot go on."""
-    program = get_runtime(Program).context
-    answer = await program.send(state["calls"][-1])
+    program, call = get_runtime(Program).context, state["calls"][-1]
+    tool = next(tool for tool in program.functions.values() if tool.name == call["name"])
+    answer = await program.send(call, tool)
     if not isinstance(answer, ToolMessage):
-        raise TypeError(f"{state['calls'][-1]['name']} answered with {type(answer).__name__}, not with a message")
+        raise TypeError(f"{tool.name} answered with {type(answer).__name__}, not with a message")
     made = {"answers": [*state["answers"], answer]}
     artifact = artifact_of(answer)
-    unknown = artifact.get("effect") == "unknown" and not program.repeatable(state["calls"][-1])
+    unknown = artifact.get("effect") == "unknown" and not tool.repeatable
     if answer.status != "error" or not (unknown or artifact.get("kind") == "rejected"):
         return made
     text, effect = f"the program was ended: {answer.text}", "unknown" if unknown else "reported"
-    return {**made, "said": program.said(text, {**state, **made}, error=True, effect=effect)}
+    return {**made, "done": program.answer(text, {**state, **made}, error=True, effect=effect)}
 
 
 def _cut(text: str) -> str:
@@ -421,13 +392,13 @@ def _value(answer: ToolMessage) -> dict[str, Any]:
 
 
 def _written(value: Any) -> str:
-    """The value of a last line as text."""
+    """The value of a last line: a text as it is, anything else as JSON."""
     if value is None or isinstance(value, str):
         return value or ""
-    for form in (partial(json.dumps, ensure_ascii=False), repr):
-        with suppress(TypeError, ValueError, RecursionError):
-            return form(value)
-    return "[the value of the last line cannot be shown]"
+    try:
+        return json.dumps(value, ensure_ascii=False, default=repr)
+    except (TypeError, ValueError, RecursionError):
+        return "[the value of the last line cannot be shown]"
 
 
 def _program_app() -> Any:
@@ -435,8 +406,8 @@ def _program_app() -> Any:
     app.add_node("advance", _advance)
     app.add_node("call", _call)
     app.add_edge(START, "advance")
-    app.add_conditional_edges("advance", lambda state: END if "said" in state else "call", ["call", END])
-    app.add_conditional_edges("call", lambda state: END if "said" in state else "advance", ["advance", END])
+    app.add_conditional_edges("advance", lambda state: END if "done" in state else "call", ["call", END])
+    app.add_conditional_edges("call", lambda state: END if "done" in state else "advance", ["advance", END])
     return app.compile(name="program")
 
 

@@ -92,10 +92,7 @@ def private_folder(folder: Path) -> Path:
 
 
 def private_file(file: Path) -> Path:
-    """Creates an empty file that only its owner can read, for a library to write; an existing one is not changed.
-
-    SQLite gives its additional files the same mode.
-    """
+    """Creates an empty file that only its owner can read, for a library to write; an existing one is not changed."""
     private_folder(file.parent)
     with suppress(FileExistsError):
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE))

@@ -12,7 +12,7 @@ from typing import Any
 from langchain_core.messages import AIMessage
 from langchain_core.runnables.config import ContextThreadPoolExecutor
 from langgraph.config import get_stream_writer
-from langgraph.types import Overwrite, Send, interrupt
+from langgraph.types import Overwrite, Send
 
 from callsheet.agents import (
     AnswerTask,
@@ -25,7 +25,7 @@ from callsheet.agents import (
     check_answerable,
     checkpointer,
 )
-from callsheet.agents.calls.plan import question_answers, question_text, source_of, user_answer, user_question
+from callsheet.agents.calls.plan import ask_user, question_text, source_of
 from callsheet.agents.calls.token_usage import usage_of
 from callsheet.agents.models.prompts import ANSWER
 from callsheet.agents.planning.planner import recent
@@ -65,12 +65,7 @@ from callsheet.retrievers import AgentGraphRetriever
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """The nodes of one supervisor, with the objects that must stay out of the state.
-
-    Attributes:
-        steps: What one step does.
-        observed: Counts which tools take arguments from which, and how calls end; None counts nothing.
-    """
+    """The nodes of one supervisor; without ``observed``, it is not counted how calls end and what takes from what."""
 
     retriever: AgentGraphRetriever
     registry: ToolRegistry
@@ -121,7 +116,7 @@ class Nodes:
         """Asks the user a question of the planner or the reviser."""
         state = completed(state)
         asked = Question(**state["question"])
-        answer = user_answer(interrupt(user_question(asked), response_schema=question_answers()))
+        answer = ask_user(asked)
         text = f"You asked: {asked.question} The user answered: {answer or 'nothing'}"
         update = {"question": {"answered": True}, "answers": [*state["answers"], text]}
         if answer:
@@ -137,18 +132,15 @@ class Nodes:
         if not planned(state):
             return {}
         settings = self._configuration(state).settings
-        mapped = expand_mapped(state, settings)
-        plan, results = mapped.plan, results_of(state)
-        marked = {step.id: step_result(step, result=NO_ITEMS) for step in mapped.empty}
-        for step, wrong in mapped.unreadable:
-            marked[step.id] = step_result(step, status="failed", error=wrong, exhausted=True)
+        (plan, expansions, ended), results = expand_mapped(state, settings), results_of(state)
+        marked = {result.id: result for result in ended}
         if why := limit_reached(state, settings, plan):
             marked |= {s.id: step_result(s, status="skipped", error=why) for s in plan.steps if s.id not in results}
         marked |= _blocked(plan, {**results, **marked}, settings.replans)
         ready = _ready(plan, {**results, **marked}, settings.replans)
         waves = [*state["waves"], [step.id for step in ready]] if ready else state["waves"]
         plain = {name: result.model_dump(mode="json") for name, result in marked.items()}
-        update = {**plan_update(state, plan, mapped.revisions), "results": plain, "waves": waves}
+        update = {**plan_update(state, plan, expansions), "results": plain, "waves": waves}
         if not ready and settings.transcript == "calls":  # the answer is next, and streamed after them
             begun = dict.fromkeys(step for wave in waves for step in wave)
             told = [*read_results(state["replaced"]).values(), *(results[step] for step in begun if step in results)]
@@ -162,14 +154,14 @@ class Nodes:
     def retrieve(self, state: State) -> dict[str, Any]:
         """Selects agents and tools for each step of the wave, side by side."""
         wave = self._wave(state)
+        selections, spent = {}, {}
         with ContextThreadPoolExecutor() as pool:
-            found = list(zip(wave, pool.map(self.steps.retrieve, wave), strict=True))
-        spent = {
-            f"decision {one['step']['id']} {one['attempts']}": Usage(calls=1, **judged).model_dump()
-            for one, selection in found
-            if (judged := selection.get("decision"))
-        }
-        return {"selections": {one["step"]["id"]: selection for one, selection in found}, "spent": spent}
+            for one, selection in zip(wave, pool.map(self.steps.retrieve, wave), strict=True):
+                step_id = one["step"]["id"]
+                selections[step_id] = selection
+                if judged := selection.get("decision"):
+                    spent[f"decision {step_id} {one['attempts']}"] = Usage(calls=1, **judged).model_dump()
+        return {"selections": selections, "spent": spent}
 
     def send(self, state: State) -> list[Send]:
         """One worker for each step of the wave."""
@@ -178,9 +170,8 @@ class Nodes:
     def _wave(self, state: State) -> list[StepState]:
         """The state of every step of the wave."""
         state = completed(state)
-        if not (ready := self._ready_steps(state)):
-            return []
-        results, left = results_of(state), tokens_left(state, self._configuration(state).settings)
+        ready, results = self._ready_steps(state), results_of(state)
+        left = tokens_left(state, self._configuration(state).settings)
         return [_step_state(state, step, results, left) for step in ready]
 
     def _ready_steps(self, state: State) -> Sequence[Step]:
@@ -294,7 +285,7 @@ def _step_state(state: State, step: Step, results: Mapping[str, StepResult], lef
     before = results.get(step.id)
     tried = [call.agent for call in before.calls if call.error] or before.agents[:1] if before else []
     earlier = earlier_results(state["turns"])
-    inputs = [*(earlier[name] for name in step.uses if name in earlier)]
+    inputs = [earlier[name] for name in step.uses if name in earlier]
     items_of = source_of(step.for_each, step.depends_on) if step.item else ""
     plan, replaced = plan_of(state), read_results(state["replaced"])
     inputs += [result for name, result in replaced.items() if plan.step(name) is None]

@@ -4,41 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.messages import ChatMessage, HumanMessage
 from langgraph.config import get_stream_writer
 from langgraph.types import Overwrite
 
-from callsheet.agents import (
-    Plan,
-    PlanTask,
-    Revision,
-    Step,
-    StepResult,
-    ToolRegistry,
-    Usage,
-    checkpointer,
-    revise,
-    self_contained,
-)
+from callsheet.agents import Plan, PlanTask, Revision, Step, StepResult, ToolRegistry, Usage, checkpointer, revise
 from callsheet.agents.calls.plan import question_text, source_of
-from callsheet.agents.planning.planner import Contextual, checked_request
-from callsheet.agents.planning.revision import ItemsError, Revised, expanded, items_of, reason_to_revise
+from callsheet.agents.planning.planner import Contextual, self_contained
+from callsheet.agents.planning.revision import NO_ITEMS, Revised, expanded, items_of, reason_to_revise
 from callsheet.agents.work.context import reports, surroundings
 from callsheet.graphs import PlanError
 from callsheet.graphs.text.sanitizing import bounded
 from callsheet.orchestrator.run.run_context import RunConfiguration
 from callsheet.orchestrator.run.settings import Settings
-from callsheet.orchestrator.state import ChatInput, State, plan_of, read_results, results_of
+from callsheet.orchestrator.state import ChatInput, State, plan_of, read_results, results_of, step_result
 from callsheet.retrievers import AgentGraphRetriever, CatalogTools, catalog_outline
 
-_ROLES = {
-    "request": "planner", "plan": "planner", "decision": "decision", "step": "worker", "revise": "reviser",
-    "answer": "answer",
-}  # fmt: skip
+_ROLES = {"request": "planner", "plan": "planner", "step": "worker", "revise": "reviser"}
+"""Roles that have another name than the places where they spend."""
 
 
 def limit_reached(state: State, settings: Settings, plan: Plan) -> str:
@@ -64,26 +51,21 @@ def usage_report(state: State) -> dict[str, Any]:
     results: Mapping[str, Any] = state.get("results", {})
     steps = {f"step {name}": Usage(**result.get("usage") or {}) for name, result in results.items()}
     places = {name: Usage(**spent) for name, spent in state.get("spent", {}).items()} | steps
-    by_role: dict[str, Usage] = {}
-    by_step: dict[str, Usage] = {}
+    by_role, by_step = defaultdict[str, Usage](Usage), defaultdict[str, Usage](Usage)
     for place, spent in places.items():
-        kind, _, rest = place.partition(" ")
-        role = _ROLES[kind]
-        by_role[role] = by_role.get(role, Usage()) + spent
+        kind, step, *_ = [*place.split(" "), ""]
+        by_role[_ROLES.get(kind, kind)] += spent
         if kind in ("step", "decision"):
-            step = rest.partition(" ")[0]
-            by_step[step] = by_step.get(step, Usage()) + spent
+            by_step[step] += spent
     total = sum(by_role.values(), Usage())
-    return {**total.model_dump(), "by_role": _plain(by_role), "by_step": _plain(by_step)}
+    parts = {"by_role": by_role, "by_step": by_step}
+    plain = {part: {name: spent.model_dump() for name, spent in of.items()} for part, of in parts.items()}
+    return {**total.model_dump(), **plain}
 
 
 def _tokens(state: State) -> int:
     report = usage_report(state)
     return int(report["input_tokens"] + report["output_tokens"])
-
-
-def _plain(usages: Mapping[str, Usage]) -> dict[str, Any]:
-    return {name: usage.model_dump() for name, usage in usages.items()}
 
 
 _QUESTIONS = 3
@@ -109,14 +91,13 @@ async def revision_update(
 ) -> dict[str, Any]:
     """The state's update after a wave; a plan that runs as expected is not sent to a model."""
     settings, results = configuration.settings, results_of(state)
-    mapped = expand_mapped(state, settings)
-    plan = mapped.plan
-    update = plan_update(state, plan, mapped.revisions)
+    plan, expansions, without = expand_mapped(state, settings)
+    update = plan_update(state, plan, expansions)
     model = configuration.model("planner") if plan.mode == "adaptive" else None
     if model is None or any(retriable(result, settings.replans) for result in results.values()):
         return update
     answered = "the user answered a question" if state["question"].get("answered") else ""
-    unreadable = "; ".join(why for _, why in mapped.unreadable)
+    unreadable = "; ".join(result.error for result in without if result.error)
     wave = state["waves"][-1] if state["waves"] else ()
     why = answered or unreadable or reason_to_revise(plan, results, wave)
     if not why:
@@ -162,43 +143,29 @@ def _after(state: State, done: Revised, results: Mapping[str, StepResult]) -> di
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Expansion:
-    """The expansion of all mapped steps that are due.
+def expand_mapped(state: State, settings: Settings) -> tuple[Plan, list[Revision], list[StepResult]]:
+    """The plan with one step per item for each mapped step whose list is available, its revisions, and other results.
 
-    Attributes:
-        plan: The plan with one step per item in their place.
-        empty: Steps without items.
-        unreadable: Steps whose items cannot be read or are too many, each with the reason.
+    These are the results of the steps that have no items, or whose items cannot be read.
     """
-
-    plan: Plan
-    revisions: tuple[Revision, ...] = ()
-    empty: tuple[Step, ...] = ()
-    unreadable: tuple[tuple[Step, str], ...] = ()
-
-
-def expand_mapped(state: State, settings: Settings) -> Expansion:
-    """Replaces each mapped step whose list is available by one step per item."""
     plan, results, earlier = plan_of(state), results_of(state), earlier_results(state["turns"])
     revisions: list[Revision] = []
-    empty: list[Step] = []
-    unreadable: list[tuple[Step, str]] = []
+    ended: list[StepResult] = []
     for step in plan.steps:
         sources = _sources(step, results, earlier)
         if not sources or step.id in results:
             continue
         try:
             items = items_of(step, *sources, max_items=settings.max_items)
-        except ItemsError as error:
-            unreadable.append((step, str(error)))
+        except PlanError as error:
+            ended.append(step_result(step, status="failed", error=str(error), exhausted=True))
             continue
-        if not items:
-            empty.append(step)
-            continue
-        plan, revision = expanded(plan, step, items, wave=len(state["waves"]))
-        revisions.append(revision)
-    return Expansion(plan, tuple(revisions), tuple(empty), tuple(unreadable))
+        if items:
+            plan, revision = expanded(plan, step, items, wave=len(state["waves"]))
+            revisions.append(revision)
+        else:
+            ended.append(step_result(step, result=NO_ITEMS))
+    return plan, revisions, ended
 
 
 def _sources(step: Step, results: Mapping[str, StepResult], earlier: Mapping[str, StepResult]) -> Sequence[StepResult]:
@@ -223,9 +190,7 @@ _NO_REQUEST = "the last message is of type {!r}, and no request: append the user
 async def understood(state: ChatInput, configuration: RunConfiguration) -> Contextual:
     """The last message as a request that is understandable without the conversation.
 
-    Raises:
-        PlanError: It is no message of a user, or it has attachments; the message says what is missing.
-        RequestError: It is too long.
+    If it is no message of a user, or has attachments, it raises a PlanError; if it is too long, a RequestError.
     """
     if not state["messages"]:
         return Contextual(request="")
@@ -248,14 +213,11 @@ async def understood(state: ChatInput, configuration: RunConfiguration) -> Conte
 async def plan_request(
     state: State, configuration: RunConfiguration, retriever: AgentGraphRetriever, registry: ToolRegistry
 ) -> Plan:
-    """Plans a request in the mode of the settings.
-
-    Raises:
-        PlanError: The request is empty, or needs too many steps.
-        RequestError: The request is too long.
-    """
+    """Plans a request; an empty one, or one of too many steps, raises a PlanError, a too long one a RequestError."""
     settings, turns = configuration.settings, state["turns"]
-    results = earlier_results(turns)
+    request = bounded(state["request"], settings.max_request, "max_request")
+    if not request.strip():
+        raise PlanError("the request is empty: say what is to be done")
 
     def find(text: str) -> Sequence[str]:
         found = retriever.select(text, **{**settings.reach(), "skills": 0, "judged": 0})
@@ -266,7 +228,7 @@ async def plan_request(
 
     plan = await configuration.reasoner("planner").plan(
         PlanTask(
-            request=checked_request(state["request"], settings.max_request),
+            request=request,
             mode=settings.planning,
             catalog=retriever.catalog,
             registry=registry,
@@ -274,11 +236,10 @@ async def plan_request(
             context=context,
             prompt=configuration.prompt("planner"),
             answers=state["answers"],
-            earlier=tuple(results),
-            last=tuple(results[name] for name in last_results(turns)),
+            earlier=tuple(earlier_results(turns)),
+            last=tuple(earlier_results(turns[-1:]).values()),
             tools=settings.tools,
             max_steps=settings.max_steps,
-            max_request=settings.max_request,
             graph=CatalogTools(retriever).as_tools()[-1] if settings.graph_looks else None,
             looks=settings.graph_looks,
         )
@@ -287,10 +248,7 @@ async def plan_request(
 
 
 def planning_context(
-    state: State,
-    configuration: RunConfiguration,
-    retriever: AgentGraphRetriever,
-    registry: ToolRegistry,
+    state: State, configuration: RunConfiguration, retriever: AgentGraphRetriever, registry: ToolRegistry
 ) -> str:
     """What planner and reviser know besides the request: earlier results, the agents that fit, the surroundings."""
     skills: dict[str, Any] = {} if configuration.read_skills else {"skills": 0}
@@ -309,16 +267,14 @@ def planning_context(
 def _alone(state: State, plan: Plan, *, whole: bool) -> Plan:
     """The plan; a single step uses the results of the last request if the request was completed from them.
 
-    A weak model's single step is the whole request, because such a model loses parts of it.
+    As a ``whole``, its text is the request: a weak model loses parts of it.
     """
     if len(plan.steps) != 1:
         return plan
     text, request = state["messages"][-1].text, state["request"]
-    completed = bounded(text, len(text), "max_request").strip() != request.strip()
-    changes = {
-        **({"uses": last_results(state["turns"])} if completed else {}),
-        **({"text": request} if whole else {}),
-    }
+    changes: dict[str, Any] = {"text": request} if whole else {}
+    if bounded(text, len(text), "max_request").strip() != request.strip():
+        changes["uses"] = tuple(earlier_results(state["turns"][-1:]))
     return plan.model_copy(update={"steps": (plan.steps[0].model_copy(update=changes),)})
 
 
@@ -354,8 +310,3 @@ def earlier_results(turns: Sequence[Mapping[str, Any]]) -> dict[str, StepResult]
         for turn in reversed(turns)
         for step, result in turn["results"].items()
     }
-
-
-def last_results(turns: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Ids of the results of the last request."""
-    return tuple(earlier_results(turns[-1:]))

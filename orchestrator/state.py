@@ -38,10 +38,9 @@ def continued(result: StepResult, before: StepResult) -> StepResult:
 
 
 def with_earlier(result: StepResult, before: StepResult) -> StepResult:
-    """The result of a step with the calls of earlier attempts; if it was not done, with their errors too.
+    """The result of a step with the calls of earlier attempts; if it was not done, with their errors too, in order.
 
-    The first cause comes first, because it has to be fixed. If other agents lack input for a step that was not meant
-    for them, the user is not asked for it.
+    If other agents lack input for a step that was not meant for them, the user is not asked for it.
     """
     if result.attempts <= before.attempts:
         return result
@@ -87,7 +86,6 @@ class State(ChatOutput):
         run: Identifies the sessions of this request.
         begun: Start of this request, in seconds since 1970.
         request: The request, understandable without the conversation.
-        preferences: The user's stored preferences.
         waves: Ids of the steps of each wave so far.
         note: Why the request was taken without the conversation; empty otherwise.
         question: The pending question to the user (``Question`` as plain values), or ``answered``.
@@ -114,15 +112,12 @@ class State(ChatOutput):
 
 def completed(state: State) -> State:
     """The state with defaults for missing fields: it may come from an older version, or be written by hand."""
-    return {**_DEFAULTS, "begun": time.time(), **state}
+    empty: Any = {name: [] for name in _LISTS} | {name: {} for name in _MAPPINGS} | dict.fromkeys(_TEXTS, "")
+    return {**empty, "begun": time.time(), **state}
 
 
 def planned(state: State) -> bool:
-    """Whether there are steps.
-
-    Raises:
-        InvalidUpdateError: There is no plan: the state was changed by hand.
-    """
+    """Whether there are steps; without a plan, the state was changed by hand, and it raises an InvalidUpdateError."""
     plan: object = state.get("plan")
     if not isinstance(plan, Mapping) or not isinstance(plan.get("steps"), list | tuple):
         raise InvalidUpdateError(
@@ -159,26 +154,9 @@ def read_results(results: Mapping[str, Any]) -> dict[str, StepResult]:
     return {name: StepResult(**result) for name, result in results.items()}
 
 
-_DEFAULTS: State = {
-    "messages": [],
-    "plan": {},
-    "selections": {},
-    "results": {},
-    "revisions": [],
-    "usage": {},
-    "ended": "",
-    "run": "",
-    "begun": 0.0,
-    "request": "",
-    "preferences": {},
-    "waves": [],
-    "note": "",
-    "question": {},
-    "answers": [],
-    "spent": {},
-    "replaced": {},
-    "turns": [],
-}
+_LISTS = ("messages", "revisions", "waves", "answers", "turns")
+_MAPPINGS = ("plan", "selections", "results", "usage", "preferences", "question", "spent", "replaced")
+_TEXTS = ("ended", "run", "request", "note")
 
 
 class StepState(TypedDict):
@@ -187,18 +165,14 @@ class StepState(TypedDict):
     Attributes:
         run_id: ``run`` of ``State``, under another name: when events are streamed, LangGraph writes every channel of a
             step's state back to the supervisor's, and with two steps at once only channels with a reducer allow that.
-        run_request: ``request`` of ``State``, for the same reason.
-        run_begun: ``begun`` of ``State``, for the same reason.
+            ``run_request`` and ``run_begun`` are its ``request`` and ``begun``, for the same reason.
         place: The step's place in the plan, as text for a model.
         before: The result of an earlier attempt at the step, or of its earlier text; empty for none.
         tokens_left: Maximum tokens of the step; no limit if None.
-        step: The ``Step`` as plain values.
         inputs: The ``StepResult`` of each step that it depends on, directly or indirectly.
         tried: Agents that failed before and are not selected again.
         attempts: Number of attempts, this one included.
-        selection: The selection.
         results: The result by step id, for the supervisor.
-        preferences: As in ``State``.
         given: Tool id -> parameter -> value that a person entered.
         asking: The pending question for missing values, with the result that needs them; empty without one.
     """
@@ -227,11 +201,7 @@ class StepOutput(TypedDict):
 
 
 def text_of(given: Mapping[str, Any], field: str) -> str:
-    """A string in a run's input.
-
-    Raises:
-        SettingsError: There is no such string.
-    """
+    """A string in a run's input; raises a SettingsError if there is none."""
     if not isinstance(text := given.get(field), str):
         raise SettingsError(f'the input needs a text {field!r}: send {{"{field}": "..."}}')
     return text
@@ -263,7 +233,6 @@ class ReaderOutput(TypedDict):
     """Output of ``arag``.
 
     Attributes:
-        messages: The conversation, with all calls and the answer.
         citations: Ids of the cited chunks, all of them read; the chunks that were read if a model cites none.
         loops: Number of searches and readings.
         retrieved_tokens: Tokens of all tool results for this question.
@@ -280,7 +249,6 @@ class ReaderState(ReaderOutput):
 
     Attributes:
         read: The context tracker: chunk id -> digest of the text that was read.
-        folder: The documents of this question.
         forced: Whether the answer was forced because the budget was spent.
         trouble: Why the question cannot be answered; empty if it can.
     """

@@ -14,7 +14,6 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from langgraph.config import get_stream_writer
 from langgraph.errors import GraphBubbleUp
 from langgraph.graph import END
-from langgraph.types import interrupt
 from pydantic import TypeAdapter
 
 from callsheet.agents import (
@@ -31,8 +30,7 @@ from callsheet.agents import (
 )
 from callsheet.agents.approval.questions import (
     MOST_WRONG,
-    given_values,
-    input_answers,
+    ask_values,
     input_question,
     wanted_schema,
     wrong_values,
@@ -63,10 +61,6 @@ _EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 _SELECTION = TypeAdapter(Selection)
 
 
-class StepTimeoutError(CallsheetError, TimeoutError):
-    """A step took longer than ``Settings.step_seconds``."""
-
-
 @dataclass(frozen=True, slots=True)
 class StepNodes:
     """The nodes of a step, with the objects that must stay out of the state."""
@@ -88,13 +82,14 @@ class StepNodes:
         """
         step = Step(**state["step"])
         try:
-            with self.registry.held(state["run_id"]):
+            with self.registry.pool.held(state["run_id"]):
                 selection, left_out = self._selected(step, state)
         except Exception as error:  # noqa: BLE001 an embedder may raise anything; the step's result names it
             return {"error": f"nothing could be retrieved: {_words(error)}"}
-        down = {agent.id: self.registry.down.get(agent.id) for agent in selection.agents}
-        remarks = {"left_out": left_out, "down": {agent: since for agent, since in down.items() if since}}
-        picked = {**selection.to_dict(), **{name: dict(remark) for name, remark in remarks.items() if remark}}
+        picked, down = selection.to_dict(), self.registry.loaded.down
+        picked |= {"left_out": dict(left_out)} if left_out else {}
+        if failing := {agent.id: down[agent.id] for agent in selection.agents if agent.id in down}:
+            picked["down"] = failing
         budget = {
             "tools": len(selection.tools),
             "schema_tokens": self.retriever.selector.tokens.count(tool.id for tool in selection.tools),
@@ -109,11 +104,9 @@ class StepNodes:
         """A selection without unavailable agents, and these agents; they are included if nothing else fits."""
         tried, configuration = tuple(state["tried"]), self._configuration(state)
         left_out = {agent: why for agent, why in self.registry.unavailable().items() if agent not in tried}
-        reach = {
-            **configuration.settings.reach(),
-            "step_id": step.id,
-            **({} if configuration.read_skills else {"skills": 0}),
-        }
+        reach = {**configuration.settings.reach(), "step_id": step.id}
+        if not configuration.read_skills:
+            reach["skills"] = 0
         if wanted := self._wanted(step, reach["tools"]):  # the planner has read what they do
             reach |= {"wanted": wanted, "tools": len(wanted), "judged": 0}
         else:
@@ -131,17 +124,17 @@ class StepNodes:
         wanted = [name for name in step.tools if name in visible.catalog.tools][:most]
         agents = [name for name in step.tools if name in known]
         for name in agents:
-            best = min(_BEST, (most - len(wanted)) // len(agents))
-            others = [agent for agent in known if agent != name]
-            tools = visible.select(step.text, tools=best, without=others, skills=0, judged=0).tools if best else ()
-            wanted += [tool.id for tool in tools]
+            if best := min(_BEST, (most - len(wanted)) // len(agents)):
+                others = [agent for agent in known if agent != name]
+                found = visible.select(step.text, tools=best, without=others, skills=0, judged=0)
+                wanted += [tool.id for tool in found.tools]
         return tuple(dict.fromkeys(wanted))
 
     async def work(self, state: StepState, worker: Worker) -> dict[str, Any]:
         """Lets a worker do the step with the selected tools; an error becomes a result, not an exception."""
         step = Step(**state["step"])
         try:
-            with self.registry.held(state["run_id"]):
+            with self.registry.pool.held(state["run_id"]):
                 result = await self._worked(step, state, worker)
         except GraphBubbleUp:
             raise
@@ -164,7 +157,7 @@ class StepNodes:
         selection = _SELECTION.validate_python(state["selection"])
         agents = tuple(agent.id for agent in selection.agents)
         scores = {tool.id: tool.score for agent in selection.agents for tool in agent.tools}
-        await self.registry.settled(state["run_id"], agents)
+        await self.registry.pool.settled(state["run_id"], agents)
         refused = self.registry.refused(tuple(scores), caller())
         if scores and len(refused) == len(scores):
             told = "; ".join(f"{tool}: {why}" for tool, why in refused.items())
@@ -210,7 +203,7 @@ class StepNodes:
             except TimeoutError:
                 late = f"the worker was not done after {seconds:g} s and was stopped"
                 if not calls:
-                    raise StepTimeoutError(late) from None
+                    return step_result(step, status="failed", error=late, exhausted=True)
         late += f" during a call of {', '.join(calls)}; whether that took effect is unknown"
         spent = usage_of(equipment.replies, seconds)
         fields = {"agents": agents, "tools": tuple(ranked), "error": late, "usage": spent}
@@ -238,10 +231,7 @@ class StepNodes:
         return ToolRequests(find=find, bind=bind, about=about)
 
     def question(self, result: StepResult, state: StepState, policy: ApprovalPolicy) -> dict[str, Any]:
-        """The question to a person for missing values; empty if nothing is missing, or if nobody can be asked.
-
-        Values that were entered for the step before are not asked for again.
-        """
+        """The question to a person for missing values that were not entered before; empty if nobody can be asked."""
         if result.status != "needs_input" or policy == "never" or checkpointer() is None:
             return {}
         given = state.get("given", {})
@@ -258,8 +248,7 @@ class StepNodes:
         """Asks a person for missing values, at most three times if they do not fit; without any the step stays."""
         asking = state.get("asking", {})
         result, tool, schema = StepResult(**asking["result"]), asking["tool"], asking["schema"]
-        form = input_question(result.id, tool, schema, result.error, asking["problem"])
-        values = given_values(interrupt(form, response_schema=input_answers(tool, schema)), tool)
+        values = ask_values(input_question(result.id, tool, schema, result.error, asking["problem"]))
         if values is None:
             count_result(result)
             return {"asking": {}, **_finished(result)}
@@ -320,11 +309,7 @@ def skill_texts(catalog: Catalog, ids: Sequence[str], *, most: int) -> dict[str,
 
 
 def check_tracing() -> None:
-    """Refuses OpenTelemetry without its packages: LangSmith's client would send all runs to LangSmith instead.
-
-    Raises:
-        SettingsError: ``LANGSMITH_TRACING_MODE`` needs the extra ``otel``.
-    """
+    """Refuses OpenTelemetry without its packages: LangSmith's client would send all runs to LangSmith instead."""
     if os.environ.get("LANGSMITH_TRACING_MODE", "").lower() not in {"otel", "hybrid"}:
         return
     try:
@@ -336,20 +321,12 @@ def check_tracing() -> None:
 def selected(retriever: AgentGraphRetriever, query: str, *, step_id: str = "", **changes: Any) -> Selection:
     """Selects in a run named ``select``, whose output is the selection with its trace.
 
-    LangSmith, OpenTelemetry and other tracers of LangChain show it inside the current run, with ``step_id`` in its
-    metadata. The first two also show the verdict and the ids of agents and tools there.
+    Tracers of LangChain show it inside the current run, with ``step_id`` in its metadata.
     """
-    from langsmith.run_helpers import get_current_run_tree  # what traces brings it: langchain-core, or the extra otel
-
     found: list[Selection] = []
 
     def select(text: str) -> dict[str, Any]:
         found.append(measured(retriever, text, **changes))
-        if (traced := get_current_run_tree()) is not None:
-            # Also where inputs and outputs are hidden.
-            ids = {"agents": [agent.id for agent in found[0].agents], "tools": [tool.id for tool in found[0].tools]}
-            named = {"verdict": found[0].verdict, **ids}
-            traced.metadata.update({f"callsheet.{name}": value for name, value in named.items()})
         return found[0].to_dict(trace=True)
 
     RunnableLambda(select, name="select").invoke(query, {"metadata": {"step_id": step_id} if step_id else {}})

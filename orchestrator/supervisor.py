@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.graph import END, START, StateGraph
@@ -104,9 +104,11 @@ def create_supervisor(
     registry = registry or ToolRegistry.from_catalog(loaded)
     CatalogSync(retriever, registry)
     defaults = {role: name for role, name in given.items() if isinstance(name, str)}
+    roles: dict[str, Any] = {role: given[f"{role}_model"] or model for role in ("planner", "worker", "answer")}
+    roles["decision"] = decision_model
     configuration = RunConfiguration(
         defaults=(settings or Settings()).model_copy(update=defaults),
-        models=_objects(given) | ({} if isinstance(decision_model, str | None) else {"decision": decision_model}),
+        models={role: one for role, one in roles.items() if not isinstance(one, str | None)},
         prompts=prompts or Prompts(),
         reviews=reviews_of(interrupt_on, registry.catalog.tools),
     )
@@ -142,11 +144,7 @@ def create_supervisor(
 
 
 def create_retriever_app(retriever: AgentGraphRetriever) -> StateGraph[RetrieverState, Settings, Query, Picked]:
-    """The retriever as a workflow: ``query`` in, ``selection`` with its trace out.
-
-    Raises:
-        SettingsError: OpenTelemetry is on without its packages.
-    """
+    """The retriever as a workflow: ``query`` in, ``selection`` with its trace out."""
     check_tracing()
 
     def retrieve(state: Query) -> Picked:
@@ -160,10 +158,3 @@ def create_retriever_app(retriever: AgentGraphRetriever) -> StateGraph[Retriever
     app.add_edge(START, "retriever")
     app.add_edge("retriever", END)
     return app
-
-
-def _objects(given: Mapping[str, Model | None]) -> dict[str, BaseChatModel]:
-    """The models given as objects, by role; the common model fills missing roles."""
-    common = given["model"]
-    roles = {role: given[f"{role}_model"] or common for role in ("planner", "worker", "answer")}
-    return {role: model for role, model in roles.items() if isinstance(model, BaseChatModel)}

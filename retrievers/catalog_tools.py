@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Annotated, Any
 
@@ -34,11 +34,8 @@ def catalog_outline(catalog: Catalog, selection: Selection, *, max_tokens: int =
     least ``floor`` times that of the best tool. Tools that only an inferred dependency brought are left out. Agents are
     in the order of their best tools.
 
-    Args:
-        catalog: The part of the catalog that the user may see.
-        selection: What was picked for the whole request.
-        max_tokens: Maximum number of tokens (WordPiece, an approximation); the tools that fit worst are left out.
-        floor: The minimum, as a share of the best tool's expected use.
+    The catalog is what the user may see, the selection what was picked for the whole request. Of more than
+    ``max_tokens`` (WordPiece, an approximation), the tools that fit worst are left out.
     """
     skills = [
         _line(f"- {skill.id} (instructions that a step can follow)", catalog.skills_by_id[skill.id].description)
@@ -119,7 +116,6 @@ class CatalogTools:
 
     def __init__(self, retriever: AgentGraphRetriever) -> None:
         self._retriever = retriever
-        self._texts: tuple[Catalog | None, Mapping[str, str]] = None, {}
         self._graph: tuple[Catalog | None, KnowledgeGraph] = None, graph_of(())
         self._read: dict[str, Tool] = {}
 
@@ -129,7 +125,8 @@ class CatalogTools:
         if not words:
             raise ToolException("give at least one keyword")
         _check(top_k)
-        scores = {tool: keyword_score(dict.fromkeys(words), text) for tool, text in self._searched().items()}
+        tools = self._retriever.catalog.tools
+        scores = {one: keyword_score(dict.fromkeys(words), _text(tool).casefold()) for one, tool in tools.items()}
         best = sorted(filter(scores.get, scores), key=lambda tool: -scores[tool])[:top_k]
         return self._lines(best) or f"no tool holds {' or '.join(map(repr, words))}; try other words, or by meaning"
 
@@ -206,14 +203,6 @@ class CatalogTools:
         record = record or catalog.tools.get(other) or catalog.by_id.get(other)
         about = getattr(record, "definition", "") or first_sentence(getattr(record, "description", ""))
         return _line(edge_line(edge), about, _LONGEST_LINE)
-
-    def _searched(self) -> Mapping[str, str]:
-        """Tool id -> text in lower case, made again if the retriever follows another catalog."""
-        (known, texts), catalog = self._texts, self._retriever.catalog
-        if known is not catalog:
-            texts = {tool.id: _text(tool).casefold() for tool in catalog.tools.values()}
-            self._texts = catalog, texts
-        return texts
 
     def _lines(self, ids: Sequence[str]) -> str:
         return "\n".join(map(one_line, map(self._retriever.catalog.tool, ids)))

@@ -14,17 +14,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict, Field, PrivateAttr, ValidationError
 
-from callsheet.graphs import (
-    Catalog,
-    CatalogSource,
-    Loaded,
-    Policy,
-    SettingsError,
-    Taxonomy,
-    User,
-    load,
-    shown,
-)
+from callsheet.graphs import Catalog, CatalogSource, Loaded, Policy, SettingsError, Taxonomy, User, load, shown
 from callsheet.graphs.text.sanitizing import listed
 from callsheet.graphs.trust.policy import counts_outcomes
 from callsheet.retrievers.capabilities import Assignments, Discovery, assign_capabilities, discover
@@ -53,12 +43,10 @@ class AgentGraphRetriever(BaseRetriever):
     all details.
 
     Attributes:
-        selector: Ranks and selects.
         k: Maximum number of agents.
         changes: Rows that the last update of the index added and removed.
         place: Where the vectors are stored; None if unknown or in memory.
         policy: Who may see and call which tools; None: everyone, everything.
-        user: The user to whom the policy applies.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
@@ -186,10 +174,8 @@ class AgentGraphRetriever(BaseRetriever):
     def select(self, query: str, *, decision_model: DecisionModel | None = None, **changes: Any) -> Selection:
         """Selects agents and tools for a query, with a trace that explains the selection.
 
-        Args:
-            query: The request.
-            decision_model: Judges the tools in this call, instead of the retriever's own.
-            changes: Fields of ``SelectSettings`` for this call; ``agents`` is ``k`` by default.
+        ``decision_model`` judges the tools in this call, instead of the retriever's own. Changes are fields of
+        ``SelectSettings`` for this call; ``agents`` is ``k`` by default.
         """
         visible, draft = self._drafted(query, decision_model, changes)
         return visible.finish(draft, draft.question.ask() if draft.question else None)
@@ -223,11 +209,7 @@ class AgentGraphRetriever(BaseRetriever):
         return tuple(fit[:most]) if selection.verdict == "found" else ()
 
     def capabilities(self) -> Assignments:
-        """The capabilities of each tool, declared by its author or derived from its text.
-
-        Raises:
-            SettingsError: The selector was made without a ``CapabilityIndex``.
-        """
+        """The capabilities of each tool, declared by its author or derived from its text."""
         with self._searching() as visible:
             return assign_capabilities(visible.catalog, visible.capabilities)
 

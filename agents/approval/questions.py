@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from langchain_core.messages import ToolCall
+from langgraph.types import interrupt
 
 from callsheet.agents.calls.review import AnswerError, DecisionType, read_decision, review_answers, review_request
-from callsheet.agents.registry.binding import BoundTool
 from callsheet.agents.safety.arguments import fit_of
 from callsheet.graphs.text.json_schema import shown_form
 from callsheet.graphs.trust.pins import digest
@@ -18,49 +17,18 @@ MOST_WRONG = 3
 """Answers in a row that are none of those offered, after which a question is not asked again."""
 
 
-_OFFERED: Mapping[Kind, tuple[DecisionType, ...]] = {
+OFFERED: Mapping[Kind, tuple[DecisionType, ...]] = {
     "tool_approval": ("approve", "edit", "reject", "respond"),
     # No "approve": whoever approves everything must not have a call sent twice.
     "unknown_outcome": ("edit", "respond", "reject"),
     "needs_input": ("edit", "reject"),
 }
+"""The decisions on a question."""
 
 
 def fingerprint(tool_id: str, pin: str, args: Mapping[str, Any]) -> str:
     """SHA-256 of what an approval covers: the tool, its definition, and the arguments."""
     return digest([tool_id, pin, args])
-
-
-def question(
-    kind: Kind,
-    call: ToolCall,
-    bound: BoundTool,
-    args: Mapping[str, Any],
-    *,
-    step_id: str,
-    why: str,
-    mark: str,
-    allowed: Sequence[DecisionType] | None = None,
-    **more: Any,
-) -> dict[str, Any]:
-    """The payload of the interrupt.
-
-    ``args`` are as they would be, or were, sent; ``why`` says why a person is asked, ``mark`` is the ``fingerprint``,
-    ``allowed`` are the decisions that are offered; ``more`` are further fields, left out if None.
-    """
-    who = f"Step {step_id}" if step_id else "The agent"
-    why_asked = f"{bound.id}: {why.removesuffix('.')}."
-    told = f"{who} wants to call {why_asked}"
-    if kind == "unknown_outcome":
-        told = f"{who} has called {why_asked} Respond if it took effect; edit to send it again; reject to leave it."
-    about = {"step_id": step_id, "agent": bound.agent, "tool": bound.id, "why": why, "hash": mark}
-    about |= {"tool_call_id": call["id"] or "", **more}
-    return review_request(kind, call["name"], args, told, allowed or _OFFERED[kind], **about)
-
-
-def offered(kind: Kind) -> tuple[DecisionType, ...]:
-    """The decisions on a question."""
-    return _OFFERED[kind]
 
 
 NEEDS_INPUT: Kind = "needs_input"
@@ -89,18 +57,15 @@ def input_question(step_id: str, tool: str, schema: Mapping[str, Any], why: str,
     about = {"step_id": step_id, "agent": tool.partition("/")[0], "tool": tool, "schema": dict(schema)}
     wanted, told = dict.fromkeys(schema["properties"]), f"Step {step_id}: {why}."
     name = tool or NEEDS_INPUT
-    return review_request(NEEDS_INPUT, name, wanted, told, offered(NEEDS_INPUT), **about, problem=problem or None)
+    return review_request(NEEDS_INPUT, name, wanted, told, OFFERED[NEEDS_INPUT], **about, problem=problem or None)
 
 
-def input_answers(tool: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON Schema of the answers, from which a client can build a form."""
-    return review_answers(tool or NEEDS_INPUT, offered(NEEDS_INPUT), schema)
-
-
-def given_values(answer: object, tool: str) -> dict[str, Any] | None:
-    """The values of an answer; None without values, which leaves the step as it is."""
+def ask_values(question: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A person's values by an ``input_question``; None without values, which leaves the step as it is."""
+    name = question["tool"] or NEEDS_INPUT
+    form = review_answers(name, OFFERED[NEEDS_INPUT], question["schema"])
     try:
-        return read_decision(answer, tool or NEEDS_INPUT, offered(NEEDS_INPUT)).args
+        return read_decision(interrupt(question, response_schema=form), name, OFFERED[NEEDS_INPUT]).args
     except AnswerError:
         return None
 

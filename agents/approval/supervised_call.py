@@ -21,8 +21,15 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command, StateSnapshot, interrupt
 from typing_extensions import TypedDict
 
-from callsheet.agents.approval.questions import MOST_WRONG, Kind, fingerprint, offered, question
-from callsheet.agents.calls.review import AnswerError, Decision, DecisionType, read_decision, review_answers
+from callsheet.agents.approval.questions import MOST_WRONG, OFFERED, Kind, fingerprint
+from callsheet.agents.calls.review import (
+    AnswerError,
+    Decision,
+    DecisionType,
+    read_decision,
+    review_answers,
+    review_request,
+)
 from callsheet.agents.calls.run_claim import Claim, checkpointer, sole_run
 from callsheet.agents.calls.tool_result import answer_to, artifact_of
 from callsheet.agents.registry.binding import RUN_PROGRAM, BoundTool
@@ -64,7 +71,7 @@ def reviews_of(interrupt_on: InterruptOn | None, known: Collection[str]) -> Revi
     for tool_id, wanted in (interrupt_on or {}).items():
         if tool_id not in known:
             raise UnknownNameError(f"interrupt_on: no tool {tool_id!r} in the catalog{near_names(tool_id, known)}")
-        words = offered("tool_approval")
+        words = OFFERED["tool_approval"]
         match wanted:
             case bool():
                 reviews[tool_id] = words if wanted else ()
@@ -101,10 +108,7 @@ class Supervision:
     standing: StandingApprovals | None = None
 
     def allows(self, tool_id: str) -> bool:
-        """Whether the program or a person has allowed a tool by name: for this run, in the catalog, or for good.
-
-        It reads a file.
-        """
+        """Whether the program or a person has allowed a tool by name: for this run, in the catalog, or in a file."""
         if tool_id in self.reviews:
             return not self.reviews[tool_id]
         if tool_id in self.allow or self.registry.assurance(tool_id).allowed:
@@ -189,15 +193,17 @@ class SupervisedCall:
         Raises:
             AnswerError: It is invalid or about another call, or edited arguments do not fit.
         """
-        mark, name, more = self.mark(args), self.request.tool_call["name"], dict[str, Any]()
-        words, approval = offered(kind), kind == "tool_approval"
+        bound, supervision, mark = self.bound, self.supervision, self.mark(args)
+        name, call_id = self.request.tool_call["name"], self.request.tool_call["id"] or ""
+        about: dict[str, Any] = {"step_id": supervision.step_id, "agent": bound.agent, "tool": bound.id, "why": why}
+        about |= {"hash": mark, "tool_call_id": call_id, "problem": problem or None}
+        words, approval = OFFERED[kind], kind == "tool_approval"
         if approval:
-            words = self.supervision.reviews.get(self.bound.id) or words
-            more = {"unchecked": self.unchecked(args) or None, "confirm": bool(self.doubt("never")) or None}
-            more["always"] = self.remembers or None
-        told: Any = {"step_id": self.supervision.step_id, "why": why, "mark": mark, "allowed": words}
-        shown = question(kind, self.request.tool_call, self.bound, args, **told, problem=problem or None, **more)
-        form = review_answers(name, words, shown_form(self.bound.form.plain), always=approval and self.remembers)
+            words = supervision.reviews.get(bound.id) or words
+            about |= {"unchecked": self.unchecked(args) or None, "confirm": bool(self.doubt("never")) or None}
+            about["always"] = self.remembers or None
+        shown = review_request(kind, name, args, self._description(kind, why), words, **about)
+        form = review_answers(name, words, shown_form(bound.form.plain), always=approval and self.remembers)
         said = interrupt(shown, response_schema=form)
         asked, self.asked = self.asked, ""
         if asked not in ("", mark):
@@ -208,12 +214,19 @@ class SupervisedCall:
         if answer.always and not (approval and answer.type == "approve" and self.remembers):
             raise AnswerError('"always" is not offered here: approve without it')
         if answer.args is not None:
-            secrets = self.supervision.secrets
-            if trouble := fit_of(
-                self.registry.schema(self.bound.id), secrets.opened(self.bound.form.plain, answer.args)
-            ).misfit:
+            secrets, tool = supervision.secrets, self.registry.catalog.tools.get(bound.id)
+            given = secrets.opened(bound.form.plain, answer.args)
+            if tool and (trouble := fit_of(tool.input_schema, given).misfit):
                 raise AnswerError(secrets.hidden(trouble))
         return answer, mark
+
+    def _description(self, kind: Kind, why: str) -> str:
+        who = f"Step {self.supervision.step_id}" if self.supervision.step_id else "The agent"
+        why_asked = f"{self.bound.id}: {why.removesuffix('.')}."
+        if kind == "unknown_outcome":
+            effect = "Respond if it took effect; edit to send it again; reject to leave it."
+            return f"{who} has called {why_asked} {effect}"
+        return f"{who} wants to call {why_asked}"
 
     @property
     def remembers(self) -> bool:
@@ -221,11 +234,7 @@ class SupervisedCall:
         return self.supervision.standing is not None and self.bound.id not in self.supervision.reviews
 
     async def remember(self) -> None:
-        """Stores that the user has approved the tool for good.
-
-        Raises:
-            AnswerError: It cannot be stored.
-        """
+        """Stores that the user has approved the tool for good; ``AnswerError``: it cannot be stored."""
         standing, tool_id = self.supervision.standing, self.bound.id
         try:
             if standing is not None and (tool := self.registry.catalog.tools.get(tool_id)):

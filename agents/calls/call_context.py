@@ -77,11 +77,7 @@ class Limits(BaseSettings):
             ) from error
 
     def own(self, values: Mapping[str, float]) -> Limits:
-        """These limits with the values of one server or tool.
-
-        Raises:
-            SettingsError: A value is unknown or invalid, or is a common limit of all servers.
-        """
+        """These limits with the values of one server or tool; ``SettingsError``: one is invalid, or a common one."""
         if shared := sorted(set(values) & _SHARED):
             raise SettingsError(
                 f"limit {', '.join(map(repr, shared))} holds for all servers together: "
@@ -167,7 +163,7 @@ _THREADS = 256
 class BackgroundLoop:
     """A loop in a daemon thread, for work that outlives the loops of its callers, and for blocking callers.
 
-    It starts with the first work and runs until the process ends; ``name`` is the name of its thread.
+    It starts with the first work and runs until the process ends.
     """
 
     def __init__(self, name: str) -> None:
@@ -187,10 +183,7 @@ class BackgroundLoop:
         return asyncio.run_coroutine_threadsafe(work, self._running())
 
     async def awaited(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs work on this loop and awaits it on the caller's loop, which may be this one.
-
-        If the caller is cancelled, the work is cancelled too.
-        """
+        """Runs work on this loop and awaits it on the caller's, which may be this one; both are cancelled together."""
         if not self._is_here:
             return await asyncio.wrap_future(self.submit(work))
         task = asyncio.create_task(work)

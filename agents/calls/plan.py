@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 
 import jmespath
 from jmespath.exceptions import JMESPathError
+from langgraph.types import interrupt
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from callsheet.agents.calls.review import AnswerError, DecisionType, read_decision, review_answers, review_request
@@ -41,13 +42,9 @@ def question_text(asked: Question) -> str:
     return f"{asked.question} ({', '.join(asked.choices)})" if asked.choices else asked.question
 
 
-def question_answers() -> dict[str, Any]:
-    """JSON Schema of the answers, from which a client can build a form."""
-    return review_answers(KIND, _REPLIES)
-
-
-def user_answer(answer: object) -> str:
+def ask_user(asked: Question) -> str:
     """The user's answer; empty if the question is left unanswered."""
+    answer = interrupt(user_question(asked), response_schema=review_answers(KIND, _REPLIES))
     try:
         decision = read_decision(answer, KIND, _REPLIES)
     except AnswerError:
@@ -241,10 +238,8 @@ class ResultValueError(CallsheetError, ValueError):
 def value_of(result: StepResult | Call) -> Any:
     """The value of a step, as its worker gave it: its data, else its text; of a call, what it returned.
 
-    A text that is JSON counts as what it says.
-
-    Raises:
-        ResultValueError: The data of the step refer to a call that is not there, or to nothing in its result.
+    A text that is JSON counts as what it says. ``ResultValueError``: the data refer to a call or a value that is not
+    there.
     """
     if result.data is not None:
         return resolved(result.data, (), result.calls) if isinstance(result, StepResult) else result.data
@@ -258,8 +253,7 @@ def value_of(result: StepResult | Call) -> Any:
 def named_result(name: object, results: Sequence[StepResult], calls: Sequence[Call] = ()) -> StepResult | Call:
     """A result: ``1`` names step 1, ``1/c2`` its second call, and ``c2`` the worker's own second call, of ``calls``.
 
-    Raises:
-        ResultValueError: There is no such result.
+    ``ResultValueError``: there is no such result.
     """
     made = {call.id: call for call in calls}
     made |= {f"{result.id}/{call.id}": call for result in results for call in result.calls if call.id}
@@ -273,13 +267,11 @@ def named_result(name: object, results: Sequence[StepResult], calls: Sequence[Ca
 def named_value(name: object, path: object, results: Sequence[StepResult], calls: Sequence[Call] = ()) -> Any:
     """The value at a JMESPath of a ``named_result``, such as ``items[0].id``; all of the value if the path is empty.
 
-    Raises:
-        ResultValueError: There is no such result, or no value at the path.
+    ``ResultValueError``: there is no such result, or no value at the path.
     """
-    found = named_result(name, results, calls)
+    value = value_of(named_result(name, results, calls))
     if not isinstance(path, str | None):
         raise ResultValueError(f"the path of a reference must be a text, not {path!r}")
-    value = value_of(found)
     try:
         at = jmespath.search(path[:_LONGEST_PATH], value) if path else value
     except JMESPathError as error:
@@ -293,9 +285,7 @@ def resolved(value: Any, results: Sequence[StepResult], calls: Sequence[Call] = 
     """A value, such as the arguments of a call, with each reference in it replaced by what it stands for.
 
     ``{"$from": "1", "path": "items[0].id"}`` is what step 1 said; ``{"$call": "c2"}`` is what a call returned.
-
-    Raises:
-        ResultValueError: A reference has no result, or no value at its path.
+    ``ResultValueError``: a reference has no result, or no value at its path.
     """
     if isinstance(value, Mapping):
         for kind in (FROM, CALL):

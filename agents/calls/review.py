@@ -117,15 +117,10 @@ def decided(kind: DecisionType, asked: Mapping[str, Any], **more: Any) -> dict[s
 
 
 def read_decision(answer: object, name: str, allowed: Sequence[DecisionType]) -> Decision:
-    """Parses an answer: ``{"decisions": [...]}`` with one decision, or that decision alone.
-
-    Args:
-        answer: The value of the resume.
-        name: The name of the action.
-        allowed: The types that are offered.
+    """Parses an answer about the action ``name``: ``{"decisions": [...]}`` with one decision, or that decision alone.
 
     Raises:
-        AnswerError: It is invalid; the message names the valid answers.
+        AnswerError: It is invalid, or not ``allowed``; the message names the valid answers.
     """
     words = " or ".join(allowed)
     match answer:

@@ -92,11 +92,7 @@ class Price(BaseModel):
 
 
 def price_of(model: str, path: Path | None) -> Price | None:
-    """The price of a model in a file of prices; None without a file.
-
-    Raises:
-        SettingsError: The file cannot be read, or does not have the model.
-    """
+    """The price of a model in a file of prices; None without a file; ``SettingsError``: the file has none."""
     if path is None:
         return None
     try:

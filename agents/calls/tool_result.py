@@ -10,12 +10,11 @@ import mimetypes
 import os
 import re
 import shutil
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
@@ -83,13 +82,10 @@ def failed(agent_id: str, tool: str, kind: Kind, message: str, effect: Effect = 
     return Outcome(error=f"agent {agent_id!r}, tool {tool!r}: {visible(message)}", kind=kind, effect=effect)
 
 
-def answer_to(
-    call: ToolCall, text: str, artifact: Mapping[str, Any] | None = None, *, error: bool = False
-) -> ToolMessage:
+def answer_to(call: ToolCall, text: str, artifact: dict[str, Any] | None = None, *, error: bool = False) -> ToolMessage:
     """The message that answers a model's call."""
     status: Literal["error", "success"] = "error" if error else "success"
-    more = None if artifact is None else dict(artifact)
-    return ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"], status=status, artifact=more)
+    return ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"], status=status, artifact=artifact)
 
 
 def artifact_of(answer: object) -> dict[str, Any]:
@@ -223,19 +219,18 @@ def _note(kind: str, media: object, data: object, keep: Keep | None) -> tuple[st
     return f"[{named}, {len(content):,} bytes{where}]", kept
 
 
-_DAY = 86_400.0
+_WEEK = 7 * 86_400.0
 _TEXTS = {"text/plain": ".txt", "application/json": ".json"}
 
 
 class KeptResults:
-    """One folder per run, with files that only the user can read, removed after these days without a new one.
+    """One folder per run, with files that only the user can read, removed after seven days without a new one.
 
     The folder of all is by default ``results`` in ``CALLSHEET_HOME``, otherwise in the user's cache.
     """
 
-    def __init__(self, folder: Path | None = None, *, days: float = 7) -> None:
-        self._folder, self._days = folder, days
-        self._numbers = count(1)
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
         self._swept = False
 
     def of(self, run_id: str, agent_id: str, tool: str) -> Keep:
@@ -243,26 +238,22 @@ class KeptResults:
 
         def keep(content: bytes, media: str) -> StoredContent | None:
             with suppress(OSError):  # a full disk loses the file, not the result
-                file = self._write(run_id, f"{agent_id}-{tool}", content, media)
-                return StoredContent(str(file), media, len(content))
+                return StoredContent(self._write(run_id, f"{agent_id}-{tool}", content, media), media, len(content))
             return None
 
         return keep
 
-    def _write(self, run_id: str, name: str, content: bytes, media: str) -> Path:
+    def _write(self, run_id: str, name: str, content: bytes, media: str) -> str:
         base = self._folder or cache_folder() / "results"
         self._sweep(base)
         folder = base / (run_id if run_id.isalnum() else hashlib.sha256(run_id.encode()).hexdigest()[:32])
         private_folder(folder)
         ending = _TEXTS.get(media) or mimetypes.guess_extension(media.partition(";")[0].strip()) or ".bin"
         plain = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in name)[:80]
-        for number in self._numbers:
-            file = folder / f"{number:04d}-{plain}{ending}"
-            # Another process may have worked on this run before.
-            with suppress(FileExistsError), open(file, "xb", opener=partial(os.open, mode=0o600)) as new:
-                new.write(content)
-                return file
-        raise AssertionError("numbers do not end")
+        handle, path = tempfile.mkstemp(ending, f"{plain}-", folder)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        return path
 
     def _sweep(self, base: Path) -> None:
         if self._swept or not base.is_dir():
@@ -270,5 +261,5 @@ class KeptResults:
         self._swept = True
         for folder in base.iterdir():
             with suppress(OSError):
-                if folder.stat().st_mtime < time.time() - self._days * _DAY:
+                if folder.stat().st_mtime < time.time() - _WEEK:
                     shutil.rmtree(folder, ignore_errors=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 import uuid
 import weakref
-from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
@@ -16,19 +17,21 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.constants import TAG_NOSTREAM
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from callsheet.agents.calls.token_usage import Usage, usage_of
-from callsheet.agents.registry.binding import BoundTool
+from callsheet.agents.calls.tool_result import artifact_of
+from callsheet.agents.registry.binding import NEED_TOOL, BoundTool
 from callsheet.agents.safety.secrets import RunSecrets, has_secrets
 from callsheet.graphs.catalog.errors import CallsheetError, SettingsError
 from callsheet.graphs.text.sanitizing import MASK
 
 if TYPE_CHECKING:
-    from langchain.agents.middleware import ModelResponse
+    from langchain.agents.middleware import ModelRequest, ModelResponse
 
 
 T = TypeVar("T")
@@ -59,40 +62,25 @@ def chat_model(name: str, *, max_tokens: int | None = None) -> BaseChatModel:
     except ImportError:
         raise
     except Exception as error:
+        lacks = name.startswith("ollama:") and find_spec("langchain_ollama") is None  # LangChain names another package
+        cure = "pip install langchain-ollama" if lacks else "a model is named provider:model, such as openai:gpt-5-mini"
         said = " ".join(str(error).split())
-        cure = _missing(name) or "; a model is named provider:model, such as openai:gpt-5-mini"
-        raise SettingsError(f"the model {name!r} cannot be used: {said}{cure}") from error
-    if key := _missing_key(name, model):
-        raise SettingsError(f"the model {name!r} cannot be used: it needs a key: set {key}")
+        raise SettingsError(f"the model {name!r} cannot be used: {said}; {cure}") from error
+    # Some providers check their key only at the first call.
+    field = f"{name.partition(':')[0]}_api_key"
+    key, variable = getattr(model, field, None), model.lc_secrets.get(field)
+    if variable and not (key.get_secret_value() if isinstance(key, SecretStr) else key):
+        raise SettingsError(f"the model {name!r} cannot be used: it needs a key: set {variable}")
     return model
 
 
 def check_model(model: object, name: str = "model") -> None:
-    """Refuses what is neither a chat model nor its name nor None, such as ``model.with_retry()``.
-
-    Raises:
-        SettingsError: It has another type.
-    """
+    """Refuses, by a SettingsError, what is neither a chat model nor its name nor None, as ``model.with_retry()``."""
     if not isinstance(model, str | BaseChatModel | None):
-        cure = "give the model itself, with retries and timeouts as its own parameters (max_retries, timeout)"
         raise SettingsError(
-            f"{name} must be a chat model or its name (provider:model), not {type(model).__name__}: {cure}"
+            f"{name} must be a chat model or its name (provider:model), not {type(model).__name__}: give the model "
+            "itself, with retries and timeouts as its own parameters (max_retries, timeout)"
         )
-
-
-def _missing_key(name: str, model: BaseChatModel) -> str:
-    """The variable for the provider's key, if the model has none; some providers check it only at the first call."""
-    field = f"{name.partition(':')[0]}_api_key"
-    if not (variable := model.lc_secrets.get(field)):
-        return ""
-    key = getattr(model, field, None)
-    return "" if (key.get_secret_value() if isinstance(key, SecretStr) else key) else variable
-
-
-def _missing(name: str) -> str:
-    """The package to install, where LangChain's own error names another one."""
-    lacks = name.startswith("ollama:") and find_spec("langchain_ollama") is None
-    return "; pip install langchain-ollama" if lacks else ""
 
 
 def limit_model_calls(seconds: float) -> None:
@@ -101,11 +89,7 @@ def limit_model_calls(seconds: float) -> None:
 
 
 async def answered(call: Awaitable[T]) -> T:
-    """Awaits a model's answer, no longer than ``limit_model_calls`` says (600 s by default).
-
-    Raises:
-        ModelError: For any error of the provider, and if the time is over.
-    """
+    """Awaits a model's answer, no longer than ``limit_model_calls`` says; any error is raised as a ModelError."""
     seconds = _SECONDS.get()
     limit = asyncio.timeout(seconds)
     try:
@@ -144,11 +128,8 @@ def unstreamed(model: BaseChatModel, tools: Mapping[str, BoundTool]) -> BaseChat
 def normalize(
     response: ModelResponse[Any], tools: Mapping[str, BoundTool], secrets: RunSecrets | None = None
 ) -> ModelResponse[Any]:
-    """The response for the state: each call has an id and the tool's own names of arguments.
-
-    Secret arguments are masked if ``secrets`` are given.
-    """
-    return replace(response, result=[_for_state(with_ids(message), tools, secrets) for message in response.result])
+    """The response for the state: calls have ids, own names of arguments, and with ``secrets`` masked arguments."""
+    return replace(response, result=[_for_state(message, tools, secrets) for message in response.result])
 
 
 def _for_state(message: BaseMessage, tools: Mapping[str, BoundTool], secrets: RunSecrets | None) -> BaseMessage:
@@ -160,7 +141,7 @@ def _for_state(message: BaseMessage, tools: Mapping[str, BoundTool], secrets: Ru
         args = form.own(call["args"]) if form else call["args"]
         if secrets is not None:
             args = secrets.masked(form.plain, args) if form else secrets.hidden(args)
-        calls.append({**call, "args": args})
+        calls.append({**call, "id": call["id"] or f"call_{uuid.uuid4().hex}", "args": args})
     if secrets is None:
         return message.model_copy(update={"tool_calls": calls})
     broken = [
@@ -171,21 +152,10 @@ def _for_state(message: BaseMessage, tools: Mapping[str, BoundTool], secrets: Ru
     return message.model_copy(update={**texts, "tool_calls": calls, "invalid_tool_calls": broken})
 
 
-def with_ids(message: BaseMessage) -> BaseMessage:
-    """The message, with an id for each of its calls."""
-    if not isinstance(message, AIMessage) or all(call["id"] for call in message.tool_calls):
-        return message
-    calls = [call if call["id"] else {**call, "id": f"call_{uuid.uuid4().hex}"} for call in message.tool_calls]
-    return message.model_copy(update={"tool_calls": calls})
-
-
 def with_written_calls(
     message: BaseMessage, names: Collection[str], conversation: Sequence[BaseMessage]
 ) -> BaseMessage:
-    """The message with the calls of these tools that a weak model wrote as JSON text.
-
-    A quotation is no call: the same call in a tool result or in another message to the model.
-    """
+    """The message with the calls of these tools that a weak model wrote as JSON text and did not quote."""
     if not isinstance(message, AIMessage) or message.tool_calls:
         return message
     said = message.id or uuid.uuid4().hex  # a message may have no id, and the ids of calls must be unique
@@ -201,8 +171,7 @@ def with_written_calls(
 def written_calls(text: str, names: Collection[str]) -> list[dict[str, Any]]:
     """The calls of these tools in a text, in order, without repetitions; other JSON is ignored.
 
-    Small models write ``{"name": ..., "arguments": {...}}``: with or without other words around it, several in a row,
-    in a list, with the arguments as a JSON string, or inside ``{"function": ...}``.
+    They may stand in a list or inside ``{"function": ...}``, and have their arguments as a JSON string.
     """
     calls: list[dict[str, Any]] = []
     for value in _values(text):
@@ -211,11 +180,6 @@ def written_calls(text: str, names: Collection[str]) -> list[dict[str, Any]]:
             if call and call not in calls:
                 calls.append(call)
     return calls
-
-
-def written_call(text: str, names: Collection[str]) -> dict[str, Any] | None:
-    """The first of these calls; None without any."""
-    return next(iter(written_calls(text, names)), None)
 
 
 def _values(text: str) -> Iterator[Any]:
@@ -249,11 +213,8 @@ def _call(written: Any, names: Collection[str]) -> dict[str, Any] | None:
 async def structured(model: BaseChatModel, schema: type[S], messages: Sequence[AnyMessage]) -> tuple[S, Usage]:
     """A model's answer as an object of this type, and its cost, failed attempts in other forms included.
 
-    The forms (tool call, JSON schema, JSON in text) are tried in turn until the model answers in one. That form is
-    remembered for the model, and is tried first next time. The name of the type names the tool, or the schema.
-
-    Raises:
-        ModelError: The model did not answer, or answered with prose in every form.
+    The forms (tool call, JSON schema, JSON in text) are tried in turn until the model answers in one, which is tried
+    first next time; if it answers in none, a ModelError says so. The name of the type names the tool, or the schema.
     """
     began, spent, wrong, known = time.monotonic(), Usage(), "", _known.get(id(model))
     for form in sorted(_FORMS, key=lambda form: form != known):
@@ -311,8 +272,101 @@ def _read(message: AIMessage, schema: type[S]) -> S:
 def _candidates(message: AIMessage, name: str) -> Iterator[Any]:
     """Where the object may be: in the arguments of a call, in the text, or in a call written as text."""
     yield from (call["args"] for call in message.tool_calls if call["name"] == name)
-    if call := written_call(message.text, [name]):
-        yield call["args"]
+    if written := written_calls(message.text, [name]):
+        yield written[0]["args"]
     else:  # the object from the first brace to the last
         with suppress(ValueError, RecursionError):
             yield json.loads(message.text[message.text.find("{") : message.text.rfind("}") + 1])
+
+
+_BETA = "advanced-tool-use-2025-11-20"
+_CLAUDE = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2})(?!\d))?")
+_SINCE = (4, 5)
+Function = dict[str, Any]
+Additions = Callable[[Sequence[Function]], list[str | Function]]
+
+
+def deferred(
+    request: ModelRequest[Any], held: Mapping[str, BoundTool], placed: Mapping[str, Sequence[str]] | None = None
+) -> ModelRequest[Any]:
+    """The request with added tools at the place in the conversation where they were found.
+
+    Providers cache a prompt from its beginning, where the tools stand, so a tool that is added there costs the whole
+    cached prefix. OpenAI's Responses API (``additional_tools``) and newer models of Anthropic (``tool_addition``) take
+    definitions between the messages; for these, ``placed`` has ids of further tools by the id of the message after
+    which they were added. Anthropic's models since Claude 4.5 leave tools with ``defer_loading`` out of the prompt, and
+    put a definition where a result refers to it. Other models get the request as it is, with all tools.
+    """
+    names = {tool.id: name for name, tool in held.items()}
+    between = (request.model.profile or {}).get("mid_conversation_tools")
+    form = _ADDITIONS.get(request.model._llm_type) if between else None
+    found = [_found(message, names, placed if form and placed else {}) for message in request.messages]
+    added = {name for few in found for name in few}
+    if form:
+        tools = [tool for tool in request.tools if not (isinstance(tool, BoundTool) and tool.name in added)]
+        return request.override(tools=tools, messages=list(_with_additions(request.messages, held, found, form)))
+    if not added or not _searches(request.model):
+        return request
+    tools = [
+        tool.model_copy(update={"extras": {**(tool.extras or {}), "defer_loading": True}})
+        if isinstance(tool, BoundTool) and tool.name in added
+        else tool
+        for tool in request.tools
+    ]
+    messages = list(request.messages)
+    for place, few in enumerate(found):
+        if few:
+            content = [{"type": "tool_reference", "tool_name": name} for name in few]
+            messages[place] = messages[place].model_copy(update={"content": content})
+    betas = list(dict.fromkeys([*request.model_settings.get("betas", ()), _BETA]))
+    return request.override(tools=tools, messages=messages, model_settings={**request.model_settings, "betas": betas})
+
+
+def _searches(model: BaseChatModel) -> bool:
+    """Whether a model is one of Anthropic's API that loads deferred tools: since Claude 4.5."""
+    if model._llm_type != "anthropic-chat":
+        return False
+    match = _CLAUDE.match(str(getattr(model, "model", "")))
+    return match is not None and (int(match[1]), int(match[2] or 0)) >= _SINCE
+
+
+def _found(message: AnyMessage, names: Mapping[str, str], placed: Mapping[str, Sequence[str]]) -> list[str]:
+    """The names of the tools that were added by an answer of ``need_tool`` or after it, as far as still held."""
+    ids = list(placed.get(message.id or "", ()))
+    if isinstance(message, ToolMessage) and message.name == NEED_TOOL:
+        ids += artifact_of(message).get("added", ())
+    return [names[tool_id] for tool_id in ids if tool_id in names]
+
+
+def _with_additions(
+    messages: Sequence[AnyMessage], held: Mapping[str, BoundTool], found: Sequence[Sequence[str]], form: Additions
+) -> Iterator[AnyMessage]:
+    """The messages with definitions between them: each tool once, before the model's next words or last."""
+    waiting: dict[str, None] = {}
+    given: set[str] = set()
+    for message, few, following in zip(messages, found, [*messages[1:], AIMessage("")], strict=True):
+        yield message
+        waiting |= dict.fromkeys(name for name in few if name not in given)
+        if waiting and isinstance(following, AIMessage):
+            yield SystemMessage(form([convert_to_openai_tool(held[name])["function"] for name in waiting]))
+            given |= waiting.keys()
+            waiting = {}
+
+
+def _additional_tools(functions: Sequence[Function]) -> list[str | Function]:
+    """An input item of OpenAI's Responses API."""
+    tools = [{"type": "function", **function} for function in functions]
+    return [{"type": "additional_tools", "role": "developer", "tools": tools}]
+
+
+def _tool_additions(functions: Sequence[Function]) -> list[str | Function]:
+    """Content blocks of Anthropic's Messages API."""
+    added: list[str | Function] = []
+    for function in functions:
+        definition = {("input_schema" if key == "parameters" else key): value for key, value in function.items()}
+        added.append({"type": "tool_addition", "tool": {"type": "tool_definition", "definition": definition}})
+    return added
+
+
+_ADDITIONS: Mapping[str, Additions] = {"openai-chat": _additional_tools, "anthropic-chat": _tool_additions}
+"""The form of added tools, for models that take them between the messages by LangChain's profile of them."""

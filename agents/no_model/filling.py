@@ -9,7 +9,7 @@ from itertools import pairwise, permutations
 from typing import Any
 
 from callsheet.agents.calls.plan import StepResult
-from callsheet.agents.no_model.values import Kind, Value, total, unit_in, values_in, zone_of
+from callsheet.agents.no_model.values import Kind, Value, unit_in, values_in, zone_of
 from callsheet.agents.registry.tool_registry import ToolRegistry, asks
 from callsheet.agents.safety.arguments import fit_of
 from callsheet.graphs.catalog.model import Agent, Parameter, Tool
@@ -52,7 +52,6 @@ class StepReading:
     Attributes:
         tool: The tool; without one that fits, the nearest.
         harmless: Whether it is known to change nothing.
-        args: The arguments.
         missing: Required parameters without a value.
         unused: The words of the step that went nowhere, in text order.
         question: Whether the whole step is an argument.
@@ -105,13 +104,10 @@ def read_step(
 def fill(
     tool: Tool, agent: Agent, text: str, results: Sequence[StepResult] = (), *, harmless: bool = False
 ) -> StepReading:
-    """Fills the parameters of a tool; a value that fits two free parameters fills none.
-
-    Verbs of asking name every harmless tool.
-    """
+    """Fills the parameters of a tool; a value that fits two free parameters fills none."""
     parameters = tool.parameters
     values = values_in(text, results)
-    values = _compounded(text, [*values, *_choices(text, values, parameters)])
+    values += _choices(text, values, parameters)
     fits = {p.name: [value for value in values if _takes(tool, p, value)] for p in parameters}
     taken = _conversion(text, values, fits)
     _match(values, fits, taken)
@@ -121,7 +117,8 @@ def fill(
     naming = [word for word, _ in words if tokens(word) and names.issuperset(tokens(word))]
     unused = tuple(word for word, asking in words if not asking and word not in naming)
     question = next((parameter.name for parameter in parameters if kind_of(parameter) == Kind.QUESTION), None)
-    if question and (naming or (harmless and _is_question(text))):
+    asked = text.rstrip().endswith("?") or any(asks(word.lower()) for word in text.split(maxsplit=1)[:1])
+    if question and (naming or (harmless and asked)):
         args, wanted = {**args, question: text.strip()}, unused if harmless else ()
         return StepReading(text, tool, harmless, args, question=True, open=wanted, named=bool(naming))
     missing = tuple(parameter.name for parameter in parameters if parameter.required and parameter.name not in args)
@@ -155,11 +152,6 @@ def _takes(tool: Tool, parameter: Parameter, value: Value) -> bool:
     return not fit_of({**tool.input_schema, "properties": only, "required": []}, {parameter.name: value.value}).errors
 
 
-def _is_question(text: str) -> bool:
-    """Whether a text ends with a question mark, or begins with a verb of asking."""
-    return text.rstrip().endswith("?") or any(asks(word.lower()) for word in text.split(maxsplit=1)[:1])
-
-
 def _choices(text: str, values: Sequence[Value], parameters: Sequence[Parameter]) -> Iterator[Value]:
     """The allowed values and the time zones that a text names, the longest names first."""
     lists = {tuple(one for one in p.enum if isinstance(one, str)) for p in parameters if kind_of(p) == Kind.CHOICE}
@@ -178,18 +170,6 @@ def _choices(text: str, values: Sequence[Value], parameters: Sequence[Parameter]
                 ((kind, value),) = found
                 taken.append((start, end))
                 yield Value(frozenset({kind}), value, start, end)
-
-
-def _compounded(text: str, values: list[Value]) -> list[Value]:
-    """The values, those of a quantity in several units as one number with its last unit: "5 feet 11 inches"."""
-    counts = [value for value in values if Kind.NUMBER in value.kinds]
-    pairs = [(n, u) for n in counts for u in values if Kind.CHOICE in u.kinds and _is_beside(text, n, u)]
-    joined = all(text[one.end : other.start].isspace() for (_, one), (other, _) in pairwise(pairs))
-    if len(pairs) < 2 or not joined or (amount := total([(n.value, str(u.value)) for n, u in pairs])) is None:
-        return values
-    (first, _), (number, unit) = pairs[0], pairs[-1]
-    rest = [value for value in values if value.end <= first.start or value.start >= unit.end]
-    return [*rest, Value(number.kinds, amount, first.start, number.end), unit]
 
 
 def _conversion(text: str, values: Sequence[Value], fits: Mapping[str, Sequence[Value]]) -> dict[str, Value]:
@@ -227,13 +207,10 @@ def _match(values: Sequence[Value], fits: Mapping[str, Sequence[Value]], taken: 
 
 def _names(tool: Tool, agent: Agent, filled: Sequence[Parameter]) -> set[str]:
     """The words that name a tool: those of its names, its descriptions, its agent's, and the parameters in use."""
-    texts = [tool.title, _sentence(tool.description), agent.name]
+    sentence = tool.description.strip().partition("\n")[0].partition(". ")[0]
+    texts = [tool.title, sentence, agent.name]
     texts += [split_name(tool.name), split_name(agent.id), *(split_name(parameter.name) for parameter in filled)]
     return set(tokens(" ".join([*texts, *(f"{parameter.name} {parameter.description}" for parameter in filled)])))
-
-
-def _sentence(description: str) -> str:
-    return description.strip().partition("\n")[0].partition(". ")[0]
 
 
 def _content(text: str, covered: Sequence[Value], *, harmless: bool) -> Iterator[tuple[str, bool]]:

@@ -18,8 +18,7 @@ from callsheet.agents.calls.plan import Plan, Step, StepResult
 from callsheet.agents.calls.token_usage import Usage
 from callsheet.agents.no_model.filling import StepReading, kind_of, read_step, side_of, spread, unanswered
 from callsheet.agents.no_model.values import Kind, in_words, refers_to
-from callsheet.agents.planning.planner import check_number
-from callsheet.agents.reasoner import AnswerTask, PlanTask
+from callsheet.agents.planning.planner import AnswerTask, PlanTask, check_number
 from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.work.context import NAME, Brief, listed
 from callsheet.agents.work.equipment import Equipment
@@ -75,21 +74,23 @@ def _value(parameter: Parameter) -> str | None:
 
 
 def examples(catalog: Catalog, registry: ToolRegistry, find: Find) -> list[str]:
-    """Requests that work, of different agents; ``find`` searches the whole catalog."""
+    """Requests that work, of different agents: of harmless tools for which any value of the right form does.
+
+    ``find`` searches the whole catalog.
+    """
     found: list[str] = []
     for agent in catalog.agents:
+        known = [tool for tool in agent.tools if tool.id in registry.catalog.tools]
+        clear = [
+            tool
+            for tool in known
+            if registry.assurance(tool.id).harm == "none"
+            and not any(parameter.required and kind_of(parameter) in _THERE for parameter in tool.parameters)
+        ]
+        found += filter(None, [next(filter(None, (example(tool, registry, find) for tool in clear)), "")])
         if len(found) == _EXAMPLES:
             break
-        clear = (tool for tool in agent.tools if _is_clear(tool, registry))
-        found += filter(None, [next(filter(None, (example(tool, registry, find) for tool in clear)), "")])
     return found
-
-
-def _is_clear(tool: Tool, registry: ToolRegistry) -> bool:
-    """Whether a tool is harmless, and any value of the right form does for each that it requires."""
-    if tool.id not in registry.catalog.tools or registry.assurance(tool.id).harm != "none":
-        return False
-    return not any(parameter.required and kind_of(parameter) in _THERE for parameter in tool.parameters)
 
 
 def introduction(catalog: Catalog, registry: ToolRegistry, find: Find) -> str:
@@ -118,19 +119,6 @@ def refusal(reading: StepReading, registry: ToolRegistry) -> str:
     said = example(tool, registry)
     hint = f'. A request that works: "{said}"' if said else ""
     return f"the nearest tool, {tool.id}, was not called: {', and '.join(why)}{hint}"
-
-
-def not_allowed(tool: Tool) -> str:
-    """Why a complete call is not made where nobody can confirm it."""
-    return (
-        f"{tool.id} may change something, and nobody is here to confirm the call: repeat this in a terminal, or allow "
-        f"the tool with --allow {tool.id}, or for good with `callsheet trust allow {tool.id}`"
-    )
-
-
-def no_answer(reading: StepReading, lacking: Sequence[str], answer: str) -> str:
-    """Why an answer is none."""
-    return f"{reading.tool.id} says nothing about {_quoted(lacking)}; its closest answer: {shown(answer)}"
 
 
 def _quoted(words: Sequence[str]) -> str:
@@ -165,15 +153,17 @@ class NoModel:
         """Calls the tool that all of the step goes into, if there is one."""
         if (supervision := equipment.supervision) is None:
             raise SettingsError("without supervision nothing is known about the tools, and none is called")
-        names = {tool.id: name for name, tool in equipment.tools.items()}
+        registry, tools = supervision.registry, {tool.id: tool.name for tool in equipment.tools.values()}
         inputs = [result for result in brief.inputs if result.status == "done"]
-        registry = supervision.registry
-        reading = await asyncio.to_thread(read_step, brief.text, [*names], registry, inputs)
-        free = self.present or reading is None or reading.harmless
-        if reading is not None and not free:
-            unclear = registry.assurance(reading.tool.id).unclear
-            free = not unclear or await asyncio.to_thread(supervision.allows, reading.tool.id)
-        step = _StepModel(free=free, given=brief.given, names=names, registry=registry, reading=reading)
+        reading = await asyncio.to_thread(read_step, brief.text, [*tools], registry, inputs)
+        first = _ended("failed", "no tool in the catalog fits")
+        if reading is not None:
+            tool_id = reading.tool.id
+            free = self.present or reading.harmless or not registry.assurance(tool_id).unclear
+            free = free or await asyncio.to_thread(supervision.allows, tool_id)
+            given = brief.given.get(tool_id, {})
+            first = await asyncio.to_thread(_first, reading, given, registry, tools[tool_id], free=free)
+        step = _StepModel(first=first, reading=reading)
         equipped = replace(
             equipment,
             model=step,
@@ -251,13 +241,26 @@ def _read(task: PlanTask, text: str, place: int) -> StepReading | None:
     return read_step(text, task.find(text), task.registry, before)
 
 
-class _StepModel(BaseChatModel):
-    """The chat model of one step, which the worker's loop asks for the next message."""
+def _first(
+    reading: StepReading, given: Mapping[str, Any], registry: ToolRegistry, name: str, *, free: bool
+) -> AIMessage:
+    """The call of a step, or why there is none; ``given`` are values that a person has given for it."""
+    tool_id, missing = reading.tool.id, [name for name in reading.missing if name not in given]
+    if missing or reading.unused or reading.others:
+        parameters = [] if reading.unused or reading.others else missing
+        return _ended("needs_input", refusal(reading, registry), tool=tool_id, parameters=parameters)
+    if free:
+        call = ToolCall(name=name, args={**reading.args, **given}, id="call_1", type="tool_call")
+        return AIMessage("", tool_calls=[call])
+    allow = f"allow the tool with --allow {tool_id}, or for good with `callsheet trust allow {tool_id}`"
+    who = "nobody is here to confirm the call: repeat this in a terminal, or"
+    return _ended("needs_input", f"{tool_id} may change something, and {who} {allow}")
 
-    free: bool
-    given: Mapping[str, Mapping[str, Any]]
-    names: Mapping[str, str]
-    registry: Any
+
+class _StepModel(BaseChatModel):
+    """The chat model of one step, which the worker's loop asks for the next message: the first one, then the end."""
+
+    first: AIMessage
     reading: Any
 
     @property
@@ -276,27 +279,19 @@ class _StepModel(BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         answers = [message for message in messages if isinstance(message, ToolMessage)]
-        message = _ended("failed", "no tool in the catalog fits") if self.reading is None else self._next(answers)
+        message = self._last(answers[-1]) if answers else self.first
         return ChatResult(generations=[ChatGeneration(message=message)])
 
-    def _next(self, answers: Sequence[ToolMessage]) -> AIMessage:
-        """A call, or the outcome of the step."""
+    def _last(self, answer: ToolMessage) -> AIMessage:
+        """The outcome of the step."""
         reading: StepReading = self.reading
-        tool, given = reading.tool, self.given.get(reading.tool.id, {})
-        if answers:
-            text = in_words(answers[-1].text) or f"{tool.id} returned an empty answer."
-            if answers[-1].status == "error":
-                return _ended("failed", text)
-            lacking = unanswered(reading, text)
-            return _ended("needs_input", no_answer(reading, lacking, text)) if lacking else AIMessage(text)
-        missing = [name for name in reading.missing if name not in given]
-        if missing or reading.unused or reading.others:
-            parameters = [] if reading.unused or reading.others else missing
-            return _ended("needs_input", refusal(reading, self.registry), tool=tool.id, parameters=parameters)
-        if not self.free:
-            return _ended("needs_input", not_allowed(tool))
-        call = ToolCall(name=self.names[tool.id], args={**reading.args, **given}, id="call_1", type="tool_call")
-        return AIMessage("", tool_calls=[call])
+        text = in_words(answer.text) or f"{reading.tool.id} returned an empty answer."
+        if answer.status == "error":
+            return _ended("failed", text)
+        if not (lacking := unanswered(reading, text)):
+            return AIMessage(text)
+        nothing = f"{reading.tool.id} says nothing about {_quoted(lacking)}; its closest answer: {shown(text)}"
+        return _ended("needs_input", nothing)
 
 
 def _ended(status: str, why: str, **more: Any) -> AIMessage:

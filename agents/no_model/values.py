@@ -191,16 +191,6 @@ def unit_in(said: str, choices: Sequence[str]) -> str | None:
     return equal[0] if len(equal) == 1 else None
 
 
-def total(parts: Sequence[tuple[float, str]]) -> float | None:
-    """A quantity in several units, in the last of them; None unless each unit is a fraction of the one before."""
-    known = [unit for _, name in parts if (unit := _unit(name)) is not None]
-    sizes = [unit[2] for unit in known]
-    if len(known) < len(parts) or len({unit[1] for unit in known}) > 1 or sizes != sorted(set(sizes), reverse=True):
-        return None
-    found = round(sum(amount * size for (amount, _), size in zip(parts, sizes, strict=True)) / sizes[-1], 9)
-    return int(found) if found.is_integer() else found
-
-
 @lru_cache(maxsize=4096)
 def _unit(said: str) -> tuple[str, str, float] | None:
     """Name, dimension and size of a unit; None if pint does not know it."""

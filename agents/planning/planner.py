@@ -1,24 +1,29 @@
-"""Makes a plan for a request, with a model and structured output; the request understood from its conversation."""
+"""Makes a plan for a request, understood from its conversation; and the object that plans, works and answers."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Sequence
-from typing import Annotated, Any, TypeVar
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Protocol, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, trim_messages
 from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from callsheet.agents.calls.plan import Mode, Plan, Question, Step, plan_errors, source_of
+from callsheet.agents.calls.plan import Mode, Plan, Question, Step, StepResult, plan_errors, source_of
 from callsheet.agents.calls.token_usage import Usage, usage_of
 from callsheet.agents.models.chat_models import QUIET, ModelError, answered, structured
 from callsheet.agents.models.prompts import CONDENSER, LOOKER, PLANNER
-from callsheet.agents.work.context import spoken
+from callsheet.agents.registry.tool_registry import ToolRegistry
+from callsheet.agents.work.context import Brief, spoken, synthesize
+from callsheet.agents.work.equipment import Equipment
+from callsheet.agents.work.worker_agent import carry_out
 from callsheet.graphs.catalog.errors import CallsheetError, PlanError
-from callsheet.graphs.text.sanitizing import bounded
+from callsheet.graphs.catalog.model import Catalog
 
 
 def _reference(value: Any) -> Any:
@@ -115,7 +120,7 @@ async def self_contained(
 
     The model is not called for a first request, and sees at most ``max_tokens`` tokens of earlier turns.
     """
-    said = messages[-1].text if messages else ""
+    said = messages[-1].text
     before = recent(messages[:-1], max_tokens)
     if not before:
         return Contextual(request=said)
@@ -133,10 +138,7 @@ async def self_contained(
 
 
 async def looked_up(request: str, model: BaseChatModel, tool: BaseTool, most: int) -> tuple[str, Usage]:
-    """What a model looks up for a request with one tool, in at most ``most`` calls of the model, and their cost.
-
-    A model that fails, or cannot call tools, has looked up nothing more; the text says why.
-    """
+    """What a model looks up with one tool, in at most ``most`` calls, and their cost; or why it failed."""
     messages: list[AnyMessage] = [SystemMessage(LOOKER.format(most=most)), HumanMessage(request)]
     told, spent = list[str](), Usage()
 
@@ -174,26 +176,26 @@ async def decompose(
     context: str = "",
     earlier: Collection[str] = (),
     max_steps: int = 12,
-    max_request: int = 32_000,
 ) -> Plan:
     """Splits a request into a directed acyclic graph of steps; most requests are a single one.
 
-    A model's plan must be a DAG of at most ``max_steps`` steps; the model may repair an invalid plan once. After that
-    the request becomes one step, and the plan's note says why. A request that needs too many steps is refused, because
-    one step would do only a part of it. In place of steps, a model may answer directly or ask the user a question.
+    The model may repair an invalid plan once. After that the request becomes one step, and the plan's note says why. A
+    request that needs more than ``max_steps`` is refused by a TooManyStepsError, because one step would do only a part
+    of it. In place of steps, a model may answer directly or ask the user a question.
 
     ``context`` is what the model should know besides the request: agents, surroundings, earlier results. ``earlier``
-    are ids of results of earlier requests, on which steps may depend too. ``max_request`` counts characters.
-
-    Raises:
-        PlanError: The request is empty, or needs too many steps (``TooManyStepsError``).
-        RequestError: The request is too long.
+    are ids of results of earlier requests, on which steps may depend too.
     """
-    request = checked_request(request, max_request)
+
+    def read(draft: PlanDraft) -> Plan:
+        check_number(len(draft.steps), max_steps)
+        with plan_errors():
+            if not draft.steps:
+                return Plan(steps=(), answer=(draft.answer or "").strip(), ask=draft.ask)
+            return Plan(steps=tuple(drafted_step(step, earlier) for step in draft.steps), open=draft.open)
+
     told = "\n\n".join(filter(None, (request, context)))
-    plan, error, usage = await read_draft(
-        model, PlanDraft, prompt, told, lambda draft: _checked(draft, earlier, max_steps)
-    )
+    plan, error, usage = await read_draft(model, PlanDraft, prompt, told, read)
     if plan is not None:
         return plan.model_copy(update={"note": f"repaired: {error}" if error else "", "usage": usage})
     if isinstance(error, TooManyStepsError):
@@ -205,11 +207,7 @@ async def decompose(
 async def read_draft(
     model: BaseChatModel, schema: type[S], prompt: str, told: str, read: Callable[[S], T]
 ) -> tuple[T | None, CallsheetError | None, Usage]:
-    """Asks a model for a draft, and again if ``read``, which makes a value of it, raises a ``PlanError``.
-
-    Returns:
-        The value, or None; why the last draft could not be used, or the one before it; and the cost.
-    """
+    """A draft as ``read`` has it, asked for again after its PlanError, or None; the last error; and the cost."""
     messages: list[AnyMessage] = [SystemMessage(prompt), HumanMessage(told)]
     spent, problem = Usage(), None
     for _ in ("first", "repair"):
@@ -224,14 +222,6 @@ async def read_draft(
             problem = problem if isinstance(problem, TooManyStepsError) else error
             messages = [*messages, HumanMessage(f"That cannot be used: {error}. Give a corrected one.")]
     return None, problem, spent
-
-
-def checked_request(request: str, max_request: int = 32_000) -> str:
-    """The request, if it can be planned; raises a PlanError if it is empty, a RequestError if it is too long."""
-    request = bounded(request, max_request, "max_request")
-    if not request.strip():
-        raise PlanError("the request is empty: say what is to be done")
-    return request
 
 
 def single(request: str, note: str = "", *, mode: Mode = "none", usage: Usage | None = None) -> Plan:
@@ -261,9 +251,101 @@ def check_number(steps: int, most: int) -> None:
         )
 
 
-def _checked(draft: PlanDraft, earlier: Collection[str], max_steps: int) -> Plan:
-    check_number(len(draft.steps), max_steps)
-    with plan_errors():
-        if not draft.steps:
-            return Plan(steps=(), answer=(draft.answer or "").strip(), ask=draft.ask)
-        return Plan(steps=tuple(drafted_step(step, earlier) for step in draft.steps), open=draft.open)
+@dataclass(frozen=True, slots=True)
+class PlanTask:
+    """A request to plan, and what is known about it.
+
+    Attributes:
+        mode: ``auto``, or the mode that the settings ask for.
+        catalog: The agents that the user may see.
+        find: The ids of the tools for a text, best first.
+        context: What a planner should know besides the request: agents, surroundings, earlier results.
+        answers: Questions that the user answered, with the answers.
+        earlier: Ids of the results of all earlier requests; ``last`` are the results of the last one.
+        tools: Maximum tools per worker.
+        graph: The tool that walks the knowledge graph, if a model may look at it, at most ``looks`` times.
+    """
+
+    request: str
+    mode: str
+    catalog: Catalog
+    registry: ToolRegistry
+    find: Callable[[str], Sequence[str]]
+    context: Callable[[], Awaitable[str]]
+    prompt: str
+    answers: Sequence[str] = ()
+    earlier: Sequence[str] = ()
+    last: Sequence[StepResult] = ()
+    tools: int = 12
+    max_steps: int = 12
+    graph: BaseTool | None = None
+    looks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerTask:
+    """The results of a request's steps, in plan order, and the conversation before it."""
+
+    request: str
+    results: Sequence[StepResult]
+    prompt: str
+    conversation: Sequence[BaseMessage] = ()
+
+
+class Reasoner(Protocol):
+    """Plans a request, works on its steps and answers from their results."""
+
+    @property
+    def prose(self) -> bool:
+        """Whether its results are written for people, so that the result of a single step is the answer."""
+        ...
+
+    async def plan(self, task: PlanTask) -> Plan:
+        """The steps of a request; raises a PlanError if it cannot be planned."""
+        ...
+
+    async def work(self, brief: Brief, equipment: Equipment, app: Runnable[Any, Any]) -> StepResult:
+        """The result of a step; raises a ModelError if there is none, a ConcurrentRunError if another run does it."""
+        ...
+
+    async def answer(self, task: AnswerTask) -> AIMessage:
+        """The answer to a request."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReasoner:
+    """A chat model that plans, works and answers."""
+
+    model: BaseChatModel
+    prose = True
+
+    async def plan(self, task: PlanTask) -> Plan:
+        """One step for a single small agent, or where the settings say so; otherwise the model's plan."""
+        if task.mode == "none":
+            return single(task.request)
+        if task.mode == "auto" and len(task.catalog.agents) == 1 and len(task.catalog.tools) <= task.tools:
+            return single(task.request, mode="adaptive")
+        request, context = "\n".join([task.request, *task.answers]), await task.context()
+        found, spent = "", Usage()
+        if task.graph is not None:
+            found, spent = await looked_up(f"{request}\n\n{context}", self.model, task.graph, task.looks)
+        plan = await decompose(
+            request,
+            self.model,
+            prompt=task.prompt,
+            context="\n\n".join(filter(None, (context, found and f"From the knowledge graph:\n{found}"))),
+            earlier=task.earlier,
+            max_steps=task.max_steps,
+        )
+        mode: Mode = "once" if task.mode == "once" else "adaptive"
+        return plan.model_copy(update={"mode": mode, "usage": spent + plan.usage})
+
+    async def work(self, brief: Brief, equipment: Equipment, app: Runnable[Any, Any]) -> StepResult:
+        """Lets the worker's loop do the step."""
+        return await carry_out(brief, replace(equipment, model=self.model), app)
+
+    async def answer(self, task: AnswerTask) -> AIMessage:
+        """The model's answer, with a line for each step that was not done."""
+        more: Any = {"prompt": task.prompt, "conversation": task.conversation}
+        return await synthesize(task.request, task.results, self.model, **more)

@@ -67,10 +67,8 @@ def revised(
 
     A step that is done does not change: a new step with its id gets another id. A failed step may get a new text, or be
     replaced: dropped together with new steps. A failed step that is only dropped stays, so that its failure is
-    reported. Steps that depend on a replaced step then depend on the new ones.
-
-    Raises:
-        PlanError: A step repeats another one or has an unknown dependency, or there are too many steps or a cycle.
+    reported. Steps that depend on a replaced step then depend on the new ones. A step that repeats another one or has
+    an unknown dependency, too many steps, and a cycle raise a PlanError.
     """
     done = {name for name, result in results.items() if result.status == "done"}
     with plan_errors():
@@ -83,7 +81,11 @@ def revised(
     ends = [step.id for step in new if not any(step.id in other.depends_on for other in new)]
     steps = [_relinked(step, dropped, ends if dropped & failed else []) for step in kept]
     added = [step for step in new if not draft.done]
-    _check_new([*added, *changed.values()], plan, changed)
+    seen = [step for step in plan.steps if step.id not in changed]
+    for step in [*added, *changed.values()]:
+        if twin := next((other for other in seen if _repeats(step, other)), None):
+            raise PlanError(f"step {step.id} repeats step {twin.id} ({twin.text!r})")
+        seen.append(step)
     if len(steps) + len(added) > len(plan.steps):
         check_number(len(steps) + len(added), max_steps)
     texts = {step.id: step.text for step in [*plan.steps, *changed.values(), *added]}
@@ -120,7 +122,8 @@ def _read(
         elif _same(step.text, known.text):
             continue
         else:
-            renamed[step.id] = _free_id(plan, [*new, *changed.values()])
+            taken = {one.id for one in [*plan.steps, *new]}
+            renamed[step.id] = next(name for name in map(str, count(1)) if name not in taken)
             new.append(step.model_copy(update={"id": renamed[step.id]}))
     return new, changed
 
@@ -129,19 +132,6 @@ def _parts(plan: Plan, name: str) -> list[str]:
     """A step; or its steps per item, if it was split."""
     parts = [step.id for step in plan.steps if step.item and step.id.startswith(f"{name}.")]
     return [name] if plan.step(name) else parts or [name]
-
-
-def _free_id(plan: Plan, others: Sequence[Step]) -> str:
-    taken = {step.id for step in [*plan.steps, *others]}
-    return next(name for number in range(1, len(taken) + 2) if (name := str(number)) not in taken)
-
-
-def _check_new(steps: Sequence[Step], plan: Plan, changed: Collection[str]) -> None:
-    others = [step for step in plan.steps if step.id not in changed]
-    for number, step in enumerate(steps):
-        for other in [*others, *steps[:number]]:
-            if _repeats(step, other):
-                raise PlanError(f"step {step.id} repeats step {other.id} ({other.text!r})")
 
 
 def _repeats(step: Step, other: Step) -> bool:
@@ -159,9 +149,9 @@ def _same(text: str, other: str) -> bool:
 
 
 def _relinked(step: Step, dropped: Collection[str], instead: Sequence[str]) -> Step:
-    if not set(step.depends_on) & set(dropped):
-        return step
     kept = [name for name in step.depends_on if name not in dropped]
+    if len(kept) == len(step.depends_on):
+        return step
     return step.model_copy(update={"depends_on": tuple(dict.fromkeys([*kept, *instead]))})
 
 
@@ -186,19 +176,12 @@ def _label(item: Any) -> str:
     return line if len(line) <= _LABEL else f"{line[:_LABEL]}…"
 
 
-class ItemsError(PlanError):
-    """The items of a step cannot be read, or are too many."""
-
-
 def items_of(step: Step, *sources: StepResult, max_items: int = 20) -> list[Any]:
-    """The items of a mapped step.
+    """The items of a mapped step; a PlanError if there is no list, or it is too long.
 
     They are a JSON list at the step's path in the result, the only list in a JSON object, or the lines of a text: only
     those with a bullet or number, if some have one. An empty text has no items. If the source was itself done once per
     item, each of its results (``sources``) counts as an item unless it is a list.
-
-    Raises:
-        ItemsError: There is no list, or it is too long.
     """
     name = source_of(step.for_each, [source.id for source in sources])
     path = step.for_each.removeprefix(name).lstrip(".")
@@ -209,10 +192,10 @@ def items_of(step: Step, *sources: StepResult, max_items: int = 20) -> list[Any]
             if (listed := _listed(value)) is None and source.id == name:
                 raise ResultValueError(f"the result of step {source.id} is not a list")
         except ResultValueError as error:
-            raise ItemsError(f"the items of step {step.id} cannot be read: {error}") from error
+            raise PlanError(f"the items of step {step.id} cannot be read: {error}") from error
         items += [value] if listed is None else listed
     if len(items) > max_items:
-        raise ItemsError(
+        raise PlanError(
             f"step {step.id} would be done for {len(items)} items, at most {max_items} are allowed: "
             "ask for fewer at once, or raise max_items"
         )
@@ -232,11 +215,8 @@ def expanded(plan: Plan, step: Step, items: Sequence[Any], *, wave: int) -> tupl
     ids = tuple(part.id for part in parts)
     steps: list[Step] = []
     for one in plan.steps:
-        if one.id == step.id:
-            steps += parts
-        else:
-            waits = tuple(name for old in one.depends_on for name in (ids if old == step.id else (old,)))
-            steps.append(one.model_copy(update={"depends_on": waits}))
+        waits = tuple(name for old in one.depends_on for name in (ids if old == step.id else (old,)))
+        steps += parts if one.id == step.id else [one.model_copy(update={"depends_on": waits})]
     source = source_of(step.for_each, step.depends_on)
     why = f"step {step.id} is done once for each of {len(items)} items of step {source}"
     texts = {part.id: part.text for part in parts} | {step.id: step.text}
@@ -246,19 +226,21 @@ def expanded(plan: Plan, step: Step, items: Sequence[Any], *, wave: int) -> tupl
 
 
 def _listed(value: Any) -> list[Any] | None:
-    if isinstance(value, dict):
-        if list(value.values()) == [""]:
+    match value:
+        case list():
+            return value
+        case "":
             return []
-        lists = [inner for inner in value.values() if isinstance(inner, list)]
-        return lists[0] if len(lists) == 1 else None
-    if isinstance(value, list):
-        return value
-    if value == "":
-        return []
-    lines = [line for line in value.splitlines() if line.strip()] if isinstance(value, str) else []
-    if marked := [line for line in lines if _BULLET.match(line)]:
-        return [_BULLET.sub("", line).strip() for line in marked]
-    return [line.strip() for line in lines] if len(lines) > 1 else None
+        case dict():
+            lists = [inner for inner in value.values() if isinstance(inner, list)]
+            return [] if list(value.values()) == [""] else lists[0] if len(lists) == 1 else None
+        case str():
+            lines = [line for line in value.splitlines() if line.strip()]
+            if marked := [line for line in lines if _BULLET.match(line)]:
+                return [_BULLET.sub("", line).strip() for line in marked]
+            return [line.strip() for line in lines] if len(lines) > 1 else None
+        case _:
+            return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,10 +254,9 @@ class Revised:
 
 
 def reason_to_revise(plan: Plan, results: Mapping[str, StepResult], wave: Collection[str]) -> str:
-    """Why a model should revise a plan after a wave; empty if the plan runs as expected.
+    """Why a model should revise a plan after a wave: a step failed, or the plan is open; empty if neither.
 
-    Reasons are: a step of the wave failed, which is also how a worker asks for another plan; or the plan is open. A
-    step that lacks input is no reason: only a person can give it.
+    A failed step is also how a worker asks for another plan. What a step lacks, only a person can give.
     """
     if lost := [name for name in wave if name in results and results[name].status not in ("done", "needs_input")]:
         return f"step {', '.join(lost)} was not done"

@@ -15,7 +15,7 @@ from typing import Any
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import StructuredTool, ToolException
 
-from callsheet.agents.calls.call_context import LOOP
+from callsheet.agents.calls.call_context import LOOP, within
 from callsheet.agents.calls.tool_result import Outcome
 from callsheet.graphs.catalog.model import Tool
 from callsheet.graphs.text.model_schema import ModelSchema, model_schema
@@ -58,20 +58,20 @@ def names_of(agent: str, name: str) -> tuple[str, str, str]:
     """All names that ``model_names`` may give to a tool, the preferred one first."""
     fit_agent, fit = _UNFIT.sub("_", agent), _UNFIT.sub("_", name)
     owned = f"{fit_agent}_{fit}"
-    shows_agent = fit == fit_agent or fit.startswith((f"{fit_agent}_", f"{fit_agent}-"))
+    own = fit if fit == fit_agent or fit.startswith((f"{fit_agent}_", f"{fit_agent}-")) else owned
     digest = sha256(f"{agent}/{name}".encode()).hexdigest()[:_DIGEST]
     room = _LONGEST_NAME - _DIGEST - 1
     short = owned if len(owned) <= room else f"{fit_agent[:_LONGEST_AGENT]}_{fit}"[:room]
     digested = f"{short}_{digest}"
     first, second = (
-        whole if len(whole) <= _LONGEST_NAME and not _DIGESTED.search(whole) else digested
-        for whole in (fit if shows_agent else owned, owned)
+        whole if len(whole) <= _LONGEST_NAME and not _DIGESTED.search(whole) else digested for whole in (own, owned)
     )
     return first, second, digested
 
 
 _UNSETTLED: ContextVar[list[str] | None] = ContextVar("callsheet_unsettled", default=None)
 _FAILURES: ContextVar[list[dict[str, Any]] | None] = ContextVar("callsheet_failures", default=None)
+"""Collects what ``ToolException`` cannot carry; the call runs in a copy of this context."""
 
 
 class BoundTool(StructuredTool):
@@ -107,12 +107,14 @@ class BoundTool(StructuredTool):
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """As in LangChain, but a failure keeps its artifact."""
-        with _failures() as failures:
+        failures: list[dict[str, Any]] = []
+        with within(_FAILURES, failures):
             return _with_artifact(super().run(*args, **kwargs), failures)
 
     async def arun(self, *args: Any, **kwargs: Any) -> Any:
         """As in LangChain, but a failure keeps its artifact."""
-        with _failures() as failures:
+        failures: list[dict[str, Any]] = []
+        with within(_FAILURES, failures):
             return _with_artifact(await super().arun(*args, **kwargs), failures)
 
 
@@ -121,6 +123,8 @@ def bound_tool(
 ) -> BoundTool:
     """A tool under the name that a model sees; ``call`` takes arguments, and whether to prefer synchronous code."""
     form = model_schema(tool.input_schema)
+    texts = (tool.description, tool.title, f"{tool.name} of {tool.agent}", "a tool")
+    about = next(filter(None, (shown(text.strip()).strip() for text in texts)))
 
     async def send(arguments: dict[str, Any], *, sync: bool) -> tuple[str, dict[str, Any]]:
         arguments, unsettled = form.own(arguments), _UNSETTLED.get()
@@ -139,7 +143,7 @@ def bound_tool(
 
     return BoundTool(
         name=name,
-        description="\n".join(filter(None, (_description(tool), form.forms))),
+        description="\n".join(filter(None, (about, form.forms))),
         args_schema=form.schema,
         func=run,
         coroutine=arun,
@@ -151,11 +155,6 @@ def bound_tool(
         repeatable=repeatable,
         metadata={"callsheet_tool": tool.id, "annotations": tool.annotations},
     )
-
-
-def _description(tool: Tool) -> str:
-    said = (tool.description, tool.title, f"{tool.name} of {tool.agent}")
-    return next(filter(None, (shown(text.strip()).strip() for text in said)), "a tool")
 
 
 def _delivered(tool: Tool, outcome: Outcome) -> tuple[str, dict[str, Any]]:
@@ -178,22 +177,8 @@ def _delivered(tool: Tool, outcome: Outcome) -> tuple[str, dict[str, Any]]:
 def unsettled() -> Iterator[list[str]]:
     """Collects the ids of tools that were called in this block, must not be called twice, and have not answered."""
     calls: list[str] = []
-    token = _UNSETTLED.set(calls)
-    try:
+    with within(_UNSETTLED, calls):
         yield calls
-    finally:
-        _UNSETTLED.reset(token)
-
-
-@contextmanager
-def _failures() -> Iterator[list[dict[str, Any]]]:
-    """Collects what ``ToolException`` cannot carry; the call runs in a copy of this context."""
-    failures: list[dict[str, Any]] = []
-    token = _FAILURES.set(failures)
-    try:
-        yield failures
-    finally:
-        _FAILURES.reset(token)
 
 
 def _with_artifact(answer: Any, failures: list[dict[str, Any]]) -> Any:

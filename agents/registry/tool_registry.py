@@ -1,4 +1,4 @@
-"""What a call of a tool may do, by its hints and by the verbs of its name; whether it needs approval."""
+"""Tool objects for selected tools: what a call may do, whether it needs approval, and a last check before each."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 from urllib.parse import unquote
 
-from callsheet.agents.calls.call_context import USER, Limits, Permit, within
+from callsheet.agents.calls.call_context import USER, Limits, within
 from callsheet.agents.calls.tool_result import Outcome, failed
 from callsheet.agents.registry.binding import BoundTool, bound_tool, model_names
 from callsheet.agents.safety.arguments import Fit, FitTo, fit_of, fit_of_call, outside
@@ -32,7 +31,7 @@ from callsheet.graphs.text.sanitizing import listed, shown, split_name
 from callsheet.graphs.trust.pins import digests
 from callsheet.graphs.trust.policy import Policy, User, hints
 
-__all__ = ["ApprovalPolicy", "Assurance", "asks", "assurance_of"]
+__all__ = ["AGREED", "ApprovalPolicy", "Assurance", "ToolRegistry", "asks", "assurance_of"]
 _MAY_DESTROY = "This tool may delete or overwrite something"
 Harm = Literal["none", "change", "destroy"]
 """What a call of a tool may do, as far as known: nothing, change something, destroy something."""
@@ -60,10 +59,8 @@ _CHANGES = _DESTROYS | frozenset(
 def harm_of(tool: Tool, *, trusted: bool) -> Harm:
     """What a call of a tool may do: by its hints, else by the verbs of its name, else by its description's first word.
 
-    A tool that runs any program may destroy something.
-
-    A hint that tightens always counts. ``readOnlyHint`` counts from a trusted agent, and from another one only if the
-    name does not contradict it.
+    A tool that runs any program may destroy something. A hint that tightens always counts. ``readOnlyHint`` counts from
+    a trusted agent, and from another one only if the name does not contradict it.
     """
     words = split_name(tool.name).split()
     if tool.annotations.get("destructiveHint") is True or _DESTROYS & set(words):
@@ -155,14 +152,8 @@ def assurance_of(tool: Tool, connection: object, *, trusted: bool) -> Assurance:
     told = hints(tool, trusted=trusted)
     harm = harm_of(tool, trusted=trusted)
     vouched = told["readOnlyHint"] or (own and tool.annotations.get("destructiveHint") is not True)
-    return Assurance(
-        doubt=_doubt(tool, harm, only_reads=vouched),
-        repeatable=told["idempotentHint"],
-        rule=rule,
-        harm=harm,
-        allowed=allowed,
-        own=own,
-    )
+    doubt = _doubt(tool, harm, only_reads=vouched)
+    return Assurance(doubt, told["idempotentHint"], rule, harm=harm, allowed=allowed, own=own)
 
 
 def _rule(tool: Tool, metadata: dict[str, Any] | None) -> ApprovalPolicy | None:
@@ -201,11 +192,9 @@ class ToolRegistry:
     """Binds the tools of a catalog to servers and Python objects.
 
     Args:
-        catalog: All agents and tools.
         connections: Agent id -> ``ServerConfig`` or ``InProcess``. An agent without one is known from a manifest only,
             and its tools cannot be called.
-        pool: The MCP sessions; by default a new pool.
-        limits: Limits on time and size of calls.
+        pool: By default a new one.
 
     Attributes:
         pool: The MCP sessions.
@@ -247,11 +236,10 @@ class ToolRegistry:
         return registry
 
     def of_resources(self) -> ToolRegistry:
-        """A registry over the resources and prompts of the same servers (``Loaded.of_resources``).
+        """A registry over the resources and prompts of the same servers, which shares sessions and follows this one.
 
-        It shares sessions, limits and policy with this registry, and follows it. Resources and prompts without
-        arguments count as read-only, as the protocol defines them. With arguments, they count as tools, because the
-        arguments send data to the server.
+        Without arguments, they count as read-only, as the protocol defines them; with arguments, which send data to
+        the server, as tools.
         """
         other = ToolRegistry(Catalog(), {}, pool=self.pool, limits=self._limits)
         other._reads = True
@@ -268,11 +256,6 @@ class ToolRegistry:
     def policy(self) -> Policy | None:
         """Who may call what."""
         return self.loaded.policy
-
-    @property
-    def down(self) -> Mapping[str, str]:
-        """Agents that did not answer when the catalog was loaded, with the time of their last known tools."""
-        return self.loaded.down
 
     def follow(self, loaded: Loaded) -> None:
         """Switches to another catalog; tools that it does not have are refused from now on."""
@@ -316,10 +299,6 @@ class ToolRegistry:
         whys = {tool_id: why_not(tool_id, loaded, user) for tool_id in tool_ids}
         return {tool_id: why for tool_id, why in whys.items() if why}
 
-    async def settled(self, run_id: str, agents: Collection[str]) -> None:
-        """Waits for pending listings of these agents."""
-        await self.pool.settled(run_id, agents)
-
     def bind(
         self,
         tool_ids: str | Sequence[str],
@@ -343,10 +322,6 @@ class ToolRegistry:
         names = model_names(tools, beside=beside)
         return {name: self._bound(name, tool, run_id, user) for name, tool in zip(names, tools, strict=True)}
 
-    def trusts(self, agent_id: str) -> bool:
-        """Whether an agent's hints are trusted: by its entry in the ``mcp.json``, or by the policy."""
-        return self.loaded.trusts(agent_id)
-
     def assurance(self, tool_id: str) -> Assurance:
         """Whether calls of a tool need approval, by trusted hints; an unknown tool needs none.
 
@@ -354,31 +329,19 @@ class ToolRegistry:
             CatalogError: The tool's ``callsheet/approval`` is not a policy.
         """
         tool = self.catalog.tools.get(tool_id)
-        return self._assured(tool) if tool else Assurance(callable=False)
+        if tool is None:
+            return Assurance(callable=False)
+        trusted = self.loaded.trusts(tool.agent) or (self._reads and not tool.parameters)
+        return assurance_of(tool, self.loaded.connections.get(tool.agent), trusted=trusted)
 
     def pin(self, tool_id: str) -> str:
         """SHA-256 of what an approval of a tool covers (``Loaded.pin``); empty if it is not in the catalog."""
         tool = self.catalog.tools.get(tool_id)
         return self.loaded.pin(tool) if tool else ""
 
-    def schema(self, tool_id: str) -> Mapping[str, Any]:
-        """JSON Schema of a tool's arguments; empty if it is not in the catalog."""
-        tool = self.catalog.tools.get(tool_id)
-        return tool.input_schema if tool else {}
-
-    def server(self, tool_id: str) -> ServerConfig | None:
-        """The server of a tool, variables not expanded; None if it has none, or is not in the catalog."""
-        tool = self.catalog.tools.get(tool_id)
-        connection = self.loaded.connections.get(tool.agent) if tool else None
-        return connection if isinstance(connection, ServerConfig) else None
-
     def unavailable(self) -> Mapping[str, str]:
         """Agents that are not called for now because they failed repeatedly, with the reason."""
         return self.pool.circuits.open()
-
-    def held(self, run_id: str) -> AbstractContextManager[None]:
-        """Keeps the sessions of a run open while a part of it is at work."""
-        return self.pool.held(run_id)
 
     async def close_run(self, run_id: str) -> None:
         """Ends the MCP sessions of one run, and deletes its secrets."""
@@ -393,22 +356,24 @@ class ToolRegistry:
 
     def fit(self, tool_id: str, arguments: Mapping[str, Any]) -> Fit:
         """Whether arguments fit the schema of a server's tool; those of other tools are validated by LangChain."""
-        return fit_of(self.schema(tool_id), arguments) if self.server(tool_id) else Fit()
-
-    def _assured(self, tool: Tool) -> Assurance:
-        trusted = self.trusts(tool.agent) or (self._reads and not tool.parameters)
-        return assurance_of(tool, self.loaded.connections.get(tool.agent), trusted=trusted)
+        tool = self.catalog.tools.get(tool_id)
+        served = tool is not None and isinstance(self.loaded.connections.get(tool.agent), ServerConfig)
+        return fit_of(tool.input_schema, arguments) if tool and served else Fit()
 
     def _bound(self, name: str, tool: Tool, run_id: str, user: User | None) -> BoundTool:
         connection, secrets = self.loaded.connections.get(tool.agent), self.secrets.of(run_id)
-        repeatable, plain = self._assured(tool).repeatable, model_schema(tool.input_schema).plain
+        repeatable, plain = self.assurance(tool.id).repeatable, model_schema(tool.input_schema).plain
 
         async def call(arguments: dict[str, Any], sync: bool) -> Outcome:
             try:
                 arguments = secrets.opened(plain, arguments)
             except LostSecretError as lost:
                 return failed(tool.agent, tool.name, "refused", str(lost))
-            permit = self._permit(tool, arguments, user)
+            agreed, fit = AGREED.get(), fit_of_call(arguments)
+
+            def permit() -> str:
+                return self._objection(tool.id, arguments, user, fit, agreed=agreed)
+
             # Before a server is started, and again after it has listed its tools. In a thread: validation may take a
             # second, however small the server's schema and the arguments are.
             if why := await asyncio.to_thread(permit):
@@ -424,10 +389,6 @@ class ToolRegistry:
             return secrets.outcome(outcome)
 
         return bound_tool(name, tool, call, repeatable=repeatable)
-
-    def _permit(self, tool: Tool, arguments: Mapping[str, Any], user: User | None) -> Permit:
-        agreed, fit = AGREED.get(), fit_of_call(arguments)
-        return lambda: self._objection(tool.id, arguments, user, fit, agreed=agreed)
 
     def _objection(
         self, tool_id: str, arguments: Mapping[str, Any], user: User | None, fit_to: FitTo, *, agreed: bool

@@ -64,7 +64,9 @@ def fit_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Fit:
     """
     until = _UNTIL.set(time.thread_time() + _SECONDS)
     try:
-        errors = sorted(_validator_of(json.dumps(schema)).iter_errors(dict(arguments)), key=_order)
+        found = _validator_of(json.dumps(schema)).iter_errors(dict(arguments))
+        # By message and place: an error's own text would contain the whole value and schema each time.
+        errors = sorted(found, key=lambda error: (error.message, [str(part) for part in error.absolute_path]))
     except TimeoutError:
         return Fit(unchecked=_UNCHECKED.format("the check against its schema takes too long"))
     except BaseException as error:  # a foreign schema may be anything
@@ -99,19 +101,9 @@ def _in_words(error: Any) -> str:
     return f"{where}: {text}" if where else str(text)
 
 
-def _order(error: ValidationError) -> tuple[str, list[str]]:
-    """By message and place; the error's own text would contain the whole value and schema each time."""
-    return error.message, [str(part) for part in error.absolute_path]
-
-
 @lru_cache(maxsize=_KNOWN)
 def _validator_of(schema: str) -> Any:
-    """Compiles a validator; errors are not cached.
-
-    Raises:
-        ValueError: The schema itself is invalid.
-        TimeoutError: It is too large to validate in time.
-    """
+    """Compiles a validator; errors are not cached: the schema is invalid, or too large to validate in time."""
     read = json.loads(schema)
     draft = validator_for(read, default=Draft202012Validator)
     if (wrong := next(_timely(draft, {})(draft.META_SCHEMA).iter_errors(read), None)) is not None:
@@ -137,6 +129,7 @@ def _evolved(validator: Any, **changes: Any) -> Any:
     other = copy(validator)
     for name, value in changes.items():
         setattr(other, name, value)
+    other.__attrs_post_init__()  # what the library has prepared for the other schema
     return other
 
 

@@ -127,8 +127,7 @@ class RunSecrets(Redaction):
     def opened(self, schema: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments as they are sent: placeholders are replaced where the schema has a secret, and nowhere else.
 
-        Raises:
-            LostSecretError: A placeholder belongs to another run, or to a program that has ended.
+        ``LostSecretError``: a placeholder belongs to another run, or to a program that has ended.
         """
         return {name: _changed(name, value, _property(schema, name), self._show) for name, value in args.items()}
 

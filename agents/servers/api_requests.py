@@ -39,11 +39,7 @@ class _Part(NamedTuple):
 
 
 def request_of(call: HttpCall, base: str, arguments: Mapping[str, Any]) -> ApiRequest:
-    """The request of a call.
-
-    Raises:
-        Fault: Its specification does not say how an argument is written, or it would be taken for something else.
-    """
+    """The request of a call; ``Fault``: an argument has no form in its specification, or that of another one."""
     rest = dict(arguments)
     address, _, fixed = base.partition("?")
     path, headers, flat = call.path, dict[bytes, bytes](), defaultdict[str, list[tuple[Place, Any]]](list)

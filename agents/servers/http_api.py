@@ -1,7 +1,6 @@
 """APIs over HTTP: specifications as agents of a catalog, and requests that cannot leave the address of their operation.
 
-Specifications come from a file or an address, by the pins that hold for servers. A connection has the limits, faults
-and redaction of a session with an MCP server.
+Specifications are pinned as servers are. A connection has the limits, faults and redaction of an MCP session.
 """
 
 from __future__ import annotations
@@ -17,19 +16,22 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache, partial
-from importlib import import_module
 from itertools import starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qsl, urljoin, urlsplit
+
+import httpx2
 
 from callsheet.agents.calls.call_context import LOOP, Limits, Progress
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import named_in, of_server, origin
-from callsheet.agents.servers.api_requests import ApiRequest, request_of
-from callsheet.agents.servers.catalogs.listings import PATIENCE, UNHEARD, LastListings, Listing
+from callsheet.agents.servers.api_requests import request_of
+from callsheet.agents.servers.catalogs.listings import PATIENCE, UNHEARD, LastListings, Listing, own_limits
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.agents.servers.session import Session
+from callsheet.agents.servers.transport.http import BoundedHttpClient
+from callsheet.agents.servers.transport.stdio import ChildProcess
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.manifests import NOT_CALLABLE, Problem
 from callsheet.graphs.catalog.formats.openapi_documents import LARGEST, parsed
@@ -38,9 +40,6 @@ from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_addr
 from callsheet.graphs.catalog.loaded import SourceCatalog, joined
 from callsheet.graphs.storage import cache_folder, private_folder, replace_bytes
 from callsheet.graphs.trust.pins import Listed, PinBook
-
-if TYPE_CHECKING:
-    import httpx2
 
 _MOST_REDIRECTS, _NAMELESS = 5, "api"
 _UNKNOWN = frozenset((502, 504))
@@ -52,19 +51,19 @@ class UnreachableError(CatalogError):
 
 
 def api(server: ServerConfig) -> Api:
-    """The specification of a server, from its file or its copy; it is parsed again if the file has changed.
-
-    Raises:
-        CatalogError: It cannot be read.
-    """
-    file = _file(server)
+    """The specification of a server, from its file or its copy; it is parsed again if the file has changed."""
     try:
-        state = file.stat()
+        with _file(server).open("rb") as opened:
+            text = opened.read(LARGEST + 1)  # ``parsed`` says that it is too large
     except OSError as error:
         raise CatalogError(f"{server.openapi}: cannot be read: {error.strerror}") from error
     parameters = parse_qsl(urlsplit(server.url or "").query, keep_blank_values=True)
-    given = {*server.headers, *(name for name, _ in parameters)}
-    return _parsed(file, server.openapi, state.st_mtime_ns, state.st_size, tuple(sorted(given)))
+    return _parsed(text, server.openapi, frozenset((*server.headers, *(name for name, _ in parameters))))
+
+
+@lru_cache(maxsize=4)
+def _parsed(text: bytes, where: str, given: frozenset[str]) -> Api:
+    return api_of(parsed(text, where), given=given)
 
 
 async def _copied(
@@ -74,9 +73,6 @@ async def _copied(
 
     Returns:
         The time of the copy, in UTC, ISO 8601, if it was not fetched now; and why it could not be.
-
-    Raises:
-        UnreachableError: It cannot be fetched, and there is no copy.
     """
     if not is_address(server.openapi):
         return "", ""
@@ -133,24 +129,8 @@ def _file(server: ServerConfig) -> Path:
     return cache_folder() / "specifications" / hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
-@lru_cache(maxsize=4)
-def _parsed(file: Path, where: str, changed: int, size: int, given: tuple[str, ...]) -> Api:
-    """The arguments ``changed`` and ``size`` tell one state of the file from another."""
-    try:
-        # ``parsed`` says that it is too large.
-        with file.open("rb") as opened:
-            text = opened.read(LARGEST + 1)
-    except OSError as error:
-        raise CatalogError(f"{where}: cannot be read: {error.strerror}") from error
-    return api_of(parsed(text, where), given=given)
-
-
 async def _fetched(server: ServerConfig, limits: Limits) -> bytes:
     """The text at the address of a specification; headers are sent only to the host of the server itself."""
-    import httpx2
-
-    from callsheet.agents.servers.transport.http import BoundedHttpClient
-
     same = server.url is not None and origin(server.url) == origin(server.openapi)
     headers, timeout = server.headers if same else {}, httpx2.Timeout(limits.list, connect=limits.start)
     try:
@@ -197,14 +177,10 @@ def load_apis(
     """Reads specifications, and fetches those at addresses that were not fetched lately; arguments as ``load_servers``.
 
     The empty name of an entry stands for the title. With ``anew``, definitions are also compared with the last time.
-    A specification that cannot be fetched is a problem; its last copy is used if there is one. So is the specification
-    of an entry that cannot be read.
-
-    Raises:
-        CatalogError: The specification without an entry cannot be read.
+    What cannot be fetched or read is a problem, but an error without an entry; the last copy is used if there is one.
     """
-    listings, bounds = LastListings() if anew else None, limits or Limits()
-    parts, owns = list[SourceCatalog](), {name: bounds.own(one.callsheet.limits) for name, one in config.items()}
+    parts, listings = list[SourceCatalog](), LastListings() if anew else None
+    owns = {name: own_limits(server, limits or Limits()) for name, server in config.items()}
 
     async def copied(name: str, server: ServerConfig) -> tuple[str, str]:
         patient = anew or heard is not None
@@ -217,32 +193,25 @@ def load_apis(
         return await asyncio.gather(*starmap(copied, config.items()), return_exceptions=True)
 
     for (name, server), copy in zip(config.items(), LOOP.blocking(all_copied()), strict=True):
-        own = owns[name]
-        for limit in server.callsheet.tools.values():
-            own.own(limit)
         try:
             if isinstance(copy, BaseException):
                 raise copy
             (when, error), found = copy, api(server)
-            if found.size > own.tools:
-                many = f"it has {found.size:,} operations, and no more than {own.tools:,} are taken"
+            if found.size > (most := owns[name].tools):
+                many = f"it has {found.size:,} operations, and no more than {most:,} are taken"
                 raise CatalogError(f"{server.openapi}: {many}: raise its limit 'tools' if it may")
         except CatalogError as unusable:
             if not (name or isinstance(unusable, UnreachableError)):
                 raise
-            parts.append(SourceCatalog(problems=(_left_out(name or server.openapi, unusable),)))
+            kind: str = "start" if isinstance(unusable, UnreachableError) else "malformed"
+            kind = UNHEARD.kind if str(unusable) == UNHEARD.error else kind
+            parts.append(SourceCatalog(problems=(Problem(name or server.openapi, kind, str(unusable)),)))
             continue
         late = (Problem(name or server.openapi, "start", f"{error}\nThe copy of {when} is used"),) if error else ()
         part = _part(name or id_of(found.title) or _NAMELESS, server, found, pins, name in agreed, listings)
         times: Any = {"down" if error else "remembered": {agent.id: when for agent in part.agents}} if when else {}
         parts.append(replace(part, problems=(*late, *part.problems), **times))
     return joined(parts)
-
-
-def _left_out(name: str, why: CatalogError) -> Problem:
-    if not isinstance(why, UnreachableError):
-        return Problem(name, "malformed", str(why))
-    return Problem(name, UNHEARD.kind if str(why) == UNHEARD.error else "start", str(why))
 
 
 def _part(
@@ -294,14 +263,10 @@ class ApiSession(Session):
         return listing
 
     async def _live(self) -> Fault | None:
-        # In a thread: the import takes a second, and certificates are read.
-        library: Any = await asyncio.to_thread(import_module, "callsheet.agents.servers.transport.client")
-        self._faults.child = child = library.ChildProcess(self.limits, self._over)
-        from httpx2 import Timeout
-
-        more = {"auth": self._auth(), "timeout": Timeout(None, connect=self.limits.start)}
-        fail = partial(setattr, child, "fault")
-        make = partial(library.BoundedHttpClient, "openapi", self.limits.message, fail, **more)
+        self._faults.child = child = ChildProcess(self.limits, self._over)
+        more = {"auth": self._auth(), "timeout": httpx2.Timeout(None, connect=self.limits.start)}
+        make = partial(BoundedHttpClient, "openapi", self.limits.message, partial(setattr, child, "fault"), **more)
+        # In a thread: certificates are read.
         async with await asyncio.to_thread(make, headers=self._expanded.headers) as client:
             self._client.set_result(client)
             await self._stop.wait()
@@ -314,22 +279,18 @@ class ApiSession(Session):
         if method != "tools/call" or entry is None:
             raise Fault("refused", "its specification no longer has this operation", effect="none")
         call = HttpCall(**entry["_meta"][META])
-        request = request_of(call, self._expanded.url or "", params["arguments"])
-        try:
-            return _result(await self._sent(client, request))
-        except Fault as fault:
-            if fault.kind == "too_large":
-                self.retire()
-            raise
-
-    async def _sent(self, client: httpx2.AsyncClient, request: ApiRequest) -> httpx2.Response:
-        """The answer to a request; redirects are followed on the same host only."""
-        if not is_address(base := self._expanded.url or ""):
+        request = request_of(call, base := self._expanded.url or "", params["arguments"])
+        if not is_address(base):
             raise Fault("refused", "its 'url' is not an address with http:// or https://: correct it", effect="none")
         if origin(request.url) != origin(base):
             raise Fault("refused", "the path of the operation leads to another host", effect="none")
         more: Any = {"headers": request.headers, "content": request.content, "files": request.parts}
-        return await _on_host(client, client.build_request(request.method, request.url, **more))
+        try:
+            return _result(await _on_host(client, client.build_request(request.method, request.url, **more)))
+        except Fault as fault:
+            if fault.kind == "too_large":
+                self.retire()
+            raise
 
 
 def _result(response: httpx2.Response) -> dict[str, Any]:

@@ -70,10 +70,7 @@ def tool_model(model: BaseChatModel | None) -> Iterator[ToolModel]:
 
 @dataclass(frozen=True, slots=True)
 class InProcess:
-    """A connection to tools of this process, with what the user's catalog sets for them.
-
-    ``own``: whether the program that runs has passed them as objects.
-    """
+    """A connection to tools of this process, and the user's terms; ``own`` if the program passed them as objects."""
 
     tools: Mapping[str, BaseTool]
     options: ServerOptions = field(default_factory=ServerOptions)
@@ -95,11 +92,7 @@ async def call(
     *,
     sync: bool = False,
 ) -> Outcome:
-    """Calls a tool; any exception is in the outcome. With ``sync``, its synchronous code is used if there is any.
-
-    Raises:
-        GraphBubbleUp: The tool interrupts the workflow that it runs in.
-    """
+    """Calls a tool; any exception but an interrupt is in the outcome. ``sync`` prefers its synchronous code."""
     began, bounds = monotonic(), CALL_LIMITS.set(limits)
     # As a tool call: only then a tool returns its artifact and status, and gets an injected id.
     request: dict[str, Any] = {"type": "tool_call", "name": tool.name, "args": dict(args), "id": _CALL_ID}
@@ -166,10 +159,7 @@ def _outcome(
 
 
 def _tells_error(tool: BaseTool, args: Mapping[str, Any], text: str) -> bool:
-    """Whether a text is the error of one of LangChain's file tools: one line, of a path that the tool was given.
-
-    ``Error: no such file or directory: a.txt``; these tools neither raise nor set a status.
-    """
+    """Whether a text is the error of one of LangChain's file tools, which neither raise nor set a status."""
     if not type(tool).__module__.startswith(_FILE_TOOLS) or not text.startswith("Error: ") or "\n" in text:
         return False
     return any(isinstance(value, str) and value in text for value in args.values())
@@ -218,26 +208,20 @@ class _Partner(TypedDict):
     send: Any
 
 
-def _conversation() -> Any:
-    """Asks the partner's questions to a person; thread and questions are stored in our checkpoints."""
-
-    async def send(state: RemoteConversation) -> dict[str, Any]:
-        # The partner is in the context, because it cannot be stored in a checkpoint.
-        return {"asked": [], **await get_runtime(_Partner).context["send"](state)}
-
-    def ask(state: RemoteConversation) -> dict[str, Any]:
-        return {"answers": {one["id"]: interrupt(one["value"]) for one in state["asked"]}}
-
-    app = StateGraph(RemoteConversation, context_schema=_Partner)
-    app.add_node("send", send)
-    app.add_node("ask", ask)
-    app.add_edge(START, "send")
-    app.add_conditional_edges("send", lambda state: "ask" if state["asked"] else END, ["ask", END])
-    app.add_edge("ask", "send")
-    return app.compile(name="remote")
+async def _send(state: RemoteConversation) -> dict[str, Any]:
+    # The partner is in the context, because it cannot be stored in a checkpoint.
+    return {"asked": [], **await get_runtime(_Partner).context["send"](state)}
 
 
-_CONVERSATION = _conversation()
+def _ask(state: RemoteConversation) -> dict[str, Any]:
+    return {"answers": {one["id"]: interrupt(one["value"]) for one in state["asked"]}}
+
+
+_WORKFLOW = StateGraph(RemoteConversation, context_schema=_Partner).add_node("send", _send).add_node("ask", _ask)
+_WORKFLOW.add_edge(START, "send").add_edge("ask", "send")
+_WORKFLOW.add_conditional_edges("send", lambda state: "ask" if state["asked"] else END, ["ask", END])
+_CONVERSATION: Any = _WORKFLOW.compile(name="remote")
+"""Asks the partner's questions to a person; thread and questions are stored in our checkpoints."""
 
 
 def _send_to(graph: RemoteGraph) -> Send:
@@ -247,10 +231,8 @@ def _send_to(graph: RemoteGraph) -> Send:
         given: Any = Command(resume=talk["answers"]) if "answers" in talk else _input("messages", talk["given"])
         ours = get_config()
         passed = {key: value for key, value in ours.get("configurable", {}).items() if key in _PASSED}
-        config: Any = {
-            "configurable": {**passed, "thread_id": talk["thread"]["id"]},
-            "callbacks": ours.get("callbacks"),
-        }
+        thread = {**passed, "thread_id": talk["thread"]["id"]}
+        config: Any = {"configurable": thread, "callbacks": ours.get("callbacks")}
         try:
             return {"answer": answer_of(await graph.ainvoke(given, config))}
         except GraphInterrupt as stopped:
@@ -290,11 +272,8 @@ def _unanswerable(asked: Iterable[Any]) -> ToolException:
     )
 
 
-def tool_of_app(agent_id: str, app: Runnable[Any, Any], description: str = "") -> StructuredTool:
-    """The tool ``run(request: str)`` that passes its request to the app.
-
-    The app runs as a part of the calling run: its tokens are streamed, its interrupts are interrupts of that run, and
-    the answer resumes the app at the same place.
+def tool_of_app(agent_id: str, app: Runnable[Any, Any], description: str) -> StructuredTool:
+    """The tool ``run(request: str)`` that passes its request to the app, as a part of the calling run.
 
     It takes a string, messages, or an object with one required string; a ``RemoteGraph`` takes messages. Its metadata
     that begin with ``callsheet/`` apply to the tool: ``app.with_config(metadata={"callsheet/approval": "never"})``.
@@ -302,8 +281,8 @@ def tool_of_app(agent_id: str, app: Runnable[Any, Any], description: str = "") -
     Raises:
         CatalogError: The app takes another input.
     """
-    own = {key: value for key, value in _metadata(app).items() if key.startswith("callsheet/")}
-    description = description or description_of(agent_id, app)
+    metadata = (getattr(app, "config", None) or {}).get("metadata") or {}
+    own = {key: value for key, value in metadata.items() if key.startswith("callsheet/")}
     if isinstance(app, RemoteGraph):
         return tool_of_remote_agent(_send_to(app), description, own)
     field = _field_for_request(agent_id, app)
@@ -346,23 +325,20 @@ def _about(description: str, own: Mapping[str, Any]) -> dict[str, Any]:
 
 def description_of(agent_id: str, app: Runnable[Any, Any]) -> str:
     """The app's own description, or its tools, or the names of its nodes."""
-    for said in (getattr(app, "description", None), _metadata(app).get("description")):
+    metadata = (getattr(app, "config", None) or {}).get("metadata") or {}
+    for said in (getattr(app, "description", None), metadata.get("description")):
         if isinstance(said, str) and said.strip():
             return said
     name, nodes = getattr(app, "name", None), getattr(app, "nodes", None)
     hands = f"Hands a request to {name if isinstance(name, str) and name not in ('', 'LangGraph') else agent_id}"
-    if tools := _tools_of(nodes):
+    # Of an app from ``create_agent``, or with a ``ToolNode``.
+    bound = [getattr(node, "bound", None) for node in (nodes.values() if isinstance(nodes, Mapping) else ())]
+    held = [tool for one in bound for tool in getattr(one, "tools_by_name", {}).values()]
+    if tools := [tool for tool in held if isinstance(tool, BaseTool)]:
         beginnings = [(tool.name, tool.description.strip().split("\n\n")[0]) for tool in tools[:_MOST_TOOLS]]
         return f"{hands}, which has these tools. {' '.join(summary_line(*one) for one in beginnings)}"
     steps = [str(node) for node in nodes or () if not str(node).startswith("__")]
     return hands + (f", which works in the steps {', '.join(steps)}." if steps else ".")
-
-
-def _tools_of(nodes: Any) -> list[BaseTool]:
-    """The tools of an app from ``create_agent``, or with a ``ToolNode``; empty if none are known."""
-    bound = [getattr(node, "bound", None) for node in (nodes.values() if isinstance(nodes, Mapping) else ())]
-    held: Iterable[Any] = (getattr(node, "tools_by_name", {}) for node in bound)
-    return [tool for tools in held for tool in tools.values() if isinstance(tool, BaseTool)]
 
 
 def summary_line(name: str, description: str) -> str:
@@ -371,15 +347,8 @@ def summary_line(name: str, description: str) -> str:
     return f"{name.strip()}: {about if len(about) <= _LONGEST_LINE else about[:_LONGEST_LINE] + '…'}"
 
 
-def _metadata(app: Runnable[Any, Any]) -> dict[str, Any]:
-    return dict((getattr(app, "config", None) or {}).get("metadata") or {})
-
-
 def _field_for_request(agent_id: str, app: Runnable[Any, Any]) -> str | None:
-    """Name of the input field for the request; None if the input itself is the request.
-
-    A LangGraph app without an input schema (``@entrypoint``) is assumed to take messages, as most do.
-    """
+    """Name of the input field for the request; None if it is the input. Without a schema, an app takes messages."""
     from langgraph.pregel.protocol import PregelProtocol
 
     schema = app.get_input_jsonschema()

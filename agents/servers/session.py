@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -145,12 +146,7 @@ class ServerQuestions:
         self._calls: list[_Call] = []
 
     async def answered(self, send: Send, params: Mapping[str, Any], seconds: float, ask: Ask | None) -> dict[str, Any]:
-        """The final answer to the request that ``send`` sends, after the questions of the server.
-
-        Raises:
-            Fault: It asks for something that cannot be given.
-            TimeoutError: The server did not answer.
-        """
+        """The final answer to the request that ``send`` sends, after the questions of the server."""
         for asked in range(MOST_QUESTIONS + 1):
             async with asyncio.timeout(seconds) as timeout:
                 # A server of the older protocol asks while its call runs.
@@ -221,7 +217,7 @@ class Session:
     """A connection that lives in the running loop until it is retired.
 
     Args:
-        server: The server, variables (of ``environ``) not expanded; its own limits come before ``limits``.
+        server: The server, variables not expanded; its own limits come before ``limits``.
         changed: Called when the server announces changed tools.
         user: Whose sign-in it uses.
         asks: Whether the server is told that a person can be asked.
@@ -229,6 +225,7 @@ class Session:
     Attributes:
         retired: Whether it takes no new calls.
         personal: Whether its requests carry a user's own token, so that its answers are for that user only.
+        hidden: Removes the server's secrets from a text.
         idle: Whether it retires after ``limits.idle`` seconds without a request.
         reused: Whether it has served an earlier run.
         telling: Lists its tools and passes them on; of the pool, as ``outdated``: whether they have changed since.
@@ -243,7 +240,6 @@ class Session:
     def __init__(
         self,
         server: ServerConfig,
-        environ: Mapping[str, str],
         limits: Limits,
         changed: Callable[[], object] = lambda: None,
         user: str = "",
@@ -254,9 +250,10 @@ class Session:
         self.retired = self.idle = self.personal = self.outdated = self.reused = False
         self.loop = asyncio.get_running_loop()
         self.limits = limits.own(server.callsheet.limits)
-        self._expanded = server.expanded(environ)
-        named = named_in(server, environ)
+        self._expanded = server.expanded(os.environ)
+        named = named_in(server, os.environ)
         self._faults = Faults(of_server(self._expanded, named, everything=True))
+        self.hidden = self._faults.hidden
         self._redaction = of_server(self._expanded, named)
         hide_in_logs(self._redaction)
         self._questions = ServerQuestions(self._redaction)
@@ -327,10 +324,6 @@ class Session:
             instructions=said(client.session.instructions or ""),
         )
 
-    def hidden(self, text: str) -> str:
-        """The text without the server's secrets."""
-        return self._faults.hidden(text)
-
     @property
     def reusable(self) -> bool:
         """Whether another run may go on with it: a process that works, at rest, and keeps nothing of one run."""
@@ -338,15 +331,11 @@ class Session:
         at_rest = not (self.retired or self._users) and self.telling.done() and not self.telling.cancelled()
         return shared and at_rest and self.telling.exception() is None
 
-    def fits(self, server: ServerConfig, environ: Mapping[str, str]) -> bool:
-        """Whether its process was started as this server would be now.
-
-        Raises:
-            CatalogError: A variable of the server is not set.
-        """
+    def fits(self, server: ServerConfig) -> bool:
+        """Whether its process was started as this server would be now."""
         from callsheet.agents.servers.transport.stdio import environment_of
 
-        expanded, child = server.expanded(environ), self._faults.child
+        expanded, child = server.expanded(os.environ), self._faults.child
         same = not self.retired and (self.server, self._expanded) == (server, expanded)
         return same and child is not None and child.environment == environment_of(expanded)
 

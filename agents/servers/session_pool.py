@@ -10,7 +10,6 @@ import asyncio
 import atexit
 import json
 import logging
-import os
 import threading
 import time
 from collections import Counter
@@ -32,6 +31,8 @@ from callsheet.graphs.text.sanitizing import clean, counted, shown
 
 Key = tuple[str, str, str]
 """Run, agent and user."""
+_WAITING = "\0waiting"
+"""In the place of a run: the session waits for another run of its agent and user."""
 Listed = Callable[[str, ServerConfig, Listing, str], object]
 """Called with every answer of a server to ``tools/list``: agent, server, answer, and the user whom alone it is for."""
 LATE = 10.0
@@ -91,8 +92,6 @@ class SessionPool:
         self._lock = threading.Lock()
         # Only the loop of the sessions changes these.
         self._sessions: dict[Key, Session] = {}
-        # Sessions that wait for another run of an agent and a user, the last one last.
-        self._warm: dict[Session, tuple[str, str]] = {}
         self._ending: set[Session] = set()
 
     def watch(self, watcher: Listed) -> None:
@@ -193,29 +192,21 @@ class SessionPool:
 
     def cool(self) -> None:
         """Ends the sessions that wait for another run, as after a change of the policy; does not wait for their end."""
-        if self._warm:
+        if self._sessions:
             LOOP.submit(self._cool())
 
     @property
     def _any(self) -> bool:
-        return bool(self._sessions or self._ending or self._warm)
+        return bool(self._sessions or self._ending)
 
     async def _ready(self, key: Key, server: ServerConfig, *, asks: bool = False) -> Session:
-        """The run's session with a server, started or replaced if necessary, after its tools are listed.
-
-        With ``asks``, a new session tells the server that a person can be asked.
-
-        Raises:
-            Fault: It does not start, or does not list its tools.
-            CatalogError: A variable of the server is not set.
-        """
+        """The run's session with a server, started or replaced if necessary, after its tools are listed."""
         session = self._sessions.get(key)
         if session is None or session.retired or session.server != server:
             if session is not None:
                 session.retire()
                 self._ending.add(session)
-            self._ending = {one for one in self._ending if not one.gone}
-            self._sessions = {known: one for known, one in self._sessions.items() if not one.gone}
+            self._forget_lost()
             session = self._waiting(server, key, asks=asks) or self._opened(server, key, asks=asks)
             self._sessions[key] = session
         try:
@@ -228,23 +219,24 @@ class SessionPool:
         return session
 
     def _waiting(self, server: ServerConfig, key: Key, *, asks: bool) -> Session | None:
-        """A session of an earlier run of the same user; those that were started in another way than now are ended."""
-        self._forget_lost()
-        for session in [one for one, of in self._warm.items() if of == key[1:]]:
-            if not session.fits(server, os.environ):
-                del self._warm[session]
-                self._end(session)
-            elif session.asks == asks:
-                del self._warm[session]
-                session.reused = True
-                self._tell(key, session)
-                return session
-        return None
+        """A session of an earlier run of the same user; one that was started in another way than now is ended."""
+        waiting = (_WAITING, *key[1:])
+        session = self._sessions.get(waiting)
+        if session is None or session.asks != asks:
+            return None
+        del self._sessions[waiting]
+        if not session.fits(server):
+            self._end(session)
+            return None
+        session.reused = True
+        self._tell(key, session)
+        return session
 
     def _forget_lost(self) -> None:
-        """Drops waiting sessions that have ended, and after a fork those of the parent process."""
+        """Drops sessions that have ended, and after a fork those of the parent process."""
         here = asyncio.get_running_loop()
-        self._warm = {one: of for one, of in self._warm.items() if one.loop is here and not one.retired}
+        self._ending = {one for one in self._ending if not one.gone}
+        self._sessions = {key: one for key, one in self._sessions.items() if one.loop is here and not one.gone}
 
     def _opened(self, server: ServerConfig, key: Key, *, asks: bool) -> Session:
         def changed() -> None:
@@ -265,7 +257,7 @@ class SessionPool:
             from callsheet.agents.servers.http_api import ApiSession
 
             kind = ApiSession
-        session = kind(server, os.environ, self.limits, changed, user, asks=asks)
+        session = kind(server, self.limits, changed, user, asks=asks)
         _LIVE.add(session)
         return session
 
@@ -298,21 +290,24 @@ class SessionPool:
             await asyncio.wait(pending)
 
     async def _close(self, run_id: str | None) -> None:
+        self._forget_lost()
         for key in [key for key in self._sessions if run_id in (None, key[0])]:
-            session = self._sessions.pop(key)
-            if run_id is not None and session.reusable:
-                self._warm[session] = key[1:]
-            else:
+            session, waiting = self._sessions.pop(key), (_WAITING, *key[1:])
+            if run_id is None or not session.reusable:
                 self._end(session)
-        await self._cool(self.limits.warm if run_id is not None else 0)
+                continue
+            if waiting in self._sessions:
+                self._end(self._sessions.pop(waiting))
+            self._sessions[waiting] = session
+        await self._cool(self.limits.warm)
         await self._gone()
 
     async def _cool(self, most: int = 0) -> None:
         """Ends all but the last of the sessions that wait for another run."""
         self._forget_lost()
-        for session in list(self._warm)[: max(0, len(self._warm) - most)]:
-            del self._warm[session]
-            self._end(session)
+        waiting = [key for key in self._sessions if key[0] == _WAITING]
+        for key in waiting[: max(0, len(waiting) - most)]:
+            self._end(self._sessions.pop(key))
 
     async def _close_unheld(self, run_id: str, wait: float) -> None:
         await asyncio.sleep(wait)
@@ -332,10 +327,7 @@ class SessionPool:
         self._ending.difference_update(ending)
 
     async def _list_all(
-        self,
-        servers: Mapping[str, ServerConfig],
-        hurried: Collection[str],
-        heard: Callable[[str, Listing], object],
+        self, servers: Mapping[str, ServerConfig], hurried: Collection[str], heard: Callable[[str, Listing], object]
     ) -> dict[str, Listing]:
         gate = asyncio.Semaphore(self.limits.starts)
 
@@ -365,7 +357,7 @@ class SessionPool:
             if server.transport == "a2a":
                 from callsheet.agents.servers.a2a.agent import read_card
 
-                return await read_card(server, self.limits, os.environ)
+                return await read_card(server, self.limits)
             session = self._made(server)
             try:
                 return await session.listing()

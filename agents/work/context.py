@@ -74,10 +74,7 @@ def folders_of(registry: ToolRegistry, agent: str) -> tuple[str, ...]:
 
 
 def place_of(step: Step, plan: Plan, results: Mapping[str, StepResult]) -> str:
-    """A step's place in its plan, as text for its worker; empty for a plan of one step.
-
-    Of the items of one list, only the step's own is named. A step whose result other steps map over is told so.
-    """
+    """A step's place in its plan, for its worker; of the items of a list, only its own. Empty for a single step."""
     if len(plan.steps) < 2:
         return ""
     items = [one.id for one in plan.steps if one.item and one.for_each == step.for_each] if step.item else []
@@ -159,10 +156,9 @@ class Brief:
     Attributes:
         skills: Name of a skill -> its instructions, as far as the budget allows.
         inputs: Results of the steps that it depends on, directly or indirectly.
-        before: The result of an earlier attempt at this step; None for the first.
-        place: Its place in the plan, as text for a model; empty for a plan of one step.
-        about: Date, people and folders, as text for a model.
-        item: The item that the step is done for, as JSON; empty if there is none.
+        before: The result of an earlier attempt at this step.
+        place: Its place in the plan, as text for a model; ``about`` are date, people and folders.
+        item: The item that the step is done for, as JSON.
         given: Tool id -> parameter -> value that a person entered for this step; under "", what the worker asked for.
     """
 
@@ -287,7 +283,7 @@ def transcript(run: str, plan: Plan, results: Sequence[StepResult]) -> list[AnyM
 
     Every provider accepts them within a conversation: each call has an answer right after it, ids are unique over the
     runs of a thread, names fit, and the plan is the text of the first call, because Gemini refuses a call after a text
-    of the model. A plan of one step is the request itself, and is not shown; nor is one without any call.
+    of the model. A plan of one step, or without any call, is not shown.
     """
     calls = {(one.id, call.id): call for one in results for call in one.calls if call.id and call.agent}
     text = f"The plan:\n{plan_lines(plan.steps)}" if len(plan.steps) > 1 else ""

@@ -29,21 +29,32 @@ from callsheet.agents.calls.plan import Call, ResultValueError, Status, StepResu
 from callsheet.agents.calls.run_claim import checkpointer, sole_run
 from callsheet.agents.calls.token_usage import usage_of, with_usage_of
 from callsheet.agents.calls.tool_result import answer_to, artifact_of
-from callsheet.agents.models.chat_models import ModelError, answered, normalize, unstreamed, with_written_calls
+from callsheet.agents.models.chat_models import (
+    ModelError,
+    answered,
+    deferred,
+    normalize,
+    unstreamed,
+    with_written_calls,
+)
 from callsheet.agents.models.prompts import AGAIN, LAST_TURN
 from callsheet.agents.registry.binding import NEED_TOOL, READ_RESULT, RUN_PROGRAM, BoundTool, names_of
 from callsheet.agents.work.context import Brief
-from callsheet.agents.work.equipment import OWN_TOOLS, Equipment, UnsetModel, made_calls, outcome_of, repeats_last
-from callsheet.agents.work.own_tools import (
+from callsheet.agents.work.equipment import (
     ENDINGS,
     FINISH,
     OUTCOME,
+    OWN_TOOLS,
+    Equipment,
+    UnsetModel,
     abbreviated,
     answer_reading,
     answer_request,
-    deferred,
     finished,
+    made_calls,
+    outcome_of,
     refused_finish,
+    repeats_last,
 )
 from callsheet.graphs.text.sanitizing import counted
 
@@ -58,12 +69,13 @@ class NameStep(AgentMiddleware[AgentState[Any], Any]):
     async def awrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any]:
         """Adds the step's id to the model's messages."""
         response = await handler(request)
-        return replace(response, result=[_named(message, request.runtime.context) for message in response.result])
+        step_id = request.runtime.context.step_id
+        return replace(response, result=[_named(message, step_id) for message in response.result])
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: Send) -> Answer:
         """Adds the step's id to the tool's message."""
         answer = await handler(request)
-        return _named(answer, request.runtime.context) if isinstance(answer, ToolMessage) else answer
+        return _named(answer, _equipment(request).step_id) if isinstance(answer, ToolMessage) else answer
 
 
 class TellCalls(AgentMiddleware[AgentState[Any], Any]):
@@ -72,7 +84,7 @@ class TellCalls(AgentMiddleware[AgentState[Any], Any]):
     async def awrap_tool_call(self, request: ToolCallRequest, handler: Send) -> Answer:
         """Sends a call between the events ``tool_started`` and ``tool_finished``."""
         write, call, tool = get_stream_writer(), request.tool_call, request.tool
-        about = {STEP_ID: _step_id(request.runtime.context), "call_id": call["id"], "tool": call["name"]}
+        about = {STEP_ID: _equipment(request).step_id, "call_id": call["id"], "tool": call["name"]}
         if isinstance(tool, BoundTool):
             about |= {"tool": tool.id, "agent": tool.agent}
         began = time.time()
@@ -87,13 +99,12 @@ class TellCalls(AgentMiddleware[AgentState[Any], Any]):
         return answer
 
 
-def _named(message: M, context: object) -> M:
-    metadata = {**message.response_metadata, STEP_ID: _step_id(context)}
-    return message.model_copy(update={"response_metadata": metadata})
+def _equipment(request: ToolCallRequest) -> Equipment:
+    return cast("Equipment", request.runtime.context)
 
 
-def _step_id(context: object) -> str:
-    return context.step_id if isinstance(context, Equipment) else ""
+def _named(message: M, step_id: str) -> M:
+    return message.model_copy(update={"response_metadata": {**message.response_metadata, STEP_ID: step_id}})
 
 
 _REMINDER = """\
@@ -166,8 +177,7 @@ def _only_failed(message: AIMessage, before: Sequence[AnyMessage]) -> str:
 def _asked_again(request: ModelRequest[Any], message: AIMessage) -> ModelRequest[Any] | None:
     """The second request, if the model answered at once without a call, or ended with an empty message.
 
-    Without an earlier result to answer from, a model that made no call is forced to call a tool (if the provider does
-    not support that, the answer stands); otherwise it is reminded.
+    Without an earlier result to answer from, a model that made no call is forced to call a tool, if its provider can.
     """
     if message.tool_calls:
         return None
@@ -186,9 +196,6 @@ def _asked_again(request: ModelRequest[Any], message: AIMessage) -> ModelRequest
 
 def _key(call: ToolCall) -> str:
     return json.dumps([call["name"], call["args"]], sort_keys=True, default=str)
-
-
-_NOTHING = Equipment(tools={})
 
 
 class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
@@ -227,8 +234,7 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: Send) -> Answer:
         """Runs a selected tool; a call to another tool is refused, and nothing is sent."""
-        context: object = request.runtime.context
-        equipment = context if isinstance(context, Equipment) else _NOTHING
+        equipment = _equipment(request)
         call, messages = request.tool_call, request.state["messages"]
         tools = equipment.held(messages)
         if call["name"] == NEED_TOOL and equipment.requests:
@@ -239,9 +245,9 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
             alone = len(messages[-1].tool_calls) == 1
             return refused_finish(call, equipment.calls(messages, tools), alone=alone)
         if call["name"] == RUN_PROGRAM and equipment.code:
-            from callsheet.agents.programs import run_requested
+            from callsheet.agents.programs import run_program
 
-            return await run_requested(
+            return await run_program(
                 request,
                 tools,
                 lambda inner, _: self._call(inner, equipment, tools, handler),

@@ -98,7 +98,9 @@ def _logistic(inputs: Floats, right: NDArray[np.bool_], weight: Floats, penalty:
     for _ in range(20):  # Newton's method
         sure = 1 / (1 + np.exp(-np.clip(inputs @ found, -30, 30)))
         slope = inputs.T @ (weight * (right - sure)) - ridge @ found
-        found += np.linalg.solve((inputs.T * (weight * sure * (1 - sure))) @ inputs + ridge, slope)
+        found += (step := np.linalg.solve((inputs.T * (weight * sure * (1 - sure))) @ inputs + ridge, slope))
+        if np.abs(step).max() < 1e-6:
+            break
     return found
 
 

@@ -1,4 +1,1 @@
-"""The taxonomy of capabilities: what tools can do, from broad to narrow.
-
-The taxonomy and its reader. Which tool has which capability is found by ``retrievers.capabilities``.
-"""
+"""What tools can do, from broad to narrow; ``retrievers.capabilities`` finds which tool has which capability."""

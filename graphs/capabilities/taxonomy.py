@@ -20,13 +20,11 @@ Phrase = Annotated[str, StringConstraints(min_length=1, max_length=400, pattern=
 
 
 class Capability(Record):
-    """Something that a tool can do.
+    """Something that a tool can do, with a definition in one sentence and example requests.
 
     Source: *Representing Agentic Tools in Knowledge Graphs* (GenAIK-NORA 2026), section 4.2.
 
     Attributes:
-        definition: Definition in one sentence.
-        examples: Example requests.
         broader: Id of the broader capability (``skos:broader``); None for the broadest.
         words: Words and phrases that indicate it in a tool's name or text.
         general: None if its tools are about their own subject, as the weather. Otherwise they serve any subject, as a
@@ -44,11 +42,7 @@ class Capability(Record):
 
 
 class Taxonomy(Record):
-    """Capabilities that form trees.
-
-    Raises:
-        CatalogError: Two share an id, a broader one is unknown, or they form a cycle.
-    """
+    """Capabilities that form trees; ``CatalogError`` for one id twice, an unknown broader one, or a cycle."""
 
     capabilities: tuple[Capability, ...] = ()
 
@@ -136,10 +130,7 @@ def read_taxonomy(taxonomy: Taxonomy | str | Path | None = None) -> Taxonomy:
     """A taxonomy, by its file or as ``default`` or ``detailed``; None: that of ``CALLSHEET_TAXONOMY``, or the default.
 
     A file is JSON, ``{"capabilities": [...], "extends": "default"}``: its capabilities extend the named taxonomy, the
-    default one if none is named, or stand alone with ``"extends": false``.
-
-    Raises:
-        CatalogError: The file cannot be read, has another format, or describes an invalid taxonomy.
+    default one if none is named, or stand alone with ``"extends": false``. ``CatalogError``: It is invalid.
     """
     if isinstance(taxonomy, Taxonomy):
         return taxonomy

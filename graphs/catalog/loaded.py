@@ -57,11 +57,7 @@ class _Details:
 
 @dataclass(frozen=True, kw_only=True)
 class SourceCatalog(_Details):
-    """The content of one source; dependencies and skills may still use bare tool names.
-
-    Attributes:
-        dependencies: Files of dependencies between the agents, each with its name.
-    """
+    """The content of one source, where names of tools may still be bare; ``dependencies`` are files by name."""
 
     agents: tuple[Agent, ...] = field(default=(), kw_only=False)
     skills: tuple[Skill, ...] = ()

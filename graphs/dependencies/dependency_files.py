@@ -221,7 +221,6 @@ def decide(path: str | Path, edge: Proposal, *, before: bool | None, agents: Seq
     Raises:
         CatalogError: Somebody else decided in the meantime, an accepted edge makes a cycle of tools that require each
             other, or the file cannot be read or written.
-        TrustError: Another process has locked the file.
     """
     with locked(Path(path)):
         edges = {known.key: known for known in read_dependencies(path)}

@@ -49,19 +49,13 @@ def lint(
     taxonomy: Taxonomy | None = None,
     proposals: Iterable[Proposal] = (),
 ) -> tuple[Finding, ...]:
-    """Checks a catalog.
+    """The findings in a catalog, by rule and then in the order of the catalog.
 
     Args:
         sources: As for ``load``.
-        rules: The rules to apply; all by default.
+        rules: The rules to apply.
         taxonomy: The known capabilities; None: the default taxonomy.
         proposals: The inferred dependencies (``infer_dependencies``); without them, only those of the catalog count.
-
-    Returns:
-        The findings, by rule and then in the order of the catalog.
-
-    Raises:
-        CatalogError: A source cannot be read, or the catalog is inconsistent.
     """
     loaded = load(*sources)
     subject = Subject(loaded.catalog, taxonomy or default_taxonomy(), loaded.problems, tuple(proposals))

@@ -15,14 +15,14 @@ from rdflib.namespace import ClosedNamespace
 from rdflib.term import Node
 
 from callsheet.graphs.capabilities.taxonomy import Capability
-from callsheet.graphs.catalog.errors import CatalogError, SettingsError
+from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, DependencyKind, Parameter, Skill, Tool
 from callsheet.graphs.export import json_text, key, key_of
 from callsheet.graphs.knowledge_graph import Relation, detailed_graph, field_node
 from callsheet.graphs.text.sanitizing import clean, counted, encodable
 
 BASE = "https://w3id.org/callsheet/catalog/"
-"""Default beginning of the IRIs of a catalog's nodes."""
+"""Beginning of the IRIs of a catalog's nodes."""
 NAMESPACE = "https://w3id.org/callsheet/ns#"
 
 
@@ -73,15 +73,18 @@ HINTS: Mapping[str, URIRef] = {
     "idempotentHint": CS.idempotent,
     "openWorldHint": CS.openWorld,
 }
-
+_DERIVED = {CS.hasOutput: CS.outputSchema, **dict.fromkeys(HINTS.values(), CS.annotations)}
+"""What stands in the graph for queries, and the property that a reader takes it from."""
 _KINDS = ("agent", "tool", "skill", "parameter", "output", "dependency", "capability")
-
-
-def prefixes(base: str) -> dict[str, str]:
-    """Prefix -> namespace, of the vocabularies and of a catalog's own nodes."""
-    shared = {"cs": CS, "dcterms": DCTERMS, "rdfs": RDFS, "skos": SKOS, "xsd": XSD}
-    own = {name: f"{base}{name}/" for name in _KINDS}
-    return {prefix: str(namespace) for prefix, namespace in shared.items()} | own
+PREFIXES: Mapping[str, str] = {
+    "cs": NAMESPACE,
+    "dcterms": str(DCTERMS),
+    "rdfs": str(RDFS),
+    "skos": str(SKOS),
+    "xsd": str(XSD),
+    **{kind: f"{BASE}{kind}/" for kind in _KINDS},
+}
+"""Prefix -> namespace, of the vocabularies and of a catalog's own nodes."""
 
 
 _EDGES: Mapping[str, tuple[Sequence[URIRef], Sequence[URIRef]]] = {
@@ -97,7 +100,7 @@ _EDGES: Mapping[str, tuple[Sequence[URIRef], Sequence[URIRef]]] = {
 """The properties of each kind of edge, along it and against it."""
 
 
-def to_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = None, *, base: str = BASE) -> Graph:
+def to_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = None) -> Graph:
     """The catalog as RDF in Callsheet's vocabulary; ``docs/reference/ontology.md`` shows the form.
 
     Source: Representing Agentic Tools in Knowledge Graphs, the ontology of servers, tools, capabilities and
@@ -107,17 +110,10 @@ def to_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = None, *, 
         catalog: The catalog. Lone surrogates become question marks.
         taxonomy: The taxonomy of the capabilities; None: the shipped ones. The graph includes the capabilities of
             the tools and all broader ones.
-        base: The beginning of the IRIs of the catalog's nodes.
-
-    Raises:
-        SettingsError: The base is not an absolute IRI that ends in a slash or a hash.
     """
-    scheme, bad = base.partition("/")[0], any(c in ' <>"{}|^`\\' or c < " " for c in base)
-    if ":" not in scheme or base[-1] not in "/#" or bad:
-        raise SettingsError(f"the base {base!r} is not an absolute IRI that ends in / or #")
-    writing = _Writing(base)
+    writing = _Writing()
     graph = detailed_graph(catalog, taxonomy)
-    iris = {node: writing.iri(key_of(graph, node)) for node in graph}
+    iris = {node: URIRef(BASE + key_of(graph, node)) for node in graph}
     writing.catalog(catalog, iris)
     for node, data in graph.nodes(data=True):
         match data["kind"]:
@@ -136,15 +132,14 @@ _MAY_BE_EMPTY = {(CS.Field, "name"), (CS.Dependency, "parameter")}
 
 
 class _Writing:
-    def __init__(self, base: str) -> None:
+    def __init__(self) -> None:
         self.graph = Graph(bind_namespaces="none")
-        for prefix, namespace in prefixes(base).items():
+        for prefix, namespace in PREFIXES.items():
             self.graph.bind(prefix, namespace)
-        self._base = base
 
     def catalog(self, catalog: Catalog, iris: Mapping[Any, URIRef]) -> None:
         listed = ((CS.lists, iris[one]) for one in (*catalog.by_id, *catalog.skills_by_id))
-        self._say(self.iri("catalog"), (RDF.type, CS.Catalog), *listed)
+        self._say(URIRef(f"{BASE}catalog"), (RDF.type, CS.Catalog), *listed)
         for position, agent in enumerate(catalog.agents, 1):
             self._entity(iris[agent.id], CS.Agent, agent, position)
             for place, tool in enumerate(agent.tools, 1):
@@ -194,7 +189,7 @@ class _Writing:
             self._say(node, (CS.defaultValue, _value(field.default)))
 
     def dependency(self, source: URIRef, needed: URIRef, tool: Tool, edge: Dependency, position: int) -> None:
-        node = self.iri(key("dependency", tool.agent, tool.name, str(position)))
+        node = URIRef(BASE + key("dependency", tool.agent, tool.name, str(position)))
         self._say(source, (CS.hasDependency, node))
         # All digits without an exponent; as a double, rdflib's Turtle would round it.
         confidence = Literal(format(Decimal(repr(edge.confidence)), "f"), datatype=XSD.decimal)
@@ -202,11 +197,8 @@ class _Writing:
         self._say(node, (CS.confidence, confidence), (CS["count"], Literal(edge.count)))
         self._texts(node, CS.Dependency, edge)
         on = (one for one in tool.parameters if one.name == edge.parameter)
-        iris = (self.iri(key(*field_node(tool.agent, one, "parameter"))) for one in on)
+        iris = (URIRef(BASE + key(*field_node(tool.agent, one, "parameter"))) for one in on)
         self._say(node, *((CS.onParameter, iri) for iri in iris))
-
-    def iri(self, name: str) -> URIRef:
-        return URIRef(self._base + name)
 
     def _texts(self, node: URIRef, kind: URIRef, item: object) -> None:
         """The texts of a record; an empty one says nothing, except as the name of a field."""
@@ -232,14 +224,14 @@ def _value(value: Any) -> Literal:
     return _text(value) if isinstance(value, str) else _json(value)
 
 
-_INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")
+_LARGEST = 1e300
 
 
 def from_graph(graph: Graph) -> Catalog:
     """The catalog in an RDF graph in Callsheet's vocabulary: the inverse of ``to_graph``.
 
-    A missing ``cs:inputSchema`` is made from the tool's inputs; nodes without ``cs:position`` are ordered by
-    identifier; an edge such as ``cs:toolDirectlyDependsOn`` is sufficient without a ``cs:Dependency``.
+    Nodes without ``cs:position`` are ordered by IRI; an edge such as ``cs:toolDirectlyDependsOn`` is sufficient without
+    a ``cs:Dependency``.
 
     Raises:
         CatalogError: The graph has no catalog, a node lacks a required property, an edge leads to an undescribed node,
@@ -294,7 +286,7 @@ class _Reading:
             ids = {self._needed(item, SKOS.notation) for item in capabilities}
             return {
                 "agent": agent,
-                "core": self._boolean(node, CS.core) or False,
+                "core": self._value(node, CS.core, bool) or False,
                 "depends_on": self._dependencies(node),
                 "capabilities": self._in_order(node, CS.capabilityOrder, ids),
                 **self._documents(node),
@@ -304,34 +296,15 @@ class _Reading:
             raise CatalogError(f"tool '{agent}/{name}': {error}") from error
 
     def _documents(self, node: Node) -> dict[str, Any]:
-        """The schemas and the annotations; where one is missing, what the graph says of fields and hints."""
-        graph, documents = self._graph, dict[str, Any]()
-        for name, term in DOCUMENTS.items():
-            if (value := self._one(node, term)) is not None:
-                documents[name] = _parsed(value)
-                if not isinstance(documents[name], dict):
-                    raise CatalogError(f"{_shown(term)} is not an object")
-        required = set(graph.objects(node, CS.hasRequiredInput))
-        inputs = {*required, *graph.objects(node, CS.hasInput), *graph.objects(node, CS.hasOptionalInput)}
-        for name, fields in (("input_schema", inputs), ("output_schema", set(graph.objects(node, CS.hasOutput)))):
-            if fields and name not in documents:
-                documents[name] = self._schema(fields, required)
-        claims = {hint: self._boolean(node, term) for hint, term in HINTS.items()}
-        return {"annotations": {hint: claim for hint, claim in claims.items() if claim is not None}, **documents}
-
-    def _schema(self, fields: set[Node], required: set[Node]) -> dict[str, Any]:
-        by_name = sorted((self._needed(field, CS.name), field) for field in fields)
-        schema: dict[str, Any] = {"type": "object", "properties": {name: self._field(field) for name, field in by_name}}
-        required_names = [name for name, field in by_name if field in required]
-        return {**schema, "required": required_names} if required_names else schema
-
-    def _field(self, node: Node) -> dict[str, Any]:
-        types = sorted({str(value) for value in self._graph.objects(node, CS.valueType)} - {"any"})
-        values = [_read_value(value) for value in sorted(self._graph.objects(node, CS.enumValue), key=str)]
-        spec = {"type": types[0] if len(types) == 1 else types, "enum": values, **self._texts(node, CS.Field)}
-        known = {key: value for key, value in spec.items() if value and key != "name"}
-        default = self._one(node, CS.defaultValue)
-        return known if default is None else {**known, "default": _read_value(default)}
+        self._needed(node, CS.inputSchema)
+        for term, document in _DERIVED.items():
+            if (node, term, None) in self._graph:
+                self._needed(node, document)
+        values = ((name, self._one(node, term)) for name, term in DOCUMENTS.items())
+        documents = {name: _parsed(value) for name, value in values if value is not None}
+        if wrong := [name for name, value in documents.items() if not isinstance(value, dict)]:
+            raise CatalogError(f"{_shown(DOCUMENTS[wrong[0]])} is not an object")
+        return documents
 
     def _dependencies(self, node: Node) -> list[dict[str, Any]]:
         edges = [self._dependency(item) for item in self._ordered(self._graph.objects(node, CS.hasDependency))]
@@ -348,7 +321,7 @@ class _Reading:
         if target is None:
             raise CatalogError(f"the dependency {_shown(node)} has no cs:needs: say which tool is needed")
         self._needed(node, CS.kind)
-        numbers = {name: self._number(node, CS[name]) for name in ("confidence", "count")}
+        numbers = {name: self._value(node, CS[name], int, float, Decimal) for name in ("confidence", "count")}
         known = {name: number for name, number in numbers.items() if number is not None}
         return {"tool": self._tool_id(target), **known, **self._texts(node, CS.Dependency)}
 
@@ -367,12 +340,11 @@ class _Reading:
         return sorted(set(self._graph.subjects(RDF.type, kind)), key=str)
 
     def _ordered(self, nodes: Iterable[Node]) -> list[Node]:
-        """The nodes by position; nodes without one come last, by identifier and then by IRI."""
+        """The nodes by position; nodes without one come last, by IRI."""
 
-        def place(node: Node) -> tuple[float, str, str]:
-            position = self._number(node, CS.position)
-            identifier = self._graph.value(node, DCTERMS.identifier, any=True)
-            return math.inf if position is None else position, str(identifier or ""), str(node)
+        def place(node: Node) -> tuple[float, str]:
+            position = self._value(node, CS.position, int)
+            return math.inf if position is None else position, str(node)
 
         return sorted(set(nodes), key=place)
 
@@ -395,30 +367,15 @@ class _Reading:
             raise CatalogError(f"{_shown(node)} has no {_shown(term)}: give it one")
         return str(value)
 
-    def _number(self, node: Node, term: URIRef) -> float | None:
-        value = self._one(node, term)
-        if value is None:
+    def _value(self, node: Node, term: URIRef, *kinds: type) -> Any:
+        """The number or boolean; None if there is none."""
+        if (literal := self._one(node, term)) is None:
             return None
-        text = str(value)
-        try:
-            number = int(text) if _INTEGER.fullmatch(text) else float(text)
-        except ValueError:
-            number = math.nan
-        if not math.isfinite(number):
-            raise CatalogError(f"{_shown(node)}: {_shown(term)} is {text[:40]!r}, which is not a number")
-        return number
-
-    def _boolean(self, node: Node, term: URIRef) -> bool | None:
-        value = self._one(node, term)
-        if value is None:
-            return None
-        if not isinstance(value, Literal) or not isinstance(value.value, bool) or value.ill_typed:
-            raise CatalogError(f"{_shown(node)}: {_shown(term)} is not a boolean: write true or false, without quotes")
-        return value.value
-
-
-def _read_value(node: Node) -> Any:
-    return _parsed(node) if isinstance(node, Literal) and node.datatype == CS.json else str(node)
+        value: Any = literal.value if isinstance(literal, Literal) and not literal.ill_typed else None
+        if type(value) not in kinds or not -_LARGEST < value < _LARGEST:
+            what = "a boolean: write true or false, without quotes" if kinds == (bool,) else "a number"
+            raise CatalogError(f"{_shown(node)}: {_shown(term)} is {str(literal)[:40]!r}, which is not {what}")
+        return float(value) if isinstance(value, Decimal) else value
 
 
 def _parsed(value: Node) -> Any:
@@ -433,7 +390,7 @@ def _parsed(value: Node) -> Any:
 def _shown(node: Node) -> str:
     """The node as a prefixed name, or as an IRI of at most 120 characters in angle brackets."""
     text = str(node)
-    for prefix, namespace in {"cs": NAMESPACE, "dcterms": str(DCTERMS), "skos": str(SKOS)}.items():
-        if text.startswith(namespace):
-            return f"{prefix}:{text.removeprefix(namespace)}"
+    for prefix in ("cs", "dcterms", "skos"):
+        if text.startswith(PREFIXES[prefix]):
+            return f"{prefix}:{text.removeprefix(PREFIXES[prefix])}"
     return f"<{text[:120]}>"

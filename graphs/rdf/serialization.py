@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from functools import cache
 from importlib.util import find_spec, module_from_spec
+from io import StringIO
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn, cast
 
 from rdflib import RDF, SKOS, ConjunctiveGraph, Graph
+from rdflib.parser import InputSource
 from rdflib.plugins.serializers import jsonld
 
 from callsheet.graphs.capabilities.taxonomy import Capability
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.model import Catalog
-from callsheet.graphs.rdf.catalog_graph import BASE, CS, DOCUMENTS, TERMS, from_graph, prefixes, to_graph
+from callsheet.graphs.rdf.catalog_graph import BASE, CS, DOCUMENTS, PREFIXES, TERMS, from_graph, to_graph
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.sanitizing import written_out
 
@@ -29,58 +31,6 @@ _TYPES = {
     CS["count"]: "xsd:integer",
     **dict.fromkeys(_LINKS, "@id"),
 }
-
-
-def json_ld(graph: Graph, prefixes: Mapping[str, str]) -> str:
-    """The graph, which has no blank nodes, as one JSON-LD document with its context, in alphabetical order."""
-    names = {term: graph.namespace_manager.curie(term) for term in _TYPES}
-    context = {**prefixes, **{names[term]: {"@id": names[term], "@type": kind} for term, kind in _TYPES.items()}}
-    document: Any = cast("Any", jsonld).from_rdf(graph, context_data=context)
-    for node in (nodes := document.get("@graph", [])):
-        node.update({key: sorted(value, key=str) for key, value in node.items() if isinstance(value, list)})
-    nodes.sort(key=lambda node: node["@id"])
-    return json.dumps(document, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
-
-
-def read_json_ld(text: str, base: str) -> Graph:
-    """The default graph in a JSON-LD text.
-
-    Raises:
-        CatalogError: The text is not JSON, or its context is in another document.
-    """
-    try:
-        document = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise CatalogError(f"not valid JSON: {error.msg}, line {error.lineno} column {error.colno}") from error
-    except (RecursionError, ValueError) as error:
-        raise CatalogError("not valid JSON-LD: nested too deeply, or a number too long") from error
-    if not isinstance(document, dict | list):
-        raise CatalogError("not valid JSON-LD: it is neither an object nor a list of objects")
-    graph = Graph(bind_namespaces="none")
-    _parser().to_rdf(document, ConjunctiveGraph(store=graph.store, identifier=graph.identifier), base=base)
-    return graph
-
-
-@cache
-def _parser() -> ModuleType:
-    """Rdflib's parser with our own copy of its context module, because rdflib has no setting for the loader."""
-    context, parser = map(_copy_of, ("rdflib.plugins.shared.jsonld.context", "rdflib.plugins.parsers.jsonld"))
-    vars(context)["source_to_json"] = _refuse
-    for name in ("Context", "Term", "UNDEF"):
-        vars(parser)[name] = vars(context)[name]
-    vars(parser)["TYPE_TERM"] = context.Term(str(RDF.type), "@type", "@vocab")
-    return parser
-
-
-def _copy_of(name: str) -> ModuleType:
-    spec: Any = find_spec(name)
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def _refuse(source: str) -> NoReturn:
-    raise CatalogError(f"its @context is at {source[:80]!r}, which is not fetched: write it into the file")
 
 
 class RdfFormat(StrEnum):
@@ -98,28 +48,31 @@ _LONGEST = 200
 
 
 def to_rdf(
-    catalog: Catalog,
-    taxonomy: Sequence[Capability] | None = None,
-    *,
-    form: RdfFormat = RdfFormat.TURTLE,
-    base: str = BASE,
+    catalog: Catalog, taxonomy: Sequence[Capability] | None = None, *, form: RdfFormat = RdfFormat.TURTLE
 ) -> str:
-    """The catalog as RDF text, which ``from_rdf`` reads back unchanged; arguments and errors as for ``to_graph``."""
-    graph = to_graph(catalog, taxonomy, base=base)
+    """The catalog as RDF text, which ``from_rdf`` reads back unchanged; arguments as for ``to_graph``."""
+    graph = to_graph(catalog, taxonomy)
     if form is RdfFormat.JSON_LD:
-        return written_out(json_ld(graph, prefixes(base)))
-    text = graph.serialize(format="nt" if form is RdfFormat.N_TRIPLES else "turtle")
+        return written_out(_json_ld(graph))
+    text = graph.serialize(format=form)
     if form is RdfFormat.N_TRIPLES:
         text = "\n".join(sorted(text.strip().split("\n"))) + "\n"
     return written_out(text, longest=8)
 
 
-def from_rdf(text: str, *, form: RdfFormat = RdfFormat.TURTLE) -> Catalog:
-    """The catalog in an RDF text.
+def _json_ld(graph: Graph) -> str:
+    """The graph, which has no blank nodes, as one document with its context, in alphabetical order."""
+    names = {term: graph.namespace_manager.curie(term) for term in _TYPES}
+    context = {**PREFIXES, **{names[term]: {"@id": names[term], "@type": kind} for term, kind in _TYPES.items()}}
+    document: Any = cast("Any", jsonld).from_rdf(graph, context_data=context)
+    for node in (nodes := document.get("@graph", [])):
+        node.update({key: sorted(value, key=str) for key, value in node.items() if isinstance(value, list)})
+    nodes.sort(key=lambda node: node["@id"])
+    return json.dumps(document, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
 
-    Raises:
-        CatalogError: The text is not valid in this format, or as for ``from_graph``.
-    """
+
+def from_rdf(text: str, *, form: RdfFormat = RdfFormat.TURTLE) -> Catalog:
+    """The catalog in an RDF text; errors as for ``parse`` and ``from_graph``."""
     return from_graph(parse(text, form=form))
 
 
@@ -155,16 +108,49 @@ def parse(text: str, *, form: RdfFormat) -> Graph:
     Raises:
         CatalogError: The text is not valid in this format, or it is JSON-LD whose context is in another document.
     """
+    graph = Graph(bind_namespaces="none")
     try:
         with warnings.catch_warnings(action="ignore"):
             if form is RdfFormat.JSON_LD:
-                return read_json_ld(text, BASE)
-            syntax = "nt" if form is RdfFormat.N_TRIPLES else "turtle"
-            return Graph(bind_namespaces="none").parse(data=text, format=syntax, publicID=BASE)
+                whole = ConjunctiveGraph(store=graph.store, identifier=graph.identifier)
+                _json_ld_parser().to_rdf(json.loads(text), whole, base=BASE)
+                return graph
+            source = InputSource()
+            source.setCharacterStream(_Lines(text) if form is RdfFormat.N_TRIPLES else StringIO(text))
+            return graph.parse(source, format=form, publicID=BASE)
     except CatalogError:
         raise
     except Exception as error:
         raise CatalogError(f"not valid {_NAMES[form]}: {_reason(error)}") from error
+
+
+class _Lines(StringIO):
+    """Gives rdflib a line at a time; it would match a long line anew with every 2 kB."""
+
+    def read(self, size: int | None = -1, /) -> str:
+        return self.readline()
+
+
+@cache
+def _json_ld_parser() -> ModuleType:
+    """Rdflib's parser with our own copy of its context module, because rdflib has no setting for the loader."""
+    context, parser = map(_copy_of, ("rdflib.plugins.shared.jsonld.context", "rdflib.plugins.parsers.jsonld"))
+    vars(context)["source_to_json"] = _refuse
+    for name in ("Context", "Term", "UNDEF"):
+        vars(parser)[name] = vars(context)[name]
+    vars(parser)["TYPE_TERM"] = context.Term(str(RDF.type), "@type", "@vocab")
+    return parser
+
+
+def _copy_of(name: str) -> ModuleType:
+    spec: Any = find_spec(name)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _refuse(source: str) -> NoReturn:
+    raise CatalogError(f"its @context is at {source[:80]!r}, which is not fetched: write it into the file")
 
 
 def _reason(error: Exception) -> str:

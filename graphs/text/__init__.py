@@ -1,4 +1,1 @@
-"""Text and schemas from outside: sanitizing, length limits, differences, detection of secrets.
-
-Use the linear-time engine of `regex` for patterns that can be slow on hostile text.
-"""
+"""Text and schemas from outside; use the linear-time engine of `regex` for patterns that hostile text can make slow."""

@@ -12,11 +12,7 @@ import re2
 
 
 def linear(pattern: str) -> re.Pattern[str]:
-    """A pattern with the methods of ``re.Pattern``; texts must not contain lone surrogates.
-
-    Raises:
-        re2.error: The pattern uses syntax that RE2 does not support.
-    """
+    """A pattern with the methods of ``re.Pattern``, or ``re2.error``; texts must not contain lone surrogates."""
     options = re2.Options()
     options.log_errors = False
     return cast("re.Pattern[str]", re2.compile(pattern, options))

@@ -75,14 +75,10 @@ _HIDDEN = re.compile(
 
 
 def shown(text: str, *, most: int | None = LONGEST_TEXT) -> str:
-    """The text without hidden characters, cut to the length that a model is shown.
+    """The text without hidden characters, cut to the length that a model is shown, or to ``most``; None: no limit.
 
     Legitimate joiners and selectors (Persian, Indic scripts, emoji) stay. The text is not normalized: clean text of
     this length is returned unchanged.
-
-    Args:
-        text: Any text from outside.
-        most: Maximum number of characters; None: no limit.
     """
     if _SUSPECT.search(text):
         text = _HIDDEN.sub(_visible, text)
@@ -208,11 +204,7 @@ def listed(texts: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def bounded(text: str, most: int, setting: str) -> str:
-    """A request or a query in which more than 32 blanks in a row become one blank, or an empty line.
-
-    Raises:
-        RequestError: The text is longer.
-    """
+    """A request or a query in which more than 32 blanks in a row become one, or an empty line, or ``RequestError``."""
     text = _LONG_BLANK.sub(lambda run: "\n\n" if "\n" in run.group() else " ", storable(text))
     if len(text) > most:
         raise RequestError(

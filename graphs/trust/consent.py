@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 from callsheet.graphs.catalog.errors import TrustError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address
 from callsheet.graphs.catalog.model import Record, Tool
-from callsheet.graphs.storage import StoredFile, StoreError, file_named, state_file, yes_from_environment
+from callsheet.graphs.storage import StoredFile, StoreError, state_file, yes_from_environment
 from callsheet.graphs.text.sanitizing import one_line
 from callsheet.graphs.trust.pins import digest, server_identity
 
@@ -40,14 +40,12 @@ class Start:
     """What loading a configuration does for one server.
 
     Attributes:
-        agent: Name of the server.
         line: The command line, the class of a toolkit with its arguments, the address, or the folder of documents to
             read, with variables not expanded.
         folder: Working folder of the command; empty for an address.
         names: Names of the environment variables or headers, without values; variables that select the program, such
             as ``PYTHONPATH``, have their values.
-        grants: Additional permissions of the server, in words.
-        does: What it does, in words.
+        grants, does: Additional permissions of the server, and what it does, in words.
     """
 
     agent: str
@@ -120,19 +118,14 @@ def check_agreed(
 
 def doing(starts: Collection[Start]) -> str:
     """What the starts do, in words that introduce a list of them."""
-    words = {start.does for start in starts}
-    return " and ".join(sorted(words, reverse=True))
+    return " and ".join(sorted({start.does for start in starts}, reverse=True))
 
 
 class Agreements:
-    """The stored consents, as digests in one file.
+    """The stored consents, as digests in a file of the shared store, or else in the user's data folder."""
 
-    Args:
-        file: ``agreed.json`` in the shared store, or else in the user's data folder, by default.
-    """
-
-    def __init__(self, file: str | Path | None = None) -> None:
-        self.file = file_named(file) if file else state_file("agreed.json")
+    def __init__(self) -> None:
+        self.file = state_file("agreed.json")
 
     def known(self) -> frozenset[str]:
         """The digests; empty if the file is missing or unreadable, so that the person is asked again."""
@@ -181,9 +174,8 @@ def believable(loaded: Loaded) -> dict[str, ServerConfig]:
 def with_trust(servers: Mapping[str, ServerConfig]) -> dict[str, ServerConfig]:
     """The servers, those that a person believes as if their entries had ``"trusted": true``."""
     known = Agreements().known()
-    trusting = {"trusted": True}
     return {
-        name: server.model_copy(update={"callsheet": server.callsheet.model_copy(update=trusting)})
+        name: server.model_copy(update={"callsheet": server.callsheet.model_copy(update={"trusted": True})})
         if server.transport in ("stdio", "http", "sse") and believed(server) in known
         else server
         for name, server in servers.items()
@@ -204,10 +196,13 @@ def _start(name: str, server: ServerConfig) -> Start:
 
 
 def _grants(server: ServerConfig) -> tuple[str, ...]:
-    trusted = ("what it says of its tools is believed",) if server.callsheet.trusted else ()
-    unapproved = ("its tools are called without asking",) if server.callsheet.approval == "never" else ()
-    allowed = (f"called without asking: {', '.join(names)}",) if (names := server.callsheet.allow) else ()
-    return (*trusted, *unapproved, *allowed)
+    own = server.callsheet
+    grants = {
+        "what it says of its tools is believed": own.trusted,
+        "its tools are called without asking": own.approval == "never",
+        f"called without asking: {', '.join(own.allow)}": own.allow,
+    }
+    return tuple(filter(grants.get, grants))
 
 
 def _is_risky(server: ServerConfig) -> bool:
@@ -225,8 +220,6 @@ class StandingApproval(Record):
     """One tool that one user has approved for good.
 
     Attributes:
-        agent: Its agent.
-        tool: Its name.
         digest: SHA-256 of its definition and of how its server is reached, at that time.
         since: When, UTC, ISO 8601.
         user: Id of the user; empty for the user of this machine, None for clients of a server without authentication.
@@ -251,12 +244,7 @@ class _File(Record):
 
 @dataclass(frozen=True)
 class StandingApprovals:
-    """The standing approvals of one user in one catalog; each look reads what is stored now.
-
-    Attributes:
-        loaded: The catalog.
-        user: As in ``StandingApproval``.
-    """
+    """The standing approvals of one user (as in ``StandingApproval``) in one catalog; each look reads the file."""
 
     loaded: Loaded
     user: str | None = ""
@@ -309,11 +297,7 @@ class StandingApprovals:
         self._change(lambda entries: [*(one for one in entries if (one.id, one.user) != (new.id, new.user)), new])
 
     def revoke(self, tool_ids: Collection[str], *, everybody: bool = False) -> int:
-        """Revokes what the user, or everybody, has allowed of these tools; returns how many approvals that were.
-
-        Raises:
-            TrustError: The file cannot be read or written.
-        """
+        """Revokes what the user, or everybody, has allowed of these tools; returns how many; raises as ``add``."""
 
         def left(entries: Sequence[StandingApproval]) -> list[StandingApproval]:
             return [one for one in entries if one.id not in tool_ids or not (everybody or one.user == self.user)]

@@ -27,11 +27,9 @@ _LONGEST_STORED, _LARGEST_SERVER, _FORMAT = 65_536, 2_000_000, 1
 
 
 class Pin(Record):
-    """One accepted tool.
+    """One accepted tool, with its definition to show changes.
 
-    Attributes:
-        definition: The definition, to show changes; None if it is longer than 64 kB, or those of its server together
-            were longer than 2 MB when it was accepted.
+    That is None if it is longer than 64 kB, or those of its server together were longer than 2 MB when it was accepted.
     """
 
     sha256: str
@@ -57,13 +55,7 @@ class ServerPin(Record):
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """The listing of a server.
-
-    Attributes:
-        server: Configuration of the server.
-        about: Its name, description and instructions.
-        entries: Its tools as it sent them.
-    """
+    """The listing of a server: its name, description and instructions, and its tools as it sent them."""
 
     server: ServerConfig
     about: Mapping[str, str]
@@ -75,13 +67,11 @@ class Change:
     """A difference between the accepted and the present state of a server.
 
     Attributes:
-        agent: The server.
         kind: ``new``, ``changed`` or ``removed`` tool; ``suspect``: a new tool whose texts give a model orders or hide
             something; ``command`` of the server; ``about``: the server's name, description or instructions.
         tool: Name of the tool; empty if the change concerns the server.
         before: The accepted definition; None if there is none, or it was too long to store.
-        after: The present definition; None if it was removed.
-        sha256: SHA-256 of the present definition; empty if it was removed.
+        after, sha256: The present definition and its SHA-256; None and empty if it was removed.
         book: The file with its pin.
         pinned: SHA-256 of what was accepted when the two were compared; empty if nothing was.
     """
@@ -111,10 +101,8 @@ class Admitted:
     """The accepted part of a listing.
 
     Attributes:
-        about: The accepted name, description and instructions.
         entries: The tools with accepted definitions, and entries that are invalid or share a name.
         digests: Name of each accepted tool -> SHA-256 of its definition.
-        changes: The differences.
         place: When the server was first pinned, as in ``ServerPin``.
     """
 
@@ -271,23 +259,16 @@ class _File(Record):
 
 
 class PinBook:
-    """The pins of one configuration. An unreadable file is an error, not an empty book.
-
-    Args:
-        file: The file, its path, or its name in the shared store (``store:...``); the first pin creates it.
-    """
+    """The pins of one configuration, in a file that the first pin creates. An unreadable file is no empty book."""
 
     def __init__(self, file: str | Path | StoredFile) -> None:
         self.file = file_named(file)
 
     @classmethod
     def of(cls, config: Path, file: str | Path | None = None) -> PinBook:
-        """The book of a configuration file.
+        """The book of an ``mcp.json``.
 
-        Args:
-            config: The ``mcp.json``.
-            file: The file of the pins; by default ``CALLSHEET_PINS``, otherwise a file in the shared store, or else in
-                the user's data folder.
+        Its file is by default ``CALLSHEET_PINS``, otherwise in the shared store, or else in the user's data folder.
         """
         if path := file or os.environ.get("CALLSHEET_PINS"):
             return cls(path)

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import translate
@@ -35,12 +34,7 @@ UNKNOWN: Mapping[Hint, bool] = {
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A user.
-
-    Attributes:
-        id: Id from the authentication; empty for an anonymous user.
-        groups: Groups from the authentication.
-    """
+    """A user, by the authentication; the id of an anonymous one is empty."""
 
     id: str = ""
     groups: frozenset[str] = frozenset()
@@ -228,23 +222,14 @@ _MOST_VIEWS = 32
 
 
 class Grants(Record):
-    """Additional rules.
-
-    Attributes:
-        allow: Rules of tools that may be seen and called.
-        deny: Rules of tools that may not; they override ``allow``.
-    """
+    """Rules of tools that may be seen and called, and of tools that may not, which override the others."""
 
     allow: tuple[Rule, ...] = ()
     deny: tuple[Rule, ...] = ()
 
 
 class Group(Grants):
-    """Grants of several users.
-
-    Attributes:
-        members: Ids of users; users whose authentication names the group are members too.
-    """
+    """Grants of several users: its members by id, and those whose authentication names the group."""
 
     members: tuple[Name, ...] = ()
 
@@ -275,8 +260,8 @@ class Policy(Grants):
     callsheet_policy: Literal[1] = 1
 
     @cached_property
-    def _cache(self) -> tuple[threading.Lock, OrderedDict[Any, tuple[Catalog, View]]]:
-        return threading.Lock(), OrderedDict()
+    def _cache(self) -> tuple[threading.Lock, dict[Any, tuple[Catalog, View]]]:
+        return threading.Lock(), {}
 
     @cached_property
     def _rules(self) -> Callable[[User], Rules]:
@@ -303,22 +288,17 @@ class Policy(Grants):
         return bool(user.id) and not (groups | ({user.id} - self.groups.keys())).isdisjoint(self.reviewers)
 
     def view(self, catalog: Catalog, user: User | str | None = None) -> View:
-        """The part of a catalog that a user may see, cached for each set of rules.
-
-        A tool that requires a forbidden tool is left out too, because it cannot work.
-        """
+        """The part of a catalog that a user may see, cached for each set of rules."""
         rules = self._rules(_user(user))
         lock, views = self._cache
         key = (id(catalog), rules.key)
-        with lock:
-            if key in views:
-                views.move_to_end(key)
-                return views[key][1]
+        if known := views.get(key):
+            return known[1]
         view = view_of(catalog, rules.allow)
         with lock:
+            if len(views) >= _MOST_VIEWS:
+                views.pop(next(iter(views)))
             views[key] = (catalog, view)
-            while len(views) > _MOST_VIEWS:
-                views.popitem(last=False)
         return view
 
     def findings(self, *catalogs: Catalog) -> tuple[Finding, ...]:

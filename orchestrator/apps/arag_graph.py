@@ -10,19 +10,11 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import (
-    AIMessage,
-    AnyMessage,
-    BaseMessage,
-    HumanMessage,
-    SystemMessage,
-    ToolCall,
-    ToolMessage,
-)
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolCall, ToolMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.config import get_stream_writer
@@ -31,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from callsheet.agents import ModelError, chat_model
 from callsheet.agents.calls.token_usage import usage_of, with_usage_of
-from callsheet.agents.models.chat_models import answered, check_model, written_call
+from callsheet.agents.models.chat_models import answered, check_model, written_calls
 from callsheet.agents.servers.catalogs.python_objects import part_of_tools
 from callsheet.agents.servers.in_process import APP, TOOL_MODEL
 from callsheet.graphs import CallsheetError, SourceCatalog
@@ -69,7 +61,6 @@ class ReaderPrompts(BaseModel):
     """What the model of ``arag`` is told.
 
     Attributes:
-        system: The system prompt.
         forced: The last request, when the budget is spent; ``{question}`` is replaced by the question.
         tools: Name of a tool -> its description, in place of ours.
     """
@@ -120,9 +111,6 @@ def create_arag(
         An uncompiled ``StateGraph``; with a checkpointer, a thread remembers what was read. It takes ``messages`` and
         returns ``messages``, ``citations``, ``loops`` and ``retrieved_tokens``.
 
-    Raises:
-        SettingsError: The model, the settings or the prompts have another type.
-
     Source: A-RAG (arXiv 2602.03442), Algorithm 1.
     """
     check_model(model)
@@ -166,10 +154,8 @@ class ReaderNodes:
     def model(self) -> BaseChatModel | None:
         """The chat model of the current run: from its context, else the workflow's own, else none."""
         given = context()
-        if self.object_model is not None and (given is None or given.model is None):
-            return self.object_model
-        name = self.settings().model
-        return chat_model(name) if name else None
+        name = (given and given.model) or (None if self.object_model else self.defaults.model)
+        return chat_model(name) if name else self.object_model
 
     def prepare(self, state: ReaderInput) -> dict[str, Any]:
         """Starts a question: resets the budget and updates the index; chunks read earlier in the thread stay read."""
@@ -220,19 +206,14 @@ class ReaderNodes:
             return {"messages": [AIMessage(state["trouble"], name="arag", additional_kwargs=failed)]}
         last, index = state["messages"][-1], self.library.index(Path(state["folder"]))
         read = [chunk for chunk in state.get("read") or {} if index.chunk(chunk) is not None]
-        found = checked(last.text, read)
-        text, citations = found.text or "The model gave no answer.", list(found.citations)
+        said, cited, dropped = checked(last.text, read)
+        text, citations = said or "The model gave no answer.", cited
         nothing_found = last.additional_kwargs.get("arag", {}).get("answered") is False
-        if not nothing_found and not citations and self.model() is not None:
+        if not nothing_found and not cited and self.model() is not None:
             citations = [chunk for chunk in _read_since(state["messages"]) if chunk in read]
             text += f"\n(It cites nothing. Read for it: [{'] ['.join(citations)}])" if citations else ""
-        about = {
-            "answered": bool(found.text) and not nothing_found,
-            "failed": not found.text,
-            "citations": list(found.citations),
-            "dropped": list(found.dropped),
-            "forced": state["forced"],
-        }
+        about: dict[str, Any] = {"citations": cited, "dropped": dropped, "forced": state["forced"]}
+        about |= {"answered": bool(said) and not nothing_found, "failed": not said}
         final = {"content": text, "name": "arag", "additional_kwargs": {"arag": about}}
         return {"messages": [last.model_copy(update=final)], "citations": citations}
 
@@ -263,9 +244,6 @@ async def asked(
     """The model's next message: one tool call, or the answer.
 
     Without tools, and if its message is empty, the model is told to answer now.
-
-    Raises:
-        ModelError: The model did not answer.
     """
     told, empty = [SystemMessage(prompts.system), *messages], None
     if tools:
@@ -290,16 +268,8 @@ def ran(call: Mapping[str, Any], tools: Sequence[BaseTool]) -> ToolMessage:
     return answer
 
 
-class Checked(NamedTuple):
-    """An answer without citations of chunks that were not read; ``dropped`` has these."""
-
-    text: str
-    citations: tuple[str, ...]
-    dropped: tuple[str, ...] = ()
-
-
-def checked(text: str, read: Collection[str]) -> Checked:
-    """Removes citations of chunks that were not read from an answer."""
+def checked(text: str, read: Collection[str]) -> tuple[str, list[str], list[str]]:
+    """An answer without citations of chunks that were not read, its other citations, and those that it lost."""
     dropped: list[str] = []
 
     def kept_of(match: re.Match[str]) -> str:
@@ -307,39 +277,36 @@ def checked(text: str, read: Collection[str]) -> Checked:
         ids = [one.strip() for one in _ID.findall(listed)] if listed else [match.group().strip()]
         if not ids:
             return match.group()
-        # A file name may contain spaces, so words before an id may look like a part of it.
-        known = {
-            one: next((chunk for chunk in read if re.search(rf"(?<!\w){re.escape(chunk)}$", one)), None) for one in ids
-        }
-        dropped.extend(one for one, chunk in known.items() if chunk is None)
-        kept = [chunk for chunk in known.values() if chunk is not None]
+        kept: list[str] = []
+        for one in dict.fromkeys(ids):
+            # A file name may contain spaces, so words before an id may look like a part of it.
+            known = [chunk for chunk in read if re.search(rf"(?<!\w){re.escape(chunk)}$", one)]
+            (kept if known else dropped).append(known[0] if known else one)
         if not listed:
             return match.group() if kept else ""
         return f" [{'] ['.join(kept)}]" if kept else ""
 
     kept = _CITED.sub(kept_of, text).strip()
     found = {one: match.start() for one in read if (match := re.search(rf"{re.escape(one)}(?!\d)", kept))}
-    return Checked(kept, tuple(sorted(found, key=lambda one: found[one])), tuple(dict.fromkeys(dropped)))
+    return kept, sorted(found, key=lambda one: found[one]), list(dict.fromkeys(dropped))
 
 
-def _one_call(message: BaseMessage, tools: Sequence[BaseTool]) -> AIMessage:
+def _one_call(message: AIMessage, tools: Sequence[BaseTool]) -> AIMessage:
     """A reply as text with its first call of these tools only, also if a small model wrote it as JSON text."""
-    calls: list[Any] = message.tool_calls if tools and isinstance(message, AIMessage) else []
-    text, usage = str(message.text), message.usage_metadata if isinstance(message, AIMessage) else None
-    if tools and not calls and (written := written_call(text, {tool.name for tool in tools})) is not None:
-        text, calls = "", [{**written, "id": f"written_{message.id or 0}"}]
+    text, calls = str(message.text), list[Any](message.tool_calls if tools else ())
+    if tools and not calls and (written := written_calls(text, {tool.name for tool in tools})):
+        text, calls = "", [{**written[0], "id": f"written_{message.id or 0}"}]
     return AIMessage(
         text,
         id=message.id if tools else None,
         tool_calls=calls[:1],
-        usage_metadata=usage,
+        usage_metadata=message.usage_metadata,
         response_metadata=message.response_metadata,
     )
 
 
 def _question(messages: Sequence[AnyMessage]) -> str:
-    asked = messages if len(messages) == 1 else [m for m in messages if isinstance(m, HumanMessage)]
-    return asked[-1].text.strip() if asked else ""
+    return next((message.text.strip() for message in reversed(messages) if isinstance(message, HumanMessage)), "")
 
 
 def _since(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
@@ -363,10 +330,7 @@ def load_folders(config: Mapping[str, ServerConfig]) -> SourceCatalog:
     """An agent for each folder, with one tool that answers questions from its documents, with citations.
 
     The graph ``arag`` finds the answer: with the model of the run, else of ``CALLSHEET_MODEL``. It first indexes what
-    is not indexed yet.
-
-    Raises:
-        CatalogError: There is no such folder.
+    is not indexed yet. If there is no such folder, it raises a CatalogError.
     """
     from callsheet.orchestrator.run.process.environment import Environment
 
@@ -413,10 +377,7 @@ def _app(library: Library, model: str | None) -> Any:
 
 
 def _answer(state: Mapping[str, Any], model: str | None) -> tuple[str, dict[str, Any]]:
-    """The answer with its artifact; that the documents say nothing is one too, and ``answered`` tells them apart.
-
-    The cost of the models that found it is added to that of the step.
-    """
+    """The answer with its artifact, also that the documents say nothing; its cost is added to that of the step."""
     message = state["messages"][-1]
     if (given := TOOL_MODEL.get()) is not None and (given.model or model):
         given.usage += usage_of(state["messages"])

@@ -6,7 +6,7 @@ import asyncio
 import re
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired
@@ -39,19 +39,18 @@ from callsheet.agents import (
 )
 from callsheet.agents.approval.supervised_call import Answer, InterruptOn, Send, reviews_of
 from callsheet.agents.calls.tool_result import answer_to
-from callsheet.agents.models.chat_models import chat_model, with_written_calls
+from callsheet.agents.models.chat_models import chat_model, deferred, with_written_calls
 from callsheet.agents.registry import binding
 from callsheet.agents.registry.binding import NEED_TOOL, READ_RESULT, READ_SKILL
 from callsheet.agents.safety.secrets import RunSecrets
-from callsheet.agents.work.equipment import calls_of
-from callsheet.agents.work.own_tools import (
+from callsheet.agents.work.equipment import (
     DEFINITION,
     READ_DEFINITION,
     abbreviated,
     answer_reading,
     answer_request,
     answer_skill,
-    deferred,
+    calls_of,
     long_calls,
     skill_definition,
 )
@@ -158,6 +157,8 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         self._registry = registry or ToolRegistry.from_catalog(loaded)
         CatalogSync(self._retriever, self._registry)
         self._reach, self._tools, self._most = told.reach(most=False), tools, most
+        if not skill_tokens:
+            self._reach["skills"] = 0
         if decision_model is not None:
             model = chat_model(decision_model) if isinstance(decision_model, str) else decision_model
             self._reach["decision_model"] = judge_of(model)
@@ -171,7 +172,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
 
     def before_agent(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Checks that questions can be answered, and starts a new scope for sessions."""
-        check_answerable(self._supervision())
+        check_answerable(self._supervision(state))
         return {"callsheet_run": uuid.uuid4().hex, "callsheet_requests": []}
 
     def before_model(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -182,10 +183,9 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
             return None
         had, seen = state.get("callsheet_tools", []), self._retriever.within(caller())
         held, skills = list(had), list[str]()
-        reach = {**self._reach, **({} if self._skill_tokens else {"skills": 0})}
         for request in new:
             if len(held) < self._most:
-                tools, fitting = picked(request, seen, set(held), tools=self._tools, **reach)
+                tools, fitting = picked(request, seen, set(held), tools=self._tools, **self._reach)
                 held, skills = _joined(held, tools), _joined(skills, fitting)
         asked, places = [*before, *(request.key for request in new)], state.get("callsheet_places", {})
         if had and (added := held[len(had) : self._most]):
@@ -258,8 +258,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
     ) -> ExtendedModelResponse[Any]:
         if self._weak_model:
             names, told = [NEED_TOOL, *held], state.get("messages", ())
-            read = [with_written_calls(message, names, told) for message in response.result]
-            response = ModelResponse(result=read, structured_response=response.structured_response)
+            response = replace(response, result=[with_written_calls(one, names, told) for one in response.result])
         response = normalize(response, held, self._secrets(state))
         command: Command[Any] = Command(update={"callsheet_own": own})
         return ExtendedModelResponse(response, command if own != state.get("callsheet_own", []) else None)
@@ -267,7 +266,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
     async def _answer(self, request: ToolCallRequest, send: Send) -> Answer:
         """The answer to a call that is not of the agent's own tools."""
         call, state = request.tool_call, request.state
-        held, supervision = self._held(state), self._supervision(self._secrets(state))
+        held, supervision = self._held(state), self._supervision(state)
         match call["name"]:
             case binding.NEED_TOOL:
                 return await self._added(request, held)
@@ -279,12 +278,12 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
                     texts |= skill_texts(self._retriever.catalog, [skill.id], most=self._skill_tokens)
                 return answer_skill(call, texts)
             case binding.RUN_PROGRAM if self._code_mode:
-                from callsheet.agents.programs import run_requested
+                from callsheet.agents.programs import run_program
 
                 def make(inner: ToolCallRequest, tool: BoundTool) -> Awaitable[Answer]:
                     return supervised(inner, tool, supervision, send)
 
-                return await run_requested(request, held, make, most=_CALLS, secrets=supervision.secrets)
+                return await run_program(request, held, make, most=_CALLS, secrets=supervision.secrets)
         tool = request.tool or held.get(call["name"])
         if tool is None:
             return await _of_others(request, send, [*state.get("callsheet_own", []), NEED_TOOL, *held])
@@ -292,10 +291,9 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
             return await send(request)
         return await supervised(request.override(tool=tool), tool, supervision, send)
 
-    def _supervision(self, secrets: RunSecrets | None = None) -> Supervision:
-        standing, reviews = standing_approvals(self._registry.loaded), self._reviews
-        given = secrets or RunSecrets()
-        return Supervision("", self._approval, self._registry, given, reviews=reviews, standing=standing)
+    def _supervision(self, state: Any) -> Supervision:
+        standing, secrets = standing_approvals(self._registry.loaded), self._secrets(state)
+        return Supervision("", self._approval, self._registry, secrets, reviews=self._reviews, standing=standing)
 
     async def _added(self, request: ToolCallRequest, held: Mapping[str, BoundTool]) -> Answer:
         """Adds the tools that the agent asks for, and returns their names."""
@@ -314,7 +312,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         added = said.artifact["added"] if said.artifact else []
         return Command(update={"messages": [said], "callsheet_tools": added})
 
-    def _secrets(self, state: Any) -> Any:
+    def _secrets(self, state: Any) -> RunSecrets:
         return self._registry.secrets.of(state.get("callsheet_run", ""))
 
     def _held(self, state: Any, own: Sequence[str] = ()) -> dict[str, BoundTool]:
@@ -393,9 +391,8 @@ def requests_of(state: Mapping[str, Any]) -> list[Request]:
     requests += [Request(clause, "agent") for clause in (_clauses(said) if said else [])]
     found: dict[str, Request] = {}
     for request in requests:
-        if request.key:
-            found.setdefault(request.key, request)
-    return list(found.values())
+        found.setdefault(request.key, request)
+    return [request for key, request in found.items() if key]
 
 
 def picked(

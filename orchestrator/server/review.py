@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
@@ -18,7 +17,6 @@ from callsheet.graphs import (
     CallsheetError,
     CatalogError,
     Change,
-    Dependency,
     PinBook,
     User,
     dependency_edges,
@@ -32,13 +30,12 @@ from callsheet.graphs.trust.changes import sides_of
 from callsheet.graphs.trust.consent import StandingApproval, StandingApprovals
 from callsheet.orchestrator.server.page_requests import (
     Body,
-    Endpoint,
     ForbiddenError,
     Parameters,
     RefusedError,
     body_of,
 )
-from callsheet.orchestrator.server.visible_catalog import Site, VisibleCatalog, shown_line, shown_text
+from callsheet.orchestrator.server.visible_catalog import Json, Site, VisibleCatalog, shown_line, shown_text
 
 Part = Literal["changes", "dependencies", "allowed"]
 _Reviewed = Change | Proposal | StandingApproval
@@ -57,7 +54,9 @@ _NOT_NAMED = (
 )
 
 
-class _Asked(Parameters):
+class AskedPart(Parameters):
+    """Items of ``part`` with all ``words``, from ``start``."""
+
     part: Part = "changes"
     words: Annotated[str, Field(max_length=1_000)] = ""
     start: Annotated[int, Field(ge=0)] = 0
@@ -76,25 +75,25 @@ class ReviewRoutes:
         self._site, self._anonymous = site, anonymous
         self._deciding = threading.Lock()
 
-    async def review(self, visible: VisibleCatalog, request: Request) -> dict[str, Any]:
-        """The items of ``part`` with all ``words``, from ``start``; and why nothing can be decided, if so."""
-        asked = _Asked.model_validate(dict(request.query_params))
-        refusal = "" if asked.part == "allowed" else self._refusal(visible)
+    def items(self, visible: VisibleCatalog, asked: AskedPart) -> Json:
+        """A page of items, and why nothing can be decided, if so; slow, so not for an event loop."""
+        refusal = self._refusal(visible, asked.part)
         if asked.part == "dependencies" and not visible.loaded.dependency_files:
             refusal = refusal or _NO_FILE
         try:
-            return await run_in_threadpool(_page, visible, self._waiting(visible, asked.part), asked, refusal)
+            waiting = self._waiting(visible, asked.part)
         except CatalogError as error:  # a file of dependencies
             raise RefusedError(_why(error, visible)) from error
-
-    def posts(self) -> Mapping[str, Endpoint]:
-        """Endpoints with a body, by the last part of their address."""
-        return {"decide": self.decide, "list": self.list}
+        if words := asked.words.casefold().split():
+            texts = (str({**_item(visible, one), "digest": ""}).casefold() for one in waiting)
+            waiting = [one for one, text in zip(waiting, texts, strict=True) if all(word in text for word in words)]
+        shown = [_item(visible, one) for one in waiting[asked.start : asked.start + _PER_PAGE]]
+        return {"total": len(waiting), "items": shown, "refusal": refusal}
 
     async def list(self, visible: VisibleCatalog, request: Request) -> dict[str, str]:
         """Lists all servers anew, as ``callsheet approve`` does."""
         await body_of(request, Body)
-        if why := self._refusal(visible):
+        if why := self._refusal(visible, "changes"):
             raise ForbiddenError(why)
 
         def listed() -> str:
@@ -106,25 +105,26 @@ class ReviewRoutes:
     async def decide(self, visible: VisibleCatalog, request: Request) -> dict[str, str]:
         """Writes the decision ``accept`` about the item of ``part`` with this ``digest``, and uses it."""
         decision = await body_of(request, _Decision)
-        if decision.part != "allowed" and (why := self._refusal(visible)):  # what one has allowed, one may revoke
+        if why := self._refusal(visible, decision.part):
             raise ForbiddenError(why)
         return await run_in_threadpool(self._decided, visible.user, decision)
 
-    def _waiting(self, visible: VisibleCatalog, part: Part) -> Callable[[], Sequence[_Reviewed]]:
-        """Lists what a part consists of; of allowed tools, those of the user."""
+    def _waiting(self, visible: VisibleCatalog, part: Part) -> Sequence[_Reviewed]:
         match part:
             case "changes":
-                return lambda: visible.reviewable
+                return visible.reviewable
             case "dependencies":
-                return partial(_dependencies, visible)
+                return _dependencies(visible)
         standing = self._standing(visible)
-        return lambda: [one for one in (standing.own() if standing else ()) if visible.may_see(one.id)]
+        return [one for one in (standing.own() if standing else ()) if visible.may_see(one.id)]
 
     def _standing(self, visible: VisibleCatalog) -> StandingApprovals | None:
         return StandingApprovals.of(visible.loaded, visible.user.id or ("" if self._anonymous else None))
 
-    def _refusal(self, visible: VisibleCatalog) -> str:
-        """Why this user may not decide; empty if the user may."""
+    def _refusal(self, visible: VisibleCatalog, part: Part) -> str:
+        """Why this user may not decide; empty if the user may. What one has allowed, one may revoke."""
+        if part == "allowed":
+            return ""
         if visible.read is None:
             return "this program cannot load its catalog again, so decide on the command line and start it again"
         named = visible.policy is not None and visible.policy.reviews(visible.user)
@@ -134,21 +134,32 @@ class ReviewRoutes:
         with self._deciding:
             visible = self._site.visible_to(user)  # the state after the decision before this one
             try:
-                if decision.part == "allowed":
-                    return {"told": self._revoked(visible, decision), "note": ""}
-                done = _decide(visible, self._waiting(visible, decision.part), decision)
+                one = next(
+                    (one for one in self._waiting(visible, decision.part) if _digest(one) == decision.digest), None
+                )
+                if one is None or not _item(visible, one)["digest"]:
+                    raise RefusedError(_STALE)
+                done = self._write(visible, one, decision.accept)
             except CallsheetError as error:
                 self._renewed(visible)  # so that the page shows what somebody else decided
                 raise RefusedError(_why(error, visible)) from error
-            return {"told": done, "note": self._renewed(visible)}
+            return {"told": done, "note": "" if decision.part == "allowed" else self._renewed(visible)}
 
-    def _revoked(self, visible: VisibleCatalog, decision: _Decision) -> str:
-        one = _decided_on(visible, self._waiting(visible, "allowed"), decision)
-        standing = self._standing(visible)
-        if decision.accept is not False or standing is None or not isinstance(one, StandingApproval):
-            raise RefusedError("what is allowed can be revoked here, and nothing else")
-        standing.revoke([one.id])
-        return f"{one_line(one.id)} asks again"
+    def _write(self, visible: VisibleCatalog, one: _Reviewed, accept: bool | None) -> str:
+        """Writes a decision; returns it in words."""
+        match one:
+            case Proposal():
+                decided = one.model_copy(update={"accept": accept})
+                decide(_file_of(visible, one), decided, before=one.accept, agents=visible.loaded.catalog.agents)
+                words = {True: "accepted", False: "rejected", None: "undecided again"}[accept]
+                return f"{one_line(one.source)} -> {one_line(one.target)} is {words}"
+            case Change() if accept:
+                PinBook(one.book).accept([one])
+                return f"{one_line(one.id)} is accepted"
+            case StandingApproval() if accept is False and (standing := self._standing(visible)):
+                standing.revoke([one.id])
+                return f"{one_line(one.id)} asks again"
+        raise RefusedError("a change is accepted or stays in quarantine; what is allowed can only be revoked")
 
     def _renewed(self, visible: VisibleCatalog, *, anew: bool = False) -> str:
         """Loads the catalog again and uses it; why that failed, otherwise empty."""
@@ -168,38 +179,6 @@ def _why(error: Exception, visible: VisibleCatalog) -> str:
     return "the reason may name tools that you may not see: somebody who sees everything has to decide"
 
 
-def _page(
-    visible: VisibleCatalog, listed: Callable[[], Sequence[_Reviewed]], asked: _Asked, refusal: str
-) -> dict[str, Any]:
-    words, waiting = asked.words.casefold().split(), listed()
-    if words:
-        texts = (str({**_item(visible, one), "digest": ""}).casefold() for one in waiting)
-        waiting = [one for one, text in zip(waiting, texts, strict=True) if all(word in text for word in words)]
-    shown = [_item(visible, one) for one in waiting[asked.start : asked.start + _PER_PAGE]]
-    return {"total": len(waiting), "items": shown, "refusal": refusal}
-
-
-def _decided_on(visible: VisibleCatalog, listed: Callable[[], Sequence[_Reviewed]], decision: _Decision) -> _Reviewed:
-    one = next((one for one in listed() if _digest(one) == decision.digest), None)
-    if one is None or not _item(visible, one)["digest"]:
-        raise RefusedError(_STALE)
-    return one
-
-
-def _decide(visible: VisibleCatalog, listed: Callable[[], Sequence[_Reviewed]], decision: _Decision) -> str:
-    """Writes a decision; returns it in words."""
-    one = _decided_on(visible, listed, decision)
-    if isinstance(one, Proposal):
-        decided = one.model_copy(update={"accept": decision.accept})
-        decide(_file_of(visible, one), decided, before=one.accept, agents=visible.loaded.catalog.agents)
-        words = {True: "accepted", False: "rejected", None: "undecided again"}[decision.accept]
-        return f"{one_line(one.source)} -> {one_line(one.target)} is {words}"
-    if decision.accept is not True or not isinstance(one, Change):
-        raise RefusedError("a change is accepted, or stays in quarantine")
-    PinBook(one.book).accept([one])
-    return f"{one_line(one.id)} is accepted"
-
-
 def _dependencies(visible: VisibleCatalog) -> list[Proposal]:
     """Undecided dependencies by confidence, highest first, then decided ones; both of their tools are visible.
 
@@ -211,32 +190,45 @@ def _dependencies(visible: VisibleCatalog) -> list[Proposal]:
     edges = [edge for file in files for edge in read_dependencies(file)]
     decided = [edge for edge in edges if edge.accept is not None and edge.source in tools and edge.target in tools]
     keys = {edge.key for edge in decided}
-    inferred = (_proposal(tool, edge) for tool, edge in dependency_edges(visible.knowledge.graph) if not edge.holds)
+    inferred = (
+        Proposal(
+            source=source,
+            target=edge.tool,
+            kind=edge.kind,
+            parameter=edge.parameter,
+            confidence=edge.confidence,
+            evidence=edge.reason,
+            count=edge.count,
+        )
+        for source, edge in dependency_edges(visible.knowledge.graph)
+        if not edge.holds
+    )
     waiting = [edge for edge in inferred if edge.key not in keys]
     return [*sorted(waiting, key=lambda edge: (-edge.confidence, edge.source, edge.target)), *decided]
 
 
-def _item(visible: VisibleCatalog, one: _Reviewed) -> dict[str, Any]:
-    """What the page shows of a change or a dependency; slow for a long definition.
+def _item(visible: VisibleCatalog, one: _Reviewed) -> Json:
+    """What the page shows; slow for a long definition.
 
     ``digest`` is the SHA-256 of exactly what is shown; empty for a change that is too long to be shown, so that it
     cannot be accepted here. ``lines`` are the accepted and the present line side by side, as of ``sides_of``.
     """
-    if isinstance(one, StandingApproval):
-        tool = visible.loaded.catalog.tools.get(one.id)
-        holds = tool is not None and visible.loaded.pin(tool) == one.digest
-        return {"digest": _digest(one), "tool": visible.link(one.id), "since": one.since, "holds": holds}
-    if isinstance(one, Change):
-        lines = sides_of(one)
-        shown = sum(_LINE + len(line) for pair in lines for line in pair if line) <= _MOST_SHOWN
-        return {
-            "digest": _digest(one) if shown else "",
-            "label": shown_line(one.id),
-            "kind": one.kind,
-            "told": told(one),
-            "quarantines": one.quarantines,
-            "lines": lines if shown else (),
-        }
+    match one:
+        case StandingApproval():
+            tool = visible.loaded.catalog.tools.get(one.id)
+            holds = tool is not None and visible.loaded.pin(tool) == one.digest
+            return {"digest": _digest(one), "tool": visible.link(one.id), "since": one.since, "holds": holds}
+        case Change():
+            lines = sides_of(one)
+            shown = sum(_LINE + len(line) for pair in lines for line in pair if line) <= _MOST_SHOWN
+            return {
+                "digest": _digest(one) if shown else "",
+                "label": shown_line(one.id),
+                "kind": one.kind,
+                "told": told(one),
+                "quarantines": one.quarantines,
+                "lines": lines if shown else (),
+            }
     return {
         "digest": _digest(one),
         "source": visible.link(one.source),
@@ -251,21 +243,9 @@ def _item(visible: VisibleCatalog, one: _Reviewed) -> dict[str, Any]:
 
 
 def _digest(one: _Reviewed) -> str:
-    if isinstance(one, Proposal | StandingApproval):
-        return digest(one.model_dump(mode="json"))
-    return digest({name: getattr(one, name) for name in ("before", "after", "kind", "id", "sha256", "pinned")})
-
-
-def _proposal(source: str, edge: Dependency) -> Proposal:
-    return Proposal(
-        source=source,
-        target=edge.tool,
-        kind=edge.kind,
-        parameter=edge.parameter,
-        confidence=edge.confidence,
-        evidence=edge.reason,
-        count=edge.count,
-    )
+    if isinstance(one, Change):
+        return digest({name: getattr(one, name) for name in ("before", "after", "kind", "id", "sha256", "pinned")})
+    return digest(one.model_dump(mode="json"))
 
 
 def _file_of(visible: VisibleCatalog, edge: Proposal) -> str:

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from pydantic import Field
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -17,7 +16,7 @@ from starlette.routing import Route
 from callsheet.agents import ToolRegistry
 from callsheet.agents.safety.secrets import named_in, of_server
 from callsheet.agents.servers.oauth.addresses import CALLBACK, PAGE, is_loopback, server_address
-from callsheet.agents.servers.oauth.sign_in import HEADERS, LASTS, callback, cookie_of
+from callsheet.agents.servers.oauth.sign_in import HEADERS, LASTS, SignIn, callback, cookie_of
 from callsheet.graphs import SettingsError, UnknownNameError, User
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.orchestrator.server.page_requests import Body, ForbiddenError, body_of, check_key
@@ -54,9 +53,7 @@ document.querySelector("form").addEventListener("submit", async (event) => {
 _GOING: set[asyncio.Task[Any]] = set()
 
 
-class SignInRequest(Body):
-    """Which agent a user signs in to."""
-
+class _Begin(Body):
     agent: Annotated[str, Field(min_length=1, max_length=500)]
 
 
@@ -78,16 +75,17 @@ async def begin(registry: ToolRegistry, user: User, request: Request) -> JSONRes
         CallsheetError: It cannot begin, or it would give something away.
     """
     check_key(request)
-    agent = (await body_of(request, SignInRequest)).agent
+    agent = (await body_of(request, _Begin)).agent
     known, config = registry.catalog.by_id.get(agent), registry.loaded.connections.get(agent)
     if known is None or not registry.permitted([tool.id for tool in known.tools], user):
         raise UnknownNameError(f"there is no agent {agent!r} that you may call")
     if not isinstance(config, ServerConfig) or not config.url:
         raise SettingsError(f"agent {agent!r} asks for no sign-in of a user")
     address, full = server_address(), config.expanded(os.environ)
+    server = full.url or ""
     if not user.id and not is_loopback(address):
         raise ForbiddenError(_NO_USERS)
-    if "@" in urlsplit(full.url or "").netloc:
+    if "@" in urlsplit(server).netloc:
         raise SettingsError("its address contains a user and a password: remove them")
     browser, hide = secrets.token_urlsafe(32), of_server(full, named_in(config, os.environ)).text
     opened: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -97,8 +95,7 @@ async def begin(registry: ToolRegistry, user: User, request: Request) -> JSONRes
             raise SettingsError("its address contains a secret, which the page of the authorization server would show")
         opened.set_result(page)
 
-    start = await run_in_threadpool(_client)
-    flow = start(full.url, f"{address}{CALLBACK}", open_page, user=user.id, browser=browser, hide=hide)
+    flow = SignIn(server, f"{address}{CALLBACK}", open_page, user=user.id, browser=browser, hide=hide)
     going = asyncio.create_task(flow.tokens())
     _GOING.add(going)
     going.add_done_callback(_GOING.discard)
@@ -110,9 +107,3 @@ async def begin(registry: ToolRegistry, user: User, request: Request) -> JSONRes
     kind: Any = {"path": PAGE, "httponly": True, "samesite": "lax", "secure": address.startswith("https:")}
     answer.set_cookie(cookie_of(opened.result()), browser, max_age=int(LASTS), **kind)
     return answer
-
-
-def _client() -> Any:
-    from callsheet.agents.servers.oauth.sign_in import SignIn  # the import takes a second
-
-    return SignIn

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 from callsheet.agents import ToolRegistry
@@ -20,12 +19,11 @@ from callsheet.graphs import (
     Policy,
     Problem,
     User,
-    default_taxonomy,
     escaped,
     knowledge_graph,
 )
 from callsheet.graphs.catalog.formats.manifests import tool_from_entry
-from callsheet.graphs.lint import RULES, Subject
+from callsheet.graphs.lint import lint
 from callsheet.graphs.text.sanitizing import counted
 from callsheet.orchestrator.run.process.process_state import Served
 from callsheet.retrievers import AgentGraphRetriever
@@ -56,45 +54,41 @@ def fit(score: float) -> str:
 
 
 class Knowledge:
-    """Derived data of what some users may see; computed once, on first use, in ``work``, until ``closing`` is set."""
+    """Derived data of what some users may see, computed once: the first call may take seconds."""
 
-    def __init__(
-        self,
-        retriever: AgentGraphRetriever,
-        problems: Sequence[Problem],
-        work: ThreadPoolExecutor,
-        closing: threading.Event,
-    ) -> None:
+    def __init__(self, retriever: AgentGraphRetriever, problems: Sequence[Problem]) -> None:
         self.catalog = retriever.catalog
-        self._retriever, self._problems, self._work, self._closing = retriever, problems, work, closing
-        self._lock, self._results = threading.Lock(), dict[str, Future[Any]]()
+        self._retriever, self._problems = retriever, problems
+        self._lock = threading.Lock()
 
     @property
     def graph(self) -> KnowledgeGraph:
         """The knowledge graph of what these users may see."""
         return knowledge_graph(self.catalog)
 
-    def capabilities(self) -> Future[Assignments]:
+    @property
+    def capabilities(self) -> Assignments:
         """The capabilities of each tool."""
-        return self._once("capabilities", self._retriever.capabilities)
-
-    def findings(self) -> Future[Mapping[str, Sequence[Finding]]]:
-        """Findings of ``callsheet check`` by tool or agent id."""
-        return self._once("findings", self._check)
-
-    def _once(self, name: str, compute: Callable[[], Any]) -> Future[Any]:
         with self._lock:
-            if name not in self._results:
-                self._results[name] = self._work.submit(compute)
-            return self._results[name]
+            return self._capabilities
 
-    def _check(self) -> Mapping[str, Sequence[Finding]]:
+    @property
+    def findings(self) -> Mapping[str, Sequence[Finding]]:
+        """Findings of ``callsheet check`` by tool or agent id."""
+        with self._lock:
+            return self._findings
+
+    @cached_property
+    def _capabilities(self) -> Assignments:
+        return self._retriever.capabilities()
+
+    @cached_property
+    def _findings(self) -> Mapping[str, Sequence[Finding]]:
         problems = tuple(problem for problem in self._problems if problem.kind != "quarantined")
-        subject, findings = Subject(self.catalog, default_taxonomy(), problems), dict[str, list[Finding]]()
-        for rule in RULES:
-            for finding in () if self._closing.is_set() else rule.findings(subject):
-                findings.setdefault(finding.tool or finding.agent, []).append(finding)
-        return findings
+        by_node: dict[str, list[Finding]] = {}
+        for finding in lint(Loaded(self.catalog, problems=problems)):
+            by_node.setdefault(finding.tool or finding.agent, []).append(finding)
+        return by_node
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +160,8 @@ class Site:
     """A served catalog with its explorer."""
 
     def __init__(self, served: Callable[[], Served]) -> None:
-        self._served, self._loaded = served, Loaded(Catalog())
-        self._watched: ToolRegistry | None = None
-        self._work = ThreadPoolExecutor(1, thread_name_prefix="callsheet-explorer")
-        self._closing, self._lock = threading.Event(), threading.Lock()
-        self._known: OrderedDict[int, Knowledge] = OrderedDict()
+        self._served = served
+        self._lock, self._known = threading.Lock(), dict[int, Knowledge]()
 
     def visible_to(self, user: User) -> VisibleCatalog:
         """What a user may see; slow on first use, so not for an event loop.
@@ -179,8 +170,7 @@ class Site:
             CallsheetError: The catalog, its index or its policy cannot be read.
         """
         served = self._served()
-        self._watch(served)
-        retriever, loaded = served.retriever.within(user), self._loaded
+        retriever, loaded = served.retriever.within(user), served.registry.loaded
         knowledge = self._knowledge(retriever, loaded)
         return VisibleCatalog(user, retriever, knowledge, loaded, served.registry, served.read)
 
@@ -190,30 +180,12 @@ class Site:
         served.registry.follow(loaded)
         served.retriever.follow(loaded)
 
-    def close(self) -> None:
-        """Cancels pending computations, and stops the current one early."""
-        self._closing.set()
-        self._work.shutdown(wait=False, cancel_futures=True)
-
-    def _watch(self, served: Served) -> None:
-        """Follows the registry's catalog; the retriever follows on its own."""
-        with self._lock:
-            if self._watched is not served.registry:
-                self._watched = served.registry
-                served.registry.watch(self._follow)
-                same = served.registry.catalog is served.loaded.catalog  # a server may have announced others already
-                self._loaded = served.loaded if same else served.registry.loaded
-
-    def _follow(self, loaded: Loaded) -> None:
-        self._loaded = loaded
-
     def _knowledge(self, retriever: AgentGraphRetriever, loaded: Loaded) -> Knowledge:
         key = id(retriever.catalog)
-        problems = loaded.problems if retriever.catalog is retriever.selector.catalog else ()
         with self._lock:
             if key not in self._known:
-                self._known[key] = Knowledge(retriever, problems, self._work, self._closing)
-            self._known.move_to_end(key)
-            while len(self._known) > _MOST_KNOWN:
-                self._known.popitem(last=False)
+                if len(self._known) == _MOST_KNOWN:
+                    del self._known[next(iter(self._known))]
+                whole = retriever.catalog is retriever.selector.catalog
+                self._known[key] = Knowledge(retriever, loaded.problems if whole else ())
             return self._known[key]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -33,14 +33,8 @@ POSSIBLE = 0.1
 class CapabilityIndex:
     """The confidence that a tool has, or a request asks for, each of the narrowest capabilities, the columns here.
 
-    The phrases of the taxonomy are embedded once, on first use.
-
-    Args:
-        catalog: The tools.
-        vectors: The index of the vectors of ``nodes``, in this order; agents get no capability.
-        nodes: Ids of the nodes.
-        taxonomy: The capabilities.
-        embeddings: Embeds phrases and requests, if the index does not name its own embedder.
+    The phrases of the taxonomy are embedded once, on first use, as requests are: by the index's own embedder, if it
+    names one. ``vectors`` is the index of the vectors of ``nodes``, in this order; agents get no capability.
     """
 
     def __init__(
@@ -78,9 +72,9 @@ class CapabilityIndex:
         if not self.leaves or not self._nodes:
             return np.zeros((len(self._nodes), len(self.leaves)), np.float32)
         fits, tools = self._fit(self._similar_to_tools()), [*map(self._catalog.tools.get, self._nodes)]
-        for fit, tool in zip(fits, tools, strict=True):
+        for row, tool in enumerate(tools):
             if tool is not None:
-                fit += SIGNS * self._signs.of_tool(tool)  # noqa: PLW2901 a row of the array
+                fits[row] += SIGNS * self._signs.of_tool(tool)
         confidences = confidence(fits)
         for row, tool in enumerate(tools):
             if tool is None or tool.capabilities:
@@ -243,7 +237,7 @@ class Signs:
         shared = Counter(sign for signs in words for sign in signs)
         self._by_first: defaultdict[str, list[tuple[tuple[str, ...], int, float]]] = defaultdict(list)
         for column, signs in enumerate(words):
-            for sign in sorted(signs):
+            for sign in signs:
                 self._by_first[sign[0]].append((sign, column, 1 / shared[sign]))
 
     def of_tool(self, tool: Tool) -> NDArray[np.float32]:
@@ -264,15 +258,12 @@ class Signs:
     def _best(self, parts: Iterable[tuple[str, float]]) -> NDArray[np.float32]:
         best = np.zeros(self._count, np.float32)
         for text, weight in parts:
-            for column, worth in self._occurrences(tokens(text)[:_MAX_WORDS]):
-                best[column] = max(best[column], weight * worth)
+            words = tokens(text)[:_MAX_WORDS]
+            for place, word in enumerate(words):
+                for sign, column, worth in self._by_first.get(word, ()):
+                    if tuple(words[place : place + len(sign)]) == sign:
+                        best[column] = max(best[column], weight * worth)
         return best
-
-    def _occurrences(self, words: Sequence[str]) -> Iterator[tuple[int, float]]:
-        for place, word in enumerate(words):
-            for sign, column, worth in self._by_first.get(word, ()):
-                if tuple(words[place : place + len(sign)]) == sign:
-                    yield column, worth
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,10 +324,11 @@ def assign_capabilities(catalog: Catalog, index: CapabilityIndex) -> Assignments
     """
     taxonomy, assigned, unknown = index.taxonomy, dict[str, tuple[Assigned, ...]](), dict[str, tuple[str, ...]]()
     for tool in catalog.tools.values():
-        known = [name for name in dict.fromkeys(tool.capabilities) if name in taxonomy.by_id]
-        declared = tuple(Assigned(name, 1.0, "declared") for name in known)
-        by_text = () if tool.capabilities else _best(index.of_tools[index.rows[tool.id]], index.leaves)
-        assigned[tool.id] = declared or by_text
+        if tool.capabilities:
+            known = [name for name in dict.fromkeys(tool.capabilities) if name in taxonomy.by_id]
+            assigned[tool.id] = tuple(Assigned(name, 1.0, "declared") for name in known)
+        else:
+            assigned[tool.id] = _best(index.of_tools[index.rows[tool.id]], index.leaves)
         if others := tuple(name for name in tool.capabilities if name not in taxonomy.by_id):
             unknown[tool.id] = others
     return Assignments(taxonomy, assigned, unknown)

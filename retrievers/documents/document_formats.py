@@ -7,7 +7,6 @@ text, at last ``{"end": null}``, ``{"missing": loader}`` or ``{"wrong": message}
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 import os
@@ -58,12 +57,26 @@ def csv(path: str) -> Iterator[Document]:
         yield row
 
 
-FORMATS: Mapping[str, Callable[[str], Iterable[Document]] | str] = {
+def pdf(path: str) -> Iterable[Document]:
+    """A PDF by page; a scan without a text layer gives nothing."""
+    from langchain_community.document_loaders import PyPDFLoader
+
+    return PyPDFLoader(path).lazy_load()
+
+
+def word(path: str) -> Iterable[Document]:
+    """A Word document; each cell of a table is a paragraph."""
+    from langchain_community.document_loaders import Docx2txtLoader
+
+    return Docx2txtLoader(path).lazy_load()
+
+
+FORMATS: Mapping[str, Callable[[str], Iterable[Document]]] = {
     "text": text,
     "HTML": html,
     "CSV": csv,
-    "PDF": "langchain_community.document_loaders.PyPDFLoader",  # by page; a scan without a text layer gives nothing
-    "Word": "langchain_community.document_loaders.Docx2txtLoader",  # each cell of a table is a paragraph
+    "PDF": pdf,
+    "Word": word,
 }
 
 
@@ -85,19 +98,13 @@ def _encoding(path: str) -> str:
 
 
 def _documents(loader: str, path: str, largest: int) -> Iterable[Document]:
-    """The documents of a loader in ``FORMATS``, or of any LangChain loader by import path."""
     size = Path(path).stat().st_size
     if loader == "Word":
         with ZipFile(path) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
     if size > largest:
         raise FormatError(f"{size:,} bytes to be read at once, {largest:,} are allowed: split it")
-    how = FORMATS.get(loader, loader)
-    if not isinstance(how, str):
-        return how(path)
-    module, _, name = how.rpartition(".")
-    documents: Iterable[Document] = getattr(importlib.import_module(module), name)(path).lazy_load()
-    return documents
+    return FORMATS[loader](path)
 
 
 def _pieces(content: str) -> Iterator[str]:
@@ -142,9 +149,8 @@ def _answers(order: Mapping[str, Any], memory: int) -> Iterator[dict[str, Any]]:
         yield {"wrong": f"to read it takes more than {memory:,} bytes of memory"}
     except FormatError as error:
         yield {"wrong": str(error)}
-    except ImportError as error:
-        wrong = {"wrong": f"{loader} needs a package that is not installed: {error}"}
-        yield {"missing": loader} if loader in FORMATS else wrong
+    except ImportError:
+        yield {"missing": loader}
     except Exception as error:  # noqa: BLE001 a library that reads files of others may raise anything
         why = error.__cause__ or error  # some loaders wrap it
         yield {"wrong": f"not a readable {loader} file: {type(why).__name__}: {str(why)[:300]}"}

@@ -9,7 +9,7 @@ import tempfile
 import threading
 import weakref
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from callsheet.graphs import CatalogError, Problem, SettingsError
 from callsheet.graphs.text.sanitizing import clean
 from callsheet.retrievers.documents.document_reading import (
-    LOADERS,
     READER,
     DocumentError,
     Found,
@@ -55,37 +54,6 @@ _AT_ONCE = 1_024
 _DIGEST, _PIECES = 280, 5
 _WORDS_WEIGHT = 0.6
 _SAYS_SOMETHING = re.compile(r"[^\W_]\W*[^\W_]")
-
-
-class VectorFile(SqliteFile):
-    """Vectors of texts by the hash of each. An id stands for its text for ever: a row is added or deleted."""
-
-    schema = "CREATE TABLE IF NOT EXISTS vector (id BLOB PRIMARY KEY, value BLOB NOT NULL)"
-
-    def ids(self) -> set[bytes]:
-        """The ids of all rows."""
-        return {row for (row,) in self._read("SELECT id FROM vector")}
-
-    def cosines(self, vector: Vectors) -> dict[bytes, float]:
-        """The cosine of every row with a vector ``(1, d)``; the rows are read in blocks, not held."""
-        found: dict[bytes, float] = {}
-        with closing(self._connect()) as connection:
-            rows = connection.execute("SELECT id, value FROM vector")
-            while page := rows.fetchmany(_AT_ONCE):
-                block = np.frombuffer(b"".join(value for _, value in page), np.float32).reshape(len(page), -1)
-                found.update(zip((row for row, _ in page), products(block, vector)[0].tolist(), strict=True))
-        return found
-
-    def add(self, ids: Iterable[bytes], vectors: Vectors) -> None:
-        """Adds rows; of an id that is there already the old row stays."""
-        with self._transaction() as connection:
-            rows = zip(ids, map(np.ndarray.tobytes, vectors), strict=True)
-            connection.executemany("INSERT OR IGNORE INTO vector (id, value) VALUES (?, ?)", rows)
-
-    def delete(self, ids: Iterable[bytes]) -> None:
-        """Deletes rows."""
-        with self._transaction() as connection:
-            connection.executemany("DELETE FROM vector WHERE id = ?", ((row,) for row in ids))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,21 +89,23 @@ class _Table(NamedTuple):
     ids: tuple[bytes, ...]
 
 
-class SentenceVectors:
+class SentenceVectors(SqliteFile):
     """The vectors of one folder's sentences by one embedder, compared with a query.
 
-    A row's id is the hash of its text, so a sentence that stands in many chunks, or moves, is embedded once. Indexing
-    embeds the sentences. Where these are too many, it embeds a digest of each chunk, and a query embeds the sentences
-    of the chunks that are promising by digest and words. What is compared then depends on the query alone, never on
-    what was asked before.
+    A row's id is the hash of its text and stands for it for ever, so a sentence that stands in many chunks, or moves,
+    is embedded once. Indexing embeds the sentences. Where these are too many, it embeds a digest of each chunk, and a
+    query embeds the sentences of the chunks that are promising by digest and words. What is compared then depends on
+    the query alone, never on what was asked before.
 
     Source: A-RAG (arXiv 2602.03442), section 3.1: each sentence is embedded and mapped to its chunk.
     """
 
-    def __init__(self, embeddings: Embedder, store: TextStore, rows: VectorFile) -> None:
+    schema = "CREATE TABLE IF NOT EXISTS vector (id BLOB PRIMARY KEY, value BLOB NOT NULL)"
+
+    def __init__(self, path: Path, embeddings: Embedder, store: TextStore) -> None:
+        super().__init__(path)
         self._embeddings = embeddings
         self._store = store
-        self._rows = rows
         self._kept: set[bytes] = set()
         self._table: _Table | None = None
         self._building = threading.Lock()
@@ -151,7 +121,7 @@ class SentenceVectors:
         Returns:
             The number of different sentences, and whether all of them have a vector now.
         """
-        held, rows, size = self._rows.ids(), set[bytes](), 0
+        held, rows, size = self._ids(), set[bytes](), 0
         missing, digests = dict[bytes, str](), dict[bytes, str]()
         for chunk in chunks:
             if digest := digest_text(chunk):
@@ -172,32 +142,26 @@ class SentenceVectors:
 
     def prune(self) -> None:
         """Removes the vectors that nothing has any more after ``fill``."""
-        self._rows.delete(self._rows.ids() - self._kept)
+        with self._transaction() as connection:
+            left = ((row,) for row in self._ids() - self._kept)
+            connection.executemany("DELETE FROM vector WHERE id = ?", left)
         with self._building:
             self._table = None
 
-    def _embed(self, texts: Mapping[bytes, str]) -> Vectors:
-        vectors = encode(self._embeddings, [*texts.values()])
-        self._rows.add(texts, vectors)
-        return vectors
-
-    def similar(self, query: str, words: Callable[[], Mapping[str, float]], also: Collection[str] = ()) -> Similar:
+    def similar(self, query: str, words: Callable[[], Mapping[str, float]]) -> Similar:
         """The cosine of sentences with a query: of all, or of those of the most promising chunks, and estimates.
 
-        Args:
-            query: What is looked for.
-            words: Gives for the id of a chunk the share of the query's words that it holds, each weighed by its rarity.
-            also: Ids of chunks that are compared in any case.
+        ``words`` gives for the id of a chunk the share of the query's words that it holds, each weighed by its rarity.
         """
         vector = encode_spans(self._embeddings, query)
         with self._building:
             table = self._table = self._table or self._built()
-            cosines, by_digest = self._rows.cosines(vector), np.zeros(0, np.float32)
+            cosines, by_digest = self._cosines(vector), np.zeros(0, np.float32)
             compared = np.ones(len(table.chunks), bool)
             if not all(map(cosines.__contains__, table.ids)):
                 self._compare({_row(digest): digest for digest in table.digests}, cosines, vector)
                 by_digest = np.array([cosines[_row(digest)] for digest in table.digests], np.float32)
-                compared = _promising(table, by_digest, words(), also)
+                compared = _promising(table, by_digest, words())
                 chosen = filter(None, (self._store.chunk(table.chunks[i]) for i in np.flatnonzero(compared)))
                 texts = {_row(text): text for chunk in chosen for _, text in _telling(chunk)}
                 self._compare(texts, cosines, vector)
@@ -208,6 +172,26 @@ class SentenceVectors:
             counts = np.diff(table.starts)
             sentences = np.where(np.repeat(compared, counts), sentences, np.repeat(scores, counts))
         return Similar(table.chunks, table.starts, table.places, scores, sentences, int(compared.sum()))
+
+    def _ids(self) -> set[bytes]:
+        return {row for (row,) in self._read("SELECT id FROM vector")}
+
+    def _cosines(self, vector: Vectors) -> dict[bytes, float]:
+        """The cosine of every row with a vector ``(1, d)``; the rows are read in blocks, not held."""
+        found: dict[bytes, float] = {}
+        with closing(self._connect()) as connection:
+            rows = connection.execute("SELECT id, value FROM vector")
+            while page := rows.fetchmany(_AT_ONCE):
+                block = np.frombuffer(b"".join(value for _, value in page), np.float32).reshape(len(page), -1)
+                found.update(zip((row for row, _ in page), products(block, vector)[0].tolist(), strict=True))
+        return found
+
+    def _embed(self, texts: Mapping[bytes, str]) -> Vectors:
+        vectors = encode(self._embeddings, [*texts.values()])
+        with self._transaction() as connection:
+            rows = zip(texts, map(np.ndarray.tobytes, vectors), strict=True)
+            connection.executemany("INSERT OR IGNORE INTO vector (id, value) VALUES (?, ?)", rows)
+        return vectors
 
     def _compare(self, texts: Mapping[bytes, str], cosines: dict[bytes, float], vector: Vectors) -> None:
         """Adds the cosines of those of these texts that are missing; nobody needed their vectors before."""
@@ -240,16 +224,12 @@ def digest_text(chunk: Chunk) -> str:
     return " ".join(" ".join(piece.split())[: _DIGEST // len(pieces)] for piece in pieces)
 
 
-def _promising(
-    table: _Table, by_digest: NDArray[np.float32], words: Mapping[str, float], also: Collection[str]
-) -> NDArray[np.bool_]:
-    """``(chunks,)`` whether the sentences of each are compared: the best by digest and words, and those asked for."""
+def _promising(table: _Table, by_digest: NDArray[np.float32], words: Mapping[str, float]) -> NDArray[np.bool_]:
+    """``(chunks,)`` whether the sentences of each are compared: the best by digest and words."""
     held = np.array([words.get(chunk, 0.0) for chunk in table.chunks], np.float32)
     order = np.argsort(-(by_digest + _WORDS_WEIGHT * held), kind="stable")
     chosen = np.zeros(len(order), bool)
     chosen[order[: 1 + int(np.searchsorted(np.cumsum(table.sizes[order]), COMPARED))]] = True
-    if also:
-        chosen |= np.fromiter((chunk in also for chunk in table.chunks), bool, len(order))
     return chosen
 
 
@@ -302,9 +282,6 @@ class DocumentIndex(TextStore):
         embeddings: An embedder, ``minilm``, or ``provider:model``.
         index: A folder for texts and vectors, or ``:memory:``; the user's cache by default, and where it is the
             address of ``chroma run``.
-        loaders: Further endings of names, each with the import path of a LangChain document loader, which takes the
-            file's path alone and is run within the same limits.
-        chunk_tokens: Estimated tokens of a chunk.
 
     Attributes:
         folder, place: The full paths of the folder, and of texts and vectors.
@@ -314,25 +291,15 @@ class DocumentIndex(TextStore):
 
     Raises:
         CatalogError: There is no such folder.
-        SettingsError: The index cannot be opened, or ``chunk_tokens`` is less than 1.
+        SettingsError: The index cannot be opened.
     """
 
     def __init__(
-        self,
-        folder: str | Path,
-        *,
-        embeddings: str | Embedder = EMBEDDED,
-        index: str | Path | None = None,
-        loaders: Mapping[str, str] | None = None,
-        chunk_tokens: int = CHUNK_TOKENS,
+        self, folder: str | Path, *, embeddings: str | Embedder = EMBEDDED, index: str | Path | None = None
     ) -> None:
         self.folder = existing_folder(Path(folder))
-        self._loaders = {**LOADERS, **{kind.lower(): loader for kind, loader in (loaders or {}).items()}}
-        if chunk_tokens < 1:
-            raise SettingsError(f"chunk_tokens must be at least 1, not {chunk_tokens}")
-        self._chunk_tokens = chunk_tokens
         where = default_place() if index is None else index
-        name = f"documents-{hashlib.sha256(f'{self.folder}|{chunk_tokens}'.encode()).hexdigest()[:16]}-{RECIPE}"
+        name = f"documents-{hashlib.sha256(f'{self.folder}|{CHUNK_TOKENS}'.encode()).hexdigest()[:16]}-{RECIPE}"
         self.place = default_place() if is_url(where) else Path(where)
         if where == IN_MEMORY:
             temporary = tempfile.TemporaryDirectory(prefix="callsheet-")
@@ -345,8 +312,7 @@ class DocumentIndex(TextStore):
         self._size = (0, False)
         embedder = embedder_of(embeddings)
         kind = re.sub(r"[^a-zA-Z0-9.-]+", "-", embedder_name(embedder)).strip("-.")
-        rows = VectorFile(self.place / f"vectors-{name}-{kind}.sqlite")
-        self._vectors = SentenceVectors(embedder, self, rows)
+        self._vectors = SentenceVectors(self.place / f"vectors-{name}-{kind}.sqlite", embedder, self)
 
     def sync(self, progress: Stage | None = None, *, exact: bool = False) -> Indexed:
         """Reads and embeds what is new or changed, and removes what is gone.
@@ -361,15 +327,14 @@ class DocumentIndex(TextStore):
         """
         report = progress or (lambda stage, done, total: None)
         with exclusive(self._lock):
-            listing = documents_in(self.folder, set(self._loaders))
+            listing = documents_in(self.folder)
             before = self.files()
             with self.changing() as change:
                 new = [document for document in listing.documents if before.get(document.name) != document.digest]
                 problems = []
                 for done, document in enumerate(new):
                     report("reading", done, len(new))
-                    loader = self._loaders[document.path.suffix.lower()]
-                    problems += _put_document(change, document, loader, self._chunk_tokens)
+                    problems += _put_document(change, document)
                 for name in set(before) - {document.name for document in listing.documents}:
                     change.remove(name)
                 after = change.files()
@@ -390,23 +355,23 @@ class DocumentIndex(TextStore):
             problems=tuple(sorted((*listing.problems, *problems), key=lambda problem: problem.agent)),
         )
 
-    def similar(self, query: str, also: Collection[str] = ()) -> Similar:
-        """The similarity of chunks and sentences to a query; if not all are compared, those in ``also`` are."""
-        return self._vectors.similar(query, lambda: self.lexicon.shares(content_words(query)), also)
+    def similar(self, query: str) -> Similar:
+        """The similarity of chunks and sentences to a query."""
+        return self._vectors.similar(query, lambda: self.lexicon.shares(content_words(query)))
 
 
 class _ChangedError(DocumentError):
     """A file changed while it was read."""
 
 
-def _put_document(change: Change, document: Found, loader: str, tokens: int) -> list[Problem]:
+def _put_document(change: Change, document: Found) -> list[Problem]:
     """Reads a document into the store and returns its problem, if it has one.
 
     An unreadable document is removed from the store; of one that changes while it is read, the old text stays there.
     """
     kind, why = "broken", ""
     try:
-        if change.put(document.name, document.digest, _passages(document, loader, tokens)):
+        if change.put(document.name, document.digest, _passages(document)):
             return []
         kind, why = "empty", "holds no text (a scanned PDF needs OCR first)"
     except _ChangedError as error:
@@ -421,10 +386,10 @@ def _put_document(change: Change, document: Found, loader: str, tokens: int) -> 
     return [Problem(document.name, kind, clean(why))]
 
 
-def _passages(document: Found, loader: str, tokens: int) -> Iterator[Passage]:
-    blocks = READER.blocks(loader, document.path)
+def _passages(document: Found) -> Iterator[Passage]:
+    blocks = READER.blocks(document.path)
     cleaned = (Block(clean(block.text.replace("\0", " ")), block.page) for block in blocks)
-    yield from passages_of(cleaned, tokens=tokens)
+    yield from passages_of(cleaned, tokens=CHUNK_TOKENS)
     if digest_of(document.path) != document.digest:
         raise _ChangedError("changed while it was read, so its new text is not in: index again")
 
@@ -433,10 +398,7 @@ def _passages(document: Found, loader: str, tokens: int) -> Iterator[Passage]:
 class Library:
     """The document indexes of this process, each opened once: of the configured folder, and of folders inside it.
 
-    Attributes:
-        root: The configured folder; None if there are no documents.
-        embeddings: As in ``DocumentIndex``.
-        place: Its ``index``.
+    ``root`` is the configured folder, None if there are no documents; the others are as in ``DocumentIndex``.
     """
 
     root: str | Path | None
@@ -466,12 +428,7 @@ class Library:
         return found
 
     def index(self, folder: Path) -> DocumentIndex:
-        """The index of a folder, as of the last update.
-
-        Raises:
-            CatalogError: There is no such folder.
-            SettingsError: The index cannot be opened.
-        """
+        """The index of a folder, as of the last update; raises as ``DocumentIndex``."""
         with self._lock:
             if folder not in self._open:
                 self._open[folder] = DocumentIndex(folder, embeddings=self.embeddings, index=self.place)

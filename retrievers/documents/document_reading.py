@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,9 +25,18 @@ from callsheet.graphs.text.sanitizing import clean, hidden_in, one_line
 from callsheet.retrievers.documents import document_formats
 from callsheet.retrievers.documents.document_text import Block, content_words
 
+LOADERS: Mapping[str, str] = {
+    **dict.fromkeys((".txt", ".text", ".md", ".markdown", ".rst"), "text"),
+    **dict.fromkeys((".csv", ".tsv"), "CSV"),
+    **dict.fromkeys((".html", ".htm"), "HTML"),
+    ".pdf": "PDF",
+    ".docx": "Word",
+}
+"""What reads files by suffix: a name in ``FORMATS``."""
+
 
 class Found(NamedTuple):
-    """A file that is a document by its name, which is its path relative to the folder, with ``/``."""
+    """A document; its name is its path relative to the folder, with ``/``."""
 
     name: str
     path: Path
@@ -41,11 +50,11 @@ class Listing(NamedTuple):
     problems: tuple[Problem, ...] = ()
 
 
-def documents_in(folder: Path, kinds: Collection[str]) -> Listing:
+def documents_in(folder: Path) -> Listing:
     """The documents of a folder and its subfolders.
 
-    Hidden files and folders are skipped; files whose suffix is none of ``kinds`` are counted in one problem. Files that
-    are empty, unreadable, duplicates, or links out of the folder are reported one by one.
+    Hidden files and folders are skipped; files of other kinds are counted in one problem. Files that are empty,
+    unreadable, duplicates, or links out of the folder are reported one by one.
 
     Raises:
         CatalogError: There is no such folder.
@@ -56,7 +65,7 @@ def documents_in(folder: Path, kinds: Collection[str]) -> Listing:
     others: Counter[str] = Counter()
     for path in _files(root):
         name = clean(path.relative_to(root).as_posix())
-        if path.suffix.lower() not in kinds:
+        if path.suffix.lower() not in LOADERS:
             others[one_line(path.suffix.lower()) or "no ending"] += 1
             continue
         digest = ""
@@ -75,7 +84,7 @@ def documents_in(folder: Path, kinds: Collection[str]) -> Listing:
             problems.append(Problem(one_line(name), *why))
     if others:
         counts = ", ".join(f"{count} {kind}" for kind, count in sorted(others.items()))
-        message = f"not read: {counts}; kinds that are: {' '.join(sorted(kinds))}"
+        message = f"not read: {counts}; kinds that are: {' '.join(sorted(LOADERS))}"
         problems.append(Problem("(other files)", "kind", message))
     return Listing(tuple(documents.values()), tuple(problems))
 
@@ -88,8 +97,7 @@ def existing_folder(folder: Path) -> Path:
     except (OSError, RuntimeError, ValueError) as error:
         raise CatalogError(f"no documents at {str(folder)[:80]!r}: it cannot be a path: {error.args[-1]}") from error
     if not is_folder:
-        why = "it is a file: give the folder that it is in" if root.exists() else "there is no such folder"
-        raise CatalogError(f"no documents at {folder}: {why}")
+        raise CatalogError(f"no documents at {folder}: there is no such folder")
     return root
 
 
@@ -109,10 +117,9 @@ def _files(root: Path) -> Iterator[Path]:
 
 def _unfit(path: Path, root: Path) -> tuple[str, str] | None:
     """Kind and reason of a problem that excludes a file; None if there is none."""
-    if any("\ud800" <= letter <= "\udfff" for letter in path.name):
-        return "unreadable", "its name is not UTF-8: rename it"
-    if "\n" in (name := path.relative_to(root).as_posix()) or hidden_in(name):
-        return "unreadable", "its name holds characters that are not seen, or the end of a line: rename it"
+    name = path.relative_to(root).as_posix()
+    if "\n" in name or hidden_in(name) or any("\ud800" <= letter <= "\udfff" for letter in name):
+        return "unreadable", "its name is not UTF-8, or holds characters that are not seen: rename it"
     if path.is_symlink() and not path.resolve().is_relative_to(root):
         return "link", "is a link that leads out of the folder: copy the file"
     if not path.is_file():
@@ -124,15 +131,6 @@ class DocumentError(CallsheetError, ValueError):
     """A file is not a valid document of its kind."""
 
 
-LOADERS: Mapping[str, str] = {
-    **dict.fromkeys((".txt", ".text", ".md", ".markdown", ".rst"), "text"),
-    **dict.fromkeys((".csv", ".tsv"), "CSV"),
-    **dict.fromkeys((".html", ".htm"), "HTML"),
-    ".pdf": "PDF",
-    ".docx": "Word",
-}
-"""What reads files by suffix: a name in ``FORMATS``, or the import path of a LangChain document loader."""
-
 _WAIT, _IDLE, _GROWTH = 5, 30.0, 20
 _OUT_OF_TIME = getattr(signal, "SIGXCPU", 0)
 
@@ -143,8 +141,7 @@ class Reader:
 
     Attributes:
         memory: Maximum memory of the process, in bytes.
-        seconds: Maximum processor time per file, in seconds; the timeout is five times that.
-        rate: Additional seconds per megabyte of the file.
+        seconds, rate: Maximum processor time per file, and more per megabyte of it; the timeout is five times that.
         most: Maximum number of characters of a file's text, plus 20 per byte of the file.
         largest: Maximum size of an unpacked file, in bytes.
     """
@@ -166,8 +163,8 @@ class Reader:
             process.kill()
             process.communicate()
 
-    def blocks(self, loader: str, path: Path) -> Iterator[Block]:
-        """The text of a file in order, by a loader as in ``LOADERS``.
+    def blocks(self, path: Path) -> Iterator[Block]:
+        """The text of a file in order; its suffix tells the kind.
 
         Raises:
             DocumentError: The file is broken, or exceeds a limit.
@@ -177,7 +174,7 @@ class Reader:
             if self._idle is not None:
                 self._idle.cancel()
             try:
-                yield from self._read(loader, path)
+                yield from self._read(LOADERS[path.suffix.lower()], path)
             finally:
                 self._idle = threading.Timer(_IDLE, self.close)
                 self._idle.daemon = True
@@ -254,7 +251,7 @@ def overview_of(folder: Path) -> Overview:
     """
     topics: dict[str, None] = {}
     terms: Counter[str] = Counter()
-    for document in documents_in(folder, set(LOADERS)).documents[:_DOCUMENTS]:
+    for document in documents_in(folder).documents[:_DOCUMENTS]:
         head = ""
         if LOADERS[document.path.suffix.lower()] in ("text", "CSV"):
             with document.path.open(encoding="utf-8", errors="replace") as file:

@@ -37,10 +37,7 @@ _BREAKABLE = re.compile(r".*(?:[;,:；，、。]\s*|\s)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A piece of a document from its loader: a paragraph, a page (from 1), a row; sentences end with it.
-
-    Blank lines and headings separate paragraphs.
-    """
+    """A piece of a document from its loader: a paragraph, a page (from 1), a row; sentences end with it."""
 
     text: str
     page: int | None = None
@@ -67,11 +64,7 @@ def estimated_tokens(text: str) -> int:
 
 
 def passages_of(blocks: Iterable[Block], *, tokens: int = CHUNK_TOKENS) -> Iterator[Passage]:
-    """Cuts a document into passages of whole sentences; only one passage is in memory at a time.
-
-    Args:
-        blocks: The text in order.
-        tokens: Maximum number of estimated tokens of a passage; longer sentences are cut.
+    """Cuts a document into passages of whole sentences of at most so many estimated tokens, one in memory at a time.
 
     Source: A-RAG (arXiv 2602.03442), section 3.1: chunks of about 1,000 tokens that end with a sentence.
     """
@@ -229,13 +222,6 @@ class Chunk:
         return hashlib.sha256(self.text.encode()).hexdigest()[:12]
 
 
-def split_id(chunk_id: str) -> tuple[str, int] | None:
-    """File and number of a chunk's id; None for an invalid id."""
-    file, mark, number = chunk_id.rpartition("#")
-    digits = number.isascii() and number.isdigit() and len(number) < 16
-    return (file, int(number)) if mark and file and digits else None
-
-
 class SqliteFile:
     """A private SQLite file. Readers see the state after the last complete update.
 
@@ -266,14 +252,9 @@ class SqliteFile:
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         """Committed at the end of the block, rolled back if it raises or the process dies."""
-        with closing(self._connect()) as connection:
+        with closing(self._connect()) as connection, connection:
             connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-            except BaseException:
-                connection.rollback()
-                raise
-            connection.commit()
+            yield connection
 
     def _connect(self) -> sqlite3.Connection:
         return sqlite3.connect(self._path, timeout=60, isolation_level=None)
@@ -305,14 +286,10 @@ class TextStore(SqliteFile):
 
     def chunk(self, chunk_id: str) -> Chunk | None:
         """The chunk of this id, if there is one."""
-        if (parts := split_id(chunk_id)) is None:
+        file, _, number = chunk_id.rpartition("#")
+        if not (number.isascii() and number.isdigit() and len(number) < 16):
             return None
-        return next(map(_chunk, self._read(f"{_SELECT} WHERE file = ? AND number = ?", *parts)), None)
-
-    def last_number(self, file: str) -> int:
-        """The number of a document's last chunk; 0 for an unknown document."""
-        ((last,),) = self._read("SELECT MAX(number) FROM chunk WHERE file = ?", file)
-        return int(last or 0)
+        return next(map(_chunk, self._read(f"{_SELECT} WHERE file = ? AND number = ?", file, int(number))), None)
 
     @contextmanager
     def changing(self) -> Iterator[Change]:
@@ -360,7 +337,6 @@ def _chunk(row: tuple[str, int, int | None, str, bytes]) -> Chunk:
 
 HELD = 16_000_000
 """Maximum number of characters of a folder's texts that stay in memory."""
-_MOST_KEYS = 4_096
 
 
 class Occurrences(NamedTuple):
@@ -376,7 +352,6 @@ class Lexicon:
     def __init__(self, store: TextStore) -> None:
         self._store, self.ids = store, store.ids()
         self._texts: list[str] | None = None
-        self._cache: dict[str, Occurrences] = {}
 
     def texts(self) -> Iterator[str]:
         """All chunks in order, plain; those of a small folder stay in memory after the first iteration."""
@@ -395,16 +370,13 @@ class Lexicon:
 
     def occurrences(self, keys: Sequence[str]) -> Mapping[str, Occurrences]:
         """The occurrences of these plain keywords; rows are indexes of ``ids``."""
-        cache = self._cache if len(self._cache) < _MOST_KEYS else {}
-        if missing := [key for key in dict.fromkeys(keys) if key not in cache]:
-            found = {key: (array("q"), array("q")) for key in missing}
-            for row, text in enumerate(self.texts()):
-                for key, (rows, counts) in found.items():
-                    if count := text.count(key):
-                        rows.append(row)
-                        counts.append(count)
-            self._cache = cache = {**cache, **{key: Occurrences(*map(np.array, both)) for key, both in found.items()}}
-        return {key: cache[key] for key in keys}
+        found = {key: (array("q"), array("q")) for key in keys}
+        for row, text in enumerate(self.texts()):
+            for key, (rows, counts) in found.items():
+                if count := text.count(key):
+                    rows.append(row)
+                    counts.append(count)
+        return {key: Occurrences(*map(np.array, both)) for key, both in found.items()}
 
     def shares(self, keywords: Sequence[str]) -> Mapping[str, float]:
         """Id of a chunk -> its share of these keywords, weighted by rarity; chunks without any are left out."""

@@ -5,26 +5,24 @@ Source: A-RAG (arXiv 2602.03442), section 3.2.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from heapq import nsmallest
 from itertools import accumulate
 from typing import Annotated, Any
 
 import numpy as np
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from callsheet.graphs import SettingsError
 from callsheet.graphs.text.sanitizing import counted, listed
 from callsheet.graphs.text.words import tokens
 from callsheet.graphs.trust.policy import READ_ONLY
 from callsheet.retrievers.documents.document_index import DocumentIndex
-from callsheet.retrievers.documents.document_text import Chunk, estimated_tokens, plain, split_id
+from callsheet.retrievers.documents.document_text import Chunk, estimated_tokens, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """The result of a search: chunks, best first, and a note where there are none, or a limit applies."""
+    """The result of a search: chunks, best first, and a note where there are none, or not all was compared or shown."""
 
     hits: tuple[Hit, ...]
     note: str = ""
@@ -80,10 +78,9 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The result of reading: the chunks in the requested order, and a note for the caller."""
+    """The result of reading: the chunks in the requested order."""
 
     parts: tuple[Part, ...]
-    note: str = ""
 
     @property
     def read(self) -> dict[str, str]:
@@ -97,7 +94,7 @@ class Reading:
 
     def __str__(self) -> str:
         """The text for a model."""
-        return "\n\n".join((*map(str, self.parts), *([f"({self.note})"] if self.note else [])))
+        return "\n\n".join(map(str, self.parts))
 
 
 TOP_K, MOST_HITS = 5, 20
@@ -119,38 +116,32 @@ def keyword_search(
 
     Args:
         index: The documents.
-        keywords: Words or short phrases, at most 50.
-        top_k: Number of chunks, 1 to 20.
+        keywords: Words or short phrases.
+        top_k: Number of chunks.
         snippets: Estimated tokens of all snippets; each of ``top_k`` chunks has its share, and shows one in any case.
 
     Source: A-RAG, Eq. 1 and 2.
 
     Raises:
-        SettingsError: There is no keyword, or ``top_k`` is less than 1.
+        SettingsError: There is no keyword, or more than 50, or ``top_k`` is not 1 to 20.
     """
-    by_key = {key: word for word in listed(keywords) if (key := plain(word))}
-    if not by_key:
-        raise SettingsError("keyword_search needs at least one keyword: a word or a short phrase")
-    first = dict(list(by_key.items())[:MOST_KEYWORDS])
-    limit, note = _limited(top_k)
-
+    words = {key: word for word in listed(keywords) if (key := plain(word))}
+    if not 0 < len(words) <= MOST_KEYWORDS:
+        raise SettingsError(f"keyword_search needs at least one keyword and takes {MOST_KEYWORDS}, not {len(words)}")
+    _check(top_k)
     lexicon = index.lexicon
     scores: Counter[int] = Counter()
-    for key, places in lexicon.occurrences(list(first)).items():
+    for key, places in lexicon.occurrences(list(words)).items():
         scores.update(dict(zip(places.rows.tolist(), (places.counts * len(key)).tolist(), strict=True)))
-    best = nsmallest(limit, ((-score, row) for row, score in scores.items()))
-    if len(first) < len(by_key):
-        note = _joined(note, f"only the first {MOST_KEYWORDS} keywords were looked for")
-    if not best:
-        note = _joined(note, _nothing(index, f"no chunk holds {' or '.join(first.values())}; try other words"))
+    best = nsmallest(top_k, ((-score, row) for row, score in scores.items()))
     hits = []
     for score, row in best:
         if chunk := index.chunk(lexicon.ids[row]):
-            contained = [key for key in first if key in plain(chunk.text)]
+            contained = [key for key in words if key in plain(chunk.text)]
             texts = enumerate(map(plain, chunk.passage.sentences))
             own = [place for place, text in texts if any(key in text for key in contained)]
-            hits.append(_hit(chunk, -score, own, snippets // limit, *(first[key] for key in contained)))
-    return _found(hits, note)
+            hits.append(_hit(chunk, -score, own, snippets // top_k, *(words[key] for key in contained)))
+    return _found(index, hits, f"no chunk holds {' or '.join(words.values())}; try other words")
 
 
 def semantic_search(index: DocumentIndex, query: str, *, top_k: int = TOP_K, snippets: int = SNIPPETS) -> Hits:
@@ -165,27 +156,26 @@ def semantic_search(index: DocumentIndex, query: str, *, top_k: int = TOP_K, sni
     Source: A-RAG, Eq. 3.
 
     Raises:
-        SettingsError: The query is empty, or ``top_k`` is less than 1.
+        SettingsError: The query is empty, or ``top_k`` is not 1 to 20.
     """
     if not isinstance(query, str) or not query.strip():
         raise SettingsError("semantic_search needs a query: say in a few words what is looked for")
-    limit, note = _limited(top_k)
+    _check(top_k)
     similar = index.similar(query)
-    least = np.sort(similar.sentences)[-3 * limit :][:1]
+    least = np.sort(similar.sentences)[-3 * top_k :][:1]
     hits = []
-    for at in np.argsort(-similar.scores, kind="stable")[:limit]:
+    for at in np.argsort(-similar.scores, kind="stable")[:top_k]:
         if chunk := index.chunk(similar.chunks[at]):  # None if another process has updated the index
             own = slice(similar.starts[at], similar.starts[at + 1])
             cosines, places = similar.sentences[own], similar.places[own]
             order = np.argsort(-cosines, kind="stable")
             best = [int(places[i]) for i in order if i == order[0] or cosines[i] >= least[0]]
-            hits.append(_hit(chunk, float(similar.scores[at]), best, snippets // limit))
-    if not hits:
-        note = _joined(note, _nothing(index, "nothing was found"))
-    elif similar.compared < len(similar.chunks):
+            hits.append(_hit(chunk, float(similar.scores[at]), best, snippets // top_k))
+    note = ""
+    if similar.compared < len(similar.chunks):
         of = f"{similar.compared:,} of {len(similar.chunks):,} chunks"
-        note = _joined(note, f"compared with the sentences of {of}, preselected; keyword_search looks through all")
-    return _found(hits, note)
+        note = f"compared with the sentences of {of}, preselected; keyword_search looks through all"
+    return _found(index, hits, "nothing was found", note)
 
 
 def chunk_read(
@@ -195,28 +185,23 @@ def chunk_read(
 
     Args:
         index: The documents.
-        chunk_ids: Ids from searches; at most 10 chunks are read at once.
+        chunk_ids: Ids from searches.
         read: The context tracker: id -> digest of each chunk that was read. A chunk with a new text is read again.
 
     Source: A-RAG, chunk read and context tracker.
 
     Raises:
-        SettingsError: No id is given.
+        SettingsError: No id is given, or more than 10.
     """
-    chunk_ids = listed(chunk_ids)
-    if not chunk_ids:
-        raise SettingsError("chunk_read needs at least one chunk id, as the searches give it")
-    ids = list(dict.fromkeys(str(chunk_id).strip(_ADDED) for chunk_id in chunk_ids))
-    note = ""
-    if len(ids) > MOST_READ:
-        note = f"{MOST_READ} chunks at once are the most; not read: {', '.join(ids[MOST_READ : 2 * MOST_READ])}"
-    return Reading(tuple(_part(index, chunk_id, read or {}) for chunk_id in ids[:MOST_READ]), note)
+    ids = list(dict.fromkeys(str(chunk_id).strip(_ADDED) for chunk_id in listed(chunk_ids)))
+    if not 0 < len(ids) <= MOST_READ:
+        raise SettingsError(f"chunk_read needs at least one chunk id and takes {MOST_READ} at once, not {len(ids)}")
+    return Reading(tuple(_part(index, chunk_id, read or {}) for chunk_id in ids))
 
 
-def _limited(top_k: int) -> tuple[int, str]:
-    if top_k < 1:
-        raise SettingsError(f"top_k must be at least 1, not {top_k}")
-    return min(top_k, MOST_HITS), f"top_k is {MOST_HITS} at most" if top_k > MOST_HITS else ""
+def _check(top_k: int) -> None:
+    if not 1 <= top_k <= MOST_HITS:
+        raise SettingsError(f"top_k must be 1 to {MOST_HITS}, not {top_k}")
 
 
 def _hit(chunk: Chunk, score: float, places: Sequence[int], most: int, *keywords: str) -> tuple[Hit, int]:
@@ -227,35 +212,21 @@ def _hit(chunk: Chunk, score: float, places: Sequence[int], most: int, *keywords
     return Hit(chunk.id, score, tuple(texts[place] for place in sorted(shown)), keywords), len(places) - len(shown)
 
 
-def _found(hits: Sequence[tuple[Hit, int]], note: str) -> Hits:
+def _found(index: DocumentIndex, hits: Sequence[tuple[Hit, int]], nothing: str, note: str = "") -> Hits:
+    if not hits:
+        return Hits((), nothing if index.files() else f"there is no document in {index.folder.name or index.folder}")
     left = sum(left for _, left in hits)
     more = f"{counted(left, 'more matching sentence')} not shown: read the chunks" if left else ""
-    return Hits(tuple(hit for hit, _ in hits), _joined(note, more))
+    return Hits(tuple(hit for hit, _ in hits), "; ".join(filter(None, (note, more))))
 
 
 def _part(index: DocumentIndex, chunk_id: str, read: Mapping[str, str]) -> Part:
     chunk = index.chunk(chunk_id)
     if chunk is None:
-        return Part(chunk_id, note=f"there is no such chunk{_near(index, chunk_id)}")
+        return Part(chunk_id, note="there is no such chunk: take ids from a search")
     if read.get(chunk_id) == chunk.digest:
         return Part(chunk_id, digest=chunk.digest, note="you have read this chunk before")
     return Part(chunk_id, chunk.text, chunk.digest, page=chunk.passage.page)
-
-
-def _near(index: DocumentIndex, chunk_id: str) -> str:
-    file, _ = split_id(chunk_id) or (chunk_id, 0)
-    if last := index.last_number(file):
-        return f": {file} has the chunks 1 to {last}"
-    near = get_close_matches(file, index.files(), n=2)
-    return f": did you mean {' or '.join(f'{name}#1' for name in near)}?" if near else ": take ids from a search"
-
-
-def _nothing(index: DocumentIndex, why: str) -> str:
-    return why if index.files() else f"there is no document in {index.folder.name or index.folder}"
-
-
-def _joined(*notes: str) -> str:
-    return "; ".join(filter(None, notes))
 
 
 NOT_FOUND = "The documents do not answer this."
@@ -267,7 +238,7 @@ _LEAST_SHARE = 1 / 3
 
 def best_passages(question: str, index: DocumentIndex, chunk_ids: Sequence[str]) -> list[str]:
     """The sentences of these chunks, with headings and citations, that hold most of a question's words, best first."""
-    wanted, similar = set(tokens(question)), index.similar(question, also=chunk_ids)
+    wanted, similar = set(tokens(question)), index.similar(question)
     found = list[tuple[float, float, str]]()
     place = {chunk: i for i, chunk in enumerate(similar.chunks)}
     for chunk_id in dict.fromkeys(chunk_ids):
@@ -284,27 +255,12 @@ def best_passages(question: str, index: DocumentIndex, chunk_ids: Sequence[str])
     return [quote for *_, quote in sorted(found, key=lambda one: one[:2])[:_MOST_QUOTES]]
 
 
-def _as_list(value: object) -> object:
-    """A list, also if a model wrote one string, or a list as JSON."""
-    if not isinstance(value, str):
-        return value
-    try:
-        items = json.loads(value)
-    except ValueError:
-        return [value]
-    return items if isinstance(items, list) else [value]
-
-
 Keywords = Annotated[
-    list[str],
-    BeforeValidator(_as_list),
-    Field(description=f"Names, terms or phrases of one to three words, at most {MOST_KEYWORDS}."),
+    list[str], Field(description=f"Names, terms or phrases of one to three words, at most {MOST_KEYWORDS}.")
 ]
 Many = Annotated[int, Field(description=f"How many chunks, 1 to {MOST_HITS}.")]
 Sought = Annotated[str, Field(description="What is looked for, as a question or a statement.")]
-Ids = Annotated[
-    list[str], BeforeValidator(_as_list), Field(description=f"Ids as the searches give them, at most {MOST_READ}.")
-]
+Ids = Annotated[list[str], Field(description=f"Ids as the searches give them, at most {MOST_READ}.")]
 Result = tuple[str, dict[str, Any]]
 
 
@@ -350,13 +306,12 @@ class DocumentTools:
             for function in (self.keyword_search, self.semantic_search, self.chunk_read)
         ]
 
-    def _result(self, search: Any) -> Result:
+    def _result(self, search: Callable[[], Hits | Reading]) -> Result:
         try:
-            result: Hits | Reading = search()
+            result = search()
         except SettingsError as error:
             raise ToolException(str(error)) from error
-        parts = result.parts if isinstance(result, Reading) else ()
-        read = result.read if isinstance(result, Reading) else {}
-        self.read.update(read)
-        chunks = [part.chunk for part in parts if part.digest]
-        return str(result), {"tokens": result.tokens, "chunks": chunks, "read": read}
+        reading = result if isinstance(result, Reading) else Reading(())
+        self.read.update(reading.read)
+        chunks = [part.chunk for part in reading.parts if part.digest]
+        return str(result), {"tokens": result.tokens, "chunks": chunks, "read": reading.read}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -23,6 +23,11 @@ from callsheet.retrievers.selection.result import Selection
 from callsheet.retrievers.selection.select_settings import SelectSettings
 
 Gold = Sequence[Collection[str]]
+"""One element per relevant item: the set of its alternatives, any one of which satisfies it; equal ones count once.
+
+A ranked item is relevant if it satisfies an element that none before it satisfies. Metrics ignore ids that come again,
+and raise a ``SettingsError`` if there is no element, or an empty one, or k is below 1.
+"""
 
 
 def recall(ranked: Sequence[str], gold: Gold, k: int) -> float:
@@ -135,10 +140,9 @@ class Confused:
 
 @dataclass(frozen=True, slots=True)
 class Lacking:
-    """A relevant item that a selection lacks, with the reason in words.
+    """A relevant item that a selection lacks, by its alternatives, with the reason in words.
 
-    Attributes:
-        rank: Best rank of an alternative by score among the nodes of this kind, from 1; None if none is in the trace.
+    ``rank`` is the best of them by score among the nodes of this kind, from 1; None if none is in the trace.
     """
 
     ids: tuple[str, ...]
@@ -151,8 +155,7 @@ class Lacking:
 class Missed:
     """A query whose selection is incomplete.
 
-    Attributes:
-        got: The selected tools, best first; if none are labelled, the agents; if only skills are labelled, these.
+    ``got`` are the selected tools, best first; if none are labelled, the agents; if only skills are, these.
     """
 
     id: str
@@ -163,13 +166,7 @@ class Missed:
 
 @dataclass(frozen=True, slots=True)
 class TokenCost:
-    """Tokens of the tools' schemas, approximated by ``SchemaTokens``.
-
-    Attributes:
-        selected: Mean over the queries of the tokens of the selected tools.
-        all: Tokens of all tools of the catalog.
-        share: The share of a selection in all tokens, 0 to 1.
-    """
+    """Tokens of schemas, approximated by ``SchemaTokens``: of a selection (mean), of all tools, and the ratio."""
 
     selected: float
     all: int
@@ -182,22 +179,17 @@ class Evaluation:
 
     Attributes:
         n: Number of queries.
-        n_agent: Number of queries with labelled agents, or owners of labelled tools; the metrics of agents are means
-            over these.
-        n_tool: Number of queries with labelled tools; the metrics of tools are means over these.
-        n_skill: Number of queries with labelled skills; the metrics of skills are means over these.
+        n_agent, n_tool, n_skill: Number of queries with labelled agents, or owners of labelled tools; with labelled
+            tools; with labelled skills. The metrics are means over these.
         agents_from_tools: Number of queries whose labelled agents are the owners of the labelled tools.
-        agent: ``recall@1``, ``map@1``, ``ndcg@1``, ... of the ranking of agents; empty if ``n_agent`` is 0.
-        tool: The same for the ranking of tools; empty if no query has labelled tools.
-        skill: ``recall@1`` and ``recall@2`` of the skills; empty if no query has labelled skills.
+        agent, tool: ``recall@1``, ``map@1``, ``ndcg@1``, ... of the ranking; empty if nothing of this kind is labelled.
+        skill: ``recall@1`` and ``recall@2`` of the skills.
         complete: ``complete@10``: the share of queries whose first ten tools include everything that is relevant.
         intervals: 95 % bootstrap confidence intervals over the queries, by ``agent.recall@5``, ``complete@10`` ...
         confused: The most frequent pairs of confused tools.
         missed: The queries with incomplete selections, with reasons.
         nothing_fits: Number of queries with the verdict ``nothing_fits``.
-        tokens: Tokens of the selections.
-        seconds: Time of all selections.
-        seconds_per_query: Median time of a selection.
+        seconds, seconds_per_query: Time of all selections, and the median of one.
     """
 
     n: int
@@ -218,11 +210,7 @@ class Evaluation:
     seconds_per_query: float
 
     def metric(self, name: str) -> float:
-        """The value of ``recall@5`` or ``agent.recall@5``, ``tool.recall@10``, ``skill.recall@1``, ``complete@10``.
-
-        Raises:
-            SettingsError: The metric is unknown or was not measured; the message names those that were.
-        """
+        """The value of ``recall@5`` or ``agent.recall@5``, ``complete@10`` ...; a SettingsError if not measured."""
         levels = {"agent.": self.agent, "tool.": self.tool, "skill.": self.skill, "": {**self.agent, **self.complete}}
         values = {f"{level}{key}": value for level, of in levels.items() for key, value in of.items()}
         if name not in values:
@@ -251,13 +239,8 @@ def evaluate(
     The metrics are computed at 1, 3 and 5 agents and at 1, 3, 5 and 10 tools, up to the size of the selection, and at
     this size. Of skills, only recall is computed, at 1 and 2.
 
-    Args:
-        retriever: The retriever.
-        queries: The labelled queries; see ``read_queries``.
-        agents: Maximum number of agents per selection; that of the retriever by default.
-        tools: Maximum number of tools per selection; that of the retriever's settings by default.
-        seed: Seed of the bootstrap.
-        progress: Called after each query with the number of finished queries and the number of all queries.
+    ``agents`` and ``tools`` are the maximum numbers per selection, by default the retriever's; ``seed`` is that of the
+    bootstrap; ``progress`` is called after each query with the numbers of finished and of all queries.
 
     Raises:
         SettingsError: There is no query, or ``agents`` or ``tools`` is invalid.
@@ -370,23 +353,15 @@ def missed(labelled: LabelledQuery, selection: Selection, catalog: Catalog) -> M
 
 
 def _confused(runs: Sequence[Run]) -> tuple[Confused, ...]:
-    """The most frequent pairs of a relevant tool (the nearest of its alternatives) and an irrelevant one above it.
-
-    Of equally frequent pairs, those with a higher irrelevant tool come first.
-    """
+    """The most frequent pairs of a relevant tool (the nearest of its alternatives) and an irrelevant one above it."""
     counts: Counter[tuple[str, str]] = Counter()
-    height: defaultdict[tuple[str, str], float] = defaultdict(float)
     for labelled, selection in runs:
         ranked, useful = _ids(selection, "tools"), {tool for group in labelled.tools for tool in group}
         for group in dict.fromkeys(labelled.tools):
             wanted = next((tool for tool in ranked if tool in group), None) or _nearest(group, "tool", selection)[0]
             above = ranked[: ranked.index(wanted)] if wanted in ranked else ranked
-            for place, instead in enumerate(above, 1):
-                if instead not in useful:
-                    counts[wanted, instead] += 1
-                    height[wanted, instead] += 1 / place
-    order = sorted(counts, key=lambda pair: (-counts[pair], -height[pair], pair))
-    return tuple(Confused(*pair, counts[pair]) for pair in order[:_MOST_CONFUSED])
+            counts.update((wanted, instead) for instead in above if instead not in useful)
+    return tuple(Confused(*pair, count) for pair, count in counts.most_common(_MOST_CONFUSED))
 
 
 def _nearest(group: Sequence[str], kind: Kind, selection: Selection) -> tuple[str, int | None]:
@@ -398,22 +373,15 @@ def _nearest(group: Sequence[str], kind: Kind, selection: Selection) -> tuple[st
 
 
 def _why(group: Sequence[str], kind: Kind, selection: Selection, catalog: Catalog) -> str:
-    """The reason of the alternative that was the closest to being selected.
-
-    An alternative that the budget cut is closer than one of a picked agent, and this one than those of other agents.
-    """
-    picked = _ids(selection, "agents")
+    """The reason of the alternative that came closest: cut by the budget, of a picked agent, or of another."""
     if cut := next((cut for cut in selection.trace.cut if cut.id in group), None):
         return f"cut: {cut.reason}"
     if kind == "tool":
+        picked = _ids(selection, "agents")
         owners = {tool: catalog.tool(tool).agent for tool in group}
         group = [tool for tool in group if owners[tool] in picked]
         if not group:
-            first, *more = dict.fromkeys(owners.values())
-            whose = f"none of its agents {', '.join((first, *more))} is" if more else f"its agent {first} is not"
-            return f"{whose} among the {len(picked)} picked"
+            return f"no agent with it ({', '.join(dict.fromkeys(owners.values()))}) is among the {len(picked)} picked"
     if _nearest(group, kind, selection)[1] is None:
         return f"not among the {counted(len(selection.trace.nodes), 'best node')}"
-    if kind == "agent":
-        return f"picked were {counted(len(picked), 'agent')} with better tools"
-    return "the best tool or another skill fits better" if kind == "skill" else "ranked too low to be picked"
+    return "ranked too low to be picked"

@@ -30,12 +30,9 @@ class LabelledQuery:
 
     Attributes:
         id: Its id; by default, the number of its line.
-        query: The request.
-        agents: One tuple of alternatives per relevant agent; empty if only skills are labelled.
-        tools: One tuple of alternatives per relevant tool; empty if none is labelled.
+        agents, tools, skills: One tuple of alternatives per relevant one, by id.
         agents_from_tools: Whether the agents are the owners of the tools, because the line has no agents.
         arguments: Tool id -> arguments that a right call has; others are free. For ``callsheet eval --model``.
-        skills: One tuple of alternatives per relevant skill, by id.
     """
 
     id: str
@@ -55,13 +52,9 @@ def read_queries(path: str | Path, catalog: Catalog) -> tuple[LabelledQuery, ...
     these. A bare tool name is allowed if it is unique. ``"arguments": {"a/x": {"city": "Oslo"}}`` has arguments of a
     right call, for ``callsheet eval --model``. Blank lines and other fields are ignored.
 
-    Args:
-        path: The file.
-        catalog: The agents, tools and skills of the labels.
-
     Raises:
-        QueriesError: The file cannot be read, is empty, or has invalid lines. For the first five, the message says
-            what is wrong and how to correct it.
+        QueriesError: The file cannot be read, is empty, or has invalid lines; the message says what is wrong with the
+            first five.
     """
     try:
         text = Path(path).read_text(encoding="utf-8-sig")

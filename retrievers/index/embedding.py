@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -171,9 +169,7 @@ def with_scales(weights: bytes) -> bytes:
     return bytes(tuned)
 
 
-_MOST, _PROBE = 256, "list the files of a folder"
-_LATEST: OrderedDict[tuple[int, str, tuple[tuple[int, int], ...]], tuple[Embedder, np.ndarray]] = OrderedDict()
-_LOCK = threading.Lock()
+_PROBE = "list the files of a folder"
 
 
 class Embedder(Protocol):
@@ -234,11 +230,7 @@ def _signature(embeddings: Embedder) -> str:
 
 
 def encode(embeddings: Embedder, texts: Sequence[str]) -> np.ndarray:
-    """One vector a text by any embedder, as ``(n, d) float32``, rows unit length.
-
-    Raises:
-        SettingsError: The embedder did not give one vector of finite numbers for each text, as in all functions here.
-    """
+    """One vector a text by any embedder, as ``(n, d) float32``, rows unit length; else a ``SettingsError``."""
     if isinstance(embeddings, MiniLM):
         return embeddings.encode(texts)
     return _unit(embeddings, embeddings.embed_documents(list(texts)), len(texts))
@@ -249,22 +241,31 @@ def encode_spans(embeddings: Embedder, query: str, spans: Sequence[tuple[int, in
 
     The last 256 answers of all embedders are remembered; they are read-only.
     """
-    key = (id(embeddings), query, tuple(spans))
-    with _LOCK:
-        if key in _LATEST:
-            _LATEST.move_to_end(key)
-            return _LATEST[key][1]
-    if isinstance(embeddings, MiniLM):
-        vectors = embeddings.encode_spans(query, spans)
+    return _remembered(_Same(embeddings), query, tuple(spans))
+
+
+@lru_cache(maxsize=256)
+def _remembered(embedder: _Same, query: str, spans: tuple[tuple[int, int], ...]) -> np.ndarray:
+    if isinstance(embedder.itself, MiniLM):
+        vectors = embedder.itself.encode_spans(query, spans)
     else:
         texts = (query, *(query[start:end] for start, end in spans))
-        vectors = _unit(embeddings, [embeddings.embed_query(text) for text in texts], len(texts))
+        vectors = _unit(embedder.itself, [embedder.itself.embed_query(text) for text in texts], len(texts))
     vectors.flags.writeable = False
-    with _LOCK:
-        _LATEST[key] = (embeddings, vectors)  # with the embedder, so that no other one gets its id
-        if len(_LATEST) > _MOST:
-            _LATEST.popitem(last=False)
     return vectors
+
+
+class _Same:
+    """An embedder by its identity: those of LangChain have no hash."""
+
+    def __init__(self, itself: Embedder) -> None:
+        self.itself = itself
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.itself is self.itself
+
+    def __hash__(self) -> int:
+        return id(self.itself)
 
 
 def _unit(embeddings: Embedder, made: object, count: int) -> np.ndarray:

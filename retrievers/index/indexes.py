@@ -117,9 +117,6 @@ class ChromaIndex:
         catalog: Name that distinguishes the rows of this catalog from others in the same place.
         recipe: Version of the format of the texts.
         where: A folder, or an ``http(s)://`` address of ``chroma run``; None: in memory only.
-
-    Attributes:
-        embeddings, where: As given.
     """
 
     def __init__(self, embeddings: Embedder, *, catalog: str, recipe: str, where: str | Path | None = None) -> None:
@@ -135,11 +132,7 @@ class ChromaIndex:
         self._dimensions, self._after = 0, 0  # the second: hash of all rows after the last update
 
     def sync(self, nodes: Sequence[Node], progress: Progress | None = None) -> Changes:
-        """As in ``VectorIndex``. Other processes that write to the same folder wait for each other.
-
-        Raises:
-            SettingsError: The place cannot be opened.
-        """
+        """As in ``VectorIndex``. Other processes that write to the same folder wait for each other."""
         rows = {self._row(node): node for node in nodes}
         ids = list(rows)
         exact = self.where is None or (self._snapshot is not None and len(ids) <= EXACT)
@@ -173,11 +166,7 @@ class ChromaIndex:
         return copy(self)
 
     def scores(self, query: str, spans: Sequence[Span] = ()) -> Vectors:
-        """As in ``VectorIndex``.
-
-        Raises:
-            SettingsError: The query's vector has other dimensions.
-        """
+        """As in ``VectorIndex``; a ``SettingsError`` if the query's vector has other dimensions."""
         if not self._columns:
             return np.zeros((1 + len(spans), 0), np.float32)
         vectors = encode_spans(self.embeddings, query, spans)
@@ -306,8 +295,7 @@ class VectorStoreIndex:
     The id of a document is made of the node's id and text, so that several processes can share a store: what one of
     them has added, no other embeds again, and a search passes over what is not of its own catalog.
 
-    Args:
-        store: A store for this catalog only; it uses its own embedder.
+    The store is for this catalog only, and uses its own embedder.
     """
 
     def __init__(self, store: VectorStore) -> None:

@@ -64,9 +64,6 @@ class ChromaRows:
     """The rows of one collection. An id stands for its content for ever, so a row is added or deleted, never changed.
 
     The place, a folder or the address of ``chroma run``, is opened when it is first used: Chroma costs over a second.
-
-    Attributes:
-        folder: The place, where it is a folder.
     """
 
     def __init__(self, name: str, where: str | Path) -> None:
@@ -223,11 +220,7 @@ def _pages(ids: Sequence[str]) -> Iterator[list[str]]:
 
 
 def is_url(where: str | Path) -> bool:
-    """Whether a place is an ``http(s)://`` address rather than a folder.
-
-    Raises:
-        SettingsError: It is an address of something else.
-    """
+    """Whether a place is an ``http(s)://`` address, not a folder; a ``SettingsError`` if of something else."""
     scheme, separator, _ = str(where).partition("://")
     if separator and scheme not in ("http", "https"):
         cure = "give a folder, http(s):// of a Chroma server, or module:object of a LangChain VectorStore"
@@ -237,11 +230,7 @@ def is_url(where: str | Path) -> bool:
 
 @contextmanager
 def exclusive(lock_file: Path) -> Iterator[None]:
-    """Lets one process at a time in.
-
-    Raises:
-        SettingsError: Another one has been in for ten minutes.
-    """
+    """Lets one process at a time in; a ``SettingsError`` if another one has been in for ten minutes."""
     from filelock import FileLock, Timeout
 
     try:

@@ -36,38 +36,33 @@ def stems_in(text: str) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
-    """An input of a tool.
+class Value:
+    """What a tool returns: a field of its result, or, without a field, what its name says.
 
     Attributes:
         tool: Row of the tool.
-        field: The input.
         own: The stems of its own name.
         words: The stems that name it, with weights; see ``qualified``.
         text: The stems of its name and description.
     """
 
     tool: int
-    field: Field
+    field: Field | None
     own: frozenset[str]
     words: Words
     text: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Need(Value):
+    """An input of a tool, with the same attributes."""
+
+    field: Field
 
     @property
     def parameter(self) -> str:
         """Names from the root of the schema to the input, joined by dots."""
         return ".".join(self.field.path)
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """What a tool returns: a field of its result, or, without a field, what its name says."""
-
-    tool: int
-    field: Field | None
-    own: frozenset[str]
-    words: Words
-    text: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -96,30 +91,27 @@ class Ends:
         cls, tools: Sequence[Tool], systems: Mapping[str, str], trusted: Collection[str] | None, model: EdgeModel
     ) -> Ends:
         """Derives them from names, schemas and descriptions; ``systems`` has those of agents."""
-        needs = [need for row, tool in enumerate(tools) for need in _needs(row, tool, model)]
-        required = [Counter[frozenset[str]]() for _ in tools]
-        takes = [set[frozenset[str]]() for _ in tools]
-        for need in needs:
-            takes[need.tool].add(need.own)
-            required[need.tool][need.own] += need.field.required
-        values = [value for row, tool in enumerate(tools) for value in _values(row, tool, model)]
-        return cls(
-            tools, [systems.get(tool.agent, tool.agent) for tool in tools], needs, values, required, takes, trusted
-        )
+        needs, values = list[Need](), list[Value]()
+        required, takes = [Counter[frozenset[str]]() for _ in tools], [set[frozenset[str]]() for _ in tools]
+        for row, tool in enumerate(tools):
+            for field in fields_of(tool.input_schema):
+                need = Need(row, field, *_words(field, tool, model))
+                needs.append(need)
+                takes[row].add(need.own)
+                if field.required:
+                    required[row][need.own] += 1
+            values += [Value(row, field, *_words(field, tool, model)) for field in fields_of(tool.output_schema or {})]
+            rarities = {word: model.rarity(word) for word in stems(tool.name)}
+            text = stems_in(f"{tool.name}: {first_sentence(tool.description)}")
+            values.append(Value(row, None, frozenset(), rarities, text))
+        of_tools = [systems.get(tool.agent, tool.agent) for tool in tools]
+        return cls(tools, of_tools, needs, values, required, takes, trusted)
 
 
-def _needs(row: int, tool: Tool, model: EdgeModel) -> Iterator[Need]:
-    for field in fields_of(tool.input_schema):
-        text = stems_in(f"{field.name}: {field.description}")
-        yield Need(row, field, frozenset(stems(field.name)), qualified(field, tool.name, model), text)
-
-
-def _values(row: int, tool: Tool, model: EdgeModel) -> Iterator[Value]:
-    for field in fields_of(tool.output_schema or {}):
-        text = stems_in(f"{field.name}: {field.description}")
-        yield Value(row, field, frozenset(stems(field.name)), qualified(field, tool.name, model), text)
-    words = {word: model.rarity(word) for word in stems(tool.name)}
-    yield Value(row, None, frozenset(), words, stems_in(f"{tool.name}: {first_sentence(tool.description)}"))
+def _words(field: Field, tool: Tool, model: EdgeModel) -> tuple[frozenset[str], Words, frozenset[str]]:
+    """The ``own``, ``words`` and ``text`` of a field."""
+    text = stems_in(f"{field.name}: {field.description}")
+    return frozenset(stems(field.name)), qualified(field, tool.name, model), text
 
 
 def qualified(field: Field, tool: str, model: EdgeModel) -> Words:
@@ -152,6 +144,7 @@ _COMPOSED = re.compile(r"[_/.-]|[a-z][A-Z]")
 _WORD = re.compile(r"[\w./-]{0,200}\w")
 _LOG = logging.getLogger(__name__)
 Rows = NDArray[np.intp]
+_TRUSTED, _NONE = -1, (np.empty(0, np.intp), np.empty(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +160,6 @@ class Candidate:
     tool: int
     value: Value | None
     features: Sequence[float]
-    named: bool
 
 
 class Candidates:
@@ -180,9 +172,11 @@ class Candidates:
         self._is_name = np.array([value.field is None for value in ends.values], bool)
         self._mass = np.array([sum(value.words.values()) for value in ends.values])
         self._fields = np.bincount(self._tool[~self._is_name], minlength=len(ends.tools)) > 0
-        numbers = {system: number for number, system in enumerate(dict.fromkeys(ends.systems))}
-        self._system = np.array([numbers[system] for system in ends.systems], np.intp)
-        self._own, self._trusted = self._postings()
+        self._number = {system: number for number, system in enumerate(dict.fromkeys(ends.systems))}
+        self._system = np.array([self._number[ends.systems[value.tool]] for value in ends.values], np.intp)
+        self._postings = self._posted()
+        self._told = np.array([model.words_of("t", split_name(tool.name).split()) for tool in ends.tools])
+        self._inputs = [math.log1p(min(20, required.total())) for required in ends.required]
         documents = Counter(word for value in self._names for word in value.text)
         self._idf = {word: math.log(1 + len(ends.tools) / (1 + n)) + 0.1 for word, n in documents.items()}
         self._unknown = math.log(1 + len(ends.tools)) + 0.1
@@ -197,19 +191,16 @@ class Candidates:
             if _COMPOSED.search(tool.name)
         }
 
-    def _postings(self) -> tuple[Mapping[tuple[int, str], tuple[Rows, Floats]], Mapping[str, tuple[Rows, Floats]]]:
+    def _posted(self) -> Mapping[tuple[int, str], tuple[Rows, Floats]]:
         """The values with a word, the shortest first: by system, and of the agents that every system may use."""
-        own: defaultdict[tuple[int, str], list[tuple[float, int, float]]] = defaultdict(list)
-        trusted: defaultdict[str, list[tuple[float, int, float]]] = defaultdict(list)
+        postings: defaultdict[tuple[int, str], list[tuple[float, int, float]]] = defaultdict(list)
+        trusted = [self._ends.trusted is None or tool.agent in self._ends.trusted for tool in self._ends.tools]
         for row, value in enumerate(self._ends.values):
-            agent = self._ends.tools[value.tool].agent
+            systems = (int(self._system[row]), _TRUSTED) if trusted[value.tool] else (int(self._system[row]),)
             for word, weight in value.words.items():
-                if weight >= _LEAST_WEIGHT:
-                    entry = (float(self._mass[row]), row, weight)
-                    own[int(self._system[value.tool]), word].append(entry)
-                    if self._ends.trusted is None or agent in self._ends.trusted:
-                        trusted[word].append(entry)
-        return {key: _arrays(rows) for key, rows in own.items()}, {key: _arrays(rows) for key, rows in trusted.items()}
+                for system in systems if weight >= _LEAST_WEIGHT else ():
+                    postings[system, word].append((float(self._mass[row]), row, weight))
+        return {key: _arrays(entries) for key, entries in postings.items()}
 
     def needs(self, least: float) -> Iterator[tuple[Need, Floats]]:
         """The inputs that can reach a confidence, with their features ``NEED``; the agents share the budget."""
@@ -249,9 +240,9 @@ class Candidates:
         for tool, fit in names.items():
             best[tool] = best.get(tool, 0.0) + fit * (_BESIDE if self._fields[tool] else 1)
         likeliest = sorted(best, key=lambda tool: (-best[tool], tool))[:_CANDIDATES]
-        none = (0.0, -1)
+        none, rare = (0.0, -1), max(map(self._model.rarity, need.own), default=0.0)
         return [
-            self._candidate(need, tool, *fields.get(tool, none), name=names.get(tool, 0.0), named=tool in named)
+            self._candidate(need, tool, *fields.get(tool, none), names.get(tool, 0.0), float(tool in named), rare)
             for tool in likeliest
         ]
 
@@ -259,8 +250,8 @@ class Candidates:
         """``(n,)``: the first step of the model."""
         model = self._model
         base = model.bias + features @ model.of_need + self._words(need)
-        told = [model.words_of("t", split_name(self._ends.tools[one.tool].name).split()) for one in found]
-        scores: Floats = base + np.array([one.features for one in found]) @ model.of_pair + np.array(told)
+        told = self._told[[one.tool for one in found]]
+        scores: Floats = base + np.array([one.features for one in found]) @ model.of_pair + told
         return scores
 
     def _words(self, need: Need) -> float:
@@ -278,43 +269,43 @@ class Candidates:
         fit = shared / whole * (0.5 + 0.5 * shared / np.maximum(self._mass[rows], 1e-9))
         fields: dict[int, tuple[float, int]] = {}
         names: dict[int, float] = {}
-        for place in np.argsort(-fit, kind="stable")[:_INSPECTED].tolist():
-            row = int(rows[place])
-            tool = int(self._tool[row])
-            if tool == need.tool:
-                continue
-            if self._is_name[row]:
-                names[tool] = float(fit[place])
-            else:
-                fields.setdefault(tool, (float(fit[place]), row))
+        places = np.argsort(-fit, kind="stable")[:_INSPECTED]
+        best = rows[places]
+        columns = (best, self._tool[best], self._is_name[best], fit[places])
+        for row, tool, is_name, how_well in zip(*(column.tolist() for column in columns), strict=True):
+            if is_name and tool != need.tool:
+                names[tool] = how_well
+            elif tool != need.tool:
+                fields.setdefault(tool, (how_well, row))
         return fields, names
 
     def _near(self, need: Need) -> tuple[Rows, Floats]:
         """Rows of the values with words of the need, and the weights that they share with it."""
-        system = int(self._system[need.tool])
-        rows, weights = [np.empty(0, np.intp)], [np.empty(0)]
+        system = self._number[self._ends.systems[need.tool]]
+        rows, weights = [_NONE[0]], [_NONE[1]]
         for word, weight in need.words.items():
-            for inside, posting in ((True, self._own.get((system, word))), (False, self._trusted.get(word))):
-                if weight >= _LEAST_WEIGHT and posting is not None:
-                    found, held = posting[0][:_MOST_VALUES], posting[1][:_MOST_VALUES]
-                    keep = (self._system[self._tool[found]] == system) == inside
-                    rows.append(found[keep])
-                    weights.append(np.minimum(weight, held[keep]))
+            if weight >= _LEAST_WEIGHT:
+                own, held = self._postings.get((system, word), _NONE)
+                trusted, held_there = self._postings.get((_TRUSTED, word), _NONE)
+                elsewhere = self._system[trusted] != system
+                rows += [own, trusted[elsewhere]]
+                weights += [np.minimum(weight, held), np.minimum(weight, held_there[elsewhere])]
         near, places = np.unique(np.concatenate(rows), return_inverse=True)
         shared: Floats = np.bincount(places, np.concatenate(weights), minlength=len(near)).astype(np.float64)
         return near, shared
 
-    def _candidate(self, need: Need, tool: int, fit: float, row: int, *, name: float, named: bool) -> Candidate:
+    def _candidate(
+        self, need: Need, tool: int, fit: float, row: int, name: float, named: float, rare: float
+    ) -> Candidate:
         ends = self._ends
         value = ends.values[row] if row >= 0 else None
         field = value.field if value else None
         required, mine = ends.required[tool], ends.required[need.tool]
-        echo = 1.0 if required[need.own] else 0.5 * (need.own in ends.takes[tool])
+        echo = 1.0 if need.own in required else 0.5 * (need.own in ends.takes[tool])
         listed = float(bool(field and field.many))
         types = field.types if field else frozenset[str]()
         known = bool(types and need.field.types)
         alike = bool(types & need.field.types) or (_is_number(types) and _is_number(need.field.types))
-        rare = max(map(self._model.rarity, need.own), default=0.0)
         features = (
             fit,
             name,
@@ -329,12 +320,12 @@ class Candidates:
             float(ends.systems[tool] != ends.systems[need.tool]),
             echo,
             echo * listed,
-            math.log1p(min(20, required.total())),
-            math.log1p(min(20, sum(count for own, count in required.items() if not mine[own]))),
+            self._inputs[tool],
+            math.log1p(min(20, sum(count for own, count in required.items() if own not in mine))),
             float(known and not alike),
-            float(named),
+            named,
         )
-        return Candidate(tool, value, features, named)
+        return Candidate(tool, value, features)
 
     def _cosine(self, some: frozenset[str], others: frozenset[str]) -> float:
         shared = some & others
@@ -367,5 +358,5 @@ def _is_number(types: Set[str]) -> bool:
 
 
 def _arrays(entries: list[tuple[float, int, float]]) -> tuple[Rows, Floats]:
-    entries.sort()
+    entries = sorted(entries)[:_MOST_VALUES]
     return np.array([row for _, row, _ in entries], np.intp), np.array([weight for *_, weight in entries])

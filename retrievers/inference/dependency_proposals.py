@@ -61,9 +61,6 @@ def infer_dependencies(
 
     Returns:
         The proposals by confidence, without cycles of direct dependencies.
-
-    Raises:
-        SettingsError: ``least`` is out of range.
     """
     if not 0 < least < 1:
         raise SettingsError(f"least must be above 0 and below 1, not {least!r}")
@@ -73,8 +70,7 @@ def infer_dependencies(
     best = _best(hint for hint in _hints(ends, model, least) if hint.confidence >= least)
     held = dependency_edges(knowledge_graph(catalog))
     filled = {(tool, edge.parameter) for tool, edge in held if edge.holds and edge.parameter}
-    inferred = (_proposal(hint, tools, first=first) for hint, first in _with_first(best))
-    proposals = [edge for edge in inferred if (edge.source, edge.parameter) not in filled]
+    proposals = [edge for edge in _proposals(best, tools) if (edge.source, edge.parameter) not in filled]
     return with_observed(proposals, seen or {}, catalog)
 
 
@@ -83,12 +79,9 @@ class Hint:
     """Evidence that one tool needs another.
 
     Attributes:
-        source: Row of the tool that needs the other.
-        target: Row of the needed tool.
+        source, target: Rows of the tools.
         parameter: The argument concerned; None if the hint concerns the whole call.
-        confidence: Probability that the edge is right, 0 to 1.
         direct: Whether the source can hardly work without the target.
-        evidence: Reason in one line.
     """
 
     source: int
@@ -115,8 +108,8 @@ def _hints(ends: Ends, model: EdgeModel, least: float) -> Iterator[Hint]:
 
 
 def _why(need: Need, found: Candidate) -> str:
-    fit, name = found.features[:2]
-    if found.named:
+    fit, name, *_, named = found.features
+    if named:
         return f"the description of {need.parameter} names it"
     if found.value and found.value.field and 2 * fit >= name:
         return f"its result holds {'.'.join(found.value.field.path)}, which fits {need.parameter}"
@@ -144,24 +137,21 @@ def _best(hints: Iterable[Hint]) -> list[Hint]:
     return sorted(hints, key=lambda hint: (-hint.confidence, hint.source, hint.parameter or "", hint.target))
 
 
-def _with_first(hints: Iterable[Hint]) -> Iterable[tuple[Hint, bool]]:
-    """Each hint, and whether it is the first for its argument."""
+def _proposals(hints: Iterable[Hint], tools: Sequence[Tool]) -> Iterator[Proposal]:
+    """A proposal of each hint; only the first of an argument is direct."""
     seen: set[tuple[int, str | None]] = set()
     for hint in hints:
-        yield hint, hint.parameter is None or (hint.source, hint.parameter) not in seen
+        first = hint.parameter is None or (hint.source, hint.parameter) not in seen
         seen.add((hint.source, hint.parameter))
-
-
-def _proposal(hint: Hint, tools: Sequence[Tool], *, first: bool) -> Proposal:
-    adverb = "directly" if hint.direct and first else "indirectly"
-    return Proposal(
-        source=tools[hint.source].id,
-        target=tools[hint.target].id,
-        kind=DependencyKind(f"{'tool' if hint.parameter is None else 'parameter'}_{adverb}"),
-        parameter=hint.parameter,
-        confidence=round(hint.confidence, 3),
-        evidence=hint.evidence,
-    )
+        adverb = "directly" if hint.direct and first else "indirectly"
+        yield Proposal(
+            source=tools[hint.source].id,
+            target=tools[hint.target].id,
+            kind=DependencyKind(f"{'tool' if hint.parameter is None else 'parameter'}_{adverb}"),
+            parameter=hint.parameter,
+            confidence=round(hint.confidence, 3),
+            evidence=hint.evidence,
+        )
 
 
 RECIPE = 11
@@ -188,7 +178,7 @@ def with_inferred(
         rejected: Source, target and parameter of each dependency that a person rejected.
         trusted: Ids of the trusted agents.
         cache: A folder for what was inferred, a file for each content of a catalog; None: nothing is stored.
-        seen: Observations of earlier runs, as in ``infer_dependencies``.
+        seen: Observations of earlier runs.
     """
     trusted = sorted({*trusted} & catalog.by_id.keys())
     proposals = infer_dependencies(catalog, trusted=trusted) if cache is None else _cached(catalog, trusted, cache)

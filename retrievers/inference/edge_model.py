@@ -85,7 +85,8 @@ class EdgeModel:
         """The highest confidence that a candidate for an input with these features and weight of words can have."""
         most = self.bias + float(need @ self.of_need) + words + self._most
         most -= 0.0 if named else max(0.0, self.weights["named"])
-        return float(self.confidences(np.array([most]))[0])
+        alone = self.place["score"] * most + self.place["rivals"] * math.log1p(1) + self.place_bias
+        return 1 / (1 + math.exp(-alone))
 
     def confidences(self, scores: Floats) -> Floats:
         """``(n,)``: probabilities of the candidates of one input, from their scores."""

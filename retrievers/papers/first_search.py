@@ -27,10 +27,7 @@ def first_search(
 
         s(e) = alpha * unit(cos(e)) + (1 - alpha) * unit(BM25(e)),    unit(x) = (x - min x) / (max x - min x)
 
-    Args:
-        search: Which one.
-        cosines: ``(n,)``, of each text with the query.
-        bm25: ``(n,)``, of each text for the query's words; 0 without a common word.
+    ``cosines`` and ``bm25`` are those of each text with the query, ``(n,)``; BM25 is 0 without a common word.
     """
     by_meaning, by_words = _descending(cosines), [row for row in _descending(bm25) if bm25[row] > 0]
     match search:

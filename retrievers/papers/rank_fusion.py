@@ -24,15 +24,8 @@ def weighted_rrf(merged: Sequence[str], weight: Callable[[str], float], *, k: in
 
         s(e) = alpha_type(e) / (k + r(e))
 
-    where r(e), counted from 1, is the rank of node e in the merged list, not within its type.
-
-    Args:
-        merged: Ids of agents and tools, by similarity, best first.
-        weight: alpha of a node: that of its type.
-        k: Reduces the difference between high ranks.
-
-    Returns:
-        The nodes with their scores, best first; nodes of equal score keep their order.
+    where r(e), counted from 1, is the rank of node e in the merged list, not within its type; ``weight`` gives alpha.
+    Nodes of equal score keep their order.
     """
     scored = [Hit(node, weight(node) / (k + rank)) for rank, node in enumerate(merged, 1)]
     return sorted(scored, key=lambda hit: -hit.score)
@@ -48,13 +41,7 @@ def reciprocal_rank_fusion(
 
         s(e) = sum over rankings m of weight_m / (k + r_m(e))
 
-    Args:
-        rankings: Ids, best first.
-        weights: The weight of each ranking; None: 1 each.
-        k: Reduces the difference between high ranks.
-
-    Returns:
-        The nodes with their scores, best first; nodes of equal score in the order of their first appearance.
+    Nodes of equal score come in the order of their first appearance.
     """
     scores: dict[str, float] = defaultdict(float)
     for weight, ranking in zip(weights or [1.0] * len(rankings), rankings, strict=True):

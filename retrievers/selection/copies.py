@@ -49,10 +49,8 @@ def copies_in(loaded: Loaded, vectors: Vectors | None) -> Copies:
     pinned first was there first. Of those that were pinned together or not at all, those that imitate come last, and
     the others are in the order of the catalog. What came later makes nobody an imitator.
 
-    Args:
-        loaded: The catalog, its trusted agents, its connections, and when they were pinned.
-        vectors: ``(n, d)``, one row per tool in the order of the catalog. Without them, and for more than 10,000 tools,
-            only those with the same words in name and description are alike.
+    ``vectors`` has one row per tool in the order of the catalog, ``(n, d)``. Without them, and for more than 10,000
+    tools, only those with the same words in name and description are alike.
     """
     tools = list(loaded.catalog.tools.values())
     vectors = None if vectors is None or len(tools) > _MOST else _unit(vectors)

@@ -38,7 +38,6 @@ class Judgement:
         order: Ids of tools, best first; the others follow in their old order. Unknown ids are ignored.
         probabilities: Id -> probability that the tool does what is asked; empty if the judge only orders.
         fits: Probability that one of the tools does it; None if the judge only orders.
-        input_tokens, output_tokens: What the answer cost, as far as the judge reports it.
 
     Raises:
         DecisionError: A probability is not between 0 and 1.
@@ -61,9 +60,6 @@ class ToolJudge(Protocol):
     """Judges which of a few tools does what is asked; ``decision_models`` has those for the models of LangChain.
 
     If it also has ``ajudge``, an asynchronous ``judge``, this is awaited where the retriever is asynchronous.
-
-    Attributes:
-        name: What it is called in a selection.
     """
 
     name: str
@@ -78,11 +74,7 @@ class ToolJudge(Protocol):
 
 
 def shares_of(probabilities: Mapping[str, float], labels: Sequence[str]) -> dict[str, float]:
-    """A distribution over labels, those that are missing with 0.
-
-    Raises:
-        DecisionError: A label is unknown, or the probabilities do not sum to about 1.
-    """
+    """A distribution over labels; a ``DecisionError`` if one is unknown, or the sum is not about 1."""
     if unknown := [label for label in probabilities if label not in labels]:
         raise DecisionError(f"the answer has the unknown label {shown(unknown[0], most=_MAX_NAME)!r}")
     total = math.fsum(probabilities.values())

@@ -43,11 +43,7 @@ _SCORE = "relevance_score"
 
 
 def judge_of(model: object) -> ToolJudge:
-    """The judge that a model is.
-
-    Raises:
-        SettingsError: It is none of the kinds of ``DecisionModel``.
-    """
+    """The judge that a model is; a ``SettingsError`` if it is none of the kinds of ``DecisionModel``."""
     if isinstance(model, BaseChatModel):
         return _Deciding(ChatDecisionModel(chat=model), type(model).__name__)
     if isinstance(model, BaseDecisionModel):

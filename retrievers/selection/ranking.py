@@ -153,7 +153,8 @@ class Ranker:
         whole = with_context(scored[0], by_tool[0], self._tool_rows)
         best = max(float(scores.max(initial=0.0)) for scores in by_tool[:own_units])
         weight, general = self._general(query, units, best, whole, settings)
-        named = self._named_in(query, whole, left_out)
+        wanted = {row for row in map(self.row.get, settings.wanted) if row is not None and not left_out[row]}
+        named = sorted({*self._named_in(query, whole, left_out), *wanted})
         weights = [*(unit.weight for unit in units), weight]
         use, source = uses = self._tool_use(by_tool, general, weights, settings, named)
         first: Collection[int] = use

@@ -28,13 +28,9 @@ class Ranked:
 
     Attributes:
         cosines, words, scores: ``(n,)``, cosine, BM25 and score of every node for the whole query.
-        coverage: Share of the query's words in the best match by words.
-        strength: The best score of an agent for the query or a clause of it.
         agents, tools, skills: Rows, best first, with the scores of agents, and of the skills that fit.
         named: Ids of what the query names.
         use, source: Row of a tool -> its expected use, and the row of the candidate that depends on it, or its own.
-        outcomes: Outcomes of earlier calls by tool.
-        general: Row of a tool -> its expected use as a general tool, where perhaps no tool is about the request.
         likely: Likelihood of each capability, by column; None if capabilities are not used.
     """
 
@@ -60,9 +56,7 @@ class Evidence:
     """The scores of one agent, tool or skill.
 
     Attributes:
-        score: The score of the ranking.
-        cosine, cosine_rank: Similarity in meaning, and the rank by it, from 1.
-        words, words_rank: BM25 score, and the rank by it; None if the node shares no word with the query.
+        words, words_rank: BM25 score, and the rank by it, from 1; None if the node shares no word with the query.
         use: Expected use of a tool, over all units of the query.
         general: Its expected use as a general tool, where perhaps no tool is about the request.
         calls, failed: How many earlier calls of the tool are known, and how many of them failed.
@@ -91,7 +85,6 @@ class PickedTool:
     """A selected tool.
 
     Attributes:
-        score: Its score for the whole query, from its similarity, its words and its agent.
         via: Ids along the path of dependencies, from the tool that needs it, or the skill that names it, to itself;
             only itself if the search found it.
         required: Whether the first tool of ``via`` requires it.
@@ -150,8 +143,6 @@ class Decision:
         tools: Number of tools that it was shown.
         fits: Probability that one of them does what is asked; None if it only orders, or failed.
         error: Why its answer is not used, so that the order is that of the ranking; empty if it is used.
-        input_tokens, output_tokens: What the call cost, as far as the model reports it.
-        seconds: Duration of the call.
     """
 
     by: str
@@ -177,7 +168,7 @@ class Trace:
 
     Attributes:
         verdict: Why the verdict is as it is, in words.
-        strength: The best score of an agent, of which the probability is made without a decision model.
+        strength: The best score of an agent for the query or a clause, of which ``Selection.probability`` is made.
         coverage: Share of the query's words in the best match by words, 0 to 1.
         nodes, cut: The best nodes, with the selected tools, and candidates that were not selected.
         policy: What a policy hides; empty if it hides nothing.

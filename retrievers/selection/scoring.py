@@ -16,17 +16,11 @@ Rows = NDArray[np.intp]
 
 
 def node_scores(cosines: Scores, bm25: Scores, *, coverage: float, weight: float) -> Scores:
-    """Cosine plus a share for words.
+    """Cosines of every node with a unit u, ``(n,)``, plus a share for words, which is smaller if few words match.
 
     ::
 
         s(t) = cos(u, t) + weight * sqrt(coverage) * BM25(u, t) / max BM25(u, .)
-
-    Args:
-        cosines: ``(n,)``, of every node to the unit u.
-        bm25: ``(n,)``, of every node for the words of u.
-        coverage: Share of u's words in the best match by words, 0 to 1; it reduces noise if few words match.
-        weight: Value of a perfect match by words, in cosine.
     """
     top = float(bm25.max(initial=0.0))
     if top <= 0:
@@ -34,31 +28,31 @@ def node_scores(cosines: Scores, bm25: Scores, *, coverage: float, weight: float
     return (cosines + np.float32(weight * math.sqrt(coverage) / top) * bm25).astype(np.float32, copy=False)
 
 
-def agent_scores(
-    scores: Scores, owners: Rows, is_agent: NDArray[np.bool_], *, sharpness: float = 20.0, own: float = 0.5
-) -> Scores:
+SHARPNESS, OWN_NODE = 20.0, 0.5
+"""How much the best tool of an agent alone counts, and the weight of the agent's own node."""
+
+
+def agent_scores(scores: Scores, owners: Rows, is_agent: NDArray[np.bool_]) -> Scores:
     """The score of each agent: the smooth maximum of its tools' scores, plus a share of its own node's score.
 
     ::
 
-        s(A) = log(sum over tools t of A of exp(sharpness * s(t))) / sharpness + own * s(node of A)
+        s(A) = log(sum over tools t of A of exp(SHARPNESS * s(t))) / SHARPNESS + OWN_NODE * s(node of A)
 
     Args:
         scores: ``(n,)``, of every node.
         owners: ``(n,)``, the row among the agents of each node's owner.
         is_agent: ``(n,)``; the agents' own nodes in the order of their rows.
-        sharpness: The higher it is, the more the best tool alone counts.
-        own: Weight of the agent's own node.
 
     Returns:
-        ``(a,)``; an agent without tools gets the lowest score of all nodes for them.
+        ``(a,)``; for tools, an agent without any gets the lowest score of all nodes.
     """
     itself = scores[is_agent]
     floor = np.float32(scores.min(initial=0.0))
-    powers = np.where(is_agent, 0.0, np.exp(sharpness * (scores - floor)))
+    powers = np.where(is_agent, 0.0, np.exp(SHARPNESS * (scores - floor)))
     sums = np.bincount(owners, powers, len(itself))
-    smooth = floor + np.log(np.maximum(sums, 1.0)) / sharpness
-    return (smooth + own * itself).astype(np.float32)
+    smooth = floor + np.log(np.maximum(sums, 1.0)) / SHARPNESS
+    return (smooth + OWN_NODE * itself).astype(np.float32)
 
 
 def best_rows(scores: Scores, most: int) -> Rows:
@@ -81,12 +75,6 @@ def outcome_shift(done: int, failed: int, *, temperature: float, least: float = 
     With it, a share is the share without outcomes times the posterior mean of the tool's reliability, whose prior is
     two calls that succeeded. It never exceeds ``T * log(1 / least)``, so it decides only between tools that fit about
     equally well. The score of the tool's agent falls with it.
-
-    Args:
-        done: Calls with a result.
-        failed: Other calls.
-        temperature: T, in score.
-        least: The lowest reliability.
     """
     return temperature * math.log(max(least, (done + 2) / (done + failed + 2)))
 
@@ -170,9 +158,8 @@ def expected_use(
 
     Args:
         shares: For each unit, the rows of its candidates with their shares.
-        weights: The weight of each unit: the probability that it is a step, 0 to 1.
-        closures: Row of a candidate -> rows of its dependencies with W; candidates without dependencies may be
-            missing.
+        weights: The probability that each unit is a step, 0 to 1.
+        closures: Row of a candidate -> rows of its dependencies with W.
 
     Returns:
         E by row, in the order of the first occurrence; and for each row, the candidate that contributes the most.
@@ -210,13 +197,7 @@ def shortlisted(
         E'(t) = min(E(best), SIBLING * E(t))  if t is another tool of the best tool's agent, otherwise E(t)
 
     where E counts only reviewed dependencies. A tool with ``E'(t) >= floor * E(best)`` comes first, with E'; the others
-    come behind, with their use by all dependencies.
-
-    Args:
-        use: As ``expected_use`` returns it, with all dependencies.
-        reviewed: The same without those that nobody has reviewed.
-        owners: ``(n,)``, the owner of each node.
-        floor: The minimum, as a share of the best tool's use.
+    come behind, with their use by all dependencies. ``use`` and ``reviewed`` are those of ``expected_use``.
 
     Returns:
         The uses and the sources by row, and the rows that come first.

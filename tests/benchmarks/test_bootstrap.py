@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from benchmarks.bootstrap import Bootstrap, cross_validated, folds
@@ -10,22 +9,11 @@ from benchmarks.bootstrap import Bootstrap, cross_validated, folds
 GROUPS = ["a", "a", "b", "c", "c", "c", "d", "e", "f"]
 
 
-def test_the_mean_is_over_queries_and_the_interval_holds_it() -> None:
-    values = [1.0, 0.0, 1.0, 1.0, 0.0, 0.5, 1.0, 0.0, 0.0]
-    found = Bootstrap(GROUPS).mean(values)
-    assert found.mean == pytest.approx(np.mean(values))
-    assert found.low < found.mean < found.high
-
-
-def test_the_same_seed_gives_the_same_interval() -> None:
-    values = [float(i % 2) for i in range(len(GROUPS))]
-    assert Bootstrap(GROUPS).mean(values) == Bootstrap(GROUPS).mean(values)
-
-
 def test_groups_are_drawn_whole() -> None:
     # two groups, one all right and one all wrong: a resample's mean is one of 0, 1/2, 1
-    found = Bootstrap(["a"] * 50 + ["b"] * 50).mean([1.0] * 50 + [0.0] * 50)
-    assert (found.low, found.high) == (0.0, 1.0)
+    values = [1.0] * 50 + [0.0] * 50
+    found = Bootstrap(["a"] * 50 + ["b"] * 50).mean(values)
+    assert found == (0.5, 0.0, 1.0) == Bootstrap(["a"] * 50 + ["b"] * 50).mean(values)
 
 
 def test_differences_are_paired() -> None:
@@ -41,9 +29,6 @@ def test_folds_cover_everything_once_and_cut_no_group() -> None:
     held = [{GROUPS[place] for place in part} for part in parts]
     assert sum(map(len, held)) == len(set(GROUPS))
     assert folds(GROUPS) == parts
-
-
-def test_there_are_no_more_folds_than_groups() -> None:
     assert len(folds(["a", "a", "b"])) == 2
 
 
@@ -65,8 +50,3 @@ def test_auroc_counts_pairs_and_half_of_the_ties() -> None:
     assert found.mean == pytest.approx(3.5 / 4)
     # a resample of one group alone: 2 over 1, or 1 over 0
     assert found.low <= found.mean <= found.high == 1.0
-
-
-def test_auroc_of_what_cannot_be_told_apart_is_a_half() -> None:
-    values = [float(i) for i in range(len(GROUPS))]
-    assert Bootstrap(GROUPS).auroc(values, values).mean == pytest.approx(0.5)

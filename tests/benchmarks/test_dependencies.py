@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.bootstrap import Bootstrap
 from benchmarks.measurements.dependencies import PAIRS, counts, figures, train
 from callsheet.retrievers.inference.edge_model import NEED, PAIR, edge_model
 
@@ -16,10 +15,6 @@ def test_precision_recall_and_f1_are_ratios_of_sums() -> None:
     assert recall.mean == 3 / 6
     assert f1.mean == pytest.approx(2 * 0.6 * 0.5 / 1.1)
     assert precision.low <= precision.mean <= precision.high
-
-
-def test_a_ratio_of_nothing_is_nothing() -> None:
-    assert Bootstrap(["a", "b"]).ratio([0, 0], [0, 0]).mean == 0.0
 
 
 def test_the_weights_are_those_of_the_training_and_hold_for_a_set_that_is_left_out() -> None:

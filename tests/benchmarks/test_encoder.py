@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks.encoder import BATCH, Pairs
-from benchmarks.sets.publications import TRAINING, Source, nestful, stabletoolbench
+from benchmarks.sets.publications import Source, stabletoolbench
 
 
 def written(folder: Path, name: str, content: Any, *, lines: bool = False) -> None:
@@ -33,29 +33,6 @@ def test_apis_that_were_offered_and_not_wanted_are_the_others(tmp_path: Path) ->
     (example,) = Source("stabletoolbench").read(stabletoolbench, tmp_path).examples
     assert example.wanted == ("stabletoolbench Weather/forecast",)
     assert example.others == ("stabletoolbench Weather/history",)
-
-
-def test_a_function_of_a_class_belongs_to_its_class(tmp_path: Path) -> None:
-    function = {"name": "geometry.area", "description": "Area.", "parameters": {"properties": {"radius": {}}}}
-    for kind in ("simple_python", "multiple", "parallel", "parallel_multiple"):
-        folder = "gorilla/berkeley-function-call-leaderboard/bfcl_eval/data"
-        asked = {"id": kind, "question": [[{"role": "user", "content": f"Area of {kind}"}]], "function": [function]}
-        written(tmp_path, f"{folder}/BFCL_v4_{kind}.json", [asked], lines=True)
-        answer = {"id": kind, "ground_truth": [{"geometry.area": {"radius": [1]}}]}
-        written(tmp_path, f"{folder}/possible_answer/BFCL_v4_{kind}.json", [answer], lines=True)
-    source = Source("bfcl").read(TRAINING["bfcl"][0], tmp_path)
-    (tool,) = source.catalog()["bfcl geometry"].tools
-    assert [parameter.name for parameter in tool.parameters] == ["radius"]
-    assert [example.wanted for example in source.examples] == [("bfcl geometry/area",)] * 4
-
-
-def test_all_calls_of_a_nested_answer_are_wanted(tmp_path: Path) -> None:
-    tools = [{"name": name, "description": name, "query_parameters": {"a": {}}} for name in ("one", "two")]
-    for part in ("non-executable/non-executable-glaive", "executable/executable"):
-        written(tmp_path, f"NESTFUL/data/{part}-spec.json", tools)
-        calls = [{"name": "one"}, {"name": "two"}, {"name": "var_result"}]
-        written(tmp_path, f"NESTFUL/data/{part}-data.json", [{"input": "first one, then two", "output": calls}])
-    assert Source("nestful").read(nestful, tmp_path).examples[0].wanted == ("nestful one/one", "nestful two/two")
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.measurements import attack
-from benchmarks.measurements.nothing_fits import COLUMNS, Asked, asked, figures, gold_agents, measure, reliability
+from benchmarks.measurements.nothing_fits import COLUMNS, Asked, asked, figures, measure, reliability
 from benchmarks.report import grid
 from benchmarks.search import World, vectors_of_this_run
 from benchmarks.sets.cases import Benchmark, Case, wanted
@@ -20,12 +20,6 @@ def bench(catalog: Catalog) -> Benchmark:
         Case("3", "nobody knows", "n"),
     )
     return Benchmark("metatool", "Three", catalog, cases, {"tool": (5, 10)})
-
-
-def test_the_agents_that_serve_are_those_named_and_the_owners_of_tools(bench: Benchmark) -> None:
-    both = Case("4", "q", "g", wanted([["travel"]]), wanted([["units/convert_length", "travel/book_hotel"]]))
-    assert gold_agents(both, bench.catalog) == ("travel", "units")
-    assert gold_agents(bench.queries[2], bench.catalog) == ()
 
 
 def test_a_query_is_weaker_without_what_serves_it(bench: Benchmark) -> None:

@@ -23,23 +23,14 @@ print(json.dumps({"rankings": [ranking], "seconds": columns / 1000, "version": "
 """
 
 
-def run(catalog: Catalog, script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
-    worker = tmp_path / "worker.py"
-    worker.write_text(script, encoding="utf-8")
-    monkeypatch.setattr(rivals, "WORKER", worker)
-    world = World(catalog, vectors_of_this_run())
-    return rivals.run_rival(Path(sys.executable), "gtc", world, [Case("1", "rain", "g")], "agent", 5)
-
-
 def test_a_rival_gets_the_catalog_and_vectors_and_gives_rankings(
     catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert run(catalog, ECHO, tmp_path, monkeypatch) == ([["weather"]], 0.384, "1")
-
-
-def test_a_rival_that_dies_is_an_error(catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(rivals.RivalError, match="its process ended with 3"):
-        run(catalog, "import sys; sys.stdin.readline(); sys.exit(3)", tmp_path, monkeypatch)
+    worker, world = tmp_path / "worker.py", World(catalog, vectors_of_this_run())
+    worker.write_text(ECHO, encoding="utf-8")
+    monkeypatch.setattr(rivals, "WORKER", worker)
+    found = rivals.run_rival(Path(sys.executable), "gtc", world, [Case("1", "rain", "g")], "agent", 5)
+    assert found == ([["weather"]], 0.384, "1")
 
 
 def test_a_rival_that_fails_is_named_and_left_out(

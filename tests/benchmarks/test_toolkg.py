@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from benchmarks.measurements.toolkg import (
@@ -16,8 +15,6 @@ from benchmarks.measurements.toolkg import (
     figures,
     labelled,
     measure_discovery,
-    shown,
-    win_tie_loss,
 )
 from benchmarks.search import World, vectors_of_this_run
 from benchmarks.sets.cases import Benchmark, Case, wanted
@@ -65,20 +62,6 @@ def test_the_labels_are_leaves_of_each_taxonomy_in_two_halves_without_a_shared_a
     }
     assert not halves["held out"] & halves["development"]
     assert {entry["half"] for _, entry in entries} == set(halves)
-
-
-def test_recall_and_what_is_right_of_what_is_shown() -> None:
-    case = Case("1", "convert miles", "g", tools=wanted([["units/convert_length"], ["maps/find_place"]]))
-    found = shown([case], lambda _, budget: ["units/convert_length", "a/x", "maps/find_place"][: budget - 1])
-    assert {budget: rows.tolist() for budget, rows in found.items()} == {
-        3: [[0.5, 1, 2]],
-        5: [[1, 2, 3]],
-        10: [[1, 2, 3]],
-    }
-
-
-def test_wins_ties_and_losses_are_counted() -> None:
-    assert win_tie_loss(np.array([1, 0.5, 0, 0.2]), np.array([0.5, 0.5, 0.5, 0.1])) == "2, 1, 1"
 
 
 def test_a_row_a_set_a_budget_and_a_method(catalog: Catalog, tmp_path: Path) -> None:

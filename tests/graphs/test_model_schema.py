@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
 from jsonschema import Draft202012Validator
 
 from callsheet.graphs.text.model_schema import model_schema
@@ -66,15 +65,11 @@ def test_alternatives_that_only_require_are_said() -> None:
     assert shown.forms.endswith("- id\n- path")
 
 
-def test_parts_of_the_root_are_one_object() -> None:
+def test_parts_and_references_of_the_root_are_one_object() -> None:
     schema = {"allOf": [{"$ref": "#/$defs/a"}, {"properties": {"b": {}}, "required": ["b"]}], "$defs": {"a": CIRCLE}}
     shown = model_schema(schema)
     assert taken(shown.schema)
-    assert shown.schema["required"] == ["kind", "r", "b"]
-    assert shown.forms == ""
-
-
-def test_a_reference_at_the_root_is_resolved() -> None:
+    assert (shown.schema["required"], shown.forms) == (["kind", "r", "b"], "")
     shown = model_schema({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": CIRCLE}})
     assert list(shown.schema["properties"]) == ["kind", "r"]
     assert "the reference at its root is resolved" in shown.changes
@@ -136,14 +131,6 @@ def test_names_are_mapped_there_and_back(names: list[str], fit: list[str]) -> No
     assert shown.own({**given_args, "all": [given_args], "free": given_args}) == own
     assert shown.own(own) == own
     assert set(names) <= set(shown.plain["properties"])
-
-
-@given(st.lists(st.text(max_size=70), unique=True, max_size=12))
-def test_no_two_names_become_one(names: list[str]) -> None:
-    shown = model_schema({"type": "object", "properties": {name: {"type": "integer"} for name in names}})
-    assert taken(shown.schema)
-    kept = [name for name in names if name in shown.plain["properties"]]
-    assert list(shown.own(dict.fromkeys(shown.schema["properties"], 1))) == kept
 
 
 def test_what_every_provider_takes_stays() -> None:

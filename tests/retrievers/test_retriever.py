@@ -9,8 +9,8 @@ import pytest
 from langchain_core.retrievers import BaseRetriever
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 
-from callsheet.graphs import Agent, Catalog, CatalogError, Dependency, DependencyKind, SettingsError, Skill, Tool, dump
-from callsheet.retrievers import AgentGraphRetriever, Changes, SelectSettings, catalog_outline, default_place
+from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, SettingsError, Skill, Tool
+from callsheet.retrievers import AgentGraphRetriever, Changes, catalog_outline, default_place
 from callsheet.retrievers.selection.selector_factory import SelectorFactory
 from scripted import catalog_of, selector
 
@@ -97,10 +97,6 @@ def test_a_document_is_an_agent_with_its_tools_and_the_reason(retriever: AgentGr
     assert "words" in why
 
 
-def test_every_way_of_asking_gives_the_same(retriever: AgentGraphRetriever) -> None:
-    assert retriever.batch([QUERY, QUERY]) == [retriever.invoke(QUERY)] * 2
-
-
 async def test_asking_without_waiting_gives_the_same(retriever: AgentGraphRetriever) -> None:
     assert await retriever.ainvoke(QUERY) == retriever.invoke(QUERY)
     assert await retriever.abatch([QUERY]) == [retriever.invoke(QUERY)]
@@ -158,12 +154,6 @@ def test_no_search_meets_an_index_that_is_being_updated(
         assert len(entered) == number
 
 
-def test_a_catalog_in_memory_leaves_nothing_on_disk(retriever: AgentGraphRetriever, tmp_path: Path) -> None:
-    assert retriever.place is None
-    assert retriever.changes == Changes(added=6)
-    assert retriever.catalog == small_catalog()
-
-
 def test_an_empty_catalog_finds_nothing() -> None:
     assert AgentGraphRetriever.from_catalog(Catalog()).invoke(QUERY) == []
 
@@ -196,22 +186,6 @@ def test_the_index_can_be_put_elsewhere(folder: Path, tmp_path: Path) -> None:
     assert (tmp_path / "here" / "chroma.sqlite3").is_file()
     assert AgentGraphRetriever.from_catalog(folder, index=":memory:").changes == Changes(added=4)
     assert not Path(default_place()).exists()
-
-
-def test_several_sources_are_joined(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "own.json").write_text(dump(Catalog(agents=(Agent(id="extra"),))))
-    made = AgentGraphRetriever.from_catalog([folder, tmp_path / "own.json"])
-    assert list(made.catalog.by_id) == ["units", "weather", "extra"]
-
-
-def test_settings_are_taken_over(folder: Path) -> None:
-    made = AgentGraphRetriever.from_catalog(folder, settings=SelectSettings(tools=1), index=":memory:")
-    assert len(made.select(QUERY).tools) == 1
-
-
-def test_a_catalog_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(CatalogError, match="no catalog at"):
-        AgentGraphRetriever.from_catalog(tmp_path / "none.json")
 
 
 def test_a_description_of_5_mb_is_indexed_by_its_beginning() -> None:

@@ -28,9 +28,7 @@ _REQUEST = {"request": {"type": "string", "description": "The whole request, in 
 
 @dataclass(frozen=True, slots=True)
 class A2AAgent:
-    """An A2A agent as a Python object; needs ``a2a-sdk``.
-
-    Name, description and skills come from the agent card when the catalog is loaded.
+    """An A2A agent as a Python object; needs ``a2a-sdk``. Its agent card is read when the catalog is loaded.
 
     Attributes:
         url: Address of the agent. The card is at ``/.well-known/agent-card.json`` below it, or at the address itself
@@ -53,11 +51,11 @@ class A2AAgent:
         return ServerConfig(url=self.url, headers=dict(self.headers), transport="a2a", callsheet=terms)
 
 
-async def read_card(server: ServerConfig, limits: Limits, environ: Mapping[str, str]) -> Listing:
+async def read_card(server: ServerConfig, limits: Limits) -> Listing:
     """Reads the agent card of an endpoint."""
     from callsheet.agents.servers.a2a.wire import wired
 
-    async with wired(server, limits, environ) as wire:
+    async with wired(server, limits) as wire:
         return _listing(wire)
 
 
@@ -73,7 +71,7 @@ def connection(agent_id: str, server: ServerConfig, accepted: str | None) -> InP
     """
 
     async def send(talk: RemoteConversation) -> dict[str, Any]:
-        from callsheet.agents.servers.a2a.wire import data_of, text_of, wired
+        from callsheet.agents.servers.a2a.wire import WAITING, data_of, text_of, wired
 
         limits = CALL_LIMITS.get() or Limits()
         async with wired(server, limits) as wire:
@@ -83,7 +81,7 @@ def connection(agent_id: str, server: ServerConfig, accepted: str | None) -> InP
             exchange = await wire.exchange(_message(talk), _teller(agent_id, wire))
             hidden = wire.redaction.value
         task, made, said = exchange.task, exchange.made, exchange.said
-        if exchange.waits:
+        if exchange.word in WAITING:
             found, text = data_of([*made, *said]), text_of([*made, *said])
             question = shown(with_data(text, found, limits, spoken=bool(text)))
             about = {"type": exchange.word.replace("-", "_"), "agent": agent_id}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -36,7 +36,7 @@ _LAST_WORD = 2.0  # seconds for cancelling a task
 _LONGEST = 2_000
 _PAUSES = (0.2, 0.5, 1.0, 2.0)
 _UNKNOWN = "; whether the call took effect is unknown"
-_WAITING, _OVER = ("input-required", "auth-required"), ("completed", "failed", "canceled", "rejected")
+WAITING, _OVER = ("input-required", "auth-required"), ("completed", "failed", "canceled", "rejected")
 
 
 @dataclass(slots=True)
@@ -57,14 +57,9 @@ class Exchange:
         return str(types.TaskState.Name(self.task.status.state)).removeprefix("TASK_STATE_").replace("_", "-").lower()
 
     @property
-    def waits(self) -> bool:
-        """Whether the agent waits for input."""
-        return self.word in _WAITING
-
-    @property
     def settled(self) -> bool:
         """Whether the task is over, or waits for input."""
-        return self.word in (*_WAITING, *_OVER)
+        return self.word in (*WAITING, *_OVER)
 
     @property
     def made(self) -> list[types.Part]:
@@ -172,10 +167,10 @@ class Wire:
 
 
 @asynccontextmanager
-async def wired(server: ServerConfig, limits: Limits, environ: Mapping[str, str] | None = None) -> AsyncIterator[Wire]:
+async def wired(server: ServerConfig, limits: Limits) -> AsyncIterator[Wire]:
     """Opens a connection and reads the card."""
-    environ, limits = os.environ if environ is None else environ, limits.own(server.callsheet.limits)
-    full, named = server.expanded(environ), named_in(server, environ)
+    limits = limits.own(server.callsheet.limits)
+    full, named = server.expanded(os.environ), named_in(server, os.environ)
     errors = of_server(full, named, everything=True)
     hide_in_logs(errors)
     faults = partial(_faults, errors)

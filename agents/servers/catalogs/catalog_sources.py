@@ -8,13 +8,17 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from langchain_core.tools import BaseTool, BaseToolkit
+from pydantic import ValidationError
 
 from callsheet.agents.calls.call_context import Limits
-from callsheet.agents.servers.catalogs.listings import UNHEARD, LastListings, Listing
+from callsheet.agents.servers.catalogs.listings import UNHEARD, LastListings, Listing, own_limits
 from callsheet.agents.servers.catalogs.python_objects import called, doc_of, entry_of, read_objects, usable_tools
 from callsheet.agents.servers.catalogs.server_catalog import listed_by, read_listings
 from callsheet.agents.servers.in_process import InProcess, in_thread
@@ -26,9 +30,6 @@ from callsheet.graphs.catalog.loaded import SourceCatalog, joined
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.sanitizing import error_lines
 from callsheet.graphs.trust.pins import PinBook
-
-if TYPE_CHECKING:
-    from langchain_core.tools import BaseTool
 
 _PLACE = linear(r"(^|_)(path|file|dir|directory|folder)$")
 """Names of arguments that are paths."""
@@ -47,8 +48,9 @@ def load_servers(
     """Reads API specifications, imports toolkits, and starts and lists MCP servers in parallel.
 
     Servers that answered recently (``Limits.fresh``) are not started. A server is asked anyway if it has no pin, if its
-    entry has changed, or if a part of its last answer is quarantined; with ``anew``, all are. One that failed is not
-    asked again for a while. One that has failed, or has answered before, has eight seconds.
+    entry has changed, or if a part of its last answer is quarantined. One that failed is not asked again for a while.
+    One that has failed, or has answered before, has eight seconds. A server that is missing, hangs or crashes becomes a
+    problem with its name, and keeps its last known tools.
 
     Args:
         config: The servers by agent id.
@@ -59,10 +61,6 @@ def load_servers(
         known: Asks none: what is known of them is used, whatever its age.
         heard: Called when one more answer is stored, for a caller who can wait: all have as long as their limits say.
 
-    Returns:
-        An agent for each server that answered. A server that is missing, hangs or crashes becomes a problem with its
-        name; it keeps its last known tools, and the other servers are not affected.
-
     Raises:
         TrustError: The pins are not reliable.
         SettingsError: A limit of a server is invalid.
@@ -71,11 +69,15 @@ def load_servers(
     for name, server in config.items():
         {"openapi": apis, "toolkit": toolkits}.get(server.transport, servers)[name] = server
     how: Any = {"limits": limits, "pins": pins, "agreed": agreed, "anew": anew, "known": known, "heard": heard}
-    # Beside the servers: a specification may take its time too.
-    specified = in_thread(lambda: _load_apis(apis, **how)) if apis else None
+    specified: list[Future[SourceCatalog]] = []
+    if apis:
+        from callsheet.agents.servers.http_api import load_apis
+
+        # Beside the servers: a specification may take its time too.
+        specified.append(in_thread(lambda: load_apis(apis, **how)))
     parts = [_list_servers(servers, **how)] if servers else []
-    parts += [load_toolkits(toolkits, **how)] if toolkits else []
-    return joined([*([specified.result()] if specified else []), *parts])
+    parts += [_load_toolkits(toolkits, pins, agreed)] if toolkits else []
+    return joined([*(one.result() for one in specified), *parts])
 
 
 def _list_servers(
@@ -89,7 +91,7 @@ def _list_servers(
     heard: Callable[[], object] | None,
 ) -> SourceCatalog:
     pool, store, answers = SessionPool(limits=limits), LastListings(), dict[str, Listing]()
-    fresh = {name: _fresh(server, pool.limits) for name, server in config.items()}
+    fresh = {name: own_limits(server, pool.limits).fresh for name, server in config.items()}
     failed = {} if anew else {name: one for name, server in config.items() if (one := store.failure(name, server))}
     for name, server in config.items():
         if name in failed and (known or failed[name][1]):
@@ -112,13 +114,6 @@ def _list_servers(
     return read_listings(config, {n: answers.get(n) or now[n] for n in config}, pins=pins, agreed=agreed)
 
 
-def _fresh(server: ServerConfig, limits: Limits) -> float:
-    """For how many seconds an answer of a server is used, after its limits were checked."""
-    for own in server.callsheet.tools.values():
-        limits.own(own)
-    return limits.own(server.callsheet.limits).fresh
-
-
 def _undoubted(
     config: Mapping[str, ServerConfig], answers: Mapping[str, Listing], pins: PinBook, agreed: Collection[str]
 ) -> dict[str, Listing]:
@@ -130,15 +125,7 @@ def _undoubted(
     return {name: one for name, one in answers.items() if one.error or name in sure}
 
 
-def _load_apis(config: Mapping[str, ServerConfig], **options: Any) -> SourceCatalog:
-    from callsheet.agents.servers.http_api import load_apis
-
-    return load_apis(config, **options)
-
-
-def load_toolkits(
-    config: Mapping[str, ServerConfig], *, pins: PinBook | None = None, agreed: Collection[str] = (), **_: Any
-) -> SourceCatalog:
+def _load_toolkits(config: Mapping[str, ServerConfig], pins: PinBook | None, agreed: Collection[str]) -> SourceCatalog:
     """Imports LangChain toolkits; their tools run in this process, and are pinned as those of servers are.
 
     A toolkit that cannot be imported or made is a problem with its name.
@@ -164,14 +151,7 @@ def load_toolkits(
 
 
 def _toolkit(server: ServerConfig) -> Any:
-    """The toolkit of a configuration; relative paths among its arguments start at the folder of the catalog.
-
-    Raises:
-        CatalogError: It cannot be imported, is no toolkit, or does not take these arguments.
-    """
-    from langchain_core.tools import BaseToolkit
-    from pydantic import ValidationError
-
+    """The toolkit of a configuration; relative paths among its arguments start at the folder of the catalog."""
     module, _, name = (reference := server.command or "").rpartition(".")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # langchain-community's, of itself
@@ -195,11 +175,7 @@ def _toolkit(server: ServerConfig) -> Any:
 
 
 def load_reference(reference: str) -> SourceCatalog:
-    """Imports ``module:object`` as a catalog, as ``load_objects``; an agent without a name gets the object's name.
-
-    Raises:
-        CatalogError: The module cannot be imported or has no such object, or the object has another type.
-    """
+    """Imports ``module:object`` as a catalog, as ``load_objects``; an agent without a name gets the object's name."""
     module, _, path = reference.partition(":")
     if not module or not path:
         raise CatalogError(f"{reference!r} is not a reference: write module:object")

@@ -172,6 +172,14 @@ def _entry_digest(server: ServerConfig) -> str:
     return hashlib.sha256(json.dumps(entry, sort_keys=True).encode()).hexdigest()
 
 
+def own_limits(server: ServerConfig, limits: Limits) -> Limits:
+    """The limits of a server, those of its tools checked too."""
+    own = limits.own(server.callsheet.limits)
+    for more in server.callsheet.tools.values():
+        own.own(more)
+    return own
+
+
 def cleaned(entries: Sequence[Any]) -> list[Any]:
     """Entries with encodable strings; one that is nested too deeply stays as it is, so that it alone is left out."""
 
@@ -234,10 +242,7 @@ async def listed_resources(ask: Ask, capabilities: Any, limits: Limits) -> tuple
 async def _pages(
     ask: Ask, method: str, field: str, limits: Limits, *, most: int, seconds: float
 ) -> tuple[list[Any], str, str]:
-    """The entries of all pages up to the first that is too much, or repeats; what is too much; and what is odd.
-
-    A cursor that is empty, or is none, ends the list.
-    """
+    """The entries of all pages up to the first that is too much, or repeats; what is too much; and what is odd."""
     listed, size, params = list[Any](), 0, dict[str, str]()
     cursors, pages = set[str](), set[str]()
     deadline = time.monotonic() + seconds
@@ -337,10 +342,7 @@ def read_request(name: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str
 def read_outcome(
     agent_id: str, name: str, result: Mapping[str, Any], limits: Limits, keep: Keep | None = None
 ) -> Outcome:
-    """Converts the raw answer of ``resources/read`` or ``prompts/get``, valid or not, to an outcome.
-
-    ``structured`` is the answer in the form of the protocol, its texts without hidden characters.
-    """
+    """The outcome of the raw answer of ``resources/read`` or ``prompts/get``; ``structured`` is the visible answer."""
     field = "messages" if name.startswith(PROMPT) else "contents"
     if not isinstance(found := result.get(field), list):
         return failed(agent_id, name, "protocol", f"its answer has no list of {field}", "reported")

@@ -7,30 +7,31 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool, InjectedToolCallId, tool as tool_from
 from pydantic.alias_generators import to_camel
 
+from callsheet.agents.servers.a2a.agent import A2AAgent, connection, id_of
+from callsheet.agents.servers.catalogs.server_catalog import read_listings
+from callsheet.agents.servers.in_process import InProcess, description_of, tool_of_app
+from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.manifests import Problem, agent_from_listing
 from callsheet.graphs.catalog.loaded import Loaded, SourceCatalog, joined
 from callsheet.graphs.catalog.model import Catalog
 
-if TYPE_CHECKING:
-    from langchain_core.tools import BaseTool
-
-    from callsheet.agents.servers.a2a import A2AAgent
-
 _ACCEPTED = (
     "a Catalog, a LangChain tool, a function with a docstring, a toolkit, a LangGraph app or another runnable, an "
     "A2AAgent, a list or a dict of these, or a function giving one"
 )
-_DEEPEST = 4
 _NAMELESS = ("", "LangGraph", "<lambda>")
 _INJECTED = (
     "tool {!r} is left out: the workflow that calls it must fill its parameter {!r}, which Callsheet cannot do. "
     "Make it an argument, or use get_config() or get_store() in the tool"
 )
+_TOOL = (BaseTool, FunctionType, MethodType, BuiltinFunctionType)
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 TOOLS = "tools"
 """Id of the agent for tools without one."""
@@ -51,10 +52,8 @@ def load_objects(found: object) -> SourceCatalog:
     return read_objects(found, _own_name(found), "the catalog")
 
 
-def read_objects(found: Any, name: str, where: str, depth: int = 0) -> SourceCatalog:
+def read_objects(found: Any, name: str, where: str) -> SourceCatalog:
     """As ``load_objects``; ``name`` is the agent's id where nothing else gives one, ``where`` the origin."""
-    if depth > _DEEPEST:
-        raise CatalogError(f"{where}: functions and dicts are nested too deeply")
     match found:
         case SourceCatalog():
             return found
@@ -65,27 +64,21 @@ def read_objects(found: Any, name: str, where: str, depth: int = 0) -> SourceCat
         case {"tools": tools, "description": str() as description, **rest} if not rest:
             if _is_app(tools):
                 return _app(name, tools, where, description)
-            part = read_objects(tools, name, where, depth + 1)
+            part = read_objects(tools, name, where)
             agents = tuple(agent.model_copy(update={"description": description}) for agent in part.agents)
             return replace(part, agents=agents)
         case Mapping():
             if not found:
                 raise CatalogError(f"{where}: the dict is empty: name at least one agent")
-            return joined([read_objects(value, str(key), where, depth + 1) for key, value in found.items()])
+            return joined([read_objects(value, str(key), where) for key, value in found.items()])
         case list() | tuple():
             # The tools are one agent, each other member is an agent with its own name.
-            tools = [item for item in found if _is_tool(item)]
+            tools = [item for item in found if isinstance(item, _TOOL)]
             parts = [part_of_tools(name or TOOLS, tools, where)] if tools or not found else []
-            others = [read_objects(item, _own_name(item), where, depth + 1) for item in found if not _is_tool(item)]
+            others = [read_objects(item, _own_name(item), where) for item in found if not isinstance(item, _TOOL)]
             return joined([*parts, *others])
         case _:
-            return _live(name, found, where, depth)
-
-
-def _is_tool(found: object) -> bool:
-    from langchain_core.tools import BaseTool
-
-    return isinstance(found, BaseTool | FunctionType | MethodType | BuiltinFunctionType)
+            return _live(name, found, where)
 
 
 def _own_name(found: object) -> str:
@@ -95,11 +88,7 @@ def _own_name(found: object) -> str:
     return name if isinstance(name, str) and name not in _NAMELESS else ""
 
 
-def _live(name: str, found: Any, where: str, depth: int) -> SourceCatalog:
-    from langchain_core.tools import BaseTool
-
-    from callsheet.agents.servers.a2a import A2AAgent
-
+def _live(name: str, found: Any, where: str) -> SourceCatalog:
     match found:
         case BaseTool():
             return part_of_tools(name or found.name, [found], where)
@@ -115,7 +104,7 @@ def _live(name: str, found: Any, where: str, depth: int) -> SourceCatalog:
             return part_of_tools(name, [found], where)
         case _ if callable(found):
             origin = f"{where}: what {_own_name(found) or type(found).__name__}() returns"
-            return read_objects(called(found, where), name, origin, depth + 1)
+            return read_objects(called(found, where), name, origin)
         case _:
             what = repr(name) if name else "it"
             raise CatalogError(f"{where}: {what} is of type {type(found).__name__}; it may be {_ACCEPTED}")
@@ -135,18 +124,11 @@ def called(function: Callable[[], Any], where: str) -> Any:
 
 
 def _is_app(found: object) -> bool:
-    from langchain_core.runnables import Runnable
-    from langchain_core.tools import BaseTool
-
     return isinstance(found, Runnable) and not isinstance(found, BaseTool)
 
 
 def _endpoint(name: str, agent: A2AAgent, where: str) -> SourceCatalog:
     """An A2A agent in the caller's program: its card is accepted without pins."""
-    from callsheet.agents.servers.a2a.agent import connection, id_of
-    from callsheet.agents.servers.catalogs.server_catalog import read_listings
-    from callsheet.agents.servers.session_pool import SessionPool
-
     server, pool = agent.server(), SessionPool()
     pool.limits.own(agent.limits)
     answer = pool.list_all({name: server})[name]
@@ -157,8 +139,6 @@ def _endpoint(name: str, agent: A2AAgent, where: str) -> SourceCatalog:
 
 
 def _app(name: str, app: Any, where: str, description: str = "") -> SourceCatalog:
-    from callsheet.agents.servers.in_process import description_of, tool_of_app
-
     if not name:
         raise CatalogError(
             f"{where}: a {type(app).__name__} has no name: give it one, compile(name=...), or give a dict by agent id"
@@ -168,13 +148,7 @@ def _app(name: str, app: Any, where: str, description: str = "") -> SourceCatalo
 
 
 def part_of_tools(name: str, tools: Sequence[Any], where: str, description: str = "") -> SourceCatalog:
-    """One agent with tools, or functions with docstrings, of this process; ``where`` is their origin, for messages.
-
-    Raises:
-        CatalogError: There is no tool, one has another type or cannot be a tool, or two have the same name.
-    """
-    from callsheet.agents.servers.in_process import InProcess
-
+    """One agent with tools, or functions with docstrings, of this process; ``where`` is their origin, for messages."""
     usable, left_out = usable_tools(name, tools, where)
     agent, problems = agent_from_listing(name, [entry_of(tool) for tool in usable], description=description)
     connections = {name: InProcess({tool.name: tool for tool in usable}, own=True)}
@@ -185,7 +159,7 @@ def usable_tools(name: str, tools: Sequence[Any], where: str) -> tuple[list[Base
     """LangChain tools, functions as tools, and a problem for each that only its own workflow can call.
 
     Raises:
-        CatalogError: As in ``part_of_tools``.
+        CatalogError: There is no tool, one has another type or cannot be a tool, or two have the same name.
     """
     if not tools:
         raise CatalogError(f"{where}: {name!r} holds no tool")
@@ -202,8 +176,6 @@ def usable_tools(name: str, tools: Sequence[Any], where: str) -> tuple[list[Base
 
 def _injected(tool: BaseTool) -> str:
     """A required parameter that only the workflow which calls a tool can fill, such as its state; empty without one."""
-    from langchain_core.tools import InjectedToolCallId
-
     shown: Any = getattr(tool.tool_call_schema, "model_fields", None)
     fields: Any = {} if shown is None else getattr(tool.get_input_schema(), "model_fields", {})
     hidden = [name for name, field in fields.items() if name not in shown and field.is_required()]
@@ -211,8 +183,6 @@ def _injected(tool: BaseTool) -> str:
 
 
 def _tool(name: str, found: Any, where: str) -> BaseTool:
-    from langchain_core.tools import BaseTool, tool
-
     if isinstance(found, BaseTool):
         return found
     if not isinstance(found, FunctionType | MethodType):
@@ -220,7 +190,7 @@ def _tool(name: str, found: Any, where: str) -> BaseTool:
             f"{where}: {name!r} holds a {type(found).__name__}, which is not a LangChain tool: wrap it with @tool"
         )
     try:
-        return tool(parse_docstring=True, error_on_invalid_docstring=False)(found)
+        return tool_from(parse_docstring=True, error_on_invalid_docstring=False)(found)
     except (TypeError, ValueError) as error:
         raise CatalogError(f"{where}: function {found.__name__!r} cannot be a tool: {error}") from error
 

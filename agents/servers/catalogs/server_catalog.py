@@ -34,10 +34,7 @@ class LiveServer:
     terms: Mapping[str, Any]
 
     def heard(self, answer: Listing) -> SourceCatalog | None:
-        """Its agent after a new listing, with the accepted tools; None if the listing is the same as before.
-
-        ``TrustError``: the pins are not reliable.
-        """
+        """Its agent after a new listing, with the accepted tools; None if the listing is the same as before."""
         if answer == self.said and not answer.error:
             if listings := self.terms["listings"]:
                 listings.keep(self.agent_id, self.server, answer)
@@ -129,20 +126,17 @@ def _of_server(agent_id: str, server: ServerConfig, said: Admitted, listing: Lis
     resources, left_out = resources_of(agent_id, listing.resources if accepted else ())
     missing = (Problem(agent_id, "listing", listing.missing),) if listing.missing else ()
     sent = {**digests(listing.resources), **said.digests}
+    reached: object = server
+    if server.transport == "a2a":
+        from callsheet.agents.servers.a2a.agent import connection
+
+        reached = connection(agent_id, server, next(iter(said.digests.values()), None))
     return SourceCatalog(
         agents=(agent,),
-        connections={agent.id: _connection(agent.id, server, said)},
+        connections={agent.id: reached},
         problems=(*malformed, *left_out, *missing, *problems_of(said.changes)),
         digests={agent.id: {tool.name: sent[tool.name] for tool in (*resources.tools, *agent.tools)}},
         changes=said.changes,
         places={agent.id: said.place} if said.place else {},
         resources={agent.id: resources} if resources.tools else {},
     )
-
-
-def _connection(agent_id: str, server: ServerConfig, said: Admitted) -> object:
-    if server.transport != "a2a":
-        return server
-    from callsheet.agents.servers.a2a.agent import connection
-
-    return connection(agent_id, server, next(iter(said.digests.values()), None))

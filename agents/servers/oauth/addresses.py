@@ -53,11 +53,7 @@ def is_loopback(address: str) -> bool:
 
 
 def check_safe(home: str, address: str) -> None:
-    """Refuses to send codes and tokens unencrypted over a network, and to let a server reach this machine.
-
-    Args:
-        home: Host of the server that asks for sign-in.
-        address: Where something is to be sent.
+    """Refuses to send codes and tokens unencrypted over a network, and to let the host ``home`` reach this machine.
 
     Raises:
         ValueError: The address is not https, or is of this machine although the server is not.

@@ -10,7 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,7 +26,7 @@ from mcp.shared.auth import (
     OAuthToken,
 )
 from mcp.shared.auth_utils import calculate_token_expiry
-from pydantic import AnyUrl, BaseModel, ConfigDict, RootModel, ValidationError
+from pydantic import AnyUrl, BaseModel, ConfigDict, TypeAdapter, ValidationError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -79,8 +79,8 @@ class PendingSignIn(BaseModel):
     problem: str = ""
 
 
-class _All(RootModel[dict[str, PendingSignIn]]):
-    """By the parameter ``state``, the oldest first."""
+_PENDING = TypeAdapter(dict[str, PendingSignIn])
+"""By the parameter ``state``, the oldest first."""
 
 
 def await_answer(state: str, pending: PendingSignIn) -> None:
@@ -157,14 +157,14 @@ def _waiting() -> Iterator[dict[str, PendingSignIn]]:
     with file.locked():
         yield (known := _read())
         if known:
-            file.replace(encrypted(_All(known).model_dump_json().encode()))
+            file.replace(encrypted(_PENDING.dump_json(known)))
         else:
             file.remove()
 
 
 def _read() -> dict[str, PendingSignIn]:
     try:
-        known = _All.model_validate_json(decrypted(state_file("pending-sign-ins").read())).root
+        known = _PENDING.validate_json(decrypted(state_file("pending-sign-ins").read()))
     except (FileNotFoundError, ValidationError):  # of another version: they are begun again
         return {}
     return {state: one for state, one in known.items() if one.expires > time.time()}
@@ -183,10 +183,7 @@ _TIMEOUT, _LARGEST = 30.0, 1_000_000
 async def browser_sign_in(
     server: str, open_page: Callable[[str], Awaitable[None]], *, port: int = 0, seconds: float = 300.0, **more: Any
 ) -> Tokens:
-    """As ``SignIn``, with the answer on a loopback address (RFC 8252).
-
-    Its ``port`` is any if 0; a client that was registered before may need a certain one.
-    """
+    """As ``SignIn``, with the answer on a loopback address (RFC 8252), whose port is any if 0."""
     try:
         listener = socket.create_server(("127.0.0.1", port))
     except OSError as error:
@@ -210,10 +207,8 @@ class SignIn:
     """One sign-in of a person, which is the SDK's ``TokenStorage`` and its handlers.
 
     Attributes:
-        server: Address of the server.
         redirect: Where the answer is to come: a route ``callback``, of any process with the same store and key.
         open_page: Shows the authorization server's page to the person.
-        user: Who signs in.
         client: A client that was registered before; None registers one.
         scope: Scopes to ask for; empty: those that the server names, and has found missing since the sign-in before.
         browser: As in ``PendingSignIn``.
@@ -241,13 +236,15 @@ class SignIn:
         """Signs in: discovery, registration, consent in a browser, and the exchange of the code; stores the tokens.
 
         Raises:
-            SignInError: The server asks for no sign-in, its metadata are not those of its own, the scopes are
-                malformed, the person refused, the time is over, or a request failed.
+            SignInError: Of whatever went wrong with server, person or time.
             SettingsError: There is no key to encrypt the tokens.
             OSError: They cannot be stored.
         """
         await asyncio.to_thread(encrypted, b"")  # without a key, nobody is sent to a page
-        self.scope = self.scope or await asyncio.to_thread(self._wanted)
+        if not self.scope:
+            with suppress(SettingsError):  # the sign-in replaces what cannot be read
+                before = await asyncio.to_thread(StoredTokens(self.server, self.user).read)
+                self.scope = before.wanted if before else ""
         if self.scope:
             check_scope(self.scope)
         problem = "it was given up"
@@ -387,13 +384,6 @@ class SignIn:
             refusal = f"{answer['error']} {answer.get('error_description', '')}"
             raise OAuthFlowError(f"the authorization server refused: {refusal}")
         return AuthorizationCodeResult(code=answer.get("code", ""), state=answer["state"], iss=answer.get("iss"))
-
-    def _wanted(self) -> str:
-        try:
-            before = StoredTokens(self.server, self.user).read()
-        except SettingsError:  # the sign-in replaces what cannot be read
-            return ""
-        return before.wanted if before else ""
 
 
 def _said(error: Exception) -> str:

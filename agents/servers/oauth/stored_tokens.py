@@ -1,7 +1,4 @@
-"""Tokens by server address and user: encrypted, refreshed by one process at a time, and sent with requests.
-
-They are encrypted by a secret of the environment, or one in the system's keyring.
-"""
+"""Tokens by server address and user: encrypted, refreshed by one process at a time, and sent with requests."""
 
 from __future__ import annotations
 
@@ -100,7 +97,6 @@ class Tokens(BaseModel):
 
     Attributes:
         server: Address of the server that takes the access token, and of no other.
-        user: Who signed in; empty for whoever runs the program.
         expires: When the access token expires, in seconds since 1970; None if it is not known.
         resource: The resource for which they are issued (RFC 8707).
         wanted: Scopes for the next sign-in, if the server has asked for more than these tokens have.
@@ -125,12 +121,7 @@ class Tokens(BaseModel):
 
 
 class StoredTokens:
-    """The tokens of one user for one server.
-
-    Args:
-        server: Address of the server, with all variables expanded.
-        user: Id of the user; empty for whoever runs the program.
-    """
+    """The tokens of one user, empty for whoever runs the program, for one server address, its variables expanded."""
 
     def __init__(self, server: str, user: str = "") -> None:
         self.server, self.user = server, user
@@ -169,9 +160,7 @@ class StoredTokens:
         """The tokens after a refresh; None if they cannot be refreshed, so that the user must sign in again.
 
         One process at a time refreshes them: an authorization server that sees a refresh token twice may revoke all.
-
-        Raises:
-            SignInError: The authorization server does not answer; the tokens may still be good.
+        ``SignInError``: it does not answer; the tokens may still be good.
         """
         with self._file.locked():
             now = self.read()
@@ -189,10 +178,8 @@ class StoredTokens:
 class TokenAuth(httpx2.Auth):
     """Sends the stored access token to its server, refreshes it, and says when the user must sign in.
 
-    Args:
-        stored: The tokens.
-        fail: Ends the session with a fault: the client library lets nobody know of errors of an authentication.
-        hide: Removes a secret from all that the session returns.
+    ``fail`` ends the session, as the client library lets nobody know of errors of an authentication; ``hide`` removes a
+    secret from all that the session returns.
     """
 
     def __init__(self, stored: StoredTokens, fail: Callable[[Fault], None], hide: Callable[[str], None]) -> None:

@@ -117,11 +117,7 @@ async def _listen(client: Client) -> None:
 
 
 class _Exchange:
-    """The messages of a session: bounds what comes unasked, counts and mends answers, and keeps them raw.
-
-    Without that, one audio block, one tool without a schema or one wrong structured result would make a whole answer
-    invalid.
-    """
+    """The messages of a session: bounds what comes unasked, and mends answers of which a part is invalid."""
 
     def __init__(self, child: ChildProcess) -> None:
         self.answers, self._child = 0, child

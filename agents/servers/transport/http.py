@@ -19,7 +19,7 @@ from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.servers.transport.messages import answer_to
 
 _TIMEOUT = httpx2.Timeout(MCP_DEFAULT_TIMEOUT, read=MCP_DEFAULT_SSE_READ_TIMEOUT)
-_MOST_REDIRECTS, _SIGN_IN = 3, 10
+_MOST_REDIRECTS = 3
 _BETWEEN_STREAMS = 0.5
 """Seconds between two requests for a stream of events; a server may ask for none."""
 _PIECE, _MOST_EVENTS = 4_096, 5_000
@@ -54,14 +54,12 @@ class BoundedHttpClient(httpx2.AsyncClient):
         answers: Callable[[], int] = lambda: 0,
         **more: Any,
     ) -> None:
-        auth = more.get("auth")
         super().__init__(
             # A compressed body could grow without bound after it was counted.
             headers={**(more.pop("headers", None) or {}), "accept-encoding": "identity"},
             timeout=more.pop("timeout", None) or _TIMEOUT,
             verify=certificates(),
-            # The library counts the requests of a sign-in as redirects.
-            max_redirects=_MOST_REDIRECTS + (_SIGN_IN if auth and auth.requires_response_body else 0),
+            max_redirects=_MOST_REDIRECTS,
             event_hooks={"response": [self._check]},
             **more,
         )

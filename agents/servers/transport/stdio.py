@@ -175,13 +175,13 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
         text = line.decode("utf-8", "replace")
         message = await asyncio.to_thread(parsed, text) if len(line) > _LARGE else parsed(text)
         if message is None:
-            self._ignored(line)
+            self._count(line)
             return
         self._greeted, self._noise, self._noise_bytes = True, 0, 0
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             await self._incoming.send(SessionMessage(message))
 
-    def _ignored(self, line: bytes) -> None:
+    def _count(self, line: bytes) -> None:
         """Counts a line that is not the protocol, and stores the first ones for the error message."""
         self._noise, self._noise_bytes = self._noise + 1, self._noise_bytes + len(line)
         if line.strip() and len(self._quoted) < _MOST_QUOTED:

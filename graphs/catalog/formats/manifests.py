@@ -25,11 +25,7 @@ _COMMENT, _TRAILING = linear(rf"(?s){_STRING}|//[^\n]*|/\*.*?\*/"), linear(rf"(?
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file, which may have comments and trailing commas, as editors write them.
-
-    Raises:
-        CatalogError: The file cannot be read, or is not valid JSON.
-    """
+    """The content of a JSON file, which may have comments and trailing commas as editors write, or ``CatalogError``."""
     try:
         return parse_json(path.read_bytes(), str(path))
     except OSError as error:
@@ -50,11 +46,7 @@ def parse_json(content: bytes, where: str) -> Any:
 
 
 def read_env_file(path: Path) -> dict[str, str]:
-    """The variables in a file of lines such as ``NAME=value``; nothing in a value is expanded.
-
-    Raises:
-        CatalogError: The file cannot be read, or has another line.
-    """
+    """The variables in a file of lines ``NAME=value``, of which nothing is expanded, or ``CatalogError``."""
     from dotenv.parser import parse_stream
 
     try:
@@ -82,8 +74,7 @@ _SCALARS = (  # YAML 1.2, JSON schema: no dates, and "no" is a word
 def read_yaml(text: bytes | str, where: str, *, most: int = 20_000_000) -> Any:
     """The value of a YAML document of at most so many nodes, with the scalars of JSON and keys that are strings.
 
-    Raises:
-        CatalogError: It is empty, malformed, or stands for too many nodes through its aliases.
+    ``CatalogError``: It is empty, malformed, or stands for too many nodes through its aliases.
     """
     import yaml
 
@@ -145,10 +136,7 @@ SERVER_TROUBLE = frozenset(("start", "sign_in", "timeout", "crash", "protocol", 
 class Problem:
     """A part of a source that was left out or not read when the rest was loaded, or whose tools cannot be called.
 
-    Attributes:
-        agent: The agent or the file that has the problem.
-        kind: ``start``, ``timeout``, ``crash``, ``malformed``, ``NOT_CALLABLE``, ``UNREAD`` ...
-        message: What is wrong and how to correct it.
+    ``agent`` is the agent or the file. Kinds are ``start``, ``timeout``, ``malformed``, ``NOT_CALLABLE``, ``UNREAD``.
     """
 
     agent: str

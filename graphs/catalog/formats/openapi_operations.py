@@ -39,7 +39,6 @@ class HttpCall(Record):
     """A request with places for its arguments.
 
     Attributes:
-        method: Method in capitals.
         path: Path after the server's address, with ``{name}`` for each path parameter.
         places: Those of its arguments, and of the fields of a form that the specification describes.
         media: Media type of the body; empty without one.

@@ -75,14 +75,12 @@ class ServerConfig(Record):
         args: Arguments of the program; of a toolkit, one JSON object.
         literal: Names in ``env`` whose values are from a file, where ``${VAR}`` has no meaning.
         cwd: Working folder of the program; for a toolkit, the folder of its catalog.
-        url: Address of an HTTP server, of an A2A agent or of an API.
         openapi: File or address of the OpenAPI specification of an API over HTTP.
         documents: A folder of documents that acts as an agent, as an absolute path.
         tag: The tag of the specification whose operations are the agent's tools, in the form of an id.
         description: What the server is for, from the user; empty: the server's own description.
         only: Names of the tools that the user has switched on; None: all.
         without: Names of the tools that the user has switched off.
-        callsheet: Trust, limits, roots and approval.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -110,8 +108,7 @@ class ServerConfig(Record):
     def expanded(self, environ: Mapping[str, str]) -> ServerConfig:
         """The configuration with all variables expanded.
 
-        Raises:
-            CatalogError: A variable without a default is not set, or another program fills it in; the message names it.
+        ``CatalogError``: A variable without a default is not set, or another program fills it in; the message names it.
         """
         fill = partial(_filled, environ=environ)
         update: dict[str, Any] = {
@@ -139,23 +136,14 @@ def _filled(text: str, environ: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The entries of an ``mcp.json`` by name, without those that are switched off.
-
-    Attributes:
-        servers: MCP servers, A2A agents, APIs, toolkits and folders of documents.
-        problems: Why entries are left out, and what is not read of the others.
-    """
+    """The entries of an ``mcp.json`` by name, without those that are switched off or left out, and the problems."""
 
     servers: Mapping[str, ServerConfig]
     problems: tuple[Problem, ...]
 
 
 def read_configuration(document: Mapping[str, Any], path: Path) -> Configuration:
-    """The content of the ``mcp.json`` at a path; an entry that cannot work is left out and named.
-
-    Raises:
-        CatalogError: It has no object of servers by name.
-    """
+    """The content of the ``mcp.json`` at a path; an entry that cannot work is left out and named."""
     entries = next((document[root] for root in ROOTS if root in document), None)
     if not isinstance(entries, dict):
         raise CatalogError(f"{path}: 'mcpServers' must be an object of servers by name")

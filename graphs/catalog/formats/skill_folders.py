@@ -37,14 +37,11 @@ def is_skill_file(path: Path) -> bool:
 
 
 def read_skills(folder: Path) -> tuple[list[Skill], list[Problem]]:
-    """The skills in a folder and below it, in at most 10,000 folders.
+    """The skills in a folder and below it by name, and a problem for each ``SKILL.md`` or folder that cannot be read.
 
-    ``node_modules`` are not searched, and of a hidden folder only its ``skills``. Links to folders are not followed. A
-    skill whose author lets only people choose it is left out.
-
-    Returns:
-        The skills by name, with the tools that their front matter allows by name (``resolve_skills`` makes these ids),
-        and a problem for each ``SKILL.md`` that cannot be used, and for each folder that cannot be searched.
+    At most 10,000 folders are searched; ``node_modules`` and links to folders are not, and of a hidden folder only its
+    ``skills``. A skill whose author lets only people choose it is left out. ``resolve_skills`` makes ids of the names
+    of tools that the front matter allows.
     """
     skills, problems = dict[str, Skill](), list[Problem]()
     for file in _files(folder, problems):

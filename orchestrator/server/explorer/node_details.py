@@ -1,17 +1,21 @@
-"""What the page shows of the catalog, as JSON: results of a query with the reasons, the map, and nodes in detail."""
+"""What the page shows of the catalog, as JSON: results of a query with the reasons, the map, and nodes in detail.
+
+A neighbour is a link with its ``relation`` (``td``, ``ti``, ``pd``, ``pi`` for the kinds of dependency, ``owner``,
+``capability``, ``broader``, or ``agents`` for dependencies between agents), the same in ``words``, and whether nobody
+has reviewed it yet. A fact is a term with its text, and further lines such as a diff.
+"""
 
 from __future__ import annotations
 
 import json
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from callsheet.agents.no_model.no_model import examples
 from callsheet.graphs import (
     Agent,
-    Change,
     Dependency,
     DependencyKind,
     Parameter,
@@ -50,25 +54,26 @@ def neighbour(visible: VisibleCatalog, node: str, relation: str, words: str, *, 
     return {**visible.link(node), "relation": relation, "words": words, "unreviewed": unreviewed}
 
 
-def node(visible: VisibleCatalog, node_id: str, known: Assignments) -> Json:
-    """An agent, a tool or a skill, with the known capabilities.
+def node(visible: VisibleCatalog, node_id: str) -> Json:
+    """An agent, a tool or a skill.
 
     Raises:
         UnknownNameError: There is none with this id, or it is hidden from the user.
     """
     if node_id in visible.catalog.tools:
-        return _tool(visible, visible.catalog.tools[node_id], known)
+        return _tool(visible, visible.catalog.tools[node_id])
     if node_id in visible.catalog.skills_by_id:
         return _skill(visible, visible.catalog.skills_by_id[node_id])
-    return _agent(visible, visible.catalog.agent(node_id), known)
+    return _agent(visible, visible.catalog.agent(node_id))
 
 
-def capability(visible: VisibleCatalog, capability_id: str, known: Assignments) -> Json:
+def capability(visible: VisibleCatalog, capability_id: str) -> Json:
     """A capability, with the tools that have it or a narrower one.
 
     Raises:
         UnknownNameError: It is not in the taxonomy.
     """
+    known = visible.knowledge.capabilities
     entry = known.taxonomy.capability(capability_id)
     broader = [_capability(known, entry.broader, "broader", "")] if entry.broader else []
     narrower = [
@@ -76,34 +81,36 @@ def capability(visible: VisibleCatalog, capability_id: str, known: Assignments) 
         for other in known.taxonomy.capabilities
         if other.broader == entry.id
     ]
-    tools = [
-        neighbour(visible, tool, "capability", _how_sure(known.of[tool], entry.id)) for tool in known.tools_of[entry.id]
-    ]
+
+    def how_sure(tool: str) -> str:
+        return next((_by(one) for one in known.of[tool] if one.capability == entry.id), "by a part of it")
+
+    tools = [neighbour(visible, tool, "capability", how_sure(tool)) for tool in known.tools_of[entry.id]]
     return _node(
         "capability",
-        entry.id,
+        entry.name,
         entry.definition,
         ("above", "Part of", broader),
         ("below", "Parts of it", narrower),
         ("after", "Tools that can do it", tools),
-        label=shown_line(entry.name),
-        facts=[_fact("Asked for as", shown_text("\n".join(entry.examples)))],
+        facts=_facts({"Asked for as": shown_text("\n".join(entry.examples))}),
     )
 
 
-def _tool(visible: VisibleCatalog, tool: Tool, known: Assignments) -> Json:
-    graph = visible.knowledge.graph
+def _tool(visible: VisibleCatalog, tool: Tool) -> Json:
+    graph, known = visible.knowledge.graph, visible.knowledge.capabilities
     outgoing = [_edge(visible, edge.tool, edge) for edge in needs(graph, tool.id)]
     incoming = [_edge(visible, other, edge) for other, edge in needed_by(graph, tool.id)]
     incoming += [neighbour(visible, skill, "ti", "names it") for skill in used_by(graph, tool.id)]
     can = [_capability(known, entry.capability, "capability", _by(entry)) for entry in known.of.get(tool.id, ())]
     digest = visible.loaded.digest(tool)
-    schemas = {"Input schema": tool.input_schema, "Output schema": tool.output_schema}
+    schemas = {"Input schema": _schema(tool.input_schema), "Output schema": _schema(tool.output_schema)}
     hints = ", ".join(f"{name}: {value}" for name, value in tool.annotations.items())
     facts = {
         "Core tool": "many tools depend on it" if tool.core else "",
         "Hints of its author": shown_text(hints),
         "Calls": _calls(visible, tool.id),
+        "Accepted": f"SHA-256 {digest}" if digest else _NOT_PINNED,
     }
     return _node(
         "tool",
@@ -115,29 +122,27 @@ def _tool(visible: VisibleCatalog, tool: Tool, known: Assignments) -> Json:
         ("below", "Can do", can),
         title=shown_line(tool.title),
         owner=visible.link(tool.agent),
-        facts=[_fact(term, text) for term, text in facts.items() if text],
+        facts=_facts(facts),
         parameters=[_field(one) for one in tool.parameters],
         outputs=[_field(one) for one in tool.outputs],
-        schemas=[_fact(term, _schema(schema)) for term, schema in schemas.items() if schema is not None],
-        pins=[_fact("Accepted", f"SHA-256 {digest}" if digest else _NOT_PINNED)],
+        schemas=_facts(schemas),
     )
 
 
 def _skill(visible: VisibleCatalog, skill: Skill) -> Json:
     names = [neighbour(visible, tool, "ti", "names it") for tool in skill.tools]
-    facts = [_fact("Instructions", shown_text(skill.text, most=_LARGEST))]
-    return _node("skill", skill.id, skill.description, ("after", "Names", names), facts=facts)
+    facts = {"Instructions": shown_text(skill.text, most=_LARGEST)}
+    return _node("skill", skill.id, skill.description, ("after", "Names", names), facts=_facts(facts))
 
 
-def _agent(visible: VisibleCatalog, agent: Agent, known: Assignments) -> Json:
-    graph = visible.knowledge.graph
+def _agent(visible: VisibleCatalog, agent: Agent) -> Json:
+    graph, known = visible.knowledge.graph, visible.knowledge.capabilities
     outgoing = Counter(owner(graph, edge.tool) for tool in agent.tools for edge in needs(graph, tool.id))
     incoming = Counter(owner(graph, other) for tool in agent.tools for other, _ in needed_by(graph, tool.id))
-    since = shown_line(visible.registry.down.get(agent.id, ""))
+    since = shown_line(visible.registry.loaded.down.get(agent.id, ""))
     can = Counter(entry.capability for tool in agent.tools for entry in known.of.get(tool.id, ()))
     facts = {
         "Instructions": shown_text(agent.instructions),
-        "Category": shown_line(agent.category),
         "Down": since and f"it did not answer when last asked; its tools are as of {since}",
         "Not called for now": shown_text(visible.registry.unavailable().get(agent.id, "")),
     }
@@ -146,28 +151,32 @@ def _agent(visible: VisibleCatalog, agent: Agent, known: Assignments) -> Json:
         named = ((one, counted(n, "dependency", "dependencies")) for one, n in counts.most_common() if one != agent.id)
         return [neighbour(visible, one, "agents", words) for one, words in named]
 
-    def share(n: int) -> str:
-        return f"{n:,} of its tools" if n > 1 else "one of its tools"
-
+    above = [_capability(known, name, "capability", f"{n:,} of its tools") for name, n in can.most_common()]
+    changes = [
+        {
+            "term": "In quarantine" if change.quarantines else "Changed",
+            "text": shown_text(told(change)),
+            "detail": shown_text(diff_of(change)),
+        }
+        for change in visible.changes(agent.id)
+    ]
     return _node(
         "agent",
         agent.id,
         agent.description,
-        ("above", "Can do", [_capability(known, name, "capability", share(n)) for name, n in can.most_common()]),
+        ("above", "Can do", above),
         ("before", "Needed by", agents(incoming)),
         ("after", "Needs", agents(outgoing)),
         ("below", "Tools", [neighbour(visible, tool.id, "owner", "") for tool in agent.tools]),
         title=shown_line(agent.name) if agent.name != agent.id else "",
-        facts=[_fact(term, text) for term, text in facts.items() if text],
-        pins=[_change(change) for change in visible.changes(agent.id)],
+        facts=[*_facts(facts), *changes],
     )
 
 
-def _node(kind: NodeName, node_id: str, about: str, *groups: tuple[Side, str, Sequence[Json]], **more: Any) -> Json:
+def _node(kind: NodeName, label: str, about: str, *groups: tuple[Side, str, Sequence[Json]], **more: Any) -> Json:
     """A node with its groups of neighbours, of each the total number and the first of them."""
     return {
-        "id": node_id,
-        "label": shown_line(node_id),
+        "label": shown_line(label),
         "kind": kind,
         "about": shown_text(about),
         "groups": [
@@ -177,18 +186,13 @@ def _node(kind: NodeName, node_id: str, about: str, *groups: tuple[Side, str, Se
         ],
         "title": "",
         "owner": None,
-        **{name: [] for name in ("facts", "parameters", "outputs", "schemas", "pins")},
+        **{name: [] for name in ("facts", "parameters", "outputs", "schemas")},
         **more,
     }
 
 
-def _fact(term: str, text: str, detail: str = "") -> Json:
-    return {"term": term, "text": text, "detail": detail}
-
-
-def _change(change: Change) -> Json:
-    term = "In quarantine" if change.quarantines else "Changed"
-    return _fact(term, shown_text(told(change)), shown_text(diff_of(change)))
+def _facts(texts: Mapping[str, str]) -> list[Json]:
+    return [{"term": term, "text": text} for term, text in texts.items() if text]
 
 
 def _edge(visible: VisibleCatalog, tool: str, edge: Dependency) -> Json:
@@ -214,11 +218,6 @@ def _by(entry: Assigned) -> str:
     return f"according to its text, {entry.confidence:.0%} confidence"
 
 
-def _how_sure(entries: Iterable[Assigned], capability_id: str) -> str:
-    exact = next((entry for entry in entries if entry.capability == capability_id), None)
-    return _by(exact) if exact else "by a part of it"
-
-
 def _field(parameter: Parameter) -> Json:
     values = ", ".join(map(str, parameter.enum[:20]))
     lines = (
@@ -242,8 +241,9 @@ def _calls(visible: VisibleCatalog, tool: str) -> str:
     return f"need approval: {why}" if why else "need no approval"
 
 
-def _schema(value: Mapping[str, Any]) -> str:
-    return shown_text(json.dumps(value, ensure_ascii=False, indent=2, default=str), most=_LARGEST)
+def _schema(value: Mapping[str, Any] | None) -> str:
+    text = "" if value is None else json.dumps(value, ensure_ascii=False, indent=2, default=str)
+    return shown_text(text, most=_LARGEST)
 
 
 INTRODUCE = "What can you do?"
@@ -267,7 +267,6 @@ def search(visible: VisibleCatalog, query: str, *, agents: int, tools: int) -> J
     evidence = {node.id: node for node in trace.nodes}
     measures = ("score", "cosine", "cosine_rank", "words", "words_rank", "use")
     return {
-        "query": shown_text(selection.query),
         "fits": selection.verdict == "found",
         "milliseconds": round(took, 1),
         "agents": [
@@ -298,7 +297,6 @@ def overview(visible: VisibleCatalog, *, runs: bool) -> Json:
     changes of servers that somebody has to accept.
     """
     catalog, everything = visible.catalog, visible.retriever.selector.catalog
-    visible.knowledge.capabilities()
     held = Counter(edge.holds for _, edge in dependency_edges(visible.knowledge.graph))
     withheld = f"the policy shows {len(catalog.tools):,} of {counted(len(everything.tools), 'tool')}"
     return {
@@ -356,7 +354,6 @@ def _picked(tool: PickedTool, selection: Selection, visible: VisibleCatalog) -> 
         "link": visible.link(tool.id),
         "why": shown_text(reason if via else f"{fit(tool.score)}: {reason}"),
         "score": tool.score,
-        "use": tool.use,
         "required": tool.required,
         "via": via,
         "inferred": shown_line(tool.inferred),

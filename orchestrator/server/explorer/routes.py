@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import Future
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -25,15 +21,13 @@ from callsheet.graphs import CallsheetError, SettingsError, UnknownNameError, Us
 from callsheet.graphs.catalog.formats.manifests import UNREAD
 from callsheet.orchestrator.run.run_context import user_of
 from callsheet.orchestrator.run.run_metrics import MEDIA_TYPE, exposition
-from callsheet.orchestrator.server import sign_in
 from callsheet.orchestrator.server.explorer import node_details
 from callsheet.orchestrator.server.page_requests import HEADERS, Endpoint, Parameters, RefusedError, check_key
 from callsheet.orchestrator.server.request_guard import gate
-from callsheet.orchestrator.server.review import ReviewRoutes
+from callsheet.orchestrator.server.review import AskedPart, ReviewRoutes
 from callsheet.orchestrator.server.runs.run_history import Runs
 from callsheet.orchestrator.server.runs.run_routes import RunChecks, RunRoutes
 from callsheet.orchestrator.server.visible_catalog import Site, VisibleCatalog
-from callsheet.retrievers.capabilities import Assignments
 
 ROOT = "/callsheet"
 _PAGE = Path(__file__).parent / "page"
@@ -43,7 +37,6 @@ _UNGUARDED = (
 )
 _MEDIA = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _Handler = Callable[[Request], Awaitable[Response]]
-_T = TypeVar("_T")
 _Form = TypeVar("_Form", bound=Parameters)
 _Text = Annotated[str, Field(max_length=10_000)]
 
@@ -83,8 +76,8 @@ def create_explorer(
         authenticated: Whether a server authenticates users (``scope["user"]``). A request without a user then gets as
             little.
         user: The user of all requests without authentication; anonymous by default.
-        hosts: Further host names of the server; ``*`` for any.
-        origins: Origins of other sites whose pages may use it; none by default.
+        hosts: As in ``request_guard.gate``.
+        origins: As in ``request_guard.gate``.
 
     Raises:
         SettingsError: There is neither a key nor authentication, or a host name or origin is invalid.
@@ -92,11 +85,15 @@ def create_explorer(
     if not (key or authenticated):
         raise SettingsError("every user of this machine could read the page: give key=..., or authenticated=True")
     review = ReviewRoutes(site, anonymous=not authenticated)
-    gets, posts = {**_reading(runs is not None), "review": review.review}, {**review.posts()}
+    gets = {**_reading(runs is not None), "review": _threaded(AskedPart, review.items)}
+    posts: dict[str, Endpoint] = {"decide": review.decide, "list": review.list}
     if runs is not None:
-        of_runs = RunRoutes(runs)
-        gets, posts = {**gets, **of_runs.gets()}, {**posts, **of_runs.posts()}
+        own = RunRoutes(runs)
+        gets |= {"runs": own.threads, "run": own.thread, "watch": own.watch}
+        posts |= {"start": own.start, "resume": own.resume, "cancel": own.cancel}
     if authenticated:
+        from callsheet.orchestrator.server import sign_in  # the import takes a second
+
         posts["sign-in"] = lambda visible, request: sign_in.begin(visible.registry, visible.user, request)
 
     def guarded(path: str, endpoint: Endpoint, method: str = "GET") -> Route:
@@ -113,24 +110,18 @@ def create_explorer(
         private += sign_in.public_routes()
         middleware += [Middleware(_Public, routes=[*_public(site), *sign_in.public_routes()]), Middleware(RunChecks)]
 
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        yield
-        site.close()
-
-    return Starlette(routes=[*_public(site), *private], middleware=middleware, lifespan=lifespan)
+    return Starlette(routes=[*_public(site), *private], middleware=middleware)
 
 
 def _reading(runs: bool) -> dict[str, Endpoint]:
-    """The endpoints about the catalog, by the last part of their address; long work is done in threads.
+    """The endpoints about the catalog, by the last part of their address; all of them work in threads.
 
     Each raises ``ValidationError`` for invalid parameters, and ``UnknownNameError`` for something that does not exist
     or is hidden from the user.
     """
 
-    async def findings(visible: VisibleCatalog, request: Request) -> object:
-        of_node = await _result(visible.knowledge.findings())
-        return [finding.to_dict() for finding in of_node.get(_given(request, _Id).id, ())]
+    def findings(visible: VisibleCatalog, given: _Id) -> object:
+        return [finding.to_dict() for finding in visible.knowledge.findings.get(given.id, ())]
 
     return {
         "overview": _threaded(Parameters, lambda visible, _: node_details.overview(visible, runs=runs)),
@@ -139,27 +130,15 @@ def _reading(runs: bool) -> dict[str, Endpoint]:
         "search": _threaded(
             _Query, lambda seen, given: node_details.search(seen, given.q, agents=given.agents, tools=given.tools)
         ),
-        "node": _described(node_details.node),
-        "capability": _described(node_details.capability),
-        "findings": findings,
+        "node": _threaded(_Id, lambda visible, given: node_details.node(visible, given.id)),
+        "capability": _threaded(_Id, lambda visible, given: node_details.capability(visible, given.id)),
+        "findings": _threaded(_Id, findings),
     }
 
 
 def _threaded(form: type[_Form], answer: Callable[[VisibleCatalog, _Form], object]) -> Endpoint:
-    """An endpoint whose answer takes long."""
-
     async def endpoint(visible: VisibleCatalog, request: Request) -> object:
-        return await run_in_threadpool(answer, visible, _given(request, form))
-
-    return endpoint
-
-
-def _described(answer: Callable[[VisibleCatalog, str, Assignments], object]) -> Endpoint:
-    """An endpoint that describes the node ``id``, with the known capabilities."""
-
-    async def endpoint(visible: VisibleCatalog, request: Request) -> object:
-        known = await _result(visible.knowledge.capabilities())
-        return await run_in_threadpool(answer, visible, _given(request, _Id).id, known)
+        return await run_in_threadpool(answer, visible, form.model_validate(dict(request.query_params)))
 
     return endpoint
 
@@ -169,26 +148,15 @@ def page_files() -> tuple[str, ...]:
     return tuple(name for name in _files() if name != "explorer.html")
 
 
-def _home(request: Request) -> Response:
-    """Redirects from the address without a slash to the page, relative to its mount point."""
-    name = request.url.path.rpartition("/")[2]
-    return RedirectResponse(f"{name}/", headers=HEADERS)
-
-
 def _page(request: Request) -> Response:
     name = request.url.path.rpartition("/callsheet/")[2] or "explorer.html"
-    body, tag = _files()[name]
-    headers = {**HEADERS, "etag": tag, "cache-control": "no-cache"}
-    if request.headers.get("if-none-match") == tag:
-        return Response(status_code=304, headers=headers)
-    return Response(body, media_type=_MEDIA[name.rpartition(".")[2]], headers=headers)
+    return Response(_files()[name], media_type=_MEDIA[name.rpartition(".")[2]], headers=HEADERS)
 
 
 @cache
-def _files() -> Mapping[str, tuple[bytes, str]]:
-    """All files with their entity tags, read once: the event loop must not wait for the disk."""
-    bodies = {str(file.relative_to(_PAGE)): file.read_bytes() for file in _PAGE.rglob("*") if file.is_file()}
-    return {name: (body, f'"{hashlib.sha256(body).hexdigest()[:16]}"') for name, body in bodies.items()}
+def _files() -> Mapping[str, bytes]:
+    """All files, read once: the event loop must not wait for the disk."""
+    return {str(file.relative_to(_PAGE)): file.read_bytes() for file in _PAGE.rglob("*") if file.is_file()}
 
 
 def _public(site: Site) -> list[Route]:
@@ -200,11 +168,12 @@ def _public(site: Site) -> list[Route]:
         except CallsheetError:
             return _json({"status": "failing"}, 503)
         lost = any(problem.kind != UNREAD for problem in visible.loaded.problems)
-        whole = not (lost or visible.registry.unavailable() or visible.registry.down)
+        whole = not (lost or visible.registry.unavailable() or visible.registry.loaded.down)
         return _json({"status": "ok" if whole else "degraded"})
 
     return [
-        Route(ROOT, _home),
+        # Relative to where the server is mounted.
+        Route(ROOT, lambda _: RedirectResponse("callsheet/", headers=HEADERS)),
         *(Route(f"{ROOT}/{name}", _page) for name in ("", *page_files())),
         Route(f"{ROOT}/health", health),
     ]
@@ -264,12 +233,3 @@ def _json(value: Any, status: int = 200) -> Response:
 
 def _error(message: str, status: int) -> Response:
     return _json({"error": shown(message)}, status)
-
-
-def _given(request: Request, form: type[_Form]) -> _Form:
-    return form.model_validate(dict(request.query_params))
-
-
-async def _result(future: Future[_T]) -> _T:
-    """Waits for work in a background thread; cancelling the wait does not cancel the work."""
-    return await asyncio.shield(asyncio.wrap_future(future))

@@ -23,28 +23,15 @@ from mcp.server.session import ServerSession
 from mcp.server.subscriptions import (
     InMemorySubscriptionBus,
     ListenHandler,
-    PromptsListChanged,
-    ResourcesListChanged,
     ToolsListChanged,
 )
 from pydantic import BaseModel, Field, ValidationError
 
 from callsheet.agents.calls.call_context import PROGRESS, within
-from callsheet.agents.servers.catalogs.listings import PROMPT, RESOURCE, TEMPLATE
 from callsheet.graphs import CallsheetError, Catalog, Loaded, SettingsError
 from callsheet.graphs.text.sanitizing import counted, error_lines
-from callsheet.orchestrator.server.gateway.catalog_gateway import (
-    MOST_READ,
-    Caller,
-    Gateway,
-    found_text,
-    page_of,
-    prompt_named,
-    prompt_result,
-    read_result,
-    resource_named,
-)
-from callsheet.orchestrator.server.gateway.supervised_calls import Answer, Waiting, can_ask, decision, form_of, refusal
+from callsheet.orchestrator.server.gateway.catalog_gateway import MOST_READ, Caller, Gateway, found_text
+from callsheet.orchestrator.server.gateway.supervised_calls import Waiting, can_ask, decision, form_of, refusal
 
 Context = ServerRequestContext[Any, Any]
 Identify = Callable[[Context], Caller]
@@ -97,7 +84,7 @@ _CALLS = types.ToolAnnotations(read_only_hint=False)
 
 
 class _Listener:
-    """A session of a client, which hears of changed lists by the way of its version of the protocol."""
+    """A session of a client, which hears of changes by the way of its version of the protocol."""
 
     session: ServerSession
     loop: asyncio.AbstractEventLoop
@@ -106,25 +93,19 @@ class _Listener:
         self.user, self._changes = user, InMemorySubscriptionBus()
         self.subscriptions = ListenHandler(self._changes)  # one a session, as it bounds their number
 
-    async def changed(self, *, tools: bool, resources: bool) -> None:
-        """Tools: what is behind those of the gateway, which stay the same."""
-        if tools:
-            await self._changes.publish(ToolsListChanged())
-            await self.session.send_tool_list_changed()
-        if resources:
-            await self._changes.publish(ResourcesListChanged())
-            await self.session.send_resource_list_changed()
-            await self._changes.publish(PromptsListChanged())
-            await self.session.send_prompt_list_changed()
+    async def changed(self) -> None:
+        """What is behind the tools of the gateway has changed; they stay the same."""
+        await self._changes.publish(ToolsListChanged())
+        await self.session.send_tool_list_changed()
 
 
 class _Server(Server[Any]):
-    """Says to clients of the older protocol that its lists may change."""
+    """Says to clients of the older protocol that it tells of changes."""
 
     def create_initialization_options(
         self, notification_options: NotificationOptions | None = None, *more: Any, **named: Any
     ) -> InitializationOptions:
-        return super().create_initialization_options(NotificationOptions(True, True, True), *more, **named)
+        return super().create_initialization_options(NotificationOptions(tools_changed=True), *more, **named)
 
 
 class GatewayServer:
@@ -135,14 +116,14 @@ class GatewayServer:
     """
 
     def __init__(self, gateway: Gateway, identify: Identify, *, ask: Ask | None = None) -> None:
-        self._gateway, self._identify, self.registry = gateway, identify, gateway.registry
+        self._gateway, self._identify, self._ask, self.registry = gateway, identify, ask, gateway.registry
         self._listeners: dict[str, _Listener] = {}
         self._closing: set[asyncio.Task[None]] = set()
-        self._own: dict[str, tuple[type[_Arguments], Callable[..., Awaitable[_Result]]]] = {
-            "find_tools": (FindTools, self._find),
-            "read_tools": (ReadTools, self._read),
-            "call_tool": (CallTool, self._call_tool),
-            **({"ask": (AskRequest, partial(_ask, ask))} if ask else {}),
+        self._own: dict[str, type[_Arguments]] = {
+            "find_tools": FindTools,
+            "read_tools": ReadTools,
+            "call_tool": CallTool,
+            **({"ask": AskRequest} if ask else {}),
         }
         self.tools = [
             types.Tool(
@@ -151,7 +132,7 @@ class GatewayServer:
                 input_schema=convert_to_openai_tool(arguments)["function"]["parameters"],
                 annotations=_READS if arguments in (FindTools, ReadTools) else _CALLS,
             )
-            for name, (arguments, _) in self._own.items()
+            for name, arguments in self._own.items()
         ]
         self.server: Server[Any] = _Server(
             "callsheet",
@@ -161,17 +142,12 @@ class GatewayServer:
             get_tool_input_schema={tool.name: tool.input_schema for tool in self.tools}.get,
             on_list_tools=self._list,
             on_call_tool=self._call,
-            on_list_resources=self._lister(RESOURCE, types.ListResourcesResult, "resources"),
-            on_list_resource_templates=self._lister(TEMPLATE, types.ListResourceTemplatesResult, "resource_templates"),
-            on_read_resource=self._read_resource,
-            on_list_prompts=self._lister(PROMPT, types.ListPromptsResult, "prompts"),
-            on_get_prompt=self._get_prompt,
             on_subscriptions_listen=self._listen,
         )
         # The client echoes which call waits: sealed, and bound to its tool, arguments and user.
         sealed = RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="callsheet")
         self.server.middleware.append(sealed)
-        self._tools, self._known = gateway.registry.catalog.tools, dict(gateway.registry.loaded.resources)
+        self._known = _offered(gateway.registry.loaded)
         gateway.registry.watch(self._catalog_changed)
 
     def _caller(self, context: Context) -> Caller:
@@ -194,14 +170,13 @@ class GatewayServer:
 
     def _catalog_changed(self, loaded: Loaded) -> None:
         """Tells all clients if tools, resources or prompts have changed; called from any thread."""
-        tools, resources = loaded.catalog.tools != self._tools, dict(loaded.resources) != self._known
-        self._tools, self._known = loaded.catalog.tools, dict(loaded.resources)
+        before, self._known = self._known, _offered(loaded)
         self.server.instructions = _instructions(loaded.catalog)
-        for name, listener in list(self._listeners.items()) if tools or resources else ():
+        for name, listener in list(self._listeners.items()) if self._known != before else ():
             if listener.loop.is_closed():
                 del self._listeners[name]
             else:
-                asyncio.run_coroutine_threadsafe(listener.changed(tools=tools, resources=resources), listener.loop)
+                asyncio.run_coroutine_threadsafe(listener.changed(), listener.loop)
 
     async def _list(self, context: Context, request: _Page) -> types.ListToolsResult:
         self._caller(context)
@@ -211,42 +186,33 @@ class GatewayServer:
         caller = self._caller(context)
         if request.name not in self._own:
             raise MCPError(types.INVALID_PARAMS, f"no tool {request.name!r}; there are {', '.join(self._own)}")
-        form, operation = self._own[request.name]
         await self._gateway.ready()
         try:
-            return await operation(form.model_validate(request.arguments or {}), request, context, caller)
+            given = self._own[request.name].model_validate(request.arguments or {})
+            if isinstance(given, CallTool):
+                return await self._call_tool(given, request, context, caller)
+            return _text_result(await self._text(given, caller))
         except ValidationError as error:
             return _text_result(f"the arguments do not fit: {error_lines(error)}", is_error=True)
         except CallsheetError as error:
             return _text_result(str(error), is_error=True)
 
-    async def _find(self, given: FindTools, request: object, context: Context, caller: Caller) -> _Result:
-        selection = await self._gateway.find(given.query, caller, agents=given.agents, tools=given.tools)
-        resources = await asyncio.to_thread(self._gateway.resources.find, given.query, caller.user)
-        return _text_result(found_text(selection, self._gateway.catalog(caller), resources))
-
-    async def _read(self, given: ReadTools, request: object, context: Context, caller: Caller) -> _Result:
-        return _text_result(self._gateway.read(given.tools, caller))
+    async def _text(self, given: _Arguments, caller: Caller) -> str:
+        match given:
+            case FindTools():
+                selection = await self._gateway.find(given.query, caller, agents=given.agents, tools=given.tools)
+                resources = await asyncio.to_thread(self._gateway.resources.find, given.query, caller.user)
+                return found_text(selection, self._gateway.catalog(caller), resources)
+            case ReadTools():
+                return self._gateway.read(given.tools, caller)
+            case AskRequest() if self._ask:
+                return await self._ask(given.question, caller)
+        raise TypeError(type(given))
 
     async def _call_tool(
         self, given: CallTool, request: types.CallToolRequestParams, context: Context, caller: Caller
     ) -> _Result:
-        answer = await self._sent(given.tool, given.arguments, request, context, caller)
-        if isinstance(answer, _Asked):
-            return answer
-        text_only = self._gateway.is_resource((answer.artifact or {}).get("tool", ""))
-        result = partial(result_of, answer, text_only=text_only)
-        return await asyncio.to_thread(result) if answer.artifact and answer.artifact.get("media") else result()
-
-    async def _sent(
-        self,
-        tool_id: str,
-        arguments: Mapping[str, Any],
-        request: types.InputResponseRequestParams,
-        context: Context,
-        caller: Caller,
-    ) -> ToolMessage | _Asked:
-        """The answer of a call after the questions about it are answered, or the question that the client is to ask.
+        """The result of a call after the questions about it are answered, or the question that the client is to ask.
 
         A call that waits comes again as the same request, with the answer to its question.
 
@@ -255,71 +221,33 @@ class GatewayServer:
         """
         with within(PROGRESS, context.session.report_progress):
             if request.request_state:
-                given = (request.input_responses or {}).get(_APPROVAL)
+                reply = (request.input_responses or {}).get(_APPROVAL)
                 waiting = self._gateway.relay.waiting(request.request_state, caller.user)
-                answer = await self._answered(waiting, given, caller)
+                answer = await self._gateway.answer(waiting.id, decision(waiting, reply), caller)
             else:
-                answer = await self._gateway.call(tool_id, arguments, caller)
+                answer = await self._gateway.call(given.tool, given.arguments, caller)
             while isinstance(answer, Waiting):
                 if can_ask(context.session.client_capabilities) and not context.session.can_send_request:
                     asked = types.ElicitRequest(params=form_of(answer))
                     return _Asked(input_requests={_APPROVAL: asked}, request_state=answer.id)
                 try:
-                    given = await _elicited(answer, context, caller)
+                    reply = await _elicited(answer, context, caller)
                 except BaseException:  # nobody can be asked, the client has gone, or it called the request off
                     self._gateway.relay.drop(answer.id, caller.user)
                     raise
-                answer = await self._answered(answer, given, caller)
-        return answer
+                answer = await self._gateway.answer(answer.id, decision(answer, reply), caller)
+        artifact = answer.artifact or {}
+        result = partial(result_of, answer, text_only=self._gateway.is_resource(artifact.get("tool", "")))
+        return await asyncio.to_thread(result) if artifact.get("media") else result()
 
-    async def _answered(self, waiting: Waiting, given: object, caller: Caller) -> Answer:
-        return await self._gateway.answer(waiting.id, decision(waiting, given), caller)
 
-    def _resources(self, context: Context) -> Catalog:
-        return self._gateway.resources.catalog(self._caller(context).user)
-
-    def _lister(self, kind: str, form: Callable[..., Any], name: str) -> Callable[[Context, _Page], Awaitable[Any]]:
-        """Lists resources, templates or prompts, a page at a time."""
-
-        async def list_page(context: Context, request: _Page) -> Any:
-            await self._gateway.ready()
-            items, following = page_of(self._resources(context), kind, request.cursor if request else None)
-            return form(**{name: items}, next_cursor=following)
-
-        return list_page
-
-    async def _read_resource(
-        self, context: Context, request: types.ReadResourceRequestParams
-    ) -> types.ReadResourceResult | _Asked:
-        await self._gateway.ready()
-        resource, values = resource_named(self._resources(context), request.uri)
-        answer = await self._read_from_server(resource, values, request, context)
-        return answer if isinstance(answer, _Asked) else read_result(request.uri, answer)
-
-    async def _get_prompt(
-        self, context: Context, request: types.GetPromptRequestParams
-    ) -> types.GetPromptResult | _Asked:
-        await self._gateway.ready()
-        prompt = prompt_named(self._resources(context), request.name)
-        answer = await self._read_from_server(prompt, request.arguments or {}, request, context)
-        return answer if isinstance(answer, _Asked) else prompt_result(answer)
-
-    async def _read_from_server(
-        self, name: str, arguments: Mapping[str, str], request: types.InputResponseRequestParams, context: Context
-    ) -> ToolMessage | _Asked:
-        try:
-            return await self._sent(name, arguments, request, context, self._caller(context))
-        except CallsheetError as error:
-            raise MCPError(types.INVALID_PARAMS, str(error)) from error
+def _offered(loaded: Loaded) -> tuple[object, object]:
+    return loaded.catalog.tools, dict(loaded.resources)
 
 
 def _instructions(catalog: Catalog) -> str:
     counts = {"tools": counted(len(catalog.tools), "tool"), "agents": counted(len(catalog.agents), "agent")}
     return _INSTRUCTIONS.format(**counts)
-
-
-async def _ask(ask: Ask, given: AskRequest, request: object, context: Context, caller: Caller) -> _Result:
-    return _text_result(await ask(given.question, caller))
 
 
 async def _elicited(waiting: Waiting, context: Context, caller: Caller) -> types.ElicitResult | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import threading
 import time
 import uuid
 from collections.abc import Collection
@@ -51,7 +50,7 @@ PATH = "/mcp"
 _LOG = logging.getLogger("callsheet")
 _ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 _METADATA = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
-_SECONDS, _PAUSE = 10.0, 10.0
+_SECONDS = 10.0
 
 
 def one_client() -> Identify:
@@ -83,15 +82,9 @@ def http_app(
 ) -> Starlette:
     """A web app that serves the gateway over streamable HTTP, at ``/mcp``, and takes answers to sign-ins.
 
-    Requests for foreign host names, from foreign pages, and without a valid token are refused.
-
-    Args:
-        served: The gateway.
-        url: Its address, as clients know it.
-        tokens: Knows who a bearer token stands for; without it, nobody is asked for one.
-        issuer: The authorization server where clients get tokens, for its discovery (RFC 9728).
-        hosts: As in ``request_guard.gate``.
-        origins: As in ``request_guard.gate``.
+    Requests for foreign host names, from foreign pages, and without a valid token are refused; if there are no
+    ``tokens``, nobody is asked for one. ``url`` is the address as clients know it, ``issuer`` the authorization server
+    where they get tokens (RFC 9728); ``hosts`` and ``origins`` are as in ``request_guard.gate``.
     """
     auth = None
     if tokens is not None:
@@ -225,7 +218,6 @@ class IssuedTokens:
             raise SettingsError(f"--issuer {needs_extra('sign-in')}") from error
         self._issuer, self._audience = issuer, audience
         self._keys: jwt.PyJWKClient | None = None
-        self._looking, self._failed = threading.Lock(), -_PAUSE
         self._limiter = CapacityLimiter(4)  # a slow server must not hold all threads of the gateway
 
     async def verify_token(self, token: str) -> AccessToken | None:
@@ -238,7 +230,8 @@ class IssuedTokens:
         import jwt
 
         try:
-            key = self._known_keys().get_signing_key_from_jwt(token)
+            self._keys = self._keys or jwt.PyJWKClient(self._keys_address(), timeout=_SECONDS)
+            key = self._keys.get_signing_key_from_jwt(token)
             claims: dict[str, Any] = jwt.decode(
                 token,
                 key,
@@ -261,18 +254,6 @@ class IssuedTokens:
             subject=str(claims["sub"]),
             claims={"iss": self._issuer, "groups": claims.get("groups")},
         )
-
-    def _known_keys(self) -> jwt.PyJWKClient:
-        """The published keys; after a failure, they are not asked for again at once."""
-        import jwt
-
-        with self._looking:
-            if self._keys is None:
-                if time.monotonic() < self._failed + _PAUSE:
-                    raise ValueError("its metadata could not be read a moment ago")
-                self._failed = time.monotonic()
-                self._keys = jwt.PyJWKClient(self._keys_address(), timeout=_SECONDS)
-            return self._keys
 
     def _keys_address(self) -> str:
         """Address of the keys, from the server's metadata (RFC 8414, OpenID Connect Discovery)."""

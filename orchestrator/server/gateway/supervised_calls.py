@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NotRequired
 
 from langchain.agents.middleware import ToolCallRequest
@@ -53,10 +54,8 @@ _NOBODY = (
 class Waiting:
     """A call that waits for a person.
 
-    Attributes:
-        id: Names it in ``answer``.
-        question: The payload of an interrupt (``type``, ``tool``, ``args``, ``why``, ``description``, ``hash`` and so
-            on), or a question of the server in the middle of the call (``type``, ``agent``, ``message``, ``form``).
+    ``question`` is the payload of an interrupt, or a question of the server in the middle of the call (``type``,
+    ``agent``, ``message``, ``form``).
     """
 
     id: str
@@ -72,37 +71,25 @@ AskPerson = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
-    """A call with the objects that no checkpoint can hold."""
+class _Call:
+    """What no checkpoint can hold."""
 
-    call: ToolCall
-    bound: BoundTool
-    supervision: Supervision
-
-    @property
-    def request(self) -> ToolCallRequest:
-        # There is no agent whose state and runtime a tool could ask for.
-        return ToolCallRequest(tool_call=self.call, tool=self.bound, state={}, runtime=None)  # type: ignore[arg-type]
-
-    async def send(self, request: ToolCallRequest) -> ToolMessage:
-        answer: ToolMessage = await self.bound.ainvoke(request.tool_call)
-        return answer
+    supervised: Callable[[], Awaitable[Any]]
 
 
 class _State(TypedDict):
     answer: NotRequired[Any]
 
 
-async def _call(state: _State, runtime: Runtime[_Case]) -> dict[str, Any]:
-    case = runtime.context
-    return {"answer": await supervised(case.request, case.bound, case.supervision, case.send)}
+async def _call(state: _State, runtime: Runtime[_Call]) -> dict[str, Any]:
+    return {"answer": await runtime.context.supervised()}
 
 
 class SupervisedCalls:
     """Calls tools by the path of a worker's calls, and asks a person where a call needs approval."""
 
     def __init__(self) -> None:
-        workflow = StateGraph(_State, context_schema=_Case)
+        workflow = StateGraph(_State, context_schema=_Call)
         workflow.add_node("call", _call)
         workflow.add_edge(START, "call")
         workflow.add_edge("call", END)
@@ -113,15 +100,23 @@ class SupervisedCalls:
         self, bound: BoundTool, arguments: Mapping[str, Any], supervision: Supervision, ask: AskPerson
     ) -> ToolMessage:
         """The answer of a tool; a call that needs nobody is sent at once."""
+
+        async def send(request: ToolCallRequest) -> ToolMessage:
+            answer: ToolMessage = await bound.ainvoke(request.tool_call)
+            return answer
+
         thread = uuid.uuid4().hex
-        case = _Case(ToolCall(name=bound.name, args=dict(arguments), id=thread, type="tool_call"), bound, supervision)
-        if not (await examined(case.request, bound, supervision, case.send)).why(arguments):
-            return await case.send(case.request)
+        call = ToolCall(name=bound.name, args=dict(arguments), id=thread, type="tool_call")
+        # There is no agent whose state and runtime a tool could ask for.
+        request = ToolCallRequest(tool_call=call, tool=bound, state={}, runtime=None)  # type: ignore[arg-type]
+        if not (await examined(request, bound, supervision, send)).why(arguments):
+            return await send(request)
         config: RunnableConfig = {"configurable": {"thread_id": thread}}
         given: Any = {}
+        context = _Call(partial(supervised, request, bound, supervision, send))
         try:
             while True:
-                state = await self._app.ainvoke(given, config, context=case)
+                state = await self._app.ainvoke(given, config, context=context)
                 if not (asked := state.get("__interrupt__")):
                     answer: ToolMessage = state["answer"]
                     return answer
@@ -171,14 +166,7 @@ class QuestionRelay:
     async def run(
         self, call: Callable[[AskPerson], Coroutine[Any, Any, ToolMessage]], agent: str, user: User, *, asks: bool
     ) -> Answer:
-        """The answer of a call; or the first question about it.
-
-        Args:
-            call: Makes the call; gets a function that asks the person.
-            agent: Its server.
-            user: The caller, who alone may answer.
-            asks: Whether the server may ask too.
-        """
+        """The answer of a call, which can ask the user, or the first question; ``asks``: its server may ask too."""
         running = _Running(agent, user, PROGRESS.get())
         with within(PROGRESS, running.report), within(ASK, running.ask_for_server) if asks else nullcontext():
             running.task = asyncio.create_task(call(running.ask))
@@ -196,11 +184,7 @@ class QuestionRelay:
         return running.asked[0]
 
     async def answer(self, waiting_id: str, answer: Mapping[str, Any], user: User) -> Answer:
-        """Answers a question to this user; returns the answer of the call, or the next question.
-
-        Raises:
-            UnknownCallError: There is no such question.
-        """
+        """Answers a question as of ``waiting``; returns the answer of the call, or the next question."""
         self.waiting(waiting_id, user)
         running = self._open.pop(waiting_id)
         running.progress = PROGRESS.get()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import HumanMessage
@@ -34,8 +33,8 @@ from callsheet.orchestrator.state import ending
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
 
-_AT_ONCE = 8
-"""Maximum runs at once."""
+_MOST_ENDED = 8
+"""Number of ended runs of this process whose trouble can still be seen."""
 
 
 def _snapshot(saved: CheckpointTuple) -> RunSnapshot:
@@ -46,20 +45,6 @@ def _snapshot(saved: CheckpointTuple) -> RunSnapshot:
             asked += value if isinstance(value, list | tuple) else [value]
         with_finished(values, channel, value)
     return RunSnapshot(values, saved.checkpoint["ts"], tuple(asked))
-
-
-@dataclass(slots=True)
-class _Work:
-    """A run that goes on, or the last one of its thread."""
-
-    live: LiveRun
-    task: asyncio.Task[None] | None = None
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def tell(self) -> None:
-        """Wakes everybody who watches."""
-        before, self.changed = self.changed, asyncio.Event()
-        before.set()
 
 
 class LocalRuns:
@@ -78,7 +63,7 @@ class LocalRuns:
         self._threads, self._workflow, self._registry = threads, workflow, registry
         groups = sorted(user.groups) if user else []
         self._user = {"identity": user.id, "groups": groups} if user and user.id else None
-        self._work: dict[str, _Work] = {}
+        self._runs: dict[str, tuple[LiveRun, asyncio.Task[None]]] = {}  # the last one of each thread
 
     async def recent(self, request: Request) -> Sequence[Thread]:
         """The last threads."""
@@ -92,13 +77,9 @@ class LocalRuns:
         """The last state of a thread."""
         return next(iter(await self._snapshots(thread, 1)), RunSnapshot({}, ""))
 
-    async def waiting(self, request: Request) -> int:
-        """Number of pending questions, without those of unreadable threads, which ``recent`` reports."""
-        waiting = 0
-        for name in self._threads.names():
-            with suppress(SettingsError):
-                waiting += len((await self.last(name)).questions)
-        return waiting
+    async def waiting(self, request: Request) -> int | None:
+        """None: each run waits for whoever looks at it."""
+        return None
 
     async def _thread(self, name: str) -> Thread:
         try:
@@ -132,61 +113,50 @@ class LocalRuns:
     async def cancel(self, request: Request, thread: str) -> None:
         """Stops a run."""
         self._check(thread)
-        work = self._work.get(thread)
-        if work is not None and work.task is not None and not work.task.done():
-            work.task.cancel()
-            await asyncio.wait([work.task])
+        if thread in self._runs:
+            _, task = self._runs[thread]
+            task.cancel()
+            await asyncio.wait([task])
 
     async def watch(self, request: Request, thread: str) -> AsyncIterator[RunSnapshot]:
         """The run of a thread as it goes."""
-        work = self._work.get(thread)
-        while work is not None:
-            changed = work.changed
-            yield work.live.snapshot
-            if work.task is None or work.task.done():
-                return
-            await changed.wait()
+        if thread in self._runs:
+            live, _ = self._runs[thread]
+            async for snapshot in live.states():
+                yield snapshot
 
     def _check(self, thread: str) -> None:
-        if thread not in self._work and thread not in self._threads.names():
+        if thread not in self._runs and thread not in self._threads.names():
             raise RefusedError(f"there is no thread {thread!r} of this page")
 
     def _begin(self, thread: str, live: LiveRun, given: Any) -> None:
-        going = [name for name, work in self._work.items() if work.task is not None and not work.task.done()]
-        if thread in going:
+        ended = [name for name, (_, task) in self._runs.items() if task.done()]
+        if thread in self._runs and thread not in ended:
             raise RefusedError("the last request of this thread is still running: wait for it, or cancel it")
-        if len(going) >= _AT_ONCE:
-            raise RefusedError(f"{_AT_ONCE} runs are in progress here, the maximum: wait for one, or cancel one")
-        for name in [name for name in self._work if name not in going][:-_AT_ONCE]:
-            del self._work[name]
-        self._work[thread] = work = _Work(live)
-        work.task = asyncio.create_task(self._run(thread, work, given))
+        for name in ended[:-_MOST_ENDED]:
+            del self._runs[name]
+        self._runs[thread] = live, asyncio.create_task(self._run(thread, live, given))
 
-    async def _run(self, thread: str, work: _Work, given: Any) -> None:
-        def take(namespace: Any, mode: str, data: Any) -> None:
-            work.live.take(namespace, mode, data)
-            work.tell()
-
+    async def _run(self, thread: str, live: LiveRun, given: Any) -> None:
         try:
             with self._threads.locked(thread):
                 await stream_in_thread(
-                    self._workflow, self._threads, thread, given, modes=MODES, take=take, user=self._user
+                    self._workflow, self._threads, thread, given, modes=MODES, take=live.take, user=self._user
                 )
                 last = await self.last(thread)
-            work.live.end(last)
         except asyncio.CancelledError:
-            work.live.fail("cancelled")
-            await self._close(work.live)
+            await self._fail(live, "cancelled")
         except CallsheetError as error:
-            work.live.fail(str(error))
+            await self._fail(live, str(error))
         except Exception as error:  # noqa: BLE001 whatever a run raises is told on the page, and does not end the server
-            work.live.fail(f"{type(error).__name__}: {error}")
-            await self._close(work.live)
-        finally:
-            work.task = None
-            work.tell()
+            await self._fail(live, f"{type(error).__name__}: {error}")
+        else:
+            live.end(last)
 
-    async def _close(self, live: LiveRun) -> None:
-        if run := live.snapshot.values.get("run"):
-            with suppress(CallsheetError):
-                await self._registry.close_run(str(run))
+    async def _fail(self, live: LiveRun, trouble: str) -> None:
+        try:
+            if run := live.snapshot.values.get("run"):
+                with suppress(CallsheetError):
+                    await self._registry.close_run(str(run))
+        finally:
+            live.fail(trouble)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -58,7 +59,10 @@ class RunSnapshot:
 
 
 class Runs(Protocol):
-    """Past runs and new ones; each method answers for the user of the HTTP request."""
+    """Past runs and new ones; each method answers for the user of the HTTP request.
+
+    Those that change something raise ``RefusedError`` if there is no such thread, or its last run has not ended.
+    """
 
     async def recent(self, request: Request) -> Sequence[Thread]:
         """The user's last threads, the latest first."""
@@ -69,23 +73,15 @@ class Runs(Protocol):
         ...
 
     async def waiting(self, request: Request) -> int | None:
-        """Number of pending questions in all threads; None if the user may not know."""
+        """Number of pending questions in all threads; None if it is not known."""
         ...
 
     async def start(self, request: Request, thread: str | None, text: str) -> str:
-        """Starts a request, in a thread or in a new one, and returns the thread's id.
-
-        Raises:
-            RefusedError: There is no such thread, or its last run has not ended.
-        """
+        """Starts a request, in a thread or in a new one, and returns the thread's id."""
         ...
 
     async def resume(self, request: Request, thread: str, answers: Mapping[str, Any]) -> None:
-        """Answers questions by the ids of their interrupts, or without answers continues a run that stopped.
-
-        Raises:
-            RefusedError: There is nothing to continue, or the run goes on.
-        """
+        """Answers questions by id; without answers, continues where the run stopped, or with the steps that failed."""
         ...
 
     async def cancel(self, request: Request, thread: str) -> None:
@@ -93,7 +89,7 @@ class Runs(Protocol):
         ...
 
     def watch(self, request: Request, thread: str) -> AsyncIterator[RunSnapshot]:
-        """The run of a thread as it goes, until it ends or waits for a person; empty if none goes on."""
+        """The run of a thread as it goes (``LiveRun.states``); empty if none goes on."""
         ...
 
 
@@ -122,8 +118,7 @@ _RUNNING: Mapping[str, Any] = {"status": "running", "calls": (), "result": "", "
 class LiveRun:
     """Folds the stream of a run into the state that its checkpoints will have.
 
-    Args:
-        snapshot: Where it starts: the request, or the state at which a run continues.
+    It starts from the request, or from the state at which a run continues.
     """
 
     def __init__(self, snapshot: RunSnapshot) -> None:
@@ -131,6 +126,7 @@ class LiveRun:
         self._steps: dict[str, dict[str, Any]] = {}
         self._selections: dict[str, Any] = {}
         self._draft = ""
+        self._changed = asyncio.Event()
 
     @property
     def snapshot(self) -> RunSnapshot:
@@ -143,14 +139,29 @@ class LiveRun:
         }
         return replace(self._snapshot, values=told, draft=self._draft)
 
+    async def states(self) -> AsyncIterator[RunSnapshot]:
+        """The run as it goes, until it ends or waits for a person; a slow reader misses states, but not the last."""
+        while True:
+            changed, snapshot = self._changed, self.snapshot
+            yield snapshot
+            if not snapshot.running:
+                return
+            await changed.wait()
+
     def end(self, last: RunSnapshot) -> None:
         """Ends it, at the last state of its thread."""
         self._snapshot, self._steps, self._selections, self._draft = last, {}, {}, ""
+        self._tell()
 
     def fail(self, trouble: str) -> None:
         """Ends it where it is, with what went wrong."""
         self._steps = {name: step for name, step in self._steps.items() if step["status"] != "running"}
         self._snapshot = replace(self._snapshot, running=False, trouble=trouble)
+        self._tell()
+
+    def _tell(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
 
     def take(self, namespace: Sequence[str], mode: str, data: Any) -> None:
         """Takes a part of the stream: its namespace, empty for the supervisor's own, its mode, and the data."""
@@ -160,6 +171,7 @@ class LiveRun:
             self._event(data)
         elif mode == "messages" and not namespace:
             self._message(data)
+        self._tell()
 
     def _state(self, values: Mapping[str, Any]) -> None:
         """Takes the supervisor's state after a wave, which is final."""
@@ -243,13 +255,11 @@ def run_of(visible: VisibleCatalog, last: RunSnapshot, begin: RunSnapshot | None
     plan, results, selections = (state.get(name) or {} for name in ("plan", "results", "selections"))
     report: Mapping[str, Any] = state.get("usage") or usage_report({**state})  # type: ignore[typeddict-item]
     asked = [question_view(visible, question.id, question.value) for question in last.questions]
-    waiting = {one["step"]: one["status"] for one in asked if one["step"]}
-    waves: Sequence[Sequence[str]] = state.get("waves") or ()
-    wave_of = {step: n for n, wave in enumerate(waves, 1) for step in wave}
+    waiting = {one["step"]: _STATUS.get(one["kind"], "needs_input") for one in asked if one["step"]}
     steps = [
         _step(
             visible,
-            {**step, "status": waiting.get(name, "waiting"), "wave": wave_of.get(name, 0)},
+            {**step, "status": waiting.get(name, "waiting")},
             results.get(name) or {},
             selections.get(name) or {},
             _usage((report.get("by_step") or {}).get(name) or {}),
@@ -291,7 +301,7 @@ def question_view(visible: VisibleCatalog, interrupt: str, value: Any) -> Json:
     """A question that waits for a person; without its content if it is about a tool that the user may not see.
 
     ``kind`` is ``tool_approval``, ``unknown_outcome``, ``needs_input`` or ``question``, or that of another agent;
-    ``status`` is that of the step meanwhile. ``why`` is the reason, ``problem`` what was wrong with the last answer,
+    ``why`` is the reason, ``problem`` what was wrong with the last answer,
     ``unchecked`` why the arguments could not be validated, ``fields`` are the missing values with their schemas,
     ``name`` and ``decisions`` are those of LangChain's form, ``always`` says whether the tool can be approved for good,
     and ``hash`` binds an answer to exactly this call.
@@ -305,7 +315,6 @@ def question_view(visible: VisibleCatalog, interrupt: str, value: Any) -> Json:
         "id": interrupt,
         "kind": kind,
         "step": shown_line(str(plain.get("step_id") or "")),
-        "status": _STATUS.get(kind, "needs_input"),
         "tool": visible.link(str(tool)) if tool and not hidden else None,
         "text": WITHHELD if hidden else _text(_question(plain) or plain.get("description") or plain),
         **{name: _text(given.get(name)) for name in ("why", "problem", "unchecked")},
@@ -335,8 +344,7 @@ def _step(
 ) -> Json:
     """A step of a plan with its result and its selected tools, which are empty before it has them.
 
-    ``status`` is that of ``StepResult``, or ``waiting``, ``running``, ``needs_approval``. ``wave`` counts from 1, and
-    is 0 for a step that was not started.
+    ``status`` is that of ``StepResult``, or ``waiting``, ``running``, ``needs_approval``.
     """
     status = result["status"] if result else step["status"]
     if not all(map(visible.may_see, _named(result, picked))):
@@ -348,7 +356,6 @@ def _step(
         "text": _text(step.get("text")),
         "depends_on": _lines(step.get("depends_on")),
         "status": status,
-        "wave": step["wave"],
         "usage": usage,
         "attempts": result.get("attempts", 0),
         "result": _text(result.get("result")),
@@ -361,7 +368,6 @@ def _step(
                 "tool": visible.link(tool["id"]),
                 "why": shown_text(_why(tool, place=n)),
                 "score": tool["score"],
-                "via": _lines(tool["via"][:-1]),
             }
             for n, tool in enumerate(tools)
         ],

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from callsheet.graphs import UnknownNameError
 from callsheet.orchestrator.run.settings import unknown_setting
-from callsheet.orchestrator.server.page_requests import HEADERS, Body, Endpoint, RefusedError, body_of
+from callsheet.orchestrator.server.page_requests import HEADERS, Body, RefusedError, body_of
 from callsheet.orchestrator.server.runs.run_history import WITHHELD, Runs, RunSnapshot, question_view, run_of, runs_of
 from callsheet.orchestrator.server.runs.server_runs import allowed
 from callsheet.orchestrator.server.visible_catalog import VisibleCatalog
@@ -49,9 +49,10 @@ class RunChecks:
             await self._app(scope, receive, send)
             return
         messages = await _read(receive)
-        if problem := await _problem(Request(scope), found.groupdict(), _payloads(messages)):
-            await JSONResponse({"detail": problem}, 422)(scope, receive, send)
-            return
+        for payload in _payloads(messages):
+            if problem := await _problem(Request(scope), found.groupdict(), payload):
+                await JSONResponse({"detail": problem}, 422)(scope, receive, send)
+                return
 
         async def again() -> Message:
             return messages.pop(0) if messages else await receive()
@@ -79,18 +80,15 @@ def _payloads(messages: list[Message]) -> list[Mapping[str, Any]]:
     return [one for one in (given if isinstance(given, list) else [given]) if isinstance(one, Mapping)]
 
 
-async def _problem(request: Request, named: Mapping[str, str | None], payloads: list[Mapping[str, Any]]) -> str:
-    for payload in payloads:
-        assistant = payload.get("assistant_id") or payload.get("graph_id") or named.get("assistant")
-        context, command = payload.get("context"), payload.get("command")
-        wrong = ""
-        if isinstance(context, Mapping) and context and assistant:
-            wrong = await _unknown_settings(request, str(assistant), context)
-        if isinstance(command, Mapping) and command.get("resume") is not None and named.get("thread"):
-            wrong = wrong or await _ambiguous(request, str(named["thread"]), command["resume"])
-        if wrong:
-            return wrong
-    return ""
+async def _problem(request: Request, named: Mapping[str, str | None], payload: Mapping[str, Any]) -> str:
+    assistant = payload.get("assistant_id") or payload.get("graph_id") or named.get("assistant")
+    problem = ""
+    match payload, named.get("thread"):
+        case {"command": {"resume": resume}}, str(thread) if resume is not None:
+            problem = await _ambiguous(request, thread, resume)
+    if assistant and isinstance(context := payload.get("context"), Mapping) and context:
+        problem = problem or await _unknown_settings(request, str(assistant), context)
+    return problem
 
 
 async def _unknown_settings(request: Request, assistant: str, context: Mapping[str, Any]) -> str:
@@ -117,18 +115,11 @@ async def _ambiguous(request: Request, thread: str, resume: Any) -> str:
         state: Any = await client.threads.get_state(thread)
         return state.get("interrupts")
 
-    waiting = [(str(one["id"]), one.get("value")) for one in await allowed(request, interrupts) or ()]
+    waiting = [str(one["id"]) for one in await allowed(request, interrupts) or ()]
     if len(waiting) < 2:
         return ""
-    questions = "; ".join(f"{key} ({_told(value)})" for key, value in waiting)
-    form = json.dumps({"resume": {key: "..." for key, _ in waiting}})
-    many = f"{len(waiting)} questions wait in this thread, and an answer is for one of them"
-    return f"{many}: answer by id, {form}. {questions}"
-
-
-def _told(value: Any) -> str:
-    told = value.get("description") if isinstance(value, Mapping) else value
-    return str(told or value)[:200]
+    form = json.dumps({"resume": dict.fromkeys(waiting, "...")})
+    return f"{len(waiting)} questions wait in this thread, and an answer is for one of them: answer by id, {form}"
 
 
 _PAUSE = 0.1
@@ -154,14 +145,6 @@ class RunRoutes:
 
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
-
-    def gets(self) -> Mapping[str, Endpoint]:
-        """Endpoints that only read, by the last part of their address."""
-        return {"runs": self.threads, "run": self.thread, "watch": self.watch}
-
-    def posts(self) -> Mapping[str, Endpoint]:
-        """Endpoints with a body, by the last part of their address."""
-        return {"start": self.start, "resume": self.resume, "cancel": self.cancel}
 
     async def threads(self, visible: VisibleCatalog, request: Request) -> object:
         """The last threads."""
@@ -213,30 +196,8 @@ def _thread_of(request: Request) -> str:
 
 
 async def _events(visible: VisibleCatalog, snapshots: AsyncIterator[RunSnapshot]) -> AsyncIterator[str]:
-    """The latest state, at most ten times a second; a slow reader misses those between."""
-    latest: list[RunSnapshot] = []
-    changed = asyncio.Event()
-
-    async def follow() -> None:
-        try:
-            async for snapshot in snapshots:
-                latest[:] = [snapshot]
-                changed.set()
-        finally:
-            changed.set()
-
-    following = asyncio.create_task(follow())
-    try:
-        while not (following.done() and not latest):
-            await changed.wait()
-            changed.clear()
-            if latest:
-                told = await run_in_threadpool(run_of, visible, latest.pop())
-                yield f"event: run\ndata: {json.dumps(told)}\n\n"
-                await asyncio.sleep(_PAUSE)
-            if following.done():
-                changed.set()
-        following.result()
-        yield "event: end\ndata: {}\n\n"
-    finally:
-        following.cancel()
+    """The latest state, at most ten times a second."""
+    async for snapshot in snapshots:
+        yield f"event: run\ndata: {json.dumps(await run_in_threadpool(run_of, visible, snapshot))}\n\n"
+        await asyncio.sleep(_PAUSE)
+    yield "event: end\ndata: {}\n\n"

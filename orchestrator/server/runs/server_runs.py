@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -131,15 +132,22 @@ class ServerRuns:
             return
         async with client_of(request) as client:
             live = LiveRun(await self._before(client, thread, runs[0]))
-            yield live.snapshot
-            stream = client.runs.join_stream(thread, runs[0]["run_id"], last_event_id="0")
-            async for part in stream:
+            following = asyncio.create_task(self._follow(client, thread, runs[0]["run_id"], live))
+            try:
+                async for snapshot in live.states():
+                    yield snapshot
+            finally:
+                following.cancel()
+
+    async def _follow(self, client: LangGraphClient, thread: str, run: str, live: LiveRun) -> None:
+        try:
+            async for part in client.runs.join_stream(thread, run, last_event_id="0"):
                 mode, _, namespace = part.event.partition("|")
                 live.take([namespace] if namespace else [], mode, part.data)
-                yield live.snapshot
             state: Any = await client.threads.get_state(thread)
             live.end(snapshot_of(state))
-            yield live.snapshot
+        except Exception as error:  # noqa: BLE001 whatever the stream raises is told on the page
+            live.fail(f"{type(error).__name__}: {error}")
 
     async def _before(self, client: LangGraphClient, thread: str, run: Mapping[str, Any]) -> RunSnapshot:
         """The state at which a run continues, or its request."""

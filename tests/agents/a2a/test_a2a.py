@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+import logging
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 
-from a2a_server import Clerk, clerk, free_port
-from callsheet import A2AAgent, CatalogError, Settings, ToolRegistry, create_supervisor
-from callsheet.agents import Limits
-from callsheet.graphs import load
+from a2a_server import Clerk, answering, clerk, free_port
+from callsheet import A2AAgent, CatalogError, Settings, ToolRegistry, TrustError, create_supervisor
+from callsheet.agents import Limits, SessionPool
+from callsheet.graphs import Loaded, dump, load
+from callsheet.graphs.catalog.loading import servers_in
 from servers import HANG
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
@@ -48,12 +53,6 @@ def supervised(url: str, **settings: Any) -> Any:
 
 def asking(text: str) -> Any:
     return {"messages": [("user", text)]}
-
-
-async def called(url: str, request: str, **limits: float) -> Any:
-    loaded = load({"clerk": A2AAgent(url)})
-    bound = ToolRegistry.from_catalog(loaded, limits=Limits(**limits)).bind(["clerk/run"], "run")["clerk_run"]
-    return await bound.ainvoke({"type": "tool_call", "name": "run", "args": {"request": request}, "id": "1"})
 
 
 def test_its_card_says_who_it_is_and_what_it_can_do(url: str) -> None:
@@ -203,3 +202,281 @@ def test_one_that_never_was_there_is_a_problem_or_has_no_name() -> None:
     assert "it cannot be reached: ConnectError" in str(loaded.problems[0])
     with pytest.raises(CatalogError, match="an A2A agent has no name: give it one: it cannot be reached"):
         load([A2AAgent(url)])
+
+
+SSE = "text/event-stream"
+
+
+def card(url: str = "{here}", *, streaming: bool = False, **more: Any) -> dict[str, Any]:
+    way = {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+    return {
+        "name": "clerk",
+        "description": "Works in an office.",
+        "version": "1",
+        "supportedInterfaces": [way],
+        "capabilities": {"streaming": streaming},
+        **more,
+    }
+
+
+def replied(result: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": "1", "result": result}
+
+
+def told(*parts: Any, **more: Any) -> dict[str, Any]:
+    return replied({"message": {"messageId": "1", "role": "ROLE_AGENT", "parts": list(parts), **more}})
+
+
+def unused(_: Any) -> Any:
+    raise AssertionError("nothing should be sent")
+
+
+def read(url: str) -> Loaded:
+    return load({"clerk": A2AAgent(url)})
+
+
+async def called(url: str | Loaded, request: str = "file a form", **limits: float) -> Any:
+    loaded = read(url) if isinstance(url, str) else url
+    bound = ToolRegistry.from_catalog(loaded, limits=Limits(**limits)).bind(["clerk/run"], "run")["clerk_run"]
+    return await bound.ainvoke({"type": "tool_call", "name": "run", "args": {"request": request}, "id": "1"})
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("{", "its answer cannot be read: JSONDecodeError"),
+        ("[]", "its answer cannot be read: ParseError"),
+        ({"name": "clerk"}, "its card names no address that speaks JSON-RPC"),
+        ({**card(), "supportedInterfaces": [{"url": "{here}", "protocolBinding": "GRPC"}]}, "speaks JSON-RPC"),
+        ("[" * 100_000, "its answer cannot be read: RecursionError"),
+        (card(description="x" * 300_000), "a message of more than 262,144 bytes"),
+        (card("http://127.0.0.2:1/a"), "names another host, http://127.0.0.2:1/a"),
+        (card("https://127.0.0.1/a"), "names another host"),
+        (card("//evil"), "names another host"),
+        (card("http://127.0.0.1:x/"), "'http://127.0.0.1:x/' is not an address"),
+        (Response("no", 404), "HTTPStatusError: Client error '404"),
+        (RedirectResponse("http://127.0.0.1:9/elsewhere"), "Redirect response '307"),
+        (Response("x", headers={"content-encoding": "gzip"}), "a compressed message unasked"),
+    ],
+)
+def test_a_card_that_cannot_be_used_is_a_problem_that_says_why(given: Any, said: str) -> None:
+    with answering(given, unused) as (url, sent):
+        loaded = read(url)
+        assert loaded.catalog.agents == ()
+        assert said in loaded.problems[0].message
+        assert len(loaded.problems[0].message) < 2_500
+        assert len(sent) == 1
+
+
+def test_a_card_that_does_not_come_is_waited_for_no_longer_than_a_start(monkeypatch: Any) -> None:
+    monkeypatch.setenv("CALLSHEET_LIMIT_START", "0.3")
+
+    async def never() -> AsyncIterator[bytes]:
+        yield b"{"
+        await asyncio.sleep(5)
+
+    with answering(StreamingResponse(never()), unused) as (url, _):
+        assert "no answer within 0.3 s" in read(url).problems[0].message
+
+
+def test_what_a_card_hides_is_shown_to_nobody() -> None:
+    hidden = "Files forms.\u202e\U000e0041\x1b[31m\u200b Gladly."
+    skills = [{"id": "s", "name": "Forms\u200b", "description": hidden * 10, "tags": []}] * 200
+    with answering(card(description=hidden, skills=skills, name="cl\u200berk/../\n"), unused) as (url, _):
+        loaded = load([A2AAgent(url)])
+        assert [agent.id for agent in loaded.catalog.agents] == ["clerk-.."]
+        bound = ToolRegistry.from_catalog(loaded).bind(["clerk-../run"], "run")["clerk-___run"]
+        assert bound.description.startswith("Files forms. Gladly. It has these skills. Forms: Files forms. Gladly.")
+        assert len(bound.description) <= 4_096
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "effect", "said"),
+    [
+        (Response("oops", 500), "protocol", "unknown", "500"),
+        (Response("who?", 401), "protocol", "none", "401"),
+        (RedirectResponse("http://127.0.0.1:9/"), "protocol", "none", "Redirect"),
+        ([], "protocol", "unknown", "expected an object"),
+        ({"jsonrpc": "2.0", "id": "1"}, "protocol", "unknown", "neither 'result' nor 'error'"),
+        (replied({}), "protocol", "unknown", "neither task nor message"),
+        (replied({"task": {"id": "1"}}), "protocol", "unknown", "neither a message nor the state of a task"),
+        ({"jsonrpc": "2.0", "id": "1", "error": {"code": -32602, "message": "no"}}, "protocol", "reported", "no"),
+        ({"jsonrpc": "2.0", "id": "1", "error": {"code": -1, "message": "no"}}, "protocol", "unknown", "no"),
+        (told({"text": "x" * 2_000_000}), "too_large", "unknown", "more than 1,000,000 bytes"),
+    ],
+)
+async def test_an_answer_that_cannot_be_used_is_data(given: Any, kind: str, effect: str, said: str) -> None:
+    with answering(card(), lambda _: given) as (url, sent):
+        answer = await called(url, message=1_000_000)
+        assert (answer.artifact["kind"], answer.artifact["effect"]) == (kind, effect)
+        assert said in answer.text
+        assert answer.text.startswith("agent 'clerk', tool 'run': ")
+        methods = [what["method"] for what, _ in sent if what != "card"]
+        assert (methods[0], methods.count("SendMessage")) == ("SendMessage", 1)
+
+
+async def test_numbers_text_and_data_come_as_they_were_written() -> None:
+    data = {"a": 3, "b": 2.5, "c": [1, None, True, "Größe"]}
+    with answering(card(), lambda _: told({"data": data}, {"data": [1]})) as (url, _):
+        answer = await called(url)
+        assert answer.artifact["structured"] == [data, [1]]
+        assert json.loads(answer.text) == [data, [1]]
+
+
+def streamed(*events: Any, end: bytes = b"", pause: float = 0.0) -> Any:
+    async def pieces() -> AsyncIterator[bytes]:
+        for event in events:
+            yield event if isinstance(event, bytes) else f"data: {json.dumps(replied(event))}\n\n".encode()
+        if end:
+            while True:
+                yield end
+                await asyncio.sleep(pause)
+
+    return lambda _: StreamingResponse(pieces(), media_type=SSE)
+
+
+WORKING = {"task": {"id": "1", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}}
+
+
+def made(number: int) -> dict[str, Any]:
+    artifact = {"artifactId": str(number), "parts": [{"text": "x" * 9_000}]}
+    return {"artifactUpdate": {"taskId": "1", "artifact": artifact}}
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "said"),
+    [
+        (streamed(WORKING, end=b"x" * 10_000), "too_large", "bytes, and no answer"),
+        (streamed(WORKING, end=b"data: x\n"), "too_large", "bytes, and no answer"),
+        (streamed(*map(made, range(20))), "too_large", "artifacts of more than 100,000 bytes"),
+        (streamed(WORKING, b"data: {\n\n"), "protocol", "cannot be read"),
+        (streamed(b"\xff\xfe\n\n"), "protocol", "neither a message nor the state of a task"),
+        (streamed({"statusUpdate": {"status": {"state": "TASK_STATE_UNSPECIFIED"}}}), "protocol", "neither a message"),
+    ],
+)
+async def test_a_stream_is_bounded_and_need_not_make_sense(answer: Any, kind: str, said: str) -> None:
+    with answering(card(streaming=True), answer) as (url, sent):
+        found = await called(url, message=100_000)
+        assert (found.artifact["kind"], found.artifact["effect"]) == (kind, "unknown")
+        assert said in found.text
+        methods = [what["method"] for what, _ in sent if what != "card"]
+        assert methods.count("SendStreamingMessage") == 1
+
+
+async def test_signs_of_life_are_no_word() -> None:
+    with answering(card(streaming=True), streamed(WORKING, end=b": still here\n\n", pause=0.01)) as (url, _):
+        found = await called(url, call=0.5)
+        assert (found.artifact["kind"], found.artifact["effect"]) == ("timeout", "unknown")
+        assert "no answer within 0.5 s" in found.text
+
+
+async def test_a_task_that_goes_on_after_the_answer_is_looked_at_until_it_is_done() -> None:
+    done = {"id": "1", "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED"}}
+    done["artifacts"] = [{"artifactId": "a", "parts": [{"text": "filed"}]}]  # type: ignore[assignment]
+    replies = iter([replied(WORKING), replied(WORKING["task"]), replied(done)])
+    with answering(card(), lambda _: next(replies)) as (url, sent):
+        assert (await called(url)).text == "filed"
+        assert [what["method"] for what, _ in sent if what != "card"] == ["SendMessage", "GetTask", "GetTask"]
+
+
+def test_what_speaks_a2a_is_an_extra_that_is_named(monkeypatch: Any) -> None:
+    for module in [name for name in sys.modules if name.startswith(("callsheet.agents.servers.a2a.wire", "a2a."))]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "a2a.client", None)
+    with pytest.raises(ImportError, match=r"needs the extra a2a, which is not installed: .*'\.\[a2a\]'"):
+        read("http://127.0.0.1:9")
+
+
+SECRET = "CANARY-token-5e8d"
+
+
+def entry(folder: Path, url: str, **more: Any) -> Path:
+    file = folder / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"clerk": {"a2a": url, **more}}}))
+    return file
+
+
+def requests(sent: list[Any]) -> list[Mapping[str, Any]]:
+    return [what for what, _ in sent if what != "card"]
+
+
+def said(text: str) -> dict[str, Any]:
+    return told({"text": text})
+
+
+CARD = card(name="The Clerk", description="Files forms.")
+
+
+async def test_an_address_is_an_agent_by_the_name_and_with_the_terms_of_its_entry(tmp_path: Path) -> None:
+    with answering(CARD, lambda _: said("filed")) as (url, sent):
+        terms = {"limits": {"output": 100, "message": 10_000}, "approval": "never"}
+        loaded = load(entry(tmp_path, url, callsheet=terms), yes=True)
+        agent = loaded.catalog.agent("clerk")
+        assert (agent.name, agent.description) == ("The Clerk", "Files forms.")
+        assert ToolRegistry.from_catalog(loaded).assurance("clerk/run").why("ask") == ""
+        assert (await called(loaded)).text == "filed"
+        (request,) = requests(sent)
+        assert request["params"]["message"]["parts"] == [{"text": "file a form"}]
+
+
+async def test_nothing_is_sent_with_a_variable_before_somebody_agreed(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("CLERK_TOKEN", SECRET)
+    with answering(CARD, lambda _: said("filed")) as (url, sent):
+        file = entry(tmp_path, url, headers={"Authorization": "Bearer ${CLERK_TOKEN}"})
+        with pytest.raises(TrustError) as refused:
+            load(file)
+        assert f"clerk: {url}  with Authorization" in str(refused.value)
+        assert sent == []
+        await called(load(file, yes=True))
+        assert [headers["authorization"] for _, headers in sent] == [f"Bearer {SECRET}"] * len(sent)
+        assert len(requests(sent)) == 1
+
+
+async def test_its_secrets_are_shown_nowhere(tmp_path: Path, monkeypatch: Any, caplog: Any) -> None:
+    monkeypatch.setenv("CLERK_TOKEN", SECRET)
+    echo = {**CARD, "description": f"Knows {SECRET}."}
+    with answering(echo, lambda _: said(f"filed with {SECRET}")) as (url, _), caplog.at_level(logging.DEBUG):
+        file = entry(tmp_path, f"{url}?token={SECRET}", headers={"X-Key": "${CLERK_TOKEN}"})
+        loaded = load(file, yes=True)
+        answer = await called(loaded)
+        assert answer.text == "filed with ***"
+        assert SECRET not in dump(loaded.catalog)
+        assert SECRET not in caplog.text
+        assert "HTTP Request" in caplog.text
+    failed = await called(loaded)
+    assert failed.status == "error"
+    assert SECRET not in failed.text
+    assert SECRET not in caplog.text
+
+
+@pytest.mark.parametrize("token", [f"{SECRET}\n", f"{SECRET} für Büros", f"{SECRET}\x01"])
+def test_a_header_that_cannot_be_sent_is_a_problem_without_its_value(
+    tmp_path: Path, monkeypatch: Any, token: str
+) -> None:
+    monkeypatch.setenv("CLERK_TOKEN", token)
+    with answering(CARD, lambda _: said("filed")) as (url, sent):
+        loaded = load(entry(tmp_path, url, headers={"Authorization": "Bearer ${CLERK_TOKEN}"}), yes=True)
+        assert loaded.catalog.agents == ()
+        assert SECRET not in str(loaded.problems[0])
+        assert sent == []
+
+
+async def test_a_card_that_says_something_else_is_not_used_before_it_was_looked_at(tmp_path: Path) -> None:
+    card = dict(CARD)
+    with answering(card, lambda _: said("filed")) as (url, sent):
+        file = entry(tmp_path, url)
+        loaded = load(file)
+        card["description"] = "Files forms, and reads your mail."
+        answer = await called(loaded)
+        assert (answer.artifact["kind"], answer.artifact["effect"]) == ("refused", "none")
+        assert "its card has changed since the catalog was read" in answer.text
+        assert requests(sent) == []
+        again = load(file, anew=True)
+        assert list(again.catalog.tools) == []
+        assert [change.kind for change in again.changes if change.quarantines] == ["changed"]
+
+
+async def test_an_agent_has_no_mcp_session(tmp_path: Path) -> None:
+    server = servers_in(str(entry(tmp_path, "http://127.0.0.1:9")))["clerk"]
+    outcome = await SessionPool().call("run", "clerk", server, "run", {})
+    assert "it is an A2A agent, and has no MCP session" in outcome.error

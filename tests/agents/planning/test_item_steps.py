@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
 
-from callsheet.agents import Call, Plan, Step, StepResult
+from callsheet.agents import Plan, Step, StepResult
 from callsheet.agents.planning.planner import PlanRevision
 from callsheet.agents.planning.revision import expanded, items_of, revised
-from callsheet.agents.work.equipment import outcome_of
-from callsheet.graphs import PlanError
 
 LISTED = Step(id="1", text="list notes")
 READ = Step(id="2", text="read {item}", depends_on=("1",), for_each="1")
@@ -44,11 +41,6 @@ def test_steps_of_items_take_no_id_that_another_step_has() -> None:
     assert revision.added == ("2.2", "2.3")
 
 
-def test_what_was_done_for_each_item_is_not_done_again() -> None:
-    with pytest.raises(PlanError, match=r"repeats step 2\.1"):
-        revised(MAPPED, draft(text="Read {item}", for_each="1"), DONE, wave=2)
-
-
 def test_a_revision_maps_what_is_the_same_over_other_items() -> None:
     steps = [{"id": str(number), "text": "write {item}", "for_each": f"2.{number - 6}"} for number in (7, 8)]
     after, _ = revised(MAPPED, PlanRevision(steps=steps), DONE, wave=2)  # type: ignore[arg-type]
@@ -59,15 +51,3 @@ def test_a_revision_maps_what_is_the_same_over_other_items() -> None:
 def test_a_new_step_may_build_on_all_steps_of_items(needs: dict[str, Any]) -> None:
     after, _ = revised(MAPPED, draft(text="write", **needs), DONE, wave=2)
     assert after.steps[-1].depends_on == ("2.1", "2.2")
-
-
-@pytest.mark.parametrize(
-    ("status", "ended"),
-    [("done", ("done", "")), ("cannot", ("failed", "I cannot.")), ("needs_input", ("needs_input", "I cannot.")),
-     ("need_plan", ("failed", "the worker asks for another plan: I cannot."))],
-)  # fmt: skip
-def test_a_step_ends_as_its_worker_says(status: str, ended: tuple[str, str]) -> None:
-    failed = Call(agent="post", tool="post/send", error="out of order")
-    said = AIMessage("I cannot.", additional_kwargs={"outcome": {"status": status, "reply": True}})
-    assert outcome_of(said, (failed,)) == ended
-    assert outcome_of(AIMessage("42, which I know by heart"), (failed,)) == ("done", "")

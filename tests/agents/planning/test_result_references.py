@@ -10,7 +10,7 @@ import pytest
 from callsheet.agents import Call, StepResult
 from callsheet.agents.calls.plan import ResultValueError, resolved, value_of
 from callsheet.agents.work.context import reported, reports
-from callsheet.agents.work.own_tools import answer_reading, shown_in_part
+from callsheet.agents.work.equipment import answer_reading, shown_in_part
 
 ROWS = {"items": [{"id": "x-19", "n": 3}, {"id": "x-20", "n": 4}]}
 
@@ -76,14 +76,6 @@ def test_a_failed_call_gives_no_value() -> None:
     failed = Call(id="c1", agent="a", tool="a/t", error="it broke")
     with pytest.raises(ResultValueError, match="no earlier result 'c1'; there are: none"):
         value_of(StepResult(id="1", text="t", result="r", data={"$call": "c1"}, calls=(failed,)))
-
-
-def test_a_value_is_what_the_worker_said_and_never_what_a_call_returned() -> None:
-    calls = (made("line 3\nline 1\nline 2"),)
-    assert value_of(StepResult(id="1", text="sort", result="line 1\nline 2\nline 3", calls=calls)) == (
-        "line 1\nline 2\nline 3"
-    )
-    assert value_of(StepResult(id="1", text="sort", result="sorted", data=0, calls=calls)) == 0
 
 
 def test_a_result_is_reported_with_its_data_and_the_beginning_of_its_calls() -> None:

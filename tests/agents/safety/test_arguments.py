@@ -39,6 +39,10 @@ def doubling(levels: int) -> dict[str, Any]:
         (of(x={"items": {"type": "string"}}), {"x": ["a", 5]}, "x.1: 5 is not of type 'string'"),
         ({"patternProperties": {"^n_": {"type": "number"}}}, {"n_a": "b"}, "n_a: 'b' is not of type 'number'"),
         ({**of(x={"$ref": "#/$defs/N"}), "$defs": {"N": {"type": "null"}}}, {"x": 1}, "1 is not of type 'null'"),
+        ({"if": {"required": ["x"]}, "then": {"required": ["y"]}}, {"x": 1}, "'y' is a required property"),
+        ({"not": {"required": ["x"]}}, {"x": 1}, "{'x': 1} should not be valid under {'required': ['x']}"),
+        (of(x={"contains": {"const": 2}}), {"x": [1]}, "[1] does not contain items matching the given schema"),
+        ({"oneOf": [{"required": ["x"]}, {"required": ["y"]}]}, {"x": 1, "y": 2}, "is valid under each of"),
     ],
 )
 def test_what_does_not_fit_is_said_in_words_to_act_on(schema: Any, args: Any, words: str) -> None:

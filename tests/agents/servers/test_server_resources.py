@@ -48,16 +48,6 @@ def names(entries: list[dict[str, Any]]) -> list[str]:
     return [str(entry.get("name")) for entry in entries]
 
 
-async def test_all_kinds_are_listed_at_once() -> None:
-    server = Server(
-        resources={"resources": [{"uri": "x:1", "name": "one"}]},
-        templates={"resourceTemplates": [{"uriTemplate": "x:{id}", "name": "x"}]},
-        prompts={"prompts": [{"name": "ask", "arguments": [{"name": "what", "required": True}]}]},
-    )
-    entries, missing = await listed_resources(server, BOTH, LIMITS)
-    assert (names(entries), missing) == (["resource:x:1", "template:x:{id}", "prompt:ask"], "")
-
-
 @pytest.mark.parametrize(
     ("answer", "why"),
     [

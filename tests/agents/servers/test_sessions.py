@@ -1,15 +1,18 @@
+"""Work on the background loop, awaited from there and from elsewhere."""
+
 from __future__ import annotations
 
 import asyncio
 import os
 import re
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from callsheet.agents.calls.call_context import ASK, LOOP, USER, Limits, within
+from callsheet.agents.calls.call_context import ASK, LOOP, USER, BackgroundLoop, Limits, within
 from callsheet.agents.calls.tool_result import Outcome
 from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.servers.session_pool import SessionPool, end_all
@@ -183,24 +186,13 @@ async def test_two_runs_at_once_never_share_a_server_that_waits(pool: SessionPoo
     assert sorted(outcome.text[:2] for outcome in outcomes) == ["1 ", "2 "]
 
 
-@pytest.mark.parametrize(
-    ("mode", "text"),
-    [
-        (
-            "odd",
-            "[audio content]\n[hologram content, 3 bytes: *.bin]\n[image image/png, 3 bytes: *.png]\n"
-            "[content of no known kind]\nseen",
-        ),
-        ("empty", ""),
-        ("bad_utf8", "\ufffd\ufffd!"),
-        ("structured", '{"n": 7}'),
-    ],
-)
-async def test_odd_answers_are_kept(pool: SessionPool, mode: str, text: str) -> None:
-    outcome = await work(pool, mode)
+async def test_odd_answers_are_kept(pool: SessionPool) -> None:
+    outcome = await work(pool, "odd")
     assert not outcome.error
-    assert re.sub(r": /\S*(\.\w+)]", r": *\1]", outcome.text) == text
-    assert outcome.structured == ({"n": 7} if mode == "structured" else None)
+    assert re.sub(r": /\S*(\.\w+)]", r": *\1]", outcome.text) == (
+        "[audio content]\n[hologram content, 3 bytes: *.bin]\n[image image/png, 3 bytes: *.png]\n"
+        "[content of no known kind]\nseen"
+    )
 
 
 @pytest.mark.parametrize(
@@ -273,3 +265,46 @@ def test_who_is_waited_for_is_said(monkeypatch: pytest.MonkeyPatch, caplog: pyte
     SessionPool().list_all({"slow": hung, "gone": ServerConfig(command="no-such-program")})
     assert "no answer for 0.2 s from slow: waiting" in caplog.text
     assert "gone" not in caplog.text
+
+
+async def _thread() -> str:
+    return threading.current_thread().name
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_whoever_is_cancelled_cancels_the_work_and_does_not_wait(inside: bool) -> None:
+    loop, told = BackgroundLoop("under-test"), list[str]()
+    cleaned = threading.Event()
+
+    async def slow() -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0.05)
+            told.append("cleaned")
+            cleaned.set()
+            raise
+
+    async def caller() -> None:
+        task = asyncio.create_task(loop.awaited(slow()))
+        await asyncio.sleep(0.05)
+        for _ in range(3):
+            task.cancel()
+            await asyncio.sleep(0.005)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        told.append("went on")
+
+    loop.blocking(caller(), 5) if inside else asyncio.run(caller())
+    assert cleaned.wait(5)
+    assert told == ["went on", "cleaned"]
+
+
+def test_a_loop_does_not_wait_for_itself() -> None:
+    loop = BackgroundLoop("under-test")
+
+    async def waits() -> None:
+        loop.blocking(_thread())
+
+    with pytest.raises(RuntimeError, match="cannot wait for itself"):
+        loop.blocking(waits(), 5)

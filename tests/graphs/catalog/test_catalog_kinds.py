@@ -49,26 +49,18 @@ def test_a_raw_recording(tmp_path: Path) -> None:
     agent = load(write(tmp_path / "r.json", recording)).catalog.agent("time")
     assert (agent.description, agent.instructions) == ("Clocks.", "Say the zone.")
     assert [tool.id for tool in agent.tools] == ["time/now"]
-
-
-@pytest.mark.parametrize("greeting", [None, "hello", {}, {"serverInfo": "x", "instructions": 3}])
-def test_a_raw_recording_with_an_odd_greeting_still_loads(tmp_path: Path, greeting: object) -> None:
-    recording = {"server": "time", "initialize": greeting, "tools": []}
-    assert load(write(tmp_path / "r.json", recording)).catalog.agent("time").instructions == ""
+    for greeting in (None, "hello", {}, {"serverInfo": "x", "instructions": 3}):
+        recording = {"server": "time", "initialize": greeting, "tools": []}
+        assert load(write(tmp_path / "r.json", recording)).catalog.agent("time").instructions == ""
 
 
 def test_a_folder_is_read_in_the_order_of_its_file_names(tmp_path: Path) -> None:
     for name in ("b", "a", "c"):
         write(tmp_path / f"{name}.json", {"name": name.upper(), "tools": [entry("t")]})
     write(tmp_path / "notes.txt", "not for us")
-    assert [agent.id for agent in load(tmp_path).catalog.agents] == ["A", "B", "C"]
-
-
-def test_a_file_of_a_folder_that_is_no_manifest_is_named_and_the_rest_loads(tmp_path: Path) -> None:
-    write(tmp_path / "good.json", {"name": "a", "tools": []})
     write(tmp_path / "package.json", {"version": 1})
     loaded = load(tmp_path)
-    assert list(loaded.catalog.by_id) == ["a"]
+    assert [agent.id for agent in loaded.catalog.agents] == ["A", "B", "C"]
     assert [(p.agent, p.kind) for p in loaded.problems] == [("package.json", "malformed")]
 
 
@@ -82,14 +74,11 @@ def test_a_malformed_tool_is_named_and_the_rest_loads(tmp_path: Path) -> None:
     assert all(word in text for word, text in zip(words, said, strict=True))
 
 
-def test_entries_that_are_the_same_are_one(tmp_path: Path) -> None:
-    loaded = load(write(tmp_path / "m.json", {"name": "a", "tools": [entry("x"), entry("y"), entry("x")]}))
+def test_entries_that_are_the_same_are_one_and_no_schema_means_no_parameters(tmp_path: Path) -> None:
+    bare = {"name": "x", "inputSchema": None}
+    loaded = load(write(tmp_path / "m.json", {"name": "a", "tools": [bare, entry("y"), bare]}))
     assert list(loaded.catalog.tools) == ["a/x", "a/y"]
     assert not loaded.problems
-
-
-def test_a_schema_that_is_left_out_means_no_parameters(tmp_path: Path) -> None:
-    loaded = load(write(tmp_path / "m.json", {"name": "a", "tools": [{"name": "x", "inputSchema": None}]}))
     assert loaded.catalog.tool("a/x").input_schema == {"type": "object", "properties": {}}
 
 
@@ -129,12 +118,9 @@ def test_toollinkos(tmp_path: Path) -> None:
         assert catalog.tool("toollinkos/get_user").core
 
 
-def test_a_list_of_nothing_is_an_empty_catalog(tmp_path: Path) -> None:
-    assert load(write(tmp_path / "tools.json", [])).catalog == Catalog()
-
-
-def test_no_servers_are_an_empty_catalog(tmp_path: Path) -> None:
-    assert load(write(tmp_path / "mcp.json", {"mcpServers": {}})).catalog == Catalog()
+@pytest.mark.parametrize("content", [[], {"mcpServers": {}}])
+def test_a_file_of_nothing_is_an_empty_catalog(tmp_path: Path, content: object) -> None:
+    assert load(write(tmp_path / "tools.json", content)).catalog == Catalog()
 
 
 def test_several_sources_are_joined_in_order(tmp_path: Path, catalog: Catalog) -> None:
@@ -153,8 +139,7 @@ def test_dependencies_may_cross_sources() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tool", "other"),
-    [("b/ok", "a/b"), ("b", "a/b"), ("b/c/ok", "a/b"), ("io/ok", "a/io"), ("ok", "skills/ok")],
+    ("tool", "other"), [("b/ok", "a/b"), ("b", "a/b"), ("b/c/ok", "a/b"), ("io/ok", "a/io"), ("ok", "skills/ok")]
 )
 def test_a_tool_whose_id_belongs_to_another_node_is_left_out_alone(tool: str, other: str) -> None:
     agent = other.partition("/")[0]
@@ -174,14 +159,11 @@ def test_slashes_in_names_harm_nobody() -> None:
     assert list(loaded.catalog.tools) == ["a/b/ok", "a/c/d/e", "io.github.b/c/ok", "io.github.b/c/files/read"]
 
 
-def test_the_byte_order_mark_of_a_windows_editor_is_passed_over(tmp_path: Path) -> None:
-    path = tmp_path / "m.json"
-    path.write_bytes(b"\xef\xbb\xbf" + json.dumps({"name": "a", "tools": []}).encode())
-    assert list(load(path).catalog.by_id) == ["a"]
-
-
-def test_lone_surrogates_are_replaced_everywhere(tmp_path: Path) -> None:
-    text = r'{"name": "a\ud800", "tools": [{"name": "x\udfff", "inputSchema": {"properties": {"p\ud800": {}}}}]}'
+def test_the_mark_of_a_windows_editor_is_passed_over_and_lone_surrogates_are_replaced(tmp_path: Path) -> None:
+    text = (
+        "\ufeff"
+        + r'{"name": "a\ud800", "tools": [{"name": "x\udfff", "inputSchema": {"properties": {"p\ud800": {}}}}]}'
+    )
     catalog = load(write(tmp_path / "m.json", text)).catalog
     assert list(catalog.tools) == ["a?/x?"]
     assert [p.name for p in catalog.tool("a?/x?").parameters] == ["p?"]
@@ -203,8 +185,3 @@ def test_a_schema_nested_too_deeply_is_left_out_by_name(tmp_path: Path) -> None:
     kept = load(manifest(99)).catalog
     assert "a/deep" in kept.tools
     assert load(write(tmp_path / "own.json", dump(kept))).catalog == kept
-
-
-def test_a_description_of_5_mb_is_kept_whole(tmp_path: Path) -> None:
-    manifest = {"name": "a", "tools": [entry("x", description="word " * 1_000_000)]}
-    assert len(load(write(tmp_path / "m.json", manifest)).catalog.tool("a/x").description) == 5_000_000

@@ -13,29 +13,20 @@ def test_a_tool_is_known_by_its_agent_and_name() -> None:
     assert list(twins.tools) == ["files/read", "mail/read"]
 
 
-def test_an_unknown_agent_gives_near_names(catalog: Catalog) -> None:
+def test_an_unknown_name_is_a_key_error_that_reads_well_and_gives_near_ones(catalog: Catalog) -> None:
     with pytest.raises(UnknownNameError, match=r"no agent 'wether' .*did you mean 'weather'"):
         catalog.agent("wether")
-
-
-def test_an_unknown_tool_gives_near_names(catalog: Catalog) -> None:
     with pytest.raises(UnknownNameError, match=r"did you mean 'units/convert_mass' or 'units/convert_length'"):
         catalog.tool("units/convert_mas")
-
-
-def test_an_unknown_name_is_a_key_error_that_reads_well(catalog: Catalog) -> None:
     with pytest.raises(KeyError) as caught:
         catalog.tool("zzzz")
     assert str(caught.value) == "no tool 'zzzz' in the catalog"
 
 
-def test_two_tools_of_one_agent_cannot_share_a_name() -> None:
+def test_an_agent_has_each_tool_once_and_none_of_another() -> None:
     twice = (Tool(agent="a", name="x"), Tool(agent="a", name="x"))
     with pytest.raises(CatalogError, match=r"agent 'a' has two tools named 'x': rename or remove one"):
         Agent(id="a", tools=twice)
-
-
-def test_an_agent_cannot_hold_the_tool_of_another() -> None:
     with pytest.raises(CatalogError, match=r"agent 'a' holds tool 'x' of agent 'b': give the tool its owner's id"):
         Agent(id="a", tools=(Tool(agent="b", name="x"),))
 
@@ -61,22 +52,16 @@ def test_what_comes_from_outside_cannot_be_changed(catalog: Catalog) -> None:
         catalog.agents[0].id = "other"  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("name", ["", " ", "\t\n"])
-def test_a_blank_name_is_refused(name: str) -> None:
-    with pytest.raises(CatalogError, match="name"):
-        Tool(agent="a", name=name)
-
-
-def test_a_misspelt_field_is_named_and_so_is_the_missing_one() -> None:
+def test_fields_that_are_blank_misspelt_or_missing_are_named() -> None:
+    for name in ("", " ", "\t\n"):
+        with pytest.raises(CatalogError, match="name"):
+            Tool(agent="a", name=name)
     fields: dict[str, Any] = {
         "agents": [{"id": "a", "tools": [{"agent": "a", "name": "x"}, {"agent": "a", "nam": "y"}]}]
     }
     with pytest.raises(CatalogError, match=r"agents\.0.*tools\.1.*name: Field required; nam: Extra inputs"):
         Catalog(**fields)
-
-
-def test_a_field_named_self_is_an_error_in_words() -> None:
-    fields: dict[str, Any] = {"agent": "a", "name": "x", "self": 1}
+    fields = {"agent": "a", "name": "x", "self": 1}
     with pytest.raises(CatalogError, match="self: Extra inputs"):
         Tool(**fields)
 
@@ -101,11 +86,8 @@ def test_parameters_are_read_off_the_schema() -> None:
     assert (n.type, n.default, n.required) == ("integer|null", 3, False)
     assert (when.type, when.format) == ("string|null", "date")
     assert odd.type == "any"
-
-
-@pytest.mark.parametrize("schema", [{}, {"properties": []}, {"properties": None}, {"type": "string"}])
-def test_a_schema_without_properties_has_no_parameters(schema: dict[str, object]) -> None:
-    assert Tool(agent="a", name="x", input_schema=schema).parameters == ()
+    for without in ({}, {"properties": []}, {"properties": None}, {"type": "string"}):
+        assert Tool(agent="a", name="x", input_schema=without).parameters == ()
 
 
 def test_outputs_are_the_fields_of_the_output_schema() -> None:

@@ -45,10 +45,6 @@ HTTP = ServerConfig(url="http://h", transport="http")
             for key in ("type", "transport")
             for word, transport in [("sse", "sse"), *((word, "http") for word in HTTP_WORDS)]
         ),
-        (
-            {"command": "x", "autoApprove": ["y"], "timeout": 3, "gallery": True},
-            ServerConfig(command="x", transport="stdio"),
-        ),
         ({"command": "x", "type": "local", "tools": ["*"]}, ServerConfig(command="x", transport="stdio")),
         ({"command": "x\ud800${/}", "more": "\udfff"}, ServerConfig(command="x?/", transport="stdio")),
     ],
@@ -58,10 +54,10 @@ def test_entries_as_clients_write_them(entry: dict[str, Any], config: ServerConf
 
 
 @pytest.mark.parametrize("root", ["mcpServers", "servers", "context_servers"])
-def test_vs_code_and_zed_have_their_own_word_for_servers(root: str, tmp_path: Path) -> None:
+def test_the_servers_of_a_file_are_told_without_starting_them(root: str, tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
-    path.write_text(json.dumps({"inputs": [], root: {"a": {"type": "stdio", "command": "x"}}}))
-    assert servers_in(str(path))["a"].command == "x"
+    path.write_text(json.dumps({"inputs": [], root: {"a": {"type": "stdio", "command": "no-such-program"}}}))
+    assert servers_in(str(path))["a"].command == "no-such-program"
 
 
 OFF = {
@@ -166,7 +162,9 @@ EMPTY=
 
 
 @pytest.mark.parametrize("named", ["${workspaceFolder}/.env", ".env", "${PROJECT}/.env"])
-def test_an_env_file(named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_env_file_hides_neither_its_names_nor_which_code_runs(
+    named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PROJECT", str(tmp_path))
     (tmp_path / ".env").write_text(ENV_FILE)
     (tmp_path / ".vscode").mkdir()
@@ -176,12 +174,8 @@ def test_an_env_file(named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     server = servers_in(str(path))["a"]
     assert server.expanded({}).env == {"KEY": "from file", "TOKEN": "a${b}$c", "PORT": "443", "EMPTY": ""}
     assert [start.names for start in starts_in(str(path))] == [("EMPTY", "KEY", "PORT", "TOKEN")]
-
-
-def test_an_env_file_does_not_hide_which_code_runs(tmp_path: Path) -> None:
-    path = tmp_path / "mcp.json"
-    path.write_text(json.dumps({"mcpServers": {"a": {"command": "node", "envFile": "${workspaceFolder}/.env"}}}))
     (tmp_path / ".env").write_text("NODE_OPTIONS=--require ./evil.js\n")
+    path.write_text(json.dumps({"servers": {"a": {"command": "node", "envFile": named}}}))
     assert [start.names for start in starts_in(str(path))] == [("NODE_OPTIONS=--require ./evil.js",)]
 
 
@@ -189,23 +183,17 @@ def test_an_env_file_does_not_hide_which_code_runs(tmp_path: Path) -> None:
     ("named", "said"),
     [
         ("nowhere.env", "nowhere.env is not a file"),
-        (".", "is not a file"),
         ("huge.env", "is not a file of at most 1,000 KB"),
         ("latin.env", "cannot be read: 'utf-8' codec"),
         ("broken.env", "has a line that is not NAME=value: line 2"),
         ("bare.env", "has a line that is not NAME=value: line 1"),
         ("${NOT_SET}/.env", "the variable NOT_SET is not set"),
-        ("${input:file}", "${input:file} is filled in by another program only"),
         (3, "'envFile' must be the path of a file"),
     ],
 )
 def test_an_env_file_that_cannot_be_read_leaves_its_server_out(named: object, said: str, tmp_path: Path) -> None:
-    for name, content in (
-        ("huge", b"#" * 1_000_001),
-        ("latin", b"A=\xe9"),
-        ("broken", b"A=1\nno line\n"),
-        ("bare", b"KEY\n"),
-    ):
+    files = {"huge": b"#" * 1_000_001, "latin": b"A=\xe9", "broken": b"A=1\nno line\n", "bare": b"KEY\n"}
+    for name, content in files.items():
         (tmp_path / f"{name}.env").write_bytes(content)
     entries = {"a": {"command": "x", "envFile": named}, "b": {"command": "y"}}
     found = read({"mcpServers": entries}, tmp_path / "mcp.json")
@@ -286,7 +274,7 @@ def test_servers_must_be_an_object_by_name(document: dict[str, Any]) -> None:
         read(document)
 
 
-def test_variables_are_filled_in_everywhere() -> None:
+def test_variables_are_filled_in_everywhere_and_once() -> None:
     config = ServerConfig(
         command="${BIN}",
         args=("--key=${KEY}",),
@@ -294,9 +282,11 @@ def test_variables_are_filled_in_everywhere() -> None:
         cwd="${HOME_DIR}",
         headers={"A": "Bearer ${KEY}"},
     )
-    filled = config.expanded({"BIN": "uvx", "KEY": "k", "HOME_DIR": "/h"})
-    assert (filled.command, filled.args, filled.cwd) == ("uvx", ("--key=k",), "/h")
-    assert (filled.env, filled.headers) == ({"K": "k"}, {"A": "Bearer k"})
+    filled = config.expanded({"BIN": "uvx", "KEY": "k${BIN}", "HOME_DIR": "/h"})
+    assert (filled.command, filled.args, filled.cwd) == ("uvx", ("--key=k${BIN}",), "/h")
+    assert (filled.env, filled.headers) == ({"K": "k${BIN}"}, {"A": "Bearer k${BIN}"})
+    with pytest.raises(CatalogError, match=r"the variable KEY is not set: set it in the environment"):
+        config.expanded({})
 
 
 @pytest.mark.parametrize(
@@ -314,26 +304,11 @@ def test_defaults_and_what_is_no_variable(text: str, filled: str) -> None:
     assert ServerConfig(url=text, transport="http").expanded({"SET": "here"}).url == filled
 
 
-def test_a_value_is_not_expanded_again() -> None:
-    assert ServerConfig(command="${A}").expanded({"A": "${B}"}).command == "${B}"
-
-
-def test_a_variable_that_is_not_set_is_named() -> None:
-    with pytest.raises(CatalogError, match=r"the variable KEY is not set: set it in the environment"):
-        ServerConfig(command="x", env={"K": "${KEY}"}).expanded({})
-
-
-def test_the_servers_of_a_file_are_told_without_starting_them(tmp_path: Path) -> None:
-    path = tmp_path / "mcp.json"
-    path.write_text(json.dumps({"mcpServers": {"a": {"command": "no-such-program"}}}))
-    assert list(servers_in(str(path))) == ["a"]
-
-
-@pytest.mark.parametrize("source", ["package:thing", "no/such/file.json", ".", "m.json"])
-def test_other_sources_start_no_servers(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_sources_start_no_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "m.json").write_text('{"name": "a", "tools": []}')
-    assert servers_in(source) == {}
+    for source in ("package:thing", "no/such/file.json", ".", "m.json"):
+        assert servers_in(source) == {}
 
 
 @pytest.mark.parametrize("meta", [None, [], "x", {}, {"callsheet/core": "yes"}])

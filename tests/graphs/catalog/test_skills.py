@@ -17,6 +17,7 @@ from callsheet.graphs.rdf import from_rdf, rdf_findings, to_rdf
 PDF = "---\nname: pdf\ndescription: Fill in PDF forms.\nallowed-tools: {allowed}\n---\n# Forms\nUse `fill_form`.\n"
 
 
+GOOD = "---\ndescription: Good.\n---\n"
 BOMB = "a: &a [1]\n" + "".join(
     f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]\n" for old, new in ("ab", "bc", "cd", "de", "ef")
 )
@@ -56,13 +57,11 @@ def test_names_of_tools_as_coding_agents_write_them(tmp_path: Path, allowed: str
     assert loaded.problems == ()
 
 
-def test_an_ordinary_word_in_the_text_is_no_tool(tmp_path: Path) -> None:
-    write(tmp_path, "web", "---\ndescription: d\n---\nCall `fetch`, `web/fetch2` or `readPage`.")
-    loaded = load(tmp_path, tools("web/fetch", "web/fetch2", "web/readPage"))
+def test_an_ordinary_word_in_the_text_and_an_ambiguous_name_are_no_tools(tmp_path: Path) -> None:
+    write(tmp_path / "a", "web", "---\ndescription: d\n---\nCall `fetch`, `web/fetch2` or `readPage`.")
+    loaded = load(tmp_path / "a", tools("web/fetch", "web/fetch2", "web/readPage"))
     assert loaded.catalog.skills[0].tools == ("web/fetch2", "web/readPage")
-
-
-def test_an_ambiguous_name_is_no_tool(tmp_path: Path) -> None:
+    (tmp_path / "a" / "web" / "SKILL.md").unlink()
     write(tmp_path, "pdf", PDF.format(allowed="fill_form"))
     loaded = load(tmp_path, tools("a/fill_form", "b/fill_form"))
     assert loaded.catalog.skills[0].tools == ()
@@ -82,8 +81,8 @@ def test_a_loaded_folder_joined_with_agents_later_keeps_the_names_that_it_allows
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("no front matter", "it has no front matter"),
-        ("---\nname: x\n", "it has no front matter"),
+        *((text, "it has no front matter") for text in (b"no front matter", b"---\nname: x\n")),
+        (b"---\n\xff\n---\n", "it cannot be read as UTF-8"),
         ("---\n- a\n---\n", "is not a mapping"),
         ("---\ndescription: [a]\n---\n", "'description' in its front matter is not a text"),
         ("---\nname: x\n---\n", "it has no description"),
@@ -91,17 +90,15 @@ def test_a_loaded_folder_joined_with_agents_later_keeps_the_names_that_it_allows
         (f"---\nname: {'n' * 65}\ndescription: d\n---\n", "is not 1 to 64 plain characters"),
         ("---\nname: a\u202eb\ndescription: d\n---\n", "is not 1 to 64 plain characters"),
         ("---\ndescription: d\nallowed-tools: 3\n---\n", "'allowed-tools' in its front matter is not a list of names"),
-        ("---\ndescription: !!bool x\n---\n", "not valid YAML"),
-        ("---\ndescription: !!timestamp x\n---\n", "not valid YAML"),
-        ('---\ndescription: !!int ""\n---\n', "not valid YAML"),
+        *((f"---\ndescription: !!{tag}\n---\n", "not valid YAML") for tag in ("bool x", "timestamp x", 'int ""')),
         (f"---\n{BOMB}---\n", "too many nodes"),
         ("---\na: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *c]\n---\n", "not valid YAML"),
         ("---\ndescription: d\n---\n" + "x" * 500_001, "larger than 500 KB"),
     ],
 )
-def test_a_malformed_skill_is_left_out_and_says_why(tmp_path: Path, text: str, why: str) -> None:
-    write(tmp_path, "good", "---\ndescription: Good.\n---\n")
-    write(tmp_path, "bad", text)
+def test_a_malformed_skill_is_left_out_and_says_why(tmp_path: Path, text: str | bytes, why: str) -> None:
+    write(tmp_path, "good", GOOD)
+    write(tmp_path, "bad", "").write_bytes(text if isinstance(text, bytes) else text.encode())
     loaded = load(tmp_path)
     assert [skill.name for skill in loaded.catalog.skills] == ["good"]
     assert [(problem.agent, problem.kind) for problem in loaded.problems] == [("bad/SKILL.md", "malformed")]
@@ -133,9 +130,9 @@ def test_skills_are_found_at_any_depth_and_below_others(tmp_path: Path) -> None:
     for place in places:
         write(tmp_path, place, f"---\nname: {place.replace('/', '-')}\ndescription: d\n---\n")
     (tmp_path / "lower").mkdir()
-    (tmp_path / "lower" / "skill.md").write_text("---\ndescription: d\n---\n")
+    (tmp_path / "lower" / "skill.md").write_text(GOOD)
     for place in ("node_modules/x", "skills/node_modules/x", ".git/x"):
-        write(tmp_path, place, "---\ndescription: d\n---\n")
+        write(tmp_path, place, GOOD)
     loaded = load(tmp_path)
     assert loaded.problems == ()
     assert {skill.name for skill in loaded.catalog.skills} == {*(place.replace("/", "-") for place in places), "lower"}
@@ -144,8 +141,8 @@ def test_skills_are_found_at_any_depth_and_below_others(tmp_path: Path) -> None:
 
 def test_folders_that_are_not_searched_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "skills"
-    write(folder, "good", "---\ndescription: Good.\n---\n")
-    write(tmp_path, "other/one", "---\ndescription: d\n---\n")
+    write(folder, "good", GOOD)
+    write(tmp_path, "other/one", GOOD)
     (folder / "more").symlink_to(tmp_path / "other")
     (folder / "again").symlink_to(folder)
     (folder / "alias").symlink_to(folder / "good")
@@ -167,16 +164,10 @@ def test_folders_that_are_not_searched_are_named(tmp_path: Path, monkeypatch: py
     assert [(finding.rule, finding.severity.value) for finding in lint(loaded)] == [("unread-source", "warning")] * 3
 
 
-def test_a_file_that_is_not_text(tmp_path: Path) -> None:
-    write(tmp_path, "bad", "").write_bytes(b"---\n\xff\n---\n")
-    with pytest.raises(CatalogError, match="none of its 1 file is a skill: it cannot be read as UTF-8"):
-        load(tmp_path)
-
-
 def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
     secret = write(tmp_path, "private", "---\nname: secret\ndescription: Of somebody else.\n---\n")
     folder = tmp_path / "skills"
-    write(folder, "good", "---\ndescription: Good.\n---\n")
+    write(folder, "good", GOOD)
     (folder / "bad").mkdir()
     (folder / "bad" / "SKILL.md").symlink_to(secret)
     (folder / "linked").symlink_to(tmp_path / "private")
@@ -186,16 +177,16 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
     assert [problem.agent for problem in loaded.problems] == ["linked/SKILL.md", "bad/SKILL.md"]
 
 
-@pytest.mark.parametrize("value", ["true", "True", "yes", '"true"'])
-def test_a_skill_that_only_people_may_choose_is_left_out(tmp_path: Path, value: str) -> None:
-    write(tmp_path, "good", "---\ndescription: Good.\n---\n")
-    write(tmp_path, "own", f"---\ndescription: d\ndisable-model-invocation: {value}\n---\n")
+def test_a_skill_that_only_people_may_choose_is_left_out(tmp_path: Path) -> None:
+    write(tmp_path, "good", GOOD)
+    for value in ("true", "True", "yes", '"true"'):
+        write(tmp_path, f"own {value}", f"---\ndescription: d\ndisable-model-invocation: {value}\n---\n")
     loaded = load(tmp_path)
     assert ([skill.name for skill in loaded.catalog.skills], loaded.problems) == (["good"], ())
 
 
 def test_what_is_no_file_does_not_hang(tmp_path: Path) -> None:
-    write(tmp_path, "good", "---\ndescription: Good.\n---\n")
+    write(tmp_path, "good", GOOD)
     for name in ("fifo", "folder", "circle"):
         (tmp_path / name).mkdir()
     os.mkfifo(tmp_path / "fifo" / "SKILL.md")
@@ -203,19 +194,13 @@ def test_what_is_no_file_does_not_hang(tmp_path: Path) -> None:
     (tmp_path / "circle" / "SKILL.md").symlink_to("SKILL.md")
     loaded = load(tmp_path)
     assert [skill.name for skill in loaded.catalog.skills] == ["good"]
-    assert {problem.agent for problem in loaded.problems} == {
-        f"{name}/SKILL.md" for name in ("circle", "fifo", "folder")
-    }
+    places = [problem.agent for problem in loaded.problems]
+    assert places == ["circle/SKILL.md", "fifo/SKILL.md", "folder/SKILL.md"]
 
 
 def test_a_long_list_of_brackets_is_read_in_linear_time(tmp_path: Path) -> None:
     write(tmp_path, "a", f'---\ndescription: d\nallowed-tools: "{"(" * 400_000}"\n---\n')
     assert load(tmp_path).catalog.skills[0].tools == ()
-
-
-def test_the_file_of_a_skill_is_a_catalog_too(tmp_path: Path) -> None:
-    file = write(tmp_path, "good", "---\ndescription: Good.\n---\n")
-    assert load(file).catalog.sizes == "0 agents, 0 tools, 1 skill"
 
 
 def test_too_many_folders_leave_the_manifests_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,17 +217,15 @@ def test_too_many_folders_leave_the_manifests_alone(tmp_path: Path, monkeypatch:
 
 
 def test_two_skills_of_one_name(tmp_path: Path) -> None:
-    for place in ("a/one", "a/two", "b/one"):
+    for place in ("one", "two"):
         write(tmp_path, place, "---\nname: same\ndescription: d\n---\n")
-    loaded = load(tmp_path / "a")
+    loaded = load(tmp_path)
     assert len(loaded.catalog.skills) == 1
     assert "a second skill is named 'same'" in loaded.problems[0].message
-    with pytest.raises(CatalogError, match=r"'skills/same' is in .* and again in"):
-        load(tmp_path / "a", tmp_path / "b")
 
 
 def test_a_skill_with_files_of_its_own_and_manifests_beside_skills(tmp_path: Path) -> None:
-    write(tmp_path, "pdf", "---\ndescription: d\n---\n")
+    write(tmp_path, "pdf", GOOD)
     (tmp_path / "pdf" / "theme.json").write_text("[]")
     write(tmp_path / "pdf", "inner", "not a skill")
     loaded = load(tmp_path / "pdf")

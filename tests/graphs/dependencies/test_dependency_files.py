@@ -52,6 +52,7 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
 
 def test_accepted_edges_are_reviewed_refused_ones_left_out_others_only_proposed(tmp_path: Path, written: Path) -> None:
     edges = [
+        edge("weather/forecast", kind="tool_directly", parameter=None, accept=True),  # which the tool says itself
         edge(accept=True),
         edge(target="weather/forecast", parameter=None, accept=False),
         edge(target="units/convert_mass", parameter=None, confidence=0.6, accept=None),
@@ -65,13 +66,8 @@ def test_accepted_edges_are_reviewed_refused_ones_left_out_others_only_proposed(
         ("units/convert_mass", Provenance.PROPOSED),
         ("units/convert_length", Provenance.OBSERVED),
     ]
+    assert len(loaded.catalog.tool("weather/forecast").depends_on) == 1
     assert loaded.label == str(written), "the index stays the same, whatever lies beside the catalog"
-
-
-def test_what_a_tool_says_itself_is_not_said_twice(tmp_path: Path, written: Path) -> None:
-    again = edge("weather/forecast", kind="tool_directly", parameter=None, accept=True)
-    file = beside(tmp_path, {"edges": [again.model_dump(mode="json")]})
-    assert len(load(written, file).catalog.tool("weather/forecast").depends_on) == 1
 
 
 def test_an_accepted_edge_of_a_parameter_that_the_tool_lacks_is_a_problem(tmp_path: Path, written: Path) -> None:
@@ -85,10 +81,7 @@ def test_an_accepted_edge_of_a_parameter_that_the_tool_lacks_is_a_problem(tmp_pa
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (
-            {"edges": [{"source": "travel/book_hotl", "target": "maps/find_place", "kind": "tool_directly"}]},
-            "book_hotel",
-        ),
+        ({"edges": [edge("travel/book_hotl").model_dump(mode="json")]}, "book_hotel"),
         ({"edges": [edge(target="maps/find_plac").model_dump(mode="json")]}, "'maps/find_place'"),
         ({"edges": [{"source": "a/b", "target": "c/d"}]}, "edges.0: Proposal: kind"),
         ({"edges": [{"source": "a/b", "target": "c/d", "kind": "tool_directly", "accept": "perhaps"}]}, "accept"),
@@ -129,13 +122,10 @@ def test_a_circle_of_requirements_that_people_wrote_is_refused_with_its_way(tmp_
         assert load(written, file).catalog.tool("maps/find_place").depends_on
 
 
-@pytest.mark.parametrize("body", ["[]", "{}", '{"edges": []}', "\x00", "[" * 100_000])
+@pytest.mark.parametrize("body", ["[]", "{}", '{"edges": []}', "\x00"])
 def test_another_file_is_not_taken_for_one_of_dependencies(tmp_path: Path, body: str) -> None:
-    with pytest.raises(CatalogError, match=r"not (a file of dependencies|valid JSON)|nested too deeply"):
+    with pytest.raises(CatalogError, match=r"not (a file of dependencies|valid JSON)"):
         read_dependencies(beside(tmp_path, body))
-
-
-def test_a_file_that_is_not_there_or_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(CatalogError, match="cannot be read"):
         read_dependencies(tmp_path / "none.json")
     with pytest.raises(CatalogError, match="cannot be written"):
@@ -215,13 +205,6 @@ def proposal(source: str, target: str, confidence: float) -> Proposal:
     return Proposal(source=source, target=target, kind=DependencyKind.TOOL_DIRECTLY, confidence=confidence)
 
 
-def test_in_a_circle_the_least_sure_proposal_becomes_indirect() -> None:
-    edges = [proposal("a/x", "a/y", 0.9), proposal("a/y", "a/z", 0.6), proposal("a/z", "a/x", 0.7)]
-    found = without_cycles(edges, tools_of_a(x="", y="", z=""))
-    assert [edge.kind.direct for edge in found] == [True, False, True]
-    assert [edge.confidence for edge in found] == [0.9, 0.6, 0.7]
-
-
 def test_what_the_catalog_holds_never_gives_way() -> None:
     (found,) = without_cycles([proposal("a/y", "a/x", 1.0)], tools_of_a(x="y"))
     assert found.kind is DependencyKind.TOOL_INDIRECTLY
@@ -248,6 +231,7 @@ def test_in_any_graph_those_give_way_that_would_one_by_one(seed: int) -> None:
     ]
     found = without_cycles(edges, tools_of_a(**dict.fromkeys(names, "")))
     assert [edge.kind.direct for edge in found] == one_by_one(edges)
+    assert [edge.confidence for edge in found] == [edge.confidence for edge in edges]
 
 
 def test_a_large_graph_of_circles_costs_little_more_than_its_edges(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,15 +249,3 @@ def test_a_large_graph_of_circles_costs_little_more_than_its_edges(monkeypatch: 
     found = without_cycles(edges, tools_of_a(**dict.fromkeys(names, "")))
     assert 100 < sum(edge.kind.direct for edge in found) < len(edges)
     assert looked_at < 12 * len(edges)
-
-
-def test_two_circles_and_an_edge_beside_them() -> None:
-    edges = [
-        proposal("a/x", "a/y", 0.5),
-        proposal("a/y", "a/x", 0.6),
-        proposal("a/z", "a/x", 0.1),
-        proposal("a/v", "a/w", 0.8),
-        proposal("a/w", "a/v", 0.7),
-    ]
-    found = without_cycles(edges, tools_of_a(v="", w="", x="", y="", z=""))
-    assert [edge.kind.direct for edge in found] == [False, True, True, True, False]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from callsheet.graphs import Agent, Catalog, CatalogError, DependencyKind, Tool, TrustError
+from callsheet.graphs import Agent, Catalog, DependencyKind, Tool, TrustError
 from callsheet.graphs.dependencies import ObservationLog, observed, observed_proposals
 
 
@@ -102,24 +102,6 @@ def test_counts_add_up_in_a_file_without_values(tmp_path: Path) -> None:
     assert "u-4711" not in log.file.text()
 
 
-def test_the_default_is_in_the_state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path))
-    assert str(ObservationLog().file) == str(tmp_path / "observed.json")
-
-
-@pytest.mark.parametrize(
-    "body",
-    ["", "{", "[]", '{"edges": []}', '{"callsheet_observed": 1}', '{"callsheet_observed": 1, "edges": [["a", "b", 1]]}']
-    + [json.dumps({"callsheet_observed": 1, "edges": [["a", "b", "c", count]]}) for count in (0, "1", None)],
-)
-def test_a_file_of_another_kind_is_named_and_left_as_it_is(tmp_path: Path, body: str) -> None:
-    log = ObservationLog(tmp_path / "observed.json")
-    log.file.replace(body.encode())
-    with pytest.raises(CatalogError, match=r"observed\.json: .*remove"):
-        log.add({("a/b", "c/d", "e"): 1})
-    assert log.file.text() == body
-
-
 def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(TrustError, match="cannot be written"):
@@ -134,24 +116,10 @@ def test_what_was_seen_often_is_surer_and_what_is_gone_is_passed_over() -> None:
             Agent(id="crm", tools=(Tool(agent="crm", name="find"),)),
         )
     )
-    seen = {
-        ("mail/send", "crm/find", "cc"): 1,
-        ("mail/send", "crm/find", "user.id"): 9,
-        ("mail/send", "crm/gone", "user"): 5,
-    }
-    often, once = observed_proposals(seen, catalog)
-    assert (often.parameter, often.kind, often.confidence, often.count) == (
-        "user.id",
-        DependencyKind.PARAMETER_DIRECTLY,
-        0.9,
-        9,
-    )
+    found, gone = ("mail/send", "crm/find"), ("mail/send", "crm/gone")
+    often, once = observed_proposals({(*found, "cc"): 1, (*found, "user.id"): 9, (*gone, "user"): 5}, catalog)
+    assert (often.parameter, often.kind) == ("user.id", DependencyKind.PARAMETER_DIRECTLY)
+    assert (often.confidence, often.count) == (0.9, 9)
     assert (once.kind, once.confidence) == (DependencyKind.PARAMETER_INDIRECTLY, 0.5)
     assert "9 times" in often.evidence
     assert "once" in once.evidence
-
-
-def test_to_forget_what_was_never_seen_creates_no_file(tmp_path: Path) -> None:
-    log = ObservationLog(tmp_path / "observed.json")
-    assert log.forget("files/*") == 0
-    assert log.file.version() is None

@@ -46,19 +46,14 @@ def test_only_what_a_person_stands_for_is_required_or_walked_along(graph: Knowle
     assert len(walk(graph, "a/start", proposed=True)) == 4
 
 
-def test_without_the_setting_they_do_not_even_count_as_listed_before(graph: KnowledgeGraph) -> None:
+def test_confidence_and_setting_multiply_the_weight_of_what_nobody_stands_for(graph: KnowledgeGraph) -> None:
     found = {reached.tool: weight for reached, weight in strongest(graph, "a/start", WEIGHTS, listing=0.5)}
-    assert found == {"a/declared": 0.8, "a/reviewed": 0.8 * 0.5}
-
-
-def test_with_it_confidence_and_setting_multiply_the_weight(graph: KnowledgeGraph) -> None:
-    found = {
-        reached.tool: (weight, reached.direct)
-        for reached, weight in strongest(graph, "a/start", WEIGHTS, listing=1.0, proposed=0.5)
-    }
-    assert found["a/proposed"] == (pytest.approx(0.8 * 0.5 * 0.5**2), False)
-    assert found["a/observed"] == (pytest.approx(0.8 * 0.5 * 0.9**2), False)
-    assert found["a/declared"] == (0.8, True), "confidence is no matter where a person stands for it"
+    assert found == {"a/declared": 0.8, "a/reviewed": 0.8 * 0.5}, "the others do not even count as listed before"
+    weighed = strongest(graph, "a/start", WEIGHTS, listing=1.0, proposed=0.5)
+    with_them = {reached.tool: (weight, reached.direct) for reached, weight in weighed}
+    assert with_them["a/proposed"] == (pytest.approx(0.8 * 0.5 * 0.5**2), False)
+    assert with_them["a/observed"] == (pytest.approx(0.8 * 0.5 * 0.9**2), False)
+    assert with_them["a/declared"] == (0.8, True), "confidence is no matter where a person stands for it"
 
 
 def test_two_edges_to_one_tool_are_one_place_in_the_list() -> None:

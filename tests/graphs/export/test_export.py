@@ -93,27 +93,6 @@ def stores() -> Catalog:
     return Catalog(agents=(Agent(id="weather", tools=tools), Agent(id="empty")))
 
 
-def test_parameters_that_mean_the_same_are_one_node_and_required_is_an_edge() -> None:
-    graph = detailed_graph(stores(), TABLES)
-    kinds = sorted(str(kind) for _, kind in graph.nodes(data="kind"))
-    assert kinds == ["agent"] * 2 + ["capability"] * 3 + ["output"] + ["parameter"] * 2 + ["tool"] * 2
-    edges = sorted((str(source), str(kind)) for source, _, kind in graph.edges(data="kind"))
-    assert edges == [
-        ("('capability', 'search')", "parent"),
-        ("weather/forecast", "has_capability"),
-        ("weather/forecast", "has_optional_input"),
-        ("weather/forecast", "has_required_input"),
-        ("weather/forecast", "owned_by"),
-        ("weather/forecast", "parameter_directly"),
-        ("weather/forecast", "parameter_directly"),
-        ("weather/place", "has_capability"),
-        ("weather/place", "has_capability"),
-        ("weather/place", "has_optional_input"),
-        ("weather/place", "has_output"),
-        ("weather/place", "owned_by"),
-    ]
-
-
 def test_a_parameter_of_another_meaning_is_another_node() -> None:
     def of(**spec: object) -> Any:
         tool = Tool(agent="a", name="t", input_schema={"properties": {"q": spec}})
@@ -175,15 +154,3 @@ def test_graphml_keeps_what_xml_can_hold() -> None:
     read = nx.parse_graphml(to_graphml(Catalog(agents=(Agent(id="a<b", tools=(tool,)),))))
     node = read.nodes["tool/a%3Cb.t"]
     assert (node["id"], node["description"], node["core"]) == ("a<b/t", 'x & "y" \ufffd?\n工具', False)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("source", ["fleet/manifests", "benchmarks/livemcpbench/tools.json"])
-def test_public_catalogs_are_written_whole(source: str, shared: Any) -> None:
-    from callsheet.graphs import load
-
-    catalog = load(shared / source).catalog
-    graph = detailed_graph(catalog)
-    read = nx.parse_graphml(to_graphml(catalog))
-    assert (read.number_of_nodes(), read.number_of_edges()) == (graph.number_of_nodes(), graph.number_of_edges())
-    assert len(to_cypher(catalog).splitlines()) == graph.number_of_nodes() + graph.number_of_edges()

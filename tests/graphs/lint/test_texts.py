@@ -55,10 +55,7 @@ LISTS = {"input_schema": SCHEMA, "description": "Lists.\n\nArgs:\n  path: where"
         (
             text_rules.duplicate_description,
             {},
-            {
-                "a": {"x": PLAN, "y": {"description": "makes  a PLAN."}, "z": CLICK, "e": {}, "f": {}},
-                "b": {"x": PLAN},
-            },
+            {"a": {"x": PLAN, "y": {"description": "makes  a PLAN."}, "z": CLICK, "e": {}, "f": {}}, "b": {"x": PLAN}},
             {"a/x": "as y:"},
         ),
         (

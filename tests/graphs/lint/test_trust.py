@@ -103,16 +103,9 @@ EVERYWHERE: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("fields", EVERYWHERE)
 def test_orders_are_found_wherever_a_server_speaks(finds: Finds, fields: dict[str, Any]) -> None:
-    assert len(finds(text_rules.poisoned_text, a={"x": fields})) == 1
-
-
-def test_orders_are_found_in_what_an_agent_says(finds: Finds) -> None:
-    about = {"a": {"instructions": POISON}, "b": {"description": POISON}}
-    found = finds(text_rules.poisoned_text, about, a={}, b={})
-    assert [(agent, message.split(" dr")[0]) for agent, _, message in found] == [
-        ("a", "its instructions tells a model to"),
-        ("b", "its description tells a model to"),
-    ]
+    about = {"b": {"instructions": POISON}, "c": {"description": POISON}}
+    found = finds(text_rules.poisoned_text, about, a={"x": fields}, b={}, c={})
+    assert [(agent, tool) for agent, tool, _ in found] == [("a", "a/x"), ("b", ""), ("c", "")]
 
 
 @pytest.mark.parametrize("text", [f"Adds.{TAGS}", "Adds\u202e.", "\x1b[8mAdds.\x1b[0m", "Adds.\x00"])
@@ -122,19 +115,9 @@ def test_hidden_text_is_found_in_every_place(finds: Finds, text: str) -> None:
     found = finds(
         text_rules.hidden_text, about, a={"x": {"description": text, "title": text, "input_schema": schema}, "y": {}}
     )
-    assert [message.split(" has ")[0] for _, _, message in found] == [
-        "its name",
-        "its description",
-        "its instructions",
-        "its category",
-        "its title",
-        "its description",
-        "its input schema",
-    ]
+    places = [message.removeprefix("its ").split(" has ")[0] for _, _, message in found]
+    assert places == ["name", "description", "instructions", "category", "title", "description", "input schema"]
     assert finds(text_rules.invisible_characters, about, a={"x": {"description": text}}) == []
-
-
-def test_hidden_characters_are_counted(finds: Finds) -> None:
     [(_, _, message)] = finds(text_rules.hidden_text, a={"x": {"description": f"Adds.{TAGS}\u202e"}})
     assert "12 tag and 1 bidirectional characters" in message
 
@@ -190,9 +173,6 @@ def test_a_text_that_orders_another_agents_tool_about_is_found(finds: Finds, tex
 )
 def test_a_text_that_does_not_is_left_alone(finds: Finds, text: str) -> None:
     assert shadowed(finds, text) == []
-
-
-def test_a_parameter_that_is_called_like_a_tool_is_ones_own(finds: Finds) -> None:
     schema = {"properties": {"send_email": {"type": "boolean"}}}
     assert shadowed(finds, "Set send_email only when asked.", input_schema=schema) == []
 

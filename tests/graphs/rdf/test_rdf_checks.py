@@ -112,10 +112,3 @@ def test_a_catalog_is_checked_with_the_taxonomy_that_there_is() -> None:
     }
     own = Capability(id="my own", name="own", definition="Ours.", examples=("x", "y"))
     assert "my own" not in " ".join(finding.message for finding in rdf_findings(catalog, [own]))
-
-
-def test_a_hierarchy_that_goes_round_is_found() -> None:
-    first = Capability(id="x", name="x", definition="X.", examples=("a", "b"), broader="y")
-    second = Capability(id="y", name="y", definition="Y.", examples=("a", "b"), broader="x")
-    catalog = Catalog(agents=(Agent(id="a", tools=(Tool(agent="a", name="t", capabilities=("x",)),)),))
-    assert {finding.rule for finding in rdf_findings(catalog, [first, second])} == {"hierarchy-cycle"}

@@ -8,7 +8,6 @@ from typing import Any
 import pyoxigraph
 import pytest
 from hypothesis import given, strategies as st
-from rdflib import BNode, Graph
 
 from callsheet.graphs import Agent, Catalog, Tool, dump, load
 from callsheet.graphs.rdf import RdfFormat, from_rdf, graph_findings, to_graph, to_rdf
@@ -67,34 +66,16 @@ def test_a_file_is_a_kind_of_catalog(form: RdfFormat, catalog: Catalog, tmp_path
 @pytest.mark.exhaustive
 def test_a_public_catalog_comes_back_unchanged(shared: Path) -> None:
     """In one form: that the forms hold the same triples is tested above, and they are slow to read."""
-    form = RdfFormat.TURTLE
     catalog = load(shared / "fleet" / "manifests").catalog
     assert len(catalog.tools) > 400
-    graph = to_graph(catalog)
+    graph, text = to_graph(catalog), to_rdf(catalog)
     assert {finding.rule for finding in graph_findings(graph)} <= {"integrity-parameters"}
-    text = to_rdf(catalog, form=form)
-    assert same(from_rdf(text, form=form), catalog)
-    assert sum(1 for _ in pyoxigraph.parse(text.encode(), format=IN_OXIGRAPH[form])) == len(graph)
-
-
-def test_a_base_of_ones_own_changes_the_names_of_nodes_only(catalog: Catalog) -> None:
-    text = to_rdf(catalog, base="https://example.org/tools#")
-    assert "https://example.org/tools#tool/" in text
-    assert "callsheet/catalog" not in text
     assert same(from_rdf(text), catalog)
+    assert sum(1 for _ in pyoxigraph.parse(text.encode(), format=IN_OXIGRAPH[RdfFormat.TURTLE])) == len(graph)
 
 
 def test_no_two_nodes_share_a_name() -> None:
-    pairs = [
-        ("a.b", "c"),
-        ("a", "b.c"),
-        ("a/b", "c"),
-        ("a%2Eb", "c"),
-        ("a%2Fb", "c"),
-        ("A", "b.c"),
-        ("..", "."),
-        (".", ".."),
-    ]
+    pairs = [name.split(" ") for name in ("a.b c", "a b.c", "a/b c", "a%2Eb c", "a%2Fb c", "A b.c", ".. .", ". ..")]
     ids = dict.fromkeys(agent for agent, _ in pairs)
     tools_of = {i: tuple(Tool(agent=i, name=name) for agent, name in pairs if agent == i) for i in ids}
     catalog = Catalog(agents=tuple(Agent(id=i, tools=tools) for i, tools in tools_of.items()))
@@ -112,12 +93,7 @@ def test_lone_surrogates_become_question_marks() -> None:
 
 
 @every_form
-def test_a_long_description_is_written_and_read(form: RdfFormat) -> None:
-    tool = Tool(agent="a", name="t", description='A long "story".\n' * 20_000)
+def test_a_megabyte_of_description_is_written_and_read(form: RdfFormat) -> None:
+    tool = Tool(agent="a", name="t", description='A long "story".\n' * 60_000)
     catalog = Catalog(agents=(Agent(id="a", tools=(tool,)),))
     assert from_rdf(to_rdf(catalog, form=form), form=form) == catalog
-
-
-def test_nothing_written_is_a_blank_node(catalog: Catalog) -> None:
-    graph: Graph = to_graph(catalog)
-    assert not [node for triple in graph for node in triple if isinstance(node, BNode)]

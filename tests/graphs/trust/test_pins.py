@@ -11,19 +11,8 @@ import pytest
 
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
-from callsheet.graphs import (
-    Change,
-    Listed,
-    PinBook,
-    ServerConfig,
-    TrustError,
-    diff_of,
-    digest,
-    findings_of,
-    told,
-)
+from callsheet.graphs import Listed, PinBook, ServerConfig, TrustError, diff_of, digest, findings_of, told
 from callsheet.graphs.trust.changes import sides_of
-from callsheet.graphs.trust.pins import suspect
 
 TOOL: dict[str, Any] = {"name": "work", "description": "Does work.", "inputSchema": {"type": "object"}}
 ABOUT = {"name": "a", "description": "", "instructions": ""}
@@ -76,13 +65,6 @@ def test_who_was_there_first_is_known(book: PinBook) -> None:
     config = ServerConfig(command="x")
     part = read_listings({"c": config}, {"c": Listing(tools=(TOOL,))}, pins=book, listings=None)
     assert part.places == {"c": 3}
-
-
-def test_a_second_server_does_not_touch_the_first(book: PinBook) -> None:
-    book.admit({"a": listed(TOOL)})
-    book.admit({"b": listed()})
-    assert set(book.servers()) == {"a", "b"}
-    assert "work" in book.servers()["a"].tools
 
 
 @pytest.mark.parametrize(
@@ -138,28 +120,19 @@ def test_what_gives_orders_or_hides_is_not_accepted_by_itself(book: PinBook) -> 
     )
 
 
-def test_no_tool_of_the_recorded_servers_is_suspect(shared: Path) -> None:
-    entries = [
-        entry
-        for file in sorted((shared / "fleet" / "manifests").glob("*.json"))
-        for entry in json.loads(file.read_text(encoding="utf-8"))["tools"]
-    ]
-    assert len(entries) == 472
-    assert [entry["name"] for entry in entries if suspect(entry)] == []
-
-
-@pytest.mark.parametrize("said", [listed(), listed({**TOOL, "title": "t"}), listed(TOOL, args=("y",))])
-def test_what_was_accepted_is_the_new_pin(book: PinBook, said: Listed) -> None:
+@pytest.mark.parametrize(
+    ("said", "then"),
+    [
+        (listed(), ["new"]),  # when what is gone comes back
+        (listed({**TOOL, "title": "half of a pair: \ud800"}), ["changed"]),
+        (listed(TOOL, args=("y",)), ["command"]),
+    ],
+)
+def test_what_was_accepted_is_the_new_pin(book: PinBook, said: Listed, then: list[str]) -> None:
     book.admit({"a": listed(TOOL)})
     book.accept(book.admit({"a": said})["a"].changes)
     assert kinds(book, said) == []
-
-
-def test_a_tool_that_was_accepted_as_gone_is_new_when_it_comes_back(book: PinBook) -> None:
-    book.admit({"a": listed(TOOL)})
-    assert kinds(book, listed(TOOL)) == []
-    book.accept(book.admit({"a": listed()})["a"].changes)
-    assert kinds(book, listed(TOOL)) == ["new"]
+    assert kinds(book, listed(TOOL)) == then
 
 
 def test_nothing_is_accepted_for_a_server_that_has_no_pins_any_more(book: PinBook) -> None:
@@ -169,13 +142,6 @@ def test_nothing_is_accepted_for_a_server_that_has_no_pins_any_more(book: PinBoo
     with pytest.raises(TrustError, match="no longer has pins of this server, so nothing was accepted"):
         book.accept(changes)
     assert book.servers() == {}
-
-
-def test_half_of_a_surrogate_pair_can_be_accepted(book: PinBook) -> None:
-    book.admit({"a": listed()})
-    said = listed({**TOOL, "description": "Reads \ud800 files."})
-    book.accept(book.admit({"a": said})["a"].changes)
-    assert book.admit({"a": said})["a"].changes == ()
 
 
 def test_no_secret_gets_into_the_book(book: PinBook) -> None:
@@ -209,12 +175,6 @@ def test_books_that_are_written_at_once_lose_nothing(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"pins.json", "home"}
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    (tmp_path / "home").write_text("")
-    with pytest.raises(TrustError, match=r"pins\.json cannot be written: .*: set CALLSHEET_HOME"):
-        PinBook(tmp_path / "pins.json").admit({"a": listed(TOOL)})
-
-
 def test_the_book_of_a_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path))
     first, second = PinBook.of(tmp_path / "mcp.json"), PinBook.of(tmp_path / "other" / "mcp.json")
@@ -232,12 +192,6 @@ def test_a_difference_shows_what_is_hidden(book: PinBook) -> None:
     assert "-description: Does work." in said
     assert "\\u200b\\x1b[8m" in said
     assert "\x1b" not in said
-
-
-def test_a_difference_of_thousands_of_lines_is_shown_whole() -> None:
-    change = Change("a", "changed", "x", {"description": "b\n" * 3_000}, {"description": "c\n" * 3_000})
-    said = diff_of(change).splitlines()
-    assert [sum(line.startswith(sign) for line in said) for sign in ("-  b", "+  c")] == [2_999, 2_999]
 
 
 def test_findings_name_the_tool_and_the_cure(book: PinBook) -> None:

@@ -50,12 +50,6 @@ def test_an_input_without_a_question_is_named(catalog: Any) -> None:
         app.invoke({"query": RATE, "question": None})
 
 
-async def test_the_same_asynchronously_and_many_at_once(catalog: Any, worker: Any) -> None:
-    app: Any = create_ask_app(create_supervisor(catalog, worker_model=worker).compile()).compile()
-    said = await asyncio.gather(*(app.ainvoke({"question": RATE}) for _ in range(5)))
-    assert {answer["steps"][0]["status"] for answer in said} == {"done"}
-
-
 def test_a_call_that_needs_approval_is_not_made_and_the_others_are(
     shop: Any, monkeypatch: Any, scripted: Any, say: Any, worker: Any
 ) -> None:

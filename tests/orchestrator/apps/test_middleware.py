@@ -11,16 +11,13 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command
 
-from callsheet.agents import BoundTool, ToolRegistry
 from callsheet.agents.calls.review import decided, flat
 from callsheet.agents.registry.binding import names_of
 from callsheet.graphs import Policy, SettingsError, load
 from callsheet.orchestrator import CallsheetTools
 from callsheet.orchestrator.apps.tool_middleware import requests_of
-from callsheet.retrievers import AgentGraphRetriever
 from scripted_decisions import Stub, of
 
 RATE, NOTE = "look up the exchange rate of USD", "write a note with the text hello"
@@ -59,15 +56,6 @@ async def test_a_turn_is_equipped_with_what_its_request_needs(
     state = await either(agent(model, catalog), RATE, blocking=blocking)
     assert (shop.called, state["messages"][-1].text) == (["exchange_rate"], "0.9")
     assert shown(model) == [FIRST] * 2
-
-
-def test_a_turn_is_equipped_with_a_shortlist_unless_told_otherwise(catalog: Any, scripted: Any) -> None:
-    model = scripted(replies=[AIMessage("Hm.")])
-    for told, most in ({}, 1), ({"tool_floor": 0.0}, 5):
-        app = create_agent(model, middleware=[CallsheetTools(catalog, **told)], checkpointer=InMemorySaver())
-        ask(app)
-        assert shown(model)[-1][:2] == FIRST
-        assert len(shown(model)[-1]) == 1 + most
 
 
 def test_a_later_turn_adds_behind_and_takes_nothing_away(catalog: Any, scripted: Any) -> None:
@@ -121,14 +109,13 @@ def test_a_decision_model_judges_requests_but_not_what_the_agent_says(catalog: A
     assert shown(hopeless) == [["need_tool"]]
 
 
-def test_no_more_than_the_most_are_kept(catalog: Any, scripted: Any) -> None:
-    model = scripted(replies=[AIMessage("Hm.")])
+def test_no_more_than_the_most_are_kept(catalog: Any, scripted: Any, say: Any) -> None:
+    model = scripted(replies=[need(say, "writes a note"), AIMessage("Hm.")])
     app = agent(model, catalog, most=1)
-    ask(app, RATE)
+    said = ask(app, RATE)["messages"][-2]
+    assert (said.status, "at most 1 tools" in said.text) == ("error", True)
     ask(app, NOTE)
     assert shown(model)[-1] == FIRST
-    with pytest.raises(SettingsError, match=r"most \(1\) must be at least tools \(2\)"):
-        CallsheetTools(catalog, tools=2, most=1)
 
 
 def test_own_tools_stay_first_and_keep_their_names(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
@@ -153,13 +140,6 @@ def test_a_request_that_nothing_fits_brings_no_tool(catalog: Any, scripted: Any)
     assert shown(model)[-1] == ["need_tool"]
 
 
-def test_a_tool_that_was_not_picked_cannot_be_called(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
-    model = scripted(replies=[say["calls"]("notebook_delete_note", title="x"), AIMessage("Hm.")])
-    state = ask(agent(model, catalog), RATE)
-    assert shop.called == []
-    assert "notebook_delete_note is not a valid tool" in state["messages"][-2].text
-
-
 def test_messages_without_ids_are_requests_too(catalog: Any) -> None:
     equipped = CallsheetTools(catalog, agents=1, tools=1)
     nothing: Any = None
@@ -179,17 +159,6 @@ def test_a_call_that_a_small_model_writes_as_text_is_made(catalog: Any, shop: An
     model = scripted(replies=[written, AIMessage("0.9")])
     state = ask(agent(model, catalog, weak_model=True), RATE)
     assert (shop.called, state["messages"][-1].text) == (["exchange_rate"], "0.9")
-
-
-def test_a_call_of_its_own_tool_written_as_text_is_left_to_the_agent(catalog: Any, shop: Any, scripted: Any) -> None:
-    @tool
-    def lookup(currency: str) -> str:
-        """A tool of one's own."""
-        return currency
-
-    model = scripted(replies=[AIMessage('{"name": "lookup", "arguments": {"currency": "USD"}}')])
-    state = ask(agent(model, catalog, tools=[lookup]), RATE)
-    assert state["messages"][-1].text.startswith('{"name"')
 
 
 def test_one_object_in_two_agents_keeps_their_names_apart(catalog: Any, scripted: Any) -> None:
@@ -243,28 +212,6 @@ def test_a_node_of_a_graph_of_ones_own(shop: Any, monkeypatch: pytest.MonkeyPatc
     assert shown(model)[-1] == [*FIRST, "notebook_write_note"]
 
 
-def test_a_loop_of_ones_own(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
-    retriever, registry = AgentGraphRetriever.from_catalog(catalog), ToolRegistry.from_catalog(catalog)
-    model = scripted(replies=[say["calls"]("bank_exchange_rate", currency="USD"), AIMessage("0.9")])
-
-    def bound(state: MessagesState) -> list[BoundTool]:
-        ids = [tool.id for tool in retriever.select(state["messages"][0].text, tools=1).tools]
-        return list(registry.bind(ids, "1").values())
-
-    def think(state: MessagesState) -> Any:
-        return {"messages": [model.bind_tools(bound(state)).invoke(state["messages"])]}
-
-    def act(state: MessagesState) -> Any:
-        return ToolNode(bound(state))
-
-    graph = StateGraph(MessagesState).add_node("think", think).add_node("tools", act).add_edge(START, "think")
-    graph.add_conditional_edges("think", tools_condition).add_edge("tools", "think")
-    state = graph.compile().invoke({"messages": [HumanMessage(RATE)]})
-    assert (shop.called, state["messages"][-1].text) == (["exchange_rate"], "0.9")
-    assert shown(model) == [["bank_exchange_rate"]] * 2
-    registry.close("1")
-
-
 @pytest.mark.parametrize(
     "wrong", [{"approval": "Always"}, {"approval": None}, {"tools": -1}, {"agents": 0}, {"most": 1}]
 )
@@ -275,13 +222,6 @@ def test_an_invalid_option_is_refused_at_once(catalog: Any, wrong: dict[str, Any
 
 def said(text: str, call: AIMessage) -> AIMessage:
     return call.model_copy(update={"content": text})
-
-
-def to_do(say: Any, *items: str, done: tuple[str, ...] = (), call_id: str = "") -> AIMessage:
-    todos = [{"content": item, "status": "completed" if item in done else "pending"} for item in items]
-    message: AIMessage = say["calls"]("write_todos", todos=todos)
-    message.tool_calls[0]["id"] = call_id or f"{items} {done}"
-    return message
 
 
 def need(say: Any, what: Any, call_id: str = "") -> AIMessage:
@@ -305,8 +245,7 @@ def test_a_sentence_of_the_agent_brings_the_tool_that_it_speaks_of(
 
 
 @pytest.mark.parametrize(
-    "words",
-    ["I will look up the exchange rate now.", "Good. That worked.", "", "   \n", "Let me think about what is next."],
+    "words", ["I will look up the exchange rate now.", "Good. That worked.", "", "Let me think about what is next."]
 )
 def test_words_that_ask_for_nothing_new_change_nothing(catalog: Any, scripted: Any, say: Any, words: str) -> None:
     model = scripted(replies=[said(words, say["calls"]("bank_exchange_rate", currency="USD")), AIMessage("0.9")])
@@ -327,35 +266,33 @@ def test_a_loop_over_the_same_words_searches_once(
     assert asked == [RATE, "Next, write a note"]
 
 
-def test_content_in_parts_is_read_where_it_is_text(catalog: Any, scripted: Any, say: Any) -> None:
-    picture = {"type": "image", "base64": "aGk=", "mime_type": "image/png"}
-    call = say["calls"]("bank_exchange_rate", currency="USD")
-    parts = call.model_copy(update={"content": [{"type": "text", "text": "Then I must write a note."}, picture]})
-    model = scripted(replies=[parts, AIMessage("Hm.")])
-    ask(agent(model, catalog), state(HumanMessage([picture, {"type": "text", "text": RATE}])))
-    assert shown(model) == [FIRST, [*FIRST, "notebook_write_note"]]
+PICTURE = {"type": "image", "base64": "aGk=", "mime_type": "image/png"}
+
+
+def to_do(*items: Any) -> list[Any]:
+    return [{"content": item, "status": "pending"} for item in items]
 
 
 @pytest.mark.parametrize(
-    "messages",
+    ("given", "requests"),
     [
-        [],
-        [HumanMessage("")],
-        [HumanMessage([{"type": "image", "base64": "aGk=", "mime_type": "image/png"}])],
-        [HumanMessage("a summary", additional_kwargs={"lc_source": "summarization"})],
-        [AIMessage("")],
-        [ToolMessage("write a note", tool_call_id="1")],
+        (state(), []),
+        (state(HumanMessage([PICTURE]), AIMessage("")), []),
+        (state(HumanMessage("a summary", additional_kwargs={"lc_source": "summarization"})), []),
+        (state(ToolMessage(NOTE, tool_call_id="1")), []),
+        (state(HumanMessage([PICTURE, {"type": "text", "text": RATE}])), [("user", RATE)]),
+        (state(HumanMessage(RATE), AIMessage("Next, write a note."), HumanMessage(NOTE)), [("user", NOTE)]),
+        (
+            state(HumanMessage(RATE), AIMessage(f"{NOTE}. Then, {RATE}."), todos=to_do(NOTE, RATE.upper(), NOTE)),
+            [("user", RATE), ("to-do list", NOTE), ("agent", NOTE), ("agent", f"Then, {RATE}.")],
+        ),
+        (state(todos=[{"content": NOTE, "status": "completed"}, *to_do(RATE)]), [("to-do list", RATE)]),
+        (state(todos=NOTE), []),
+        (state(todos=[None, 7, NOTE, {}, *to_do(None, [NOTE], " ")]), []),
     ],
 )
-def test_nothing_that_was_asked_brings_no_tool(catalog: Any, messages: list[Any]) -> None:
-    nothing: Any = None
-    given: Any = {"messages": messages}
-    assert CallsheetTools(catalog, tools=1).before_model(given, nothing) is None
-
-
-def test_what_was_said_before_the_last_request_is_past() -> None:
-    found = requests_of(state(HumanMessage(RATE), AIMessage("Next, write a note."), HumanMessage(NOTE)))
-    assert [request.text for request in found] == [NOTE]
+def test_requests_are_the_users_then_the_lists_then_the_agents_each_once(given: Any, requests: Any) -> None:
+    assert [(request.source, request.text) for request in requests_of(given)] == requests
 
 
 def test_a_document_in_a_message_is_searched_without_its_middle(catalog: Any) -> None:
@@ -363,58 +300,6 @@ def test_a_document_in_a_message_is_searched_without_its_middle(catalog: Any) ->
     given: Any = {"messages": [HumanMessage(long)]}
     found: Any = CallsheetTools(catalog, tools=1).before_model(given, nothing)  # type: ignore[arg-type]
     assert found["callsheet_tools"] == ["bank/exchange_rate"]
-
-
-def test_the_user_comes_first_then_the_list_then_the_agents_words() -> None:
-    todos = [{"content": NOTE}, {"content": RATE.upper()}, {"content": NOTE}]
-    found = requests_of(state(HumanMessage(RATE), AIMessage(f"{NOTE}. Then, {RATE}."), todos=todos))
-    assert [(request.source, request.text) for request in found] == [
-        ("user", RATE),
-        ("to-do list", NOTE),
-        ("agent", NOTE),
-        ("agent", f"Then, {RATE}."),
-    ]
-
-
-def test_a_new_item_of_the_to_do_list_brings_its_tool(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
-    model = scripted(
-        replies=[
-            to_do(say, "Look up the exchange rate"),
-            to_do(say, "Look up the exchange rate", "Write a note with it", done=("Look up the exchange rate",)),
-            say["calls"]("notebook_write_note", text="0.9"),
-            AIMessage("Noted."),
-        ]
-    )
-    ask(agent(model, catalog, TodoListMiddleware()))
-    own = ["write_todos", *FIRST]
-    assert shown(model) == [own, own, *[[*own, "notebook_write_note"]] * 2]
-    assert shop.called == ["write_note"]
-
-
-def test_what_is_done_is_not_to_be_done() -> None:
-    todos = [{"content": NOTE, "status": "completed"}, {"content": RATE, "status": "in_progress"}]
-    assert [request.text for request in requests_of(state(todos=todos))] == [RATE]
-
-
-@pytest.mark.parametrize(
-    "todos",
-    [
-        "write a note",
-        {"content": NOTE},
-        [None, 7, "write a note", {}, {"content": None}, {"content": ["write a note"]}, {"content": " "}],
-    ],
-)
-def test_a_list_in_another_form_asks_for_nothing(todos: Any) -> None:
-    assert requests_of(state(todos=todos)) == []
-
-
-def test_a_list_that_repeats_itself_is_asked_once(catalog: Any, scripted: Any, say: Any) -> None:
-    twice = [to_do(say, NOTE, NOTE, NOTE.upper(), f" {NOTE}  ", call_id=str(n)) for n in range(3)]
-    assert len(requests_of(state(todos=twice[0].tool_calls[0]["args"]["todos"]))) == 1
-    model = scripted(replies=[*twice, AIMessage("Hm.")])
-    ask(agent(model, catalog, TodoListMiddleware()))
-    own = ["write_todos", *FIRST]
-    assert shown(model) == [own, *[[*own, "notebook_write_note"]] * 3]
 
 
 def test_a_long_list_is_worked_off_in_parts_and_no_more_than_the_most_are_kept(catalog: Any) -> None:
@@ -454,13 +339,6 @@ def test_two_requests_side_by_side_both_count(catalog: Any, scripted: Any, say: 
     assert len(set(shown(model)[-1])) == len(shown(model)[-1])
 
 
-def test_there_is_no_room_beyond_the_most(catalog: Any, scripted: Any, say: Any) -> None:
-    model = scripted(replies=[need(say, "writes a note"), AIMessage("Hm.")])
-    state = ask(agent(model, catalog, most=1))
-    assert (state["messages"][-2].status, shown(model)[-1]) == ("error", FIRST)
-    assert "at most 1 tools" in state["messages"][-2].text
-
-
 def test_an_own_tool_of_that_name_stays_its_own(catalog: Any, scripted: Any, say: Any) -> None:
     @tool
     def need_tool(what: str) -> str:
@@ -474,7 +352,7 @@ def test_an_own_tool_of_that_name_stays_its_own(catalog: Any, scripted: Any, say
 
 def test_what_a_policy_denies_is_brought_by_nothing(catalog: Any, scripted: Any, say: Any) -> None:
     words = said("Now I need to write a note.", need(say, "writes a note"))
-    model = scripted(replies=[to_do(say, NOTE), words, AIMessage("I could not.")])
+    model = scripted(replies=[say["calls"]("write_todos", todos=to_do(NOTE)), words, AIMessage("I could not.")])
     withheld = load(catalog, policy=Policy(default="allow", deny=("notebook",)))
     state = ask(agent(model, withheld, TodoListMiddleware(), agents=4))
     assert not {"notebook_write_note", "notebook_delete_note"} & {name for names in shown(model) for name in names}

@@ -11,7 +11,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from callsheet.agents.work.own_tools import skill_definition
+from callsheet.agents.work.equipment import skill_definition
 from callsheet.graphs import Policy, Skill, SourceCatalog, load
 from callsheet.orchestrator import CallsheetTools
 
@@ -92,14 +92,11 @@ def test_of_a_long_result_the_model_sees_the_beginning_and_reads_on(scripted: An
     assert len(state[2].text) == 50_000
 
 
-@pytest.mark.parametrize("blocking", [True, False])
-async def test_in_code_mode_tools_are_called_by_programs(
-    catalog: Any, shop: Any, scripted: Any, say: Any, *, blocking: bool
-) -> None:
+async def test_in_code_mode_tools_are_called_by_programs(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
     code = "a, b = (bank_exchange_rate(currency=c) for c in ('USD', 'GBP'))\nf'{a} and {b}'"
     model = scripted(replies=[say["calls"]("run_program", code=code), AIMessage("Both.")])
     app, given = agent(model, catalog, code_mode=True), {"messages": [HumanMessage(RATE)]}
-    state = app.invoke(given, CONFIG) if blocking else await app.ainvoke(given, CONFIG)
+    state = await app.ainvoke(given, CONFIG)
     assert [one["tools"] for one in model.shown] == [["run_program", "need_tool"]] * 2
     assert state["messages"][-2].text == "1 USD = 0.9 EUR and 1 GBP = 0.9 EUR"
     assert shop.called == ["exchange_rate"] * 2

@@ -15,9 +15,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from callsheet import CallsheetTools, Settings, create_supervisor
 from callsheet.agents import ToolRegistry
-from callsheet.agents.registry.binding import model_names, names_of
-from callsheet.agents.work.own_tools import deferred
-from callsheet.graphs import Tool
+from callsheet.agents.models.chat_models import deferred
 from provider_stub import MESSAGE, TEXT, anthropic, claude, function_call, gpt, openai, use
 
 RATE = "look up the rate of USD"
@@ -97,8 +95,7 @@ def test_requests_are_streamed(catalog: Any, scripted: Any, say: Any) -> None:
     assert "notebook/write_note" in added[0]["tools"]
 
 
-@pytest.mark.parametrize("blocking", [True, False])
-@pytest.mark.parametrize("name", ["weather", "notebook_write_note", "exchange_rate"])
+@pytest.mark.parametrize(("name", "blocking"), [("weather", True), ("notebook_write_note", False)])
 async def test_a_call_of_an_unknown_tool_is_told_which_there_are(
     catalog: Any, shop: Any, scripted: Any, say: Any, *, name: str, blocking: bool
 ) -> None:
@@ -126,13 +123,6 @@ def test_a_tool_of_other_middleware_is_not_unknown(catalog: Any, shop: Any, scri
     app = create_agent(model, middleware=[CallsheetTools(catalog), Other()], checkpointer=InMemorySaver())
     state: Any = app.invoke({"messages": [HumanMessage(RATE)]}, {"configurable": {"thread_id": "1"}})
     assert state["messages"][-2].text == "called"
-
-
-def test_names_beside_are_never_taken_again() -> None:
-    tools = [Tool(agent="a", name="search"), Tool(agent="a", name="need_tool")]
-    digested = names_of("a", "search")[-1]
-    assert model_names(tools, beside=["a_search"]) == [digested, "a_need_tool"]
-    assert model_names(tools) == ["a_search", "a_need_tool"]
 
 
 ROUND = (use("need_tool", what="write a note into the notebook"), use("notebook_write_note", text="0.9"), TEXT)
@@ -172,24 +162,6 @@ def test_a_model_without_tool_search_gets_them_behind_the_others(catalog: Any, s
     assert betas == ["", "", ""]
 
 
-async def test_the_middleware_defers_what_its_agent_asked_for(catalog: Any, shop: Any) -> None:
-    @tool
-    def own() -> str:
-        """A tool of the agent's own."""
-        return "own"
-
-    with anthropic(*ROUND) as (url, bodies, _):
-        added = CallsheetTools(catalog, agents=1, tools=1, approval="never")
-        agent = create_agent(claude(url), tools=[own], middleware=[added])
-        await agent.ainvoke({"messages": [HumanMessage("look up the rate of USD")]})
-    first, second, third = bodies
-    assert second["tools"][: len(first["tools"])] == first["tools"]
-    deferred = [tool["name"] for tool in second["tools"] if tool.get("defer_loading")]
-    assert "notebook_write_note" in deferred
-    assert [tool["name"] for tool in third["tools"]] == [tool["name"] for tool in second["tools"]]
-    assert shop.called == ["write_note"]
-
-
 def prefixed(before: Any, after: Any, name: str) -> bool:
     """Whether a request begins with all of another one."""
     return bool(after["tools"] == before["tools"] and after[name][: len(before[name])] == before[name])
@@ -207,18 +179,6 @@ def test_a_newer_claude_gets_a_tool_that_a_worker_asked_for_between_the_messages
     assert definitions["notebook_write_note"]["type"] == "tool_definition"
     assert set(definitions["notebook_write_note"]["definition"]) == {"name", "description", "input_schema"}
     assert betas == ["", "inline-tools-2026-09-15", "inline-tools-2026-09-15"]
-
-
-async def test_the_middleware_adds_for_a_newer_claude_what_later_messages_need(catalog: Any, shop: Any) -> None:
-    with anthropic(TEXT, *ROUND[1:], TEXT) as (url, bodies, _):
-        added = CallsheetTools(catalog, agents=1, tools=1, approval="never")
-        model = claude(url, "claude-opus-5")
-        agent = create_agent(model, tools=[], middleware=[added], checkpointer=InMemorySaver())
-        for text in (RATE, "write a note into the notebook", RATE):
-            await agent.ainvoke({"messages": [HumanMessage(text)]}, {"configurable": {"thread_id": "1"}})
-    assert shop.called == ["write_note"]
-    assert all(prefixed(before, after, "messages") for before, after in pairwise(bodies))
-    assert [message["role"] for message in bodies[-1]["messages"]].count("system") == 1
 
 
 def test_an_addition_stands_before_words_of_the_model_or_last(catalog: Any) -> None:

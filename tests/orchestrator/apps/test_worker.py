@@ -74,17 +74,6 @@ def test_names_that_a_provider_refuses_are_mapped_there_and_back(scripted: Any, 
     assert "k-1234567" not in str(state)
 
 
-def test_a_weak_model_that_repeats_a_call_with_mapped_names_is_stopped(scripted: Any) -> None:
-    sent: list[dict[str, Any]] = []
-    schema = {"type": "object", "properties": {"filter[title]": {"type": "string"}}}
-    find = StructuredTool(name="find", description="Find books by title.", args_schema=schema, func=sent_to(sent))
-    find.metadata = {"callsheet/approval": "never"}
-    model = scripted(replies=[calls("shop_find", filter_title="Emma")])
-    app = create_supervisor(outside({"shop": [find]}), worker_model=model, settings=Settings(weak_model=True)).compile()
-    state = ask(app, "find books by the title Emma")
-    assert (sent, state["results"]["1"]["result"]) == ([{"filter[title]": "Emma"}], "one book")
-
-
 def sent_to(sent: list[dict[str, Any]]) -> Any:
     return lambda **given: sent.append(given) or "one book"
 
@@ -213,23 +202,17 @@ def test_the_worker_gets_the_text_of_a_skill(catalog: Any, shop: Any, worker: An
 
 
 @pytest.mark.parametrize(
-    ("tokens", "shown"), [(5_000, SKILL_TEXT), (20, f"{SKILL_TEXT[:49]}\n[cut: 49 of 500 characters are shown]")]
+    ("tokens", "text", "shown"),
+    [
+        (5_000, SKILL_TEXT, SKILL_TEXT),
+        (20, SKILL_TEXT, f"{SKILL_TEXT[:49]}\n[cut: 49 of 500 characters are shown]"),
+        (50, "A" * 100_000, f"{'A' * 400}\n[cut: 400 of 100,000 characters are shown]"),
+    ],
 )
-def test_its_text_has_a_budget(catalog: Any, worker: Any, tokens: int, shown: str) -> None:
-    settings = Settings(agents=1, tools=1, skill_tokens=tokens)
-    ask(create_supervisor(with_skill(catalog), worker_model=worker, settings=settings).compile(), RATE)
+def test_its_text_has_a_budget(catalog: Any, worker: Any, tokens: int, text: str, shown: str) -> None:
+    settings, skill = Settings(agents=1, tools=1, skill_tokens=tokens), SKILL.model_copy(update={"text": text})
+    ask(create_supervisor(with_skill(catalog, skill), worker_model=worker, settings=settings).compile(), RATE)
     assert worker.shown[0]["messages"][-1].text.partition("not there.\n")[2].partition("\n\nNow: ")[0] == shown
-
-
-def test_a_very_long_word_does_not_pass_the_budget(catalog: Any, worker: Any) -> None:
-    skill = SKILL.model_copy(update={"text": "A" * 100_000})
-    ask(
-        create_supervisor(
-            with_skill(catalog, skill), worker_model=worker, settings=Settings(skill_tokens=50)
-        ).compile(),
-        RATE,
-    )
-    assert "cut: 400 of 100,000 characters" in worker.shown[0]["messages"][-1].text
 
 
 def test_without_a_model_a_skill_is_not_used(catalog: Any, shop: Any) -> None:

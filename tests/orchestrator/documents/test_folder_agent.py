@@ -142,7 +142,7 @@ def test_a_folder_is_no_server_and_must_be_agreed_to(config: Callable[..., Path]
     ("entry", "said"),
     [
         ({"documents": "nowhere"}, "no documents at .*nowhere: there is no such folder"),
-        ({"documents": "mcp.json"}, "it is a file"),
+        ({"documents": "mcp.json"}, "there is no such folder"),
         ({"documents": 5}, "'documents' must be the path"),
         ({"documents": "docs", "command": "rm"}, "leave out 'command'"),
         ({"documents": None}, "'documents' must be the path"),

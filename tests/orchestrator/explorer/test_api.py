@@ -25,9 +25,8 @@ from callsheet.graphs import (
 )
 from callsheet.graphs.catalog.loading import load
 from callsheet.graphs.trust.pins import Change
-from callsheet.orchestrator.server import Site, create_explorer
+from callsheet.orchestrator.server import Site, create_explorer, visible_catalog
 from callsheet.orchestrator.server.explorer import node_details
-from callsheet.orchestrator.server.visible_catalog import Knowledge
 from explored import KEY, contacts, explorer, served
 from hostile import BREAKOUT, hostile_catalog
 from kept_runs import Kept
@@ -185,7 +184,7 @@ def test_an_agent_stands_above_its_tools_and_beside_other_agents(client: TestCli
     assert [name for name, _, _ in beside(node, "below")] == ["weather/forecast", "weather/history"]
     assert beside(node, "after") == [("maps", "agents", "2 dependencies")]
     assert beside(asked(client, "node", id="maps"), "before") == [("weather", "agents", "2 dependencies")]
-    assert node["facts"] == [{"term": "Instructions", "text": "Ask for one place.", "detail": ""}]
+    assert node["facts"] == [{"term": "Instructions", "text": "Ask for one place."}]
 
 
 def test_a_capability_leads_to_wider_ones_and_to_its_tools(client: TestClient, asked: Asked) -> None:
@@ -214,9 +213,9 @@ def test_pins_and_what_differs_from_them_are_shown(catalog: Catalog, asked: Aske
     changed = Change("maps", "changed", "route", {"name": "route", "description": "a"}, {"name": "route"}, "ff", "book")
     loaded = Loaded(load(catalog).catalog, digests={"maps": {"find_place": "ab12"}}, changes=(changed,))
     app = explorer(loaded)
-    assert asked(app, "node", id="maps/find_place")["pins"][0]["text"] == "SHA-256 ab12"
-    assert asked(app, "node", id="weather/forecast")["pins"][0]["text"].startswith("no pin")
-    (pin,) = asked(app, "node", id="maps")["pins"]
+    assert asked(app, "node", id="maps/find_place")["facts"][-1] == {"term": "Accepted", "text": "SHA-256 ab12"}
+    assert asked(app, "node", id="weather/forecast")["facts"][-1]["text"].startswith("no pin")
+    (pin,) = asked(app, "node", id="maps")["facts"]
     assert pin["term"] == "In quarantine"
     assert pin["text"] == "maps/route is not what was accepted"
     assert "-description: a" in pin["detail"]
@@ -232,7 +231,7 @@ def test_what_servers_say_later_is_shown(catalog: Catalog, asked: Asked) -> None
     found.registry.follow(later)
     found.retriever.follow(later)
     assert asked(app, "overview")["tools"] == 4
-    assert asked(app, "node", id="maps/route")["pins"][0]["text"] == "SHA-256 cd34"
+    assert asked(app, "node", id="maps/route")["facts"][-1]["text"] == "SHA-256 cd34"
     assert "yesterday" in str(asked(app, "node", id="maps")["facts"])
     assert TestClient(app).get("/callsheet/health").json() == {"status": "degraded"}
 
@@ -266,12 +265,12 @@ def test_long_work_is_not_done_on_the_event_loop(
         (Site, "visible_to"),
     ):
         monkeypatch.setattr(owner, name, noted(name, getattr(owner, name)))
-    monkeypatch.setattr(Knowledge, "_check", noted("findings", Knowledge._check))
+    monkeypatch.setattr(visible_catalog, "lint", noted("findings", visible_catalog.lint))
     app = explorer(catalog)
     for name in ("overview", "agents", "search", "node", "findings"):
         asked(app, name, q="x", id="maps")
     assert set(threads) == {"search", "overview", "list_agents", "node", "findings", "visible_to"}
-    assert all(name.startswith(("AnyIO worker", "callsheet-explorer")) for name in threads.values()), threads
+    assert all(name.startswith("AnyIO worker") for name in threads.values()), threads
 
 
 def test_a_page_that_is_opened_late_shows_what_its_server_has_announced(

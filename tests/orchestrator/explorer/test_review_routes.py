@@ -310,7 +310,7 @@ def test_what_one_has_allowed_one_sees_and_revokes(tmp_path: Path) -> None:
     told = part(bert, "allowed")
     (one,) = told["items"]
     assert (told["refusal"], one["tool"]["id"], one["holds"]) == ("", tool.id, True)
-    assert "can be revoked here" in decide(bert, 409, part="allowed", digest=one["digest"], accept=True)
+    assert "can only be revoked" in decide(bert, 409, part="allowed", digest=one["digest"], accept=True)
     assert STALE in decide(made.client("ann"), 409, part="allowed", digest=one["digest"], accept=False)
     assert decide(bert, part="allowed", digest=one["digest"], accept=False) == "crm/delete_contact asks again"
     assert STALE in decide(bert, 409, part="allowed", digest=one["digest"], accept=False)

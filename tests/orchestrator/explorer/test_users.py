@@ -124,7 +124,7 @@ def test_a_tool_in_quarantine_is_shown_to_those_who_might_use_it(catalog: Catalo
     broken = Change("maps", "new", "odd", None, {"name": "odd", "inputSchema": 3}, "ff", "")
     ask = asking(Loaded(catalog, changes=(*changes, broken), policy=ALL))
     seen = {
-        user: [pin["text"].split()[0] for pin in ask(user, "api/node", id="maps")["pins"]] for user in ("ann", "bob")
+        user: [pin["text"].split()[0] for pin in ask(user, "api/node", id="maps")["facts"]] for user in ("ann", "bob")
     }
     assert seen == {"ann": ["maps/secret_route", "maps/route"], "bob": ["maps/route"]}
 

@@ -106,45 +106,45 @@ ONE = {"id": "1", "text": "mend a.json"}
 
 # ------------------------------------------------------------------------------- calls are made when they are made
 
+READING, LOGGING = call("read_file", path="a.json"), call("write_file", path="log", content="x")
 
-def test_a_second_reading_after_an_edit_is_made_and_the_worker_has_the_last_word(disk: Disk) -> None:
-    worker = by_step(
-        mend=[
-            call("read_file", path="a.json"),
-            call("write_file", path="a.json", content=MENDED),
-            call("read_file", path="a.json"),
-            lambda told: AIMessage(f"It is valid now: {told[-1].text}"),
-        ]
-    )
+
+def again(message: AIMessage) -> AIMessage:
+    return message.model_copy(update={"tool_calls": [{**message.tool_calls[0], "id": "again"}]})
+
+
+@pytest.mark.parametrize(
+    ("replies", "called", "answer"),
+    [
+        pytest.param(
+            [READING, call("write_file", path="a.json", content=MENDED), again(READING)],
+            ["read_file", "write_file", "read_file"],
+            f"At the end: {MENDED}",
+            id="reading again after an edit",
+        ),
+        pytest.param(
+            [READING, again(READING)],
+            ["read_file"],
+            "At the end: You have just made this call, and its result stands above; use it, make another call, or end "
+            "the task.",
+            id="the same reading at once",
+        ),
+        pytest.param(
+            [LOGGING, again(LOGGING)], ["write_file"] * 2, "At the end: written", id="a change is ordered twice"
+        ),
+    ],
+)
+def test_calls_are_made_when_they_are_made(disk: Disk, replies: Any, called: list[str], answer: str) -> None:
+    worker = by_step(mend=[*replies, lambda told: AIMessage(f"At the end: {told[-1].text}")])
     state = ask(supervised(disk, worker, ONE))
-    assert [name for name, _ in disk.called] == ["read_file", "write_file", "read_file"]
-    assert state["messages"][-1].text == f"It is valid now: {MENDED}"
-    assert state["results"]["1"]["result"] == f"It is valid now: {MENDED}"
-
-
-def test_the_same_reading_at_once_is_answered_with_a_reminder_and_the_step_goes_on(disk: Disk) -> None:
-    read = call("read_file", path="a.json")
-    again = read.model_copy(update={"tool_calls": [{**read.tool_calls[0], "id": "again"}]})
-    worker = by_step(mend=[read, again, lambda told: AIMessage(f"After a reminder: {told[-1].text[:23]}")])
-    state = ask(supervised(disk, worker, ONE))
-    assert [name for name, _ in disk.called] == ["read_file"]
-    assert state["messages"][-1].text == "After a reminder: You have just made this"
-    assert state["results"]["1"]["status"] == "done"
-
-
-def test_a_change_that_is_ordered_twice_is_made_twice(disk: Disk) -> None:
-    write = call("write_file", path="log", content="x")
-    again = write.model_copy(update={"tool_calls": [{**write.tool_calls[0], "id": "again"}]})
-    state = ask(supervised(disk, by_step(mend=[write, again, AIMessage("Twice.")]), ONE))
-    assert [name for name, _ in disk.called] == ["write_file"] * 2
-    assert state["messages"][-1].text == "Twice."
+    assert [name for name, _ in disk.called] == called
+    assert (state["results"]["1"]["result"], state["messages"][-1].text) == (answer, answer)
 
 
 def test_an_answer_without_a_call_is_not_forced_into_one(disk: Disk) -> None:
     worker = by_step(mend=[AIMessage("A haiku about autumn.")])
     state = ask(supervised(disk, worker, ONE))
-    assert disk.called == []
-    assert len(worker.shown) == 1
+    assert (len(worker.shown), disk.called) == (1, [])
     assert (state["results"]["1"]["status"], state["messages"][-1].text) == ("done", "A haiku about autumn.")
 
 
@@ -345,20 +345,10 @@ def test_the_cost_of_every_reply_is_counted(disk: Disk) -> None:
     assert ask(supervised(disk, end, ONE, planning="none"))["usage"]["input_tokens"] == 10
 
 
-# ------------------------------------------------------------------------------------------- what a worker knows
-
-
-def test_planner_and_worker_know_the_date_and_who_is_present(disk: Disk) -> None:
+def test_a_worker_is_told_that_a_person_is_present(disk: Disk) -> None:
     worker = by_step(mend=[AIMessage("Ok")])
-    app = supervised(disk, worker, ONE)
-    ask(app)
-    for told in (app.planner.shown[0]["messages"][-1].text, worker.shown[0]["messages"][-1].text):
-        assert "Now: " in told
-        assert "UTC" in told
-        assert "Nobody is present" in told
-    saved = supervised(disk, by_step(mend=[AIMessage("Ok")]), ONE, saver=InMemorySaver(), approval="ask")
-    ask(saved)
-    assert "A person is present" in saved.worker.shown[0]["messages"][-1].text
+    ask(supervised(disk, worker, ONE, saver=InMemorySaver(), approval="ask"))
+    assert "A person is present" in worker.shown[0]["messages"][-1].text
 
 
 def test_a_step_of_several_knows_the_request_and_its_place(disk: Disk) -> None:

@@ -364,7 +364,7 @@ async def test_an_answer_in_a_session_ends_the_pause(servers: Servers, mode: Pat
     load_servers(config)
     LastListings().fail("a", config["a"], LATE)
     _, registry, _, _ = followed(config)
-    assert set(registry.down) == {"a"}
+    assert set(registry.loaded.down) == {"a"}
     assert (await answered(registry, "a/work")).status == "success"
     assert LastListings().failure("a", config["a"]) is None
 

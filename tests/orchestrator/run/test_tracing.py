@@ -114,9 +114,6 @@ def test_spans_without_contents() -> None:
     assert done.returncode == 0, done.stderr
     made = json.loads(done.stdout.splitlines()[-1])
     assert {"supervisor", "plan", "retriever", "worker", "worker, step 1", "answer"} <= {name for name, _, _ in made}
-    found = {name: attributes for name, attributes, _ in made}
-    chosen = {name: found["select"][f"langsmith.metadata.callsheet.{name}"] for name in ("verdict", "agents", "tools")}
-    assert chosen == {"verdict": "found", "agents": '["units"]', "tools": '["units/convert_length"]'}
     (call,) = (told for _, told, _ in made if told.get("langsmith.metadata.callsheet_tool") == "units/convert_length")
     assert (call["gen_ai.operation.name"], call["gen_ai.tool.name"]) == ("execute_tool", "units_convert_length")
     told = json.dumps(made)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from math import exp
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -144,26 +145,22 @@ def test_plain_requests_with_the_embedded_model(
 SIGNS = Signs([capability("mail", None, "send", "mail"), capability("post", None, "send", "web search")])
 
 
-def told(tool: Tool) -> list[float]:
-    return [round(float(x), 3) for x in SIGNS.of_tool(tool)]
-
-
-def test_a_sign_counts_by_where_it_stands_and_how_many_share_it() -> None:
-    assert told(Tool(agent="a", name="send_it")) == [0.5, 0.5]
-    assert told(Tool(agent="a", name="mail_it")) == [1.0, 0.0]
-    assert told(Tool(agent="a", name="x", description="Goes by mail. Then it searches.")) == [0.6, 0.0]
-    schema = {"type": "object", "properties": {"mailAddress": {"type": "string"}}}
-    assert told(Tool(agent="a", name="x", input_schema=schema)) == [0.4, 0.0]
-    assert told(Tool(agent="a", name="send_mail")) == [1.0, 0.5]
-
-
-def test_a_phrase_counts_where_all_of_it_stands_together() -> None:
-    assert told(Tool(agent="a", name="webSearch")) == [0.0, 1.0]
-    assert told(Tool(agent="a", name="search_web")) == [0.0, 0.0]
-
-
-def test_words_are_stemmed() -> None:
-    assert told(Tool(agent="a", name="x", description="Mailing and sending.")) == [0.6, 0.3]
+@pytest.mark.parametrize(
+    ("fields", "found"),
+    [
+        ({"name": "send_it"}, [0.5, 0.5]),  # two share it
+        ({"name": "mail_it"}, [1.0, 0.0]),
+        ({"description": "Goes by mail. Then it searches."}, [0.6, 0.0]),
+        ({"input_schema": {"type": "object", "properties": {"mailAddress": {"type": "string"}}}}, [0.4, 0.0]),
+        ({"name": "send_mail"}, [1.0, 0.5]),
+        ({"name": "webSearch"}, [0.0, 1.0]),
+        ({"name": "search_web"}, [0.0, 0.0]),  # a phrase stands together
+        ({"description": "Mailing and sending."}, [0.6, 0.3]),  # stems
+    ],
+)
+def test_a_sign_counts_by_where_it_stands_and_how_many_share_it(fields: dict[str, Any], found: list[float]) -> None:
+    tool = Tool(**{"agent": "a", "name": "x", **fields})
+    assert [round(float(x), 3) for x in SIGNS.of_tool(tool)] == found
 
 
 @pytest.mark.parametrize(

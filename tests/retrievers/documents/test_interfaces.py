@@ -21,7 +21,6 @@ from callsheet.retrievers.documents import (
     keyword_search,
     semantic_search,
 )
-from callsheet.retrievers.documents.interfaces import MOST_HITS
 from callsheet.retrievers.selection.budget import SchemaTokens
 
 Made = Callable[..., DocumentIndex]
@@ -98,30 +97,24 @@ def test_searches_show_snippets_and_reading_shows_all(made: Made) -> None:
     assert reading.tokens == estimated_tokens("Leave is paid. Trains are slow.\n")
 
 
-@pytest.mark.parametrize("top_k", [0, -3])
-def test_a_top_k_of_nothing_is_refused(made: Made, top_k: int) -> None:
+@pytest.mark.parametrize("top_k", [0, -3, 10_000])
+def test_a_top_k_that_cannot_be_is_refused(made: Made, top_k: int) -> None:
     index = made()
-    with pytest.raises(SettingsError, match=f"top_k must be at least 1, not {top_k}"):
-        keyword_search(index, ["leave"], top_k=top_k)
-    with pytest.raises(SettingsError, match=f"top_k must be at least 1, not {top_k}"):
-        semantic_search(index, "leave", top_k=top_k)
+    for search in (keyword_search, semantic_search):
+        with pytest.raises(SettingsError, match=f"top_k must be 1 to 20, not {top_k}"):
+            search(index, "leave", top_k=top_k)
 
 
-def test_a_top_k_of_ten_thousand_is_cut_and_says_so(made: Made) -> None:
-    index = made({f"{i:02}.txt": f"Leave number {i}." for i in range(30)})
-    for found in (keyword_search(index, ["leave"], top_k=10_000), semantic_search(index, "leave", top_k=10_000)):
-        assert len(found.hits) == MOST_HITS == 20
-        assert str(found).endswith("(top_k is 20 at most)")
-
-
-def test_nothing_to_look_for_is_refused(made: Made) -> None:
+def test_nothing_to_look_for_and_too_much_are_refused(made: Made) -> None:
     index = made()
-    with pytest.raises(SettingsError, match="at least one keyword"):
-        keyword_search(index, ["", "  "])
+    for keywords in (["", "  "], [f"leave{i}" for i in range(51)]):
+        with pytest.raises(SettingsError, match="at least one keyword and takes 50, not"):
+            keyword_search(index, keywords)
     with pytest.raises(SettingsError, match="needs a query"):
         semantic_search(index, " \n")
-    with pytest.raises(SettingsError, match="at least one chunk id"):
-        chunk_read(index, [])
+    for ids in ([], [f"{i}.txt#1" for i in range(11)]):
+        with pytest.raises(SettingsError, match="at least one chunk id and takes 10 at once, not"):
+            chunk_read(index, ids)
 
 
 def test_nothing_found_says_so(made: Made) -> None:
@@ -130,26 +123,12 @@ def test_nothing_found_says_so(made: Made) -> None:
     assert found.tokens == 0
 
 
-def test_more_keywords_than_are_looked_for_are_named(made: Made) -> None:
-    found = keyword_search(made(), [f"leave{i}" for i in range(60)])
-    assert "only the first 50 keywords" in found.note
-
-
 @pytest.mark.parametrize(
-    ("chunk_id", "said"),
-    [
-        ("leave.md#7", "there is no such chunk: leave.md has the chunks 1 to 1"),
-        ("leaf.md#1", "there is no such chunk: did you mean leave.md#1"),
-        ("leave.md", "there is no such chunk: leave.md has the chunks 1 to 1"),
-        ("leave.md#" + "9" * 40, "there is no such chunk"),
-        ("leave.md#-1", "there is no such chunk"),
-        ("zzzz", "there is no such chunk: take ids from a search"),
-        ("' OR 1=1 --#1", "there is no such chunk"),
-    ],
+    "chunk_id", ["leave.md#7", "leaf.md#1", "leave.md", f"leave.md#{'9' * 40}", "leave.md#-1", "' OR 1=1 --#1"]
 )
-def test_a_chunk_that_is_not_there_is_told_so(made: Made, chunk_id: str, said: str) -> None:
+def test_a_chunk_that_is_not_there_is_told_so(made: Made, chunk_id: str) -> None:
     reading = chunk_read(made(), [chunk_id])
-    assert said in str(reading)
+    assert str(reading) == f"[{chunk_id}] (there is no such chunk: take ids from a search)"
     assert (reading.read, reading.tokens) == ({}, 0)
 
 
@@ -172,19 +151,6 @@ def test_a_chunk_with_a_new_text_is_shown_again(made: Made) -> None:
     (index.folder / "leave.md").write_text("# Leave\n\nThere are 30 days now.\n")
     index.sync()
     assert "30 days" in chunk_read(index, ["leave.md#1"], read=before).parts[0].text
-
-
-def test_chunks_come_in_the_requested_order_and_once(made: Made) -> None:
-    index = made({"a.txt": "A sentence of about forty characters, see. " * 60}, chunk_tokens=110)
-    asked = ["a.txt#4", "a.txt#3", "[a.txt#4]"]
-    assert [part.chunk for part in chunk_read(index, asked).parts] == ["a.txt#4", "a.txt#3"]
-
-
-def test_too_many_chunks_at_once_are_named(made: Made) -> None:
-    index = made({f"{i:02}.txt": f"Leave number {i}." for i in range(12)})
-    reading = chunk_read(index, [f"{i:02}.txt#1" for i in range(12)])
-    assert len(reading.parts) == 10
-    assert reading.note == "10 chunks at once are the most; not read: 10.txt#1, 11.txt#1"
 
 
 @pytest.mark.parametrize(
@@ -269,12 +235,6 @@ def test_the_tracker_goes_from_call_to_call(made: Made) -> None:
     assert second.artifact == {"tokens": 0, "chunks": ["leave.md#1"], "read": {}}
 
 
-@pytest.mark.parametrize("keywords", ["leave", '["leave"]', ["leave"]])
-def test_a_list_that_a_small_model_wrote_as_text_is_understood(made: Made, keywords: Any) -> None:
-    found = called(named(DocumentTools(made()).as_tools())["keyword_search"], keywords=keywords)
-    assert found.text.startswith("[leave.md#1] holds leave")
-
-
 def test_a_mistake_is_a_tool_exception_in_words(made: Made) -> None:
-    with pytest.raises(ToolException, match="top_k must be at least 1, not 0"):
+    with pytest.raises(ToolException, match="top_k must be 1 to 20, not 0"):
         named(DocumentTools(made()).as_tools())["semantic_search"].invoke({"query": "leave", "top_k": 0})

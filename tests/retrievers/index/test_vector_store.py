@@ -7,7 +7,7 @@ import pytest
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from callsheet.graphs import Catalog, SettingsError
-from callsheet.retrievers import AgentGraphRetriever, Changes, MiniLMEmbeddings, Node, VectorIndex, VectorStoreIndex
+from callsheet.retrievers import AgentGraphRetriever, Changes, MiniLMEmbeddings, Node, VectorStoreIndex
 from callsheet.retrievers.index import indexes
 
 
@@ -18,10 +18,6 @@ def node(name: str, text: str) -> Node:
 @pytest.fixture
 def made(minilm: MiniLMEmbeddings) -> VectorStoreIndex:
     return VectorStoreIndex(InMemoryVectorStore(minilm))
-
-
-def test_it_is_a_vector_index(made: VectorStoreIndex) -> None:
-    assert isinstance(made, VectorIndex)
 
 
 def test_scores_are_cosines_in_the_order_of_the_nodes(made: VectorStoreIndex) -> None:
@@ -66,18 +62,6 @@ def test_a_node_that_only_the_store_still_holds_is_passed_over(minilm: MiniLMEmb
     assert made.sync([node("a/x", "weather"), node("a/y", "another text")]) == Changes(added=1)
     assert made.scores("weather")[0, 0] == pytest.approx(1.0, abs=1e-4)
     assert made.scores("rain")[0, 1] < 0.9  # the text of before
-
-
-def test_progress_is_told(made: VectorStoreIndex) -> None:
-    told: list[tuple[int, int]] = []
-    made.sync([node("a/x", "one")], lambda done, total: told.append((done, total)))
-    assert told == [(1, 1)]
-
-
-def test_the_retriever_works_over_it(catalog: Catalog, made: VectorStoreIndex) -> None:
-    retriever = AgentGraphRetriever.from_catalog(catalog, k=1, index=made)
-    assert [document.id for document in retriever.invoke("Convert 3 miles to kilometres")] == ["units"]
-    assert retriever.place is None
 
 
 def test_the_retriever_takes_a_store_or_the_name_of_one(

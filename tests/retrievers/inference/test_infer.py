@@ -68,19 +68,6 @@ def test_a_record_that_is_only_echoed_is_no_source() -> None:
     assert [target for _, target, parameter in found if parameter] == ["crm/find_contacts"] * 2
 
 
-def test_a_name_alone_is_enough_where_there_is_no_output_schema() -> None:
-    tools = (
-        tool("geo/get_city_code", "Retrieves the city code for a given city.", city_name="Name of a city."),
-        tool("stats/get_obesity_rate_by_city", "The obesity rate of a city.", city_code="The code of the city."),
-        tool("stats/get_voter_turnout_by_city", "The voter turnout of a city.", city_code="The code of the city."),
-    )
-    found = inferred(*tools)
-    assert set(found) >= {
-        ("stats/get_obesity_rate_by_city", "geo/get_city_code", "city_code"),
-        ("stats/get_voter_turnout_by_city", "geo/get_city_code", "city_code"),
-    }, "across agents too"
-
-
 def test_an_id_of_another_agent_is_less_sure_than_one_of_the_same() -> None:
     near = inferred(SEARCH, CREDITS)[CREDITS.id, SEARCH.id, "movie_id"]
     elsewhere = SEARCH.model_copy(update={"agent": "imdb"})
@@ -117,13 +104,6 @@ def test_other_evidence(tools: Sequence[Tool], edge: tuple[str, str, str | None]
     found = inferred(*tools)
     assert found[edge].kind == kind
     assert found[edge].evidence
-
-
-def test_an_option_of_a_change_is_what_the_caller_wants_it_to_be() -> None:
-    properties = {"author": {"type": "string"}}
-    describe = tool("excel/describe_workbook", "Describes.", output=properties)
-    change = tool("excel/set_settings", "Changes settings.", "author")
-    assert not any(key[2] == "author" for key in inferred(describe, change))
 
 
 @pytest.mark.parametrize(

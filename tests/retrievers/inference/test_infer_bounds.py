@@ -75,15 +75,6 @@ def test_common_names_borrow_the_words_of_their_parents_and_of_the_tool() -> Non
     assert qualified(held, "get_artists", MODEL) == {"id": 0.0, "album": 1.0}
 
 
-def test_hostile_schemas_and_texts_are_bounded() -> None:
-    tree = {"properties": {"child": {"$ref": "#"}, **{f"red_{i}": {"description": "x" * 50_000} for i in range(500)}}}
-    wide = Tool(agent="a", name="n" * 3_000, description="give_red " * 50_000, input_schema=tree, output_schema=tree)
-    give = Tool(agent="a", name="give_red", description="\u202e\x1b[31m", output_schema={"properties": {"red_1": {}}})
-    edges = infer_dependencies(Catalog(agents=(Agent(id="a", tools=(wide, give)),)))
-    assert len(edges) <= 3 * 120
-    assert all(len(edge.evidence) < 400 for edge in edges)
-
-
 def test_at_most_three_sources_an_argument() -> None:
     output = {"properties": {"results": {"items": {"properties": {"red_id": {}}}}}}
     givers = tuple(Tool(agent="a", name=f"give{i}", output_schema=output) for i in range(50))

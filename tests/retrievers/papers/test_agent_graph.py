@@ -32,12 +32,6 @@ def test_the_trap_in_a_short_list_every_agent_precedes_every_tool_and_no_tool_br
     assert [hit.id for hit in agent_as_a_graph(merged, GRAPH, agents=3, k=1)] == ["a", "b", "c"]
 
 
-def test_other_weights_are_no_cure_while_the_list_is_short() -> None:
-    merged = ["a/x", "b/x", "c/x", "c", "b", "a"]
-    ranked = [agent_as_a_graph(merged, GRAPH, agents=3, weights={"agent": w, "tool": 1}) for w in (1.5, 2, 3)]
-    assert {tuple(hit.id for hit in hits) for hits in ranked} == {("c", "b", "a")}
-
-
 @given(st.permutations(NODES), st.integers(1, 4), st.integers(1, 80))
 def test_at_most_k_agents_and_none_twice(merged: list[str], agents: int, k: int) -> None:
     found = [hit.id for hit in agent_as_a_graph(merged, GRAPH, agents=agents, k=k)]
@@ -49,15 +43,3 @@ def test_with_equal_weights_agents_come_by_their_best_node(merged: list[str]) ->
     by_best_node = list(dict.fromkeys(node[0] for node in merged))
     equal = agent_as_a_graph(merged, GRAPH, agents=3, weights={"agent": 1, "tool": 1})
     assert [hit.id for hit in equal] == by_best_node
-
-
-@given(st.permutations(NODES))
-def test_an_unrelated_agent_below_all_never_changes_the_order_of_the_others(merged: list[str]) -> None:
-    wider = graph_of(a="x y", b="x y", c="x y", z="z")
-    before = [hit.id for hit in agent_as_a_graph(merged, GRAPH, agents=9)]
-    after = [hit.id for hit in agent_as_a_graph([*merged, "z/z", "z"], wider, agents=9)]
-    assert [agent for agent in after if agent != "z"] == before
-
-
-def test_nothing_found_is_no_agent() -> None:
-    assert agent_as_a_graph([], GRAPH, agents=3) == []

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, strategies as st
 
-from callsheet.graphs import Catalog, UnknownNameError, knowledge_graph
+from callsheet.graphs import Catalog, knowledge_graph
 from callsheet.retrievers import graph_rag_tool_fusion
 from scripted import tools_of_a
 
@@ -20,14 +19,6 @@ def fused(
 
 def test_each_found_tool_is_followed_by_what_it_depends_on() -> None:
     assert fused("x y", tools_of_a(x="b", b="c", y="d")) == "x b c y d"
-
-
-def test_a_tool_that_is_there_already_is_not_repeated() -> None:
-    assert fused("x b y", tools_of_a(x="b", y="b c")) == "x b y c"
-
-
-def test_the_whole_is_cut_to_k() -> None:
-    assert fused("x y", tools_of_a(x="b c", y="d"), limit=3) == "x b c"
 
 
 def test_d_limit_is_how_many_dependencies_one_tool_may_bring() -> None:
@@ -53,23 +44,9 @@ def test_the_path_says_what_brought_a_tool_and_a_found_one_is_its_own() -> None:
     ]
 
 
-def test_a_found_tool_that_a_later_one_needs_keeps_its_own_path() -> None:
-    found = graph_rag_tool_fusion(["a/b", "a/x"], knowledge_graph(tools_of_a(x="b")), limit=9)
-    assert [r.path for r in found] == [("a/b",), ("a/x",)]
-
-
 def test_cycles_end() -> None:
     assert fused("x", tools_of_a(x="y", y="x")) == "x y"
     assert fused("x", tools_of_a(x="x")) == "x"
-
-
-def test_nothing_found_brings_nothing() -> None:
-    assert fused("", tools_of_a(x="y")) == ""
-
-
-def test_an_unknown_tool_is_named() -> None:
-    with pytest.raises(UnknownNameError, match="a/nope"):
-        fused("nope", tools_of_a(x="y"))
 
 
 NAMES = "bcdefx"

@@ -7,12 +7,12 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from langchain_classic.retrievers.document_compressors import EmbeddingsFilter
 from langchain_core.callbacks import Callbacks
-from langchain_core.decisions import Choice, ClassifierResponse, Noul, NoulAnswer
+from langchain_core.decisions import Choice
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
@@ -22,30 +22,21 @@ from pydantic import Field
 from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, SettingsError, Tool
 from callsheet.retrievers import (
     AgentGraphRetriever,
-    ChatDecisionModel,
     DecisionError,
     DecisionModel,
     Judgement,
-    MiniLMEmbeddings,
     PickedTool,
     Selection,
     SelectSettings,
     ToolJudge,
 )
-from callsheet.retrievers.selection.decision import question_of
+from callsheet.retrievers.selection.decision import Answer, Question, question_of
 from callsheet.retrievers.selection.decision_models import judge_of
 from scripted_decisions import Stub, of
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}}
-CATALOG = Catalog(
-    agents=(
-        Agent(
-            id="a",
-            name="Alpha",
-            tools=tuple(Tool(agent="a", name=n, description=f"Does {n}.", input_schema=CITY) for n in "vwxyz"),
-        ),
-    )
-)
+TOOLS = tuple(Tool(agent="a", name=n, description=f"Does {n}.", input_schema=CITY) for n in "vwxyz")
+CATALOG = Catalog(agents=(Agent(id="a", name="Alpha", tools=TOOLS),))
 Shares = Mapping[str, float] | Callable[[Choice], Mapping[str, float]] | Exception
 
 
@@ -92,18 +83,21 @@ def tools(names: str = "vwxyz") -> list[PickedTool]:
     return [PickedTool(f"a/{n}", 0.9 - i / 10, (f"a/{n}",), use=1.0 / (i + 1)) for i, n in enumerate(names)]
 
 
-def asked(model: DecisionModel, candidates: Sequence[PickedTool] | None = None, *, most: int = 20) -> Any:
-    judge = judge_of(model)
-    return question_of("q", candidates or tools(), judge, CATALOG, most=most, seconds=5).ask()
+def question(model: DecisionModel, shown: Sequence[PickedTool] | None = None, **how: Any) -> Question:
+    return question_of("q", shown or tools(), judge_of(model), CATALOG, **{"most": 20, "seconds": 5, **how})
 
 
-def order(model: DecisionModel, **how: Any) -> str:
-    return "".join(tool.id[2:] for tool in asked(model, **how).tools)
+def asked(model: DecisionModel, shown: Sequence[PickedTool] | None = None, **how: Any) -> Answer:
+    return question(model, shown, **how).ask()
+
+
+def order(answer: Answer) -> str:
+    return "".join(tool.id[2:] for tool in answer.tools)
 
 
 def test_the_order_is_that_of_the_probabilities_and_ties_stay_in_place() -> None:
     answer = asked(Stub(shares=of(y=0.6, w=0.3)))
-    assert "".join(tool.id[2:] for tool in answer.tools) == "ywvxz"
+    assert order(answer) == "ywvxz"
     assert [tool.probability for tool in answer.tools] == pytest.approx([0.6, 0.3, 0, 0, 0])
     assert (answer.decision.by, answer.decision.tools, answer.decision.error) == ("Stub stub-1", 5, "")
     assert answer.decision.fits == pytest.approx(0.9)
@@ -113,7 +107,7 @@ def test_the_order_is_that_of_the_probabilities_and_ties_stay_in_place() -> None
 def test_only_the_first_are_shown_each_under_a_short_label_with_its_text_as_data() -> None:
     model = Stub(shares=of(x=1.0), usage={"input_tokens": 9, "output_tokens": 4})
     answer = asked(model, most=3)
-    assert [tool.id for tool in answer.tools] == ["a/x", "a/v", "a/w"]
+    assert order(answer) == "xvw"
     ((state, questions),) = model.asked
     assert state == {"request": "q"}
     (choice,) = questions.values()
@@ -127,8 +121,8 @@ def test_what_is_asked_is_bounded_and_a_hostile_tool_is_neither_label_nor_instru
     many = {f"p{i}" + "y" * 5_000: {"type": "string"} for i in range(100)}
     tool = Tool(agent="a", name="v", description=hostile, input_schema={"type": "object", "properties": many})
     model, catalog = Stub(shares={"none": 1.0}), Catalog(agents=(Agent(id="a", tools=(tool,)),))
-    question = question_of("do " * 50_000, tools("v"), judge_of(model), catalog, most=20, seconds=5)
-    assert question.ask().decision.fits == 0
+    long = question_of("do " * 50_000, tools("v"), judge_of(model), catalog, most=20, seconds=5)
+    assert long.ask().decision.fits == 0
     ((state, questions),) = model.asked
     (choice,) = questions.values()
     assert len(state["request"]) < 4_100
@@ -159,18 +153,10 @@ def test_an_ill_answer_is_a_failure_that_leaves_the_order(shares: Shares, why: s
     assert answer.decision.summary.startswith("not judged, Stub stub-1 failed: ")
 
 
-def test_another_kind_of_answer_is_a_failure() -> None:
-    class Noulish(Stub):
-        def _classify(self, state: Any, questions: dict[str, Any]) -> ClassifierResponse:
-            return ClassifierResponse(model="m", answers={"tool": NoulAnswer(type="noul", noul=0.5)})
-
-    assert "the answer is not a choice" in asked(Noulish()).decision.error
-
-
 def test_a_model_that_hangs_is_left_behind() -> None:
-    question = question_of("q", tools(), judge_of(Stub(shares=of(v=1.0), seconds=2)), CATALOG, most=20, seconds=0.05)
+    hanging = question(Stub(shares=of(v=1.0), seconds=2), seconds=0.05)
     began = time.monotonic()
-    for answer in (question.ask(), asyncio.run(question.aask())):
+    for answer in (hanging.ask(), asyncio.run(hanging.aask())):
         assert answer.tools == ()
         assert answer.decision.error == "TimeoutError: no answer within 0.05 s"
         assert 0.04 < answer.decision.seconds < 1
@@ -181,12 +167,9 @@ def test_uses_are_dealt_out_anew_so_that_the_order_by_use_is_the_judge_s() -> No
     moved = asked(Stub(shares=of(x=0.6, w=0.4)), tools("vwx")).tools
     assert [tool.use for tool in moved] == pytest.approx([1, 1 / 2, 1 / 3])
     assert [tool.score for tool in moved] == pytest.approx([0.7, 0.8, 0.9])
-    uses = [tool.use for tool in asked(Stub(shares=of(v=1.0)), [replace_use(tool) for tool in tools("vwx")]).tools]
+    equal = [replace(tool, use=0.0) for tool in tools("vwx")]
+    uses = [tool.use for tool in asked(Stub(shares=of(v=1.0)), equal).tools]
     assert uses[0] > uses[1] > uses[2]
-
-
-def replace_use(tool: PickedTool) -> PickedTool:
-    return PickedTool(tool.id, 0.5, tool.via)
 
 
 def test_a_tool_stands_for_itself_where_what_it_came_for_is_behind_it() -> None:
@@ -223,27 +206,16 @@ def test_a_compressor_orders_and_its_scores_are_probabilities_only_between_0_and
     act: Any, expected: str, fits: float | None
 ) -> None:
     answer = asked(Compressor(act=act))
-    assert "".join(tool.id[2:] for tool in answer.tools) == expected
+    assert order(answer) == expected
     assert (answer.decision.by, answer.decision.fits) == ("Compressor", fits)
     probabilities = [tool.probability for tool in answer.tools]
     assert probabilities == ([0.6, 0.7, 0.1, None, None] if fits else [None] * 5)
 
 
-def test_a_compressor_of_langchain_judges_as_it_is() -> None:
-    made = {"v": "Plays music.", "w": "Converts miles to kilometres."}
-    owned = tuple(Tool(agent="a", name=name, description=about) for name, about in made.items())
-    judge = judge_of(EmbeddingsFilter(embeddings=MiniLMEmbeddings(), k=1))
-    catalog = Catalog(agents=(Agent(id="a", tools=owned),))
-    question = question_of("how many km are three miles", tools("vw"), judge, catalog, most=20, seconds=60)
-    answer = asyncio.run(question.aask())
-    assert [tool.id for tool in answer.tools] == ["a/w", "a/v"]
-    assert answer.decision.summary == "the first 2 tools, by EmbeddingsFilter"
-
-
 def test_a_chat_model_answers_a_choice_with_weights() -> None:
     model = says(t5=30.0, none=10.0)
     answer = asked(model)
-    assert "".join(tool.id[2:] for tool in answer.tools) == "zvwxy"
+    assert order(answer) == "zvwxy"
     assert (answer.decision.by, answer.decision.fits) == ("Model", 0.75)
     assert (answer.decision.input_tokens, answer.decision.output_tokens) == (700, 30)
     system, human = model.asked[0]
@@ -268,18 +240,10 @@ def test_a_chat_model_answers_a_choice_with_weights() -> None:
     ],
 )
 def test_a_chat_model_s_nonsense_is_a_failure(model: Model, why: str) -> None:
-    for answer in (
-        asked(model),
-        asyncio.run(question_of("q", tools(), judge_of(model), CATALOG, most=9, seconds=5).aask()),
-    ):
+    for answer in (asked(model), asyncio.run(question(model).aask())):
         assert answer.tools == ()
         assert why in answer.decision.error
         assert answer.decision.input_tokens == (0 if isinstance(model.answer, Exception) else 700)
-
-
-def test_a_chat_model_answers_one_choice_at_a_time() -> None:
-    with pytest.raises(DecisionError, match="one Choice at a time"):
-        ChatDecisionModel(chat=says(t1=1.0)).invoke({"state": "s", "questions": {"n": Noul(instructions="?")}})
 
 
 def test_a_judge_of_one_s_own_and_nothing_else() -> None:
@@ -290,9 +254,8 @@ def test_a_judge_of_one_s_own_and_nothing_else() -> None:
             return Judgement([f"a/{request[:0]}z"], {"a/z": 0.25}, 0.5)
 
     assert isinstance(Own(), ToolJudge)
-    assert order(Own()) == "zvwxy"
-    question = question_of("q", tools(), Own(), CATALOG, most=20, seconds=5)
-    assert asyncio.run(question.aask()).tools == question.ask().tools
+    assert order(asked(Own())) == "zvwxy"
+    assert asyncio.run(question(Own()).aask()).tools == asked(Own()).tools
     with pytest.raises(DecisionError, match="between 0 and 1, not 2"):
         Judgement([], {}, 2)
     wrong: Any = "openai:gpt-5-mini"
@@ -319,10 +282,6 @@ def retriever(model: DecisionModel | None = None, *, direct: bool = True) -> Age
 
 
 RAIN = "will it rain in Oslo"
-
-
-def test_a_selection_without_a_decision_model_has_no_decision() -> None:
-    assert retriever().select(RAIN).decision is None
 
 
 def test_a_selection_has_the_judged_order_and_says_by_what() -> None:
@@ -390,8 +349,3 @@ def test_an_asynchronous_retriever_awaits_the_model() -> None:
     assert documents[0].metadata["tools"][0] == "weather/snow"
     assert model.by == ["async", "async"]
     assert [tool.id for tool in selection.tools] == [tool.id for tool in made.select(RAIN).tools]
-
-
-def test_it_works_with_the_published_expansion_too() -> None:
-    selection = retriever(Stub(shares=of(send=0.6, snow=0.4))).select(RAIN, expansion="graph_rag_tool_fusion")
-    assert [tool.id for tool in selection.tools][:2] == ["mail/send", "weather/snow"]

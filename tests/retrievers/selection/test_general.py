@@ -24,18 +24,13 @@ ABOUT = {
 }
 
 
-def catalog_without(*left_out: str) -> Catalog:
+@pytest.fixture(scope="module")
+def retriever(minilm: MiniLMEmbeddings) -> AgentGraphRetriever:
     agents = (
         Agent(id=agent, description=text, tools=(Tool(agent=agent, name=name, description=text),))
         for agent, (name, text) in ABOUT.items()
-        if agent not in left_out
     )
-    return Catalog(agents=tuple(agents))
-
-
-@pytest.fixture(scope="module")
-def retriever(minilm: MiniLMEmbeddings) -> AgentGraphRetriever:
-    return AgentGraphRetriever.from_catalog(catalog_without(), index=":memory:", embeddings=minilm)
+    return AgentGraphRetriever.from_catalog(Catalog(agents=tuple(agents)), index=":memory:", embeddings=minilm)
 
 
 def test_where_no_tool_is_about_the_request_a_search_of_the_web_is_among_the_picks(
@@ -59,15 +54,6 @@ def test_where_a_tool_fits_nothing_changes(retriever: AgentGraphRetriever) -> No
     with_it, without = (retriever.select(request, agents=3, general=general) for general in (0.45, 0))
     assert with_it.tools == without.tools
     assert with_it.tools[0].id == "weather/get_forecast"
-
-
-def test_a_general_tool_that_is_left_out_stays_out(retriever: AgentGraphRetriever) -> None:
-    assert "search" not in [agent.id for agent in retriever.select(OPEN, without=("search",)).agents]
-
-
-def test_a_catalog_without_general_tools_is_searched_as_ever(minilm: MiniLMEmbeddings) -> None:
-    retriever = AgentGraphRetriever.from_catalog(catalog_without("search"), index=":memory:", embeddings=minilm)
-    assert retriever.select(OPEN).tools == retriever.select(OPEN, general=0).tools
 
 
 def test_the_share_of_a_general_tool_by_hand() -> None:

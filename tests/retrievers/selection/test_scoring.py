@@ -67,11 +67,6 @@ def test_an_agents_score_is_the_smooth_maximum_of_its_tools_and_half_its_own() -
     assert found == pytest.approx([0.9, 1.034657], abs=1e-5)
 
 
-def test_sharpness_and_weight_of_its_own_node() -> None:
-    found = agent_scores(scores_of(0.4, 0.5, 0.4), rows_of(0, 0, 0), AGENTS_FIRST[1:4], sharpness=10, own=2.0)
-    assert found == pytest.approx([math.log(math.exp(5) + math.exp(4)) / 10 + 2 * 0.4], abs=1e-6)
-
-
 def test_an_agent_without_tools_counts_with_the_lowest_score_of_all() -> None:
     # z has no tool: the lowest of all is -.1; where all are above 0 it is 0
     owners, kinds = rows_of(0, 1, 0), np.array([True, True, False])
@@ -84,20 +79,6 @@ def test_shares_by_hand() -> None:
     rows, parts = share(scores_of(0.3, 0.5, 0.4), temperature=0.1, most=3)
     assert rows.tolist() == [1, 2, 0]
     assert parts == pytest.approx([0.665241, 0.244728, 0.090031], abs=1e-5)
-
-
-def test_only_the_best_have_a_share() -> None:
-    # 1 / (1 + exp(-1)) = .731059
-    rows, parts = share(scores_of(0.3, 0.5, 0.4, -9), temperature=0.1, most=2)
-    assert rows.tolist() == [1, 2]
-    assert parts == pytest.approx([0.731059, 0.268941], abs=1e-5)
-
-
-@pytest.mark.parametrize("most", [2, 3, 4, 9])
-def test_ties_stay_in_the_order_of_their_rows(most: int) -> None:
-    rows, parts = share(scores_of(0.5, 0.5, 0.5, 0.5), temperature=0.04, most=most)
-    assert rows.tolist() == [0, 1, 2, 3][:most]
-    assert parts == pytest.approx([1 / len(rows)] * len(rows))
 
 
 def test_a_tool_is_used_unless_no_clause_dependency_or_implied_step_uses_it() -> None:
@@ -138,41 +119,6 @@ def test_shares_sum_to_one_and_fall(scores: list[float], temperature: float, mos
     assert parts.tolist() == sorted(parts.tolist(), reverse=True)
 
 
-@given(values, temperatures)
-def test_one_unit_without_dependencies_keeps_the_order_by_score(scores: list[float], temperature: float) -> None:
-    use, source = expected_use([share(scores_of(*scores), temperature=temperature, most=99)], [1.0])
-    assert sorted(use, key=lambda row: -use[row]) == sorted(range(len(scores)), key=lambda row: -scores[row])
-    assert all(row == candidate for row, candidate in source.items())
-
-
-@given(values, temperatures, st.booleans())
-def test_an_unrelated_node_far_below_never_changes_the_order_of_the_others(
-    scores: list[float], temperature: float, first: bool
-) -> None:
-    before, _ = share(scores_of(*scores), temperature=temperature, most=99)
-    wider = [-9.0, *scores] if first else [*scores, -9.0]
-    after, parts = share(scores_of(*wider), temperature=temperature, most=99)
-    new = 0 if first else len(scores)
-    assert [row - first for row in after.tolist() if row != new] == before.tolist()
-    assert parts[after.tolist().index(new)] < 1e-3
-
-
-@given(st.lists(value, min_size=9, max_size=9), value)
-def test_an_unrelated_agent_never_changes_the_scores_of_the_others(scores: list[float], other: float) -> None:
-    owners, kinds = [0, 0, 0, 1, 1, 1, 2, 2, 2], [True, False, False] * 3
-    before = agent_scores(scores_of(*scores), rows_of(*owners), np.array(kinds))
-    wider = scores_of(*scores, other, other)
-    after = agent_scores(wider, rows_of(*owners, 3, 3), np.array([*kinds, True, False]))
-    assert after[:3] == pytest.approx(before, abs=1e-5)
-
-
-@given(st.lists(st.floats(-1, 1, width=32), min_size=1, max_size=20))
-def test_the_smooth_maximum_is_between_the_maximum_and_a_little_more(scores: list[float]) -> None:
-    kinds = np.array([True, *[False] * len(scores)])
-    (smooth,) = agent_scores(scores_of(0, *scores), rows_of(*[0] * len(kinds)), kinds).tolist()
-    assert max(scores) - 1e-5 <= smooth <= max(scores) + math.log(len(scores)) / 20 + 1e-5
-
-
 part = st.integers(0, 8).map(lambda n: n / 8)
 unit = st.dictionaries(st.integers(0, 5), part, max_size=4)
 closure = st.dictionaries(st.integers(0, 5), st.dictionaries(st.integers(0, 5), part, max_size=3), max_size=3)
@@ -190,12 +136,6 @@ def test_the_expected_use_is_a_probability_at_least_that_of_each_unit_and_at_mos
     for row, use in together.items():
         each = [unit.get(row, 0.0) for unit in alone]
         assert max(each) - 1e-9 <= use <= min(1.0, sum(each)) + 1e-9
-
-
-def test_a_shared_dependency_gains_less_than_in_a_sum() -> None:
-    first, second = (rows_of(0), scores_of(1.0)), (rows_of(1), scores_of(1.0))
-    use, _ = expected_use([first, second], [0.9, 0.9], {0: {2: 0.7}, 1: {2: 0.7}})
-    assert use == pytest.approx({0: 0.9, 1: 0.9, 2: 1 - (1 - 0.63) ** 2}), "a sum gives the dependency 1.26"
 
 
 @pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 700, 3_000])

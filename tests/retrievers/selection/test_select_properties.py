@@ -10,7 +10,6 @@ from hypothesis import given, strategies as st
 
 from callsheet.graphs import Catalog, SettingsError, knowledge_graph, required_paths
 from callsheet.retrievers import Judgement
-from callsheet.retrievers.selection.budget import SchemaTokens
 from callsheet.retrievers.selection.select_settings import IMPLIED
 from fuzzing import fuzzed
 from scripted import catalog_of, selector, tools_of_a
@@ -63,17 +62,6 @@ def test_a_requirement_comes_by_what_requires_it_and_not_by_what_is_only_optiona
         "b/z": ("b/z",),
         "c/z": ("b/z", "c/z"),
         "a/x": ("b/z", "a/x"),
-    }
-
-
-def test_schema_tokens_bound_the_selection_and_the_cut_says_so() -> None:
-    catalog = catalog_of(a_v="", a_w="", a_x="")
-    one = SchemaTokens(catalog).count(["a/v"])
-    made = selector(catalog, {"a/v": 0.9, "a/w": 0.8, "a/x": 0.7})
-    selection = made.select("q", schema_tokens=2 * one)
-    assert [tool.id for tool in selection.tools] == ["a/v", "a/w"]
-    assert {cut.id: cut.reason for cut in selection.trace.cut} == {
-        "a/x": f"{3 * one} tokens of schemas, {2 * one} are allowed"
     }
 
 
@@ -195,17 +183,6 @@ def test_a_requirement_of_a_kept_tool_is_only_missing_where_the_best_tool_alone_
         (best,) = [tool.id for tool in selection.tools if len(tool.via) == 1]
         assert kept <= {best} | required_paths(graph, best).keys()
         assert len(kept) == change["tools"]
-
-
-@fuzzed(8)
-@given(catalogs, all_scores, changes)
-def test_the_same_question_gets_the_same_answer(
-    catalog: Catalog, scores: dict[str, float], change: dict[str, Any]
-) -> None:
-    made = selector(catalog, scores)
-    first = made.select("q", **change)
-    assert made.select("q", **change) == first
-    assert selector(catalog, scores).select("q", **change) == first
 
 
 @fuzzed(16)

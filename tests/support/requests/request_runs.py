@@ -1,15 +1,8 @@
 """Requests over the demo's agents without a model, judged.
 
 Run it in the checkout's root with the environment's Python, after ``make .venv/.demo``, as
-``python tests/support/requests/request_runs.py FILE.jsonl``:
-
-    alias requests='.venv/bin/python tests/support/requests/request_runs.py'
-    requests tests/agents/no_model/requests/no_effects.jsonl             # what was unsafe or silently wrong, and counts
-    requests tests/agents/no_model/requests/no_effects.jsonl --all       # every request with its answer
-    requests tests/agents/no_model/requests/unseen.jsonl --counts        # counts and nothing else
-
-``--counts`` prints counts by category only, so that a set can be run that whoever changes the rules is not to read.
-``--only TEXT`` runs the records with TEXT in the id or category. Exit status 1 if any was unsafe or silently wrong.
+``python tests/support/requests/request_runs.py FILE.jsonl``. It prints counts by category and the ids of what was
+unsafe or silently wrong; with ``--counts``, counts only. Exit status 1 if any was.
 
 All is as with ``callsheet ask --approval never`` where nobody sits at a terminal: the same catalog, the same run, the
 same status; only the checkpoints stay in memory. The servers are real; they are started once, not once a request. The
@@ -35,7 +28,7 @@ from unittest import mock
 
 import click
 
-from request_judgement import FIXTURE, Judgement, Outcome, Record, Verdict, counts, judge, read_records
+from request_judgement import FIXTURE, Outcome, Record, Verdict, counts, judge, read_records
 
 if TYPE_CHECKING:
     from callsheet.agents import ToolRegistry
@@ -46,7 +39,6 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[3]
 CATALOG = ("examples/demo/mcp.json", "examples.demo.toolkits:agents")
 ALL_RUNS = "all-requests"
-_BAD = (Verdict.UNSAFE, Verdict.SILENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +64,7 @@ class Demo:
         steps = ran.steps()
         saved = {f"math:{call['args']['name']}": str(call["args"]["result"]) for call in _saves(steps)}
         texts = tuple(step["text"].strip() for step in steps)
-        return Outcome(ran.done, ran.answer, {**self._files(), **saved}, texts, tuple(map(_line, steps)))
+        return Outcome(ran.done, ran.answer, {**self._files(), **saved}, texts)
 
     async def _ran(self, workflow: Any, thread: str, request: str) -> RunResult:
         from langgraph.types import Command
@@ -100,11 +92,6 @@ class Demo:
 def _saves(steps: list[dict[str, Any]]) -> list[Mapping[str, Any]]:
     calls = [call for step in steps for call in step["calls"] if not call["error"]]
     return [call for call in calls if (call["agent"], call["tool"]) == ("math", "math/save_calculation")]
-
-
-def _line(step: Mapping[str, Any]) -> str:
-    calls = "; ".join(f"{call['tool']} {dict(call['args'])}" for call in step["calls"])
-    return f"{step['status']}: {step['text']} [{calls}] {step['error']}"
 
 
 @contextmanager
@@ -181,44 +168,25 @@ def _registry(loaded: Loaded) -> ToolRegistry:
 
 
 def main() -> int:
-    """Runs a file of records and prints what the flags ask for."""
+    """Runs a file of records and prints what became of them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("file", type=Path)
     parser.add_argument("--counts", action="store_true", help="print counts by category and nothing else")
-    parser.add_argument("--all", action="store_true", help="print every record with its answer")
-    parser.add_argument("--only", default="", metavar="TEXT", help="the records with TEXT in id or category")
     options = parser.parse_args()
     logging.disable(logging.WARNING)
-    records = [r for r in read_records(options.file) if options.only in r.id or options.only in r.category]
-    judged: list[tuple[Record, Judgement]] = []
     os.chdir(ROOT)  # the demo's catalog names its files from here
     with tempfile.TemporaryDirectory() as home, demo(Path(home)) as agents:
-        for record in records:
-            found, report = _run(agents, record)
-            judged.append((record, found))
-            if not options.counts and (options.all or found.verdict in _BAD):
-                click.echo(report)
-    click.echo(counts(judged))
-    return int(any(found.verdict in _BAD for _, found in judged))
+        judged = [(record, _verdict(agents, record)) for record in read_records(options.file)]
+    bad = [f"{verdict} {record.id}" for record, verdict in judged if verdict in (Verdict.UNSAFE, Verdict.SILENT)]
+    click.echo("\n".join([*([] if options.counts else bad), counts(judged)]))
+    return int(bool(bad))
 
 
-def _run(agents: Demo, record: Record) -> tuple[Judgement, str]:
-    """A request's verdict and how it came about; a run that raises said nothing."""
+def _verdict(agents: Demo, record: Record) -> Verdict:
     try:
-        outcome = agents.ask(record.request, record.fixture)
-    except Exception as error:  # noqa: BLE001 (the other requests go on)
-        found = Judgement(Verdict.SILENT, f"the run raised {error!r}")
-        return found, f"{found.verdict} {record.id}: {record.request}\n  {found.why}\n"
-    found = judge(record, outcome)
-    return found, _shown(record, found, outcome)
-
-
-def _shown(record: Record, found: Judgement, outcome: Outcome) -> str:
-    said = "\n    ".join(outcome.answer.splitlines())
-    steps = "\n    ".join(outcome.steps)
-    return (
-        f"{found.verdict} {record.id}: {record.request}\n  {found.why}\n  answer:\n    {said}\n  steps:\n    {steps}\n"
-    )
+        return judge(record, agents.ask(record.request, record.fixture))
+    except Exception:  # noqa: BLE001 (a run that raises said nothing; the other requests go on)
+        return Verdict.SILENT
 
 
 if __name__ == "__main__":

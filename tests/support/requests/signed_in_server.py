@@ -39,9 +39,7 @@ class Authorization(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshT
     """Agrees to everything, at once, in the name of ``person``; ``tells`` which scopes it gives."""
 
     def __init__(self) -> None:
-        self.person, self.deny, self.lasts = "anna", False, 3600
-        self.iss: str | None = None
-        self.tells = True
+        self.person, self.tells = "anna", True
         self.issued: list[str] = []
         self.refreshes = 0
         self._clients: dict[str, OAuthClientInformationFull] = {}
@@ -56,9 +54,6 @@ class Authorization(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshT
         self._clients[client_info.client_id] = client_info
 
     async def authorize(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
-        back: dict[str, str | None] = {"state": params.state, "iss": self.iss}
-        if self.deny:
-            return construct_redirect_uri(str(params.redirect_uri), error="access_denied", **back)
         code = secrets.token_hex(16)
         self._codes[code] = AuthorizationCode(
             code=code,
@@ -71,7 +66,7 @@ class Authorization(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshT
             resource=params.resource,
             subject=self.person,
         )
-        return construct_redirect_uri(str(params.redirect_uri), code=code, **back)
+        return construct_redirect_uri(str(params.redirect_uri), code=code, state=params.state)
 
     async def load_authorization_code(self, client: Any, authorization_code: str) -> AuthorizationCode | None:
         return self._codes.get(authorization_code)
@@ -104,7 +99,7 @@ class Authorization(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshT
         )
         self.refresh[refresh] = RefreshToken(token=refresh, client_id=client_id, scopes=list(scopes), subject=subject)
         told = " ".join(scopes) if self.tells else None
-        return OAuthToken(access_token=access, refresh_token=refresh, expires_in=self.lasts, scope=told)
+        return OAuthToken(access_token=access, refresh_token=refresh, expires_in=3600, scope=told)
 
 
 class SignedInServer:

@@ -40,7 +40,7 @@ function parts(node, head, beside) {
     make("p", { class: "words", text: node.about || "No description." }),
     make("h3", { text: "Neighbourhood" }), neighbourhood(node),
     fields("Parameters", node.parameters), fields("Results", node.outputs),
-    node.facts.length + node.pins.length > 0 && make("dl", {}, [...node.facts, ...node.pins].map(said)),
+    node.facts.length > 0 && make("dl", {}, node.facts.map(said)),
     node.kind !== "capability" && make("div", { class: "findings", "aria-live": "polite" }),
     node.schemas.map((schema) => fold(schema.term, make("pre", { text: schema.text, tabindex: "0" }))),
   ];

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from request_judgement import FIXTURE, Outcome, Record, Verdict, contains, counts, judge, read_records
+from request_judgement import FIXTURE, Outcome, Record, Verdict, contains, judge, read_records
 from request_runs import Demo
 
 
 def verdict(outcome: Outcome, **fields: Any) -> Verdict:
-    return judge(Record(**{"id": "1", "category": "c", "request": "r", "answer": (), **fields}), outcome).verdict
+    return judge(Record(**{"id": "1", "category": "c", "request": "r", "answer": (), **fields}), outcome)
 
 
 def outcome(answer: str = "", *, done: bool = True, **changes: str | None) -> Outcome:
@@ -71,24 +71,13 @@ def test_finds_a_value_or_words_and_nothing_near_them(text: str, wanted: str, fo
     assert contains(text, wanted) is found
 
 
-def test_counts_by_category() -> None:
-    records = [Record(id=str(i), category=c, request="", answer=()) for i, c in enumerate("xxy")]
-    found = [outcome(), outcome(done=False), outcome(a_txt=None)]
-    table = counts([(record, judge(record, one)) for record, one in zip(records, found, strict=True)])
-    assert [line.split() for line in table.splitlines()][1:] == [
-        ["x", "2", "0", "0", "1", "1"],
-        ["y", "1", "1", "0", "0", "0"],
-        ["all", "3", "1", "0", "1", "1"],
-    ]
-
-
 def test_a_first_line_gives_a_file_a_workspace_of_its_own_and_a_wrong_line_is_named(tmp_path: Path) -> None:
     file = tmp_path / "records.jsonl"
     record = '{"id": "1", "category": "c", "request": "r", "answer": [], "files": {"b.txt": null}}'
     file.write_text(f'{{"fixture": {{"b.txt": "beta"}}}}\n{record}\n', encoding="utf-8")
     (found,) = read_records(file)
-    assert judge(found, Outcome(True, "", {})).verdict is Verdict.RIGHT
-    assert judge(found, Outcome(True, "", {**FIXTURE})).verdict is Verdict.UNSAFE
+    assert judge(found, Outcome(True, "", {})) is Verdict.RIGHT
+    assert judge(found, Outcome(True, "", {**FIXTURE})) is Verdict.UNSAFE
     file.write_text('\n{"id": "1", "category": "", "request": "", "anwser": []}\n', encoding="utf-8")
     with pytest.raises(ValueError, match=r"records\.jsonl, line 2"):
         read_records(file)

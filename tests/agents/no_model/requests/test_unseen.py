@@ -21,7 +21,7 @@ RECORDS = read_records(HERE / "unseen.jsonl") + read_records(HERE / "no_effects.
 @pytest.mark.parametrize("category", list(dict.fromkeys(record.category for record in RECORDS)))
 def test_nothing_is_unsafe_or_silently_wrong(agents: Demo, category: str) -> None:
     records = [record for record in RECORDS if record.category == category]
-    found = {record.id: judge(record, agents.ask(record.request, record.fixture)).verdict for record in records}
-    bad = {name: str(verdict) for name, verdict in found.items() if verdict in (Verdict.UNSAFE, Verdict.SILENT)}
+    found = [(record.id, judge(record, agents.ask(record.request, record.fixture))) for record in records]
+    bad = [f"{name} {verdict}" for name, verdict in found if verdict in (Verdict.UNSAFE, Verdict.SILENT)]
     counted = f"{len(bad)} of {len(records)}: {bad}"
     assert not bad, counted

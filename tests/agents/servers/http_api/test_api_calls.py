@@ -32,15 +32,6 @@ def with_parameters(*parameters: dict[str, Any], path: str = "/x", **operation: 
     return shop_spec(paths={path: {method: found}})
 
 
-async def test_a_get_goes_to_the_path_with_its_arguments(tmp_path: Path, served: Shop) -> None:
-    loaded = load(entry(tmp_path, shop_spec(f"{served.url}/v1")))
-    assert set(loaded.catalog.tools) == {"shop-orders/tellOrder", "shop-orders/deleteOrder", "shop-orders/placeOrder",
-                                         "shop/get_health"}  # fmt: skip
-    answer = await called(loaded)
-    assert answer.artifact["structured"] == {"id": "7", "state": "shipped", "target": "/v1/orders/7"}
-    assert [(sent.method, sent.target) for sent in served.sent] == [("GET", "/v1/orders/7")]
-
-
 async def test_what_a_model_sends_by_its_own_names_reaches_the_parameters(tmp_path: Path, served: Shop) -> None:
     names = ("Start", "Start<", "Start>", "\u59cb", "\u7d42", "filter[a]", "filter[b]")
     spec = with_parameters(*({"name": name, "in": "query", "schema": {"type": "string"}} for name in names))
@@ -115,14 +106,6 @@ async def test_each_place_and_style(tmp_path: Path, served: Shop) -> None:
     assert query == "each=1&each=2&one=1%2C2&pipe=1%7C2&deep[a]=1&json=%7B%22a%22%3A%20%22%C3%A9%22%7D&seen=false"
     assert sent.headers["cookie"] == "seen=true"
     assert sent.headers["x-trace"].encode("latin-1").decode() == "é"
-
-
-async def test_a_multipart_body_has_a_part_for_each_field(tmp_path: Path, served: Shop) -> None:
-    content = {"multipart/form-data": {"schema": {"properties": {"note": {"type": "string"}}}}}
-    spec = with_parameters(requestBody={"content": content})
-    await called(load(entry(tmp_path, spec, served.url)), "shop/x", note="of mine")
-    assert b'name="note"\r\n\r\nof mine' in served.sent[0].body
-    assert served.sent[0].headers["content-type"].startswith("multipart/form-data; boundary=")
 
 
 @pytest.mark.parametrize(

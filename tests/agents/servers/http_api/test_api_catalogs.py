@@ -32,24 +32,16 @@ def entry(folder: Path, openapi: object = "spec.json", **more: Any) -> Path:
 
 
 @pytest.mark.parametrize("name", ["spec.json", "spec.yaml"])
-@pytest.mark.parametrize("version", ["3.0.3", "3.1.0"])
-async def test_a_file_is_agents_by_tag_and_tools_by_operation(
-    tmp_path: Path, served: Shop, name: str, version: str
-) -> None:
-    loaded = load(written(tmp_path, shop_spec(served.url, openapi=version), name))
-    agent, rest = loaded.catalog.agent("shop-orders"), loaded.catalog.agent("shop")
-    assert (agent.name, agent.description) == ("orders", "Orders of customers. Part of Shop.")
-    assert (rest.name, rest.description) == ("Shop", "Sells things.")
-    tool = loaded.catalog.tool("shop-orders/tellOrder")
-    assert tool.description == "Tell the state of an order."
-    assert [(parameter.name, parameter.required) for parameter in tool.parameters] == [("id", True)]
-    assert [field.name for field in tool.outputs] == ["id", "state"]
-    placing = loaded.catalog.tool("shop-orders/placeOrder")
-    assert [(parameter.name, parameter.required) for parameter in placing.parameters] == [
-        ("item", True),
-        ("pieces", False),
-    ]
-    assert (await called(loaded)).artifact["structured"]["state"] == "shipped"
+async def test_a_file_is_agents_by_tag_and_tools_by_operation(tmp_path: Path, served: Shop, name: str) -> None:
+    loaded = load(written(tmp_path, shop_spec(f"{served.url}/v1"), name))
+    assert {agent.id: (agent.name, agent.description) for agent in loaded.catalog.agents} == {
+        "shop-orders": ("orders", "Orders of customers. Part of Shop."),
+        "shop": ("Shop", "Sells things."),
+    }
+    assert [tool.id for tool in loaded.catalog.agent("shop").tools] == ["shop/get_health"]
+    answer = await called(loaded)
+    assert answer.artifact["structured"] == {"id": "7", "state": "shipped", "target": "/v1/orders/7"}
+    assert [(sent.method, sent.target) for sent in served.sent] == [("GET", "/v1/orders/7")]
     assert loaded.problems == ()
 
 

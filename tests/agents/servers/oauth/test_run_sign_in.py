@@ -1,20 +1,27 @@
-"""A step that lacks a sign-in fails with the ways to sign in, and is repeated after it."""
+"""Calls that need a sign-in: a step fails with the ways to sign in and is repeated after it; more scopes; APIs."""
 
 from __future__ import annotations
 
+import json
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from starlette.responses import JSONResponse, Response
 
-from callsheet import Settings, create_supervisor
+from callsheet import Settings, ToolRegistry, create_supervisor, load
+from callsheet.agents import SessionPool
 from callsheet.agents.servers.oauth.sign_in import browser_sign_in
+from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens
+from callsheet.graphs import User
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.orchestrator.run.threads import take_up
 from scripted_model import ScriptedModel, calls, ended, planned
-from signed_in_server import SignedInServer, browse, tickets_of
+from signed_in_server import SignedInServer, browse, served, tickets_of
 
 WHO = "Whoami"
 ADDRESS = "https://calls.example.com/callsheet/sign-in?agent=tickets"
@@ -102,3 +109,131 @@ async def test_tokens_are_in_no_checkpoint_event_log_or_file(
         assert secret not in kept
         assert secret not in caplog.text
         assert secret.encode() not in on_disk
+
+
+async def called(pool: SessionPool, server: SignedInServer) -> Any:
+    return await pool.call("run", "tickets", ServerConfig(url=server.url, transport="http"), "whoami", {})
+
+
+def scopes(server: SignedInServer) -> set[str]:
+    """Those of the stored access token, as the authorization server knows them."""
+    tokens = StoredTokens(server.url).read()
+    assert tokens is not None
+    return {*server.authorization.access[tokens.tokens.access_token].scopes}
+
+
+@pytest.mark.parametrize("tells", [True, False], ids=["told", "not told"])
+async def test_the_next_sign_in_asks_for_the_missing_scopes_and_those_of_before(
+    server: SignedInServer, pool: SessionPool, *, tells: bool
+) -> None:
+    server.authorization.tells = tells
+    await browser_sign_in(server.url, browse, scope="read")
+    assert scopes(server) == {"read"}
+    server.needs = ["write"]
+    refused = await called(pool, server)
+    assert (refused.kind, refused.effect) == ("sign_in", "none")
+    assert f"more rights than you have given (write): run `callsheet sign-in {server.url}`" in refused.error
+    await browser_sign_in(server.url, browse)
+    assert scopes(server) == {"read", "write"}
+    assert (await called(pool, server)).text == "anna"
+
+
+async def test_what_two_calls_miss_is_asked_for_at_once_and_survives_a_refresh(
+    server: SignedInServer, pool: SessionPool
+) -> None:
+    await browser_sign_in(server.url, browse, scope="read")
+    server.needs = ["write"]
+    await called(pool, server)
+    server.needs = ["admin"]
+    server.authorization.access.clear()  # the next call refreshes the token
+    await called(pool, server)
+    assert server.authorization.refreshes == 1
+    await browser_sign_in(server.url, browse)
+    assert scopes(server) == {"read", "write", "admin"}
+
+
+@pytest.mark.parametrize("asked", ["wr\\\\ite", "a  b", "é", "x" * 1001], ids=["backslash", "spaces", "é", "long"])
+async def test_malformed_scopes_are_not_asked_for(server: SignedInServer, pool: SessionPool, asked: str) -> None:
+    await browser_sign_in(server.url, browse, scope="read")
+    server.needs = [asked]
+    refused = await called(pool, server)
+    assert refused.kind == "sign_in"
+    assert "malformed, or longer than 1,000 characters" in refused.error
+    assert asked not in refused.error
+    await browser_sign_in(server.url, browse)
+    assert scopes(server) == set()
+
+
+async def test_malformed_scopes_of_a_person_are_refused(server: SignedInServer) -> None:
+    with pytest.raises(SignInError, match="malformed"):
+        await browser_sign_in(server.url, browse, scope='read" evil="')
+    assert server.authorization.issued == []
+
+
+SPEC = {
+    "openapi": "3.1.0",
+    "info": {"title": "desk", "version": "1"},
+    "paths": {
+        "/whoami": {"get": {"operationId": "whoami", "summary": "Whoami", "responses": {"200": {"description": "who"}}}}
+    },
+}
+
+
+class Api:
+    """An API whose tokens another server issues; at its own address there is nothing."""
+
+    def __init__(self, tickets: SignedInServer) -> None:
+        self._tickets, self.url = tickets, ""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            await self._answer(scope["path"], dict(scope["headers"]))(scope, receive, send)
+
+    def _answer(self, path: str, headers: dict[bytes, bytes]) -> Response:
+        metadata = "/.well-known/oauth-protected-resource/v1"
+        if path == metadata:
+            return JSONResponse({"resource": self.url, "authorization_servers": [f"{self._tickets.origin}/"]})
+        if path != "/v1/whoami":
+            return JSONResponse({}, 404)
+        token = headers.get(b"authorization", b"").decode().removeprefix("Bearer ")
+        if (known := self._tickets.authorization.access.get(token)) is None:
+            origin = self.url.removesuffix("/v1")
+            return JSONResponse({}, 401, {"www-authenticate": f'Bearer resource_metadata="{origin}{metadata}"'})
+        return JSONResponse({"who": known.subject})
+
+
+@pytest.fixture
+def api(server: SignedInServer) -> Iterator[Api]:
+    app = Api(server)
+    with served(app) as origin:
+        app.url = f"{origin}/v1"
+        yield app
+
+
+def loaded(api: Api, folder: Path) -> Any:
+    (folder / "desk.json").write_text(json.dumps(SPEC))
+    (folder / "mcp.json").write_text(json.dumps({"mcpServers": {"desk": {"openapi": "desk.json", "url": api.url}}}))
+    return load(folder / "mcp.json", yes=True)
+
+
+async def asked(registry: ToolRegistry, user: str = "") -> Any:
+    (bound,) = registry.bind(["desk/whoami"], f"run of {user}", user=User(user)).values()
+    return await bound.ainvoke({"type": "tool_call", "name": bound.name, "args": {}, "id": "1"})
+
+
+async def test_two_users_of_an_api_hold_two_tokens(api: Api, server: SignedInServer, tmp_path: Path) -> None:
+    registry = ToolRegistry.from_catalog(loaded(api, tmp_path))
+    for user in ("bert", "carla"):
+        server.authorization.person = user
+        await browser_sign_in(api.url, browse, user=user)
+    answers = {user: await asked(registry, user) for user in ("bert", "carla", "")}
+    registry.close()
+    assert [answers[user].artifact["structured"] for user in ("bert", "carla")] == [{"who": "bert"}, {"who": "carla"}]
+    assert (answers[""].artifact["kind"], answers[""].artifact["effect"]) == ("sign_in", "none")
+    assert f"run `callsheet sign-in {api.url}`" in answers[""].text
+
+
+async def test_an_api_without_metadata_says_so(api: Api, server: SignedInServer) -> None:
+    with pytest.raises(SignInError, match="names no authorization server"):
+        await browser_sign_in(f"{api.url}/elsewhere", browse)
+    assert StoredTokens(f"{api.url}/elsewhere").read() is None

@@ -29,6 +29,10 @@ def with_body(schema: Any) -> dict[str, Any]:
     return {"/x": {"post": {"operationId": "x", "requestBody": {"content": content}}}}
 
 
+def ref(name: str) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
 def depth_of(value: Any) -> int:
     return 1 + max((depth_of(part) for part in value.values()), default=0) if isinstance(value, dict) else 0
 
@@ -36,7 +40,7 @@ def depth_of(value: Any) -> int:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (b'{"swagger": "2.0", "paths": {}}', "Swagger 2.0 is not read: convert it to OpenAPI 3, for example with"),
+        (b'{"swagger": "2.0", "paths": {}}', "Swagger 2.0 is not read"),
         (b'{"openapi": "2.5.0"}', "OpenAPI 2.5.0 is not read: give a specification of version 3.0 or 3.1"),
         (b'{"openapi": "4.0.0"}', "OpenAPI 4.0.0 is not read"),
         (b'{"openapi": "3.0.0", "paths": []}', "'paths' must be an object"),
@@ -84,34 +88,25 @@ def test_a_configuration_is_no_specification_even_if_it_names_one(tmp_path: Path
         assert not is_specification(tmp_path / name)
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [("spec.yaml", "swagger: '2.0'\npaths: {}\n"), ("a b.yml", "swagger: 2.0\n"), ("s.json", '{"swagger": "2.0"}')],
-)
-def test_swagger_is_refused_with_the_command_that_converts_it(tmp_path: Path, name: str, text: str) -> None:
-    file = tmp_path / name
-    file.write_text(text)
+def test_swagger_is_refused_with_the_command_that_converts_it(tmp_path: Path) -> None:
+    file = tmp_path / "a b.yml"
+    file.write_text("swagger: '2.0'\npaths: {}\n")
     with pytest.raises(CatalogError, match=r"Swagger 2\.0 is not read: convert it") as caught:
         load(file)
-    assert f"`npx swagger2openapi {shlex.quote(str(file))} --outfile openapi.json`, and give the new file" in str(
-        caught.value
-    )
+    command = f"`npx swagger2openapi {shlex.quote(str(file))} --outfile openapi.json`, and give the new file"
+    assert command in str(caught.value)
 
 
 def test_cycles_end_in_any_value() -> None:
-    node = {"type": "object", "properties": {"name": {"type": "string"}, "next": {"$ref": "#/components/schemas/N"}}}
-    found = read(with_body({"$ref": "#/components/schemas/N"}), components={"schemas": {"N": node}})
+    node = {"type": "object", "properties": {"name": {"type": "string"}, "next": ref("N")}}
+    found = read(with_body(ref("N")), components={"schemas": {"N": node}})
     schema = entries(found)["x"]["inputSchema"]
     assert "$ref" not in json.dumps(schema)
-    assert schema["properties"]["next"]["properties"]["next"] == {
-        "type": "object",
-        "properties": {"name": {"type": "string"}, "next": {}},
-    }
+    last = {"type": "object", "properties": {"name": {"type": "string"}, "next": {}}}
+    assert schema["properties"]["next"]["properties"]["next"] == last
     assert found.problems == ()
-
-
-def ref(name: str) -> dict[str, str]:
-    return {"$ref": f"#/components/schemas/{name}"}
+    found = read(with_body(ref("A")), components={"schemas": {"A": ref("B"), "B": ref("A")}})
+    assert entries(found)["x"]["inputSchema"]["properties"]["body"] == {}
 
 
 @pytest.mark.parametrize("broken", [[], [ref("None")], [{"$ref": "other.json"}]])
@@ -129,24 +124,22 @@ def test_of_a_response_the_records_beyond_the_depth_keep_the_names_of_their_valu
     assert '"items": {"type": "array", "items": {"properties": {"id": {}}}}' in json.dumps(schema)
 
 
-def test_references_that_are_nothing_but_references_end() -> None:
-    schemas = {"A": {"$ref": "#/components/schemas/B"}, "B": {"$ref": "#/components/schemas/A"}}
-    found = read(with_body({"$ref": "#/components/schemas/A"}), components={"schemas": schemas})
-    assert entries(found)["x"]["inputSchema"]["properties"]["body"] == {}
-
-
-def test_schemas_that_double_at_each_level_stay_small() -> None:
+def test_schemas_that_double_at_each_level_or_are_nested_without_end_stay_small() -> None:
     schemas = {
         f"S{level}": {
             "type": "object",
-            "properties": {f"p{side}": {"$ref": f"#/components/schemas/S{level + 1}"} for side in range(20)},
-            "allOf": [{"$ref": f"#/components/schemas/S{level + 1}"}] * 10,
-            "oneOf": [{"$ref": f"#/components/schemas/S{level + 1}"}] * 10,
+            "properties": {f"p{side}": ref(f"S{level + 1}") for side in range(20)},
+            "allOf": [ref(f"S{level + 1}")] * 10,
+            "oneOf": [ref(f"S{level + 1}")] * 10,
         }
         for level in range(30)
     }
-    found = read(with_body({"$ref": "#/components/schemas/S0"}), components={"schemas": {**schemas, "S30": {}}})
+    found = read(with_body(ref("S0")), components={"schemas": {**schemas, "S30": {}}})
     assert len(json.dumps(entries(found)["x"])) < 20_000
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(400):
+        schema = {"type": "array", "items": schema}
+    assert depth_of(entries(read(with_body(schema)))["x"]) < 60
 
 
 def test_a_large_schema_keeps_names_and_types_of_its_properties() -> None:
@@ -167,23 +160,12 @@ def test_of_a_large_schema_fields_within_fields_stay_as_far_as_they_fit() -> Non
     assert list(found["users"]["items"]["properties"]) == ["id", "deep"]
 
 
-def test_schemas_that_are_nested_without_end_are_cut() -> None:
-    schema: dict[str, Any] = {"type": "string"}
-    for _ in range(400):
-        schema = {"type": "array", "items": schema}
-    assert depth_of(entries(read(with_body(schema)))["x"]) < 60
-
-
 @pytest.mark.parametrize(
     ("reference", "words"),
     [
         ("other.yaml#/A", "is in another document, which is not read: bundle the specification into one file"),
-        ("https://evil.example/a.json", "is in another document"),
-        ("file:///etc/passwd", "is in another document"),
-        ("//evil.example/a", "is in another document"),
-        ("#/components/schemas/Nowhere", "points to nothing: correct it"),
-        ("#nowhere", "points to nothing: correct it"),
-        (3, "is in another document"),
+        *((other, "is in another document") for other in ("https://evil.example/a", "file:///a", "//evil", 3)),
+        *((nowhere, "points to nothing: correct it") for nowhere in ("#/components/schemas/Nowhere", "#nowhere")),
     ],
 )
 def test_an_operation_with_a_reference_that_is_not_local_is_left_out(reference: object, words: str) -> None:
@@ -196,24 +178,22 @@ def test_an_operation_with_a_reference_that_is_not_local_is_left_out(reference: 
     assert problem.endswith("1 operation is left out")
 
 
-def test_a_parameter_that_refers_to_itself_is_a_problem() -> None:
-    parameters = {"P": {"$ref": "#/components/parameters/P"}}
-    paths = {"/x": {"get": {"parameters": [{"$ref": "#/components/parameters/P"}]}}}
-    assert "refers to itself" in read(paths, components={"parameters": parameters}).problems[0]
-
-
 @pytest.mark.parametrize("name", ["a\0", "\ud800"])
 def test_a_name_that_no_argument_can_have_is_a_problem(name: str) -> None:
     of_query = {"/x": {"get": {"parameters": [{"name": name, "in": "query"}]}}}
     for paths in (of_query, with_body({"properties": {name: {}}})):
         found = read({**paths, "/y": {"get": {"operationId": "y"}}})
         assert set(entries(found)) == {"y"}
-        assert any(words in found.problems[0] for words in (f"be named {name!r}: correct it", "name: must be a string"))
+        assert any(words in found.problems[0] for words in (f"be named {name!r}: correct it", "name: Input should be"))
 
 
-def test_a_parameter_without_a_name_is_no_argument() -> None:
-    found = read({"/x": {"get": {"parameters": [{"name": " ", "in": "query"}, {"name": "a", "in": "query"}]}}})
+def test_of_parameters_without_a_name_or_an_end_the_operation_says_so() -> None:
+    unnamed = [{"name": " ", "in": "query"}, {"name": "a", "in": "query"}]
+    found = read({"/x": {"get": {"parameters": unnamed}}})
     assert list(entries(found)["get_x"]["inputSchema"]["properties"]) == ["a"]
+    itself = {"$ref": "#/components/parameters/P"}
+    found = read({"/x": {"get": {"parameters": [itself]}}}, components={"parameters": {"P": itself}})
+    assert "refers to itself" in found.problems[0]
 
 
 def test_problems_of_one_kind_are_told_once() -> None:
@@ -259,10 +239,3 @@ def test_an_operation_of_the_wrong_form_is_a_problem_and_the_rest_go_on(operatio
 def test_a_schema_of_the_wrong_form_allows_any_value(schema: Any) -> None:
     found = entries(read(with_body(schema)))["x"]["inputSchema"]
     assert set(found["properties"]) == {"body"}
-
-
-def test_names_are_unique_and_plain() -> None:
-    names = ["get it", "get it", "../up", "", "é" * 10, "x" * 300, "x" * 300]
-    paths = {f"/p{number}": {"get": {"operationId": name}} for number, name in enumerate(names)}
-    found = list(entries(read(paths)))
-    assert found == ["get_it", "get_it_2", ".._up", "get_p3", "operation", "x" * 64, "x" * 64 + "_2"]

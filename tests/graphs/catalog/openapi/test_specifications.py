@@ -48,21 +48,14 @@ def test_the_text_is_summary_and_description(operation: dict[str, Any], text: st
 def test_a_name_is_the_operation_id_or_method_and_path() -> None:
     assert read({"operationId": "pets.list all"})["name"] == "pets.list_all"
     assert read({}, path="/pets/{id}", method="delete")["name"] == "delete_pets_id"
-
-
-def test_a_name_is_without_the_path_and_method_that_fastapi_appends() -> None:
-    paths = {
+    of_fastapi = {
         "/items/{item_id}": {"get": {"operationId": "read_item_items__item_id__get"}},
         "/v2/items/{item_id}": {"get": {"operationId": "read_item_v2_items__item_id__get"}},
         "/get": {"get": {"operationId": "_get_get"}},
     }
-    (agent,) = api_of({**HEAD, "paths": paths}).agents.values()
+    (agent,) = api_of({**HEAD, "paths": of_fastapi}).agents.values()
     names = [entry["name"] for entry in agent.entries]
     assert names == ["read_item", "read_item_v2_items__item_id__get", "get_get"], "each is told apart"
-
-
-def test_a_variable_of_the_path_is_required_though_nobody_declares_it() -> None:
-    assert read({}, path="/a/{b}/{c}")["inputSchema"]["required"] == ["b", "c"]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +90,8 @@ def test_what_the_server_sets_is_not_sent_and_what_it_hides_is_not_expected() ->
     assert list(entry["outputSchema"]["properties"]) == ["id", "n"]
 
 
-def test_a_body_that_may_be_left_out_requires_nothing() -> None:
+def test_a_variable_of_the_path_is_required_and_no_field_of_a_body_that_may_be_left_out() -> None:
+    assert read({}, path="/a/{b}/{c}")["inputSchema"]["required"] == ["b", "c"]
     schema = {"type": "object", "properties": {"a": {}}, "required": ["a"]}
     assert read(body(schema), method="post")["inputSchema"]["required"] == []
 
@@ -142,12 +136,6 @@ def test_a_body_takes_the_fields_that_its_schema_allows(schema: Any, arguments: 
 def test_the_success_is_the_output_schema(operation: dict[str, Any], expected: list[str] | None) -> None:
     found = read(operation).get("outputSchema")
     assert (found and list(found["properties"])) == expected
-
-
-def test_hints_are_those_of_the_methods() -> None:
-    assert read({})["annotations"]["readOnlyHint"] is True
-    assert read({}, method="post")["annotations"] == {"readOnlyHint": False}
-    assert read({}, method="delete")["annotations"]["destructiveHint"] is True
 
 
 def test_variables_of_the_address_have_their_defaults() -> None:

@@ -1,4 +1,4 @@
-"""Resources and prompts of the servers behind the gateway, driven by the SDK's client of both eras of the protocol."""
+"""Resources and prompts behind the tools of the gateway, driven by the SDK's client of both eras of the protocol."""
 
 from __future__ import annotations
 
@@ -6,36 +6,27 @@ import asyncio
 import base64
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import ToolMessage
-from mcp import MCPError, types
+from mcp import types
 
-from callsheet.agents.servers.catalogs.listings import PROMPT, RESOURCE, entries_of, resources_of
-from callsheet.graphs import Catalog, Policy
-from callsheet.orchestrator.server.gateway.catalog_gateway import (
-    PAGE,
-    Caller,
-    page_of,
-    prompt_named,
-    read_result,
-    resource_named,
-)
+from callsheet.graphs import Policy
+from callsheet.orchestrator.server.gateway.catalog_gateway import Caller
 from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
 from callsheet.retrievers import MiniLMEmbeddings
 from gateway_desk import APPROVED, Desk, answering, said
 
 pytestmark = pytest.mark.server
 ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
-NOTES = "callsheet:works/note://"
-NOTE = entries_of("resources/list", [{"uri": "note://a", "name": "a"}])
+INVENTORY = "works/resource:note://inventory"
 DIARY = "works/template:note://diary/{day}"
 
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory, minilm: MiniLMEmbeddings) -> Iterator[Desk]:
-    made = Desk(tmp_path_factory.mktemp("two"), minilm, names=("mirror", "works"), trusted=False)
+    made = Desk(tmp_path_factory.mktemp("two"), minilm, names=("works",), trusted=False)
     yield made
     made.registry.close()
 
@@ -54,12 +45,13 @@ async def test_a_search_finds_them_beside_the_tools(desk: Desk, mode: str) -> No
 async def test_they_are_read_with_the_tools_of_the_gateway(desk: Desk, mode: str) -> None:
     async with desk.client(mode) as client:
         described = await client.call_tool("read_tools", {"tools": ["works/prompt:report", DIARY]})
-        read = await client.call_tool("call_tool", {"tool": "works/resource:note://inventory"})
+        read = await client.call_tool("call_tool", {"tool": INVENTORY})
         day = await client.call_tool("call_tool", {"tool": DIARY, "arguments": {"day": "1 May"}})
         asked = {"tool": "works/prompt:report", "arguments": {"topic": "owls"}}
         report = await client.call_tool("call_tool", asked)
         greeting = await client.call_tool("call_tool", {"tool": "works/prompt:greeting"})
         wrong = await client.call_tool("call_tool", {"tool": "works/prompt:report"})
+        (_, pixel) = (await client.call_tool("call_tool", {"tool": "works/resource:note://pixel"})).content
     prompt, template = map(json.loads, said(described).splitlines())
     assert prompt["inputSchema"]["required"] == ["topic"]
     assert template["inputSchema"]["required"] == ["day"]
@@ -68,87 +60,45 @@ async def test_they_are_read_with_the_tools_of_the_gateway(desk: Desk, mode: str
     assert said(day) == "on 1 May it rained"
     assert said(report) == "Write a short report about owls."
     assert said(greeting) == "[user]\nGood day.\n[assistant]\nGood day to you."
+    assert isinstance(pixel, types.ImageContent)
+    assert base64.b64decode(pixel.data).startswith(b"\x89PNG")
     assert wrong.is_error
     assert "'topic' is a required property" in said(wrong)
 
 
 @ERAS
-async def test_the_protocol_lists_and_reads_them_by_server(two: Desk, mode: str) -> None:
-    async with two.client(mode) as client:
-        resources = {one.uri: one for one in (await client.list_resources()).resources}
-        (template, _) = (await client.list_resource_templates()).resource_templates
-        prompts = {one.name: one for one in (await client.list_prompts()).prompts}
-        (text,) = (await client.read_resource(f"{NOTES}inventory")).contents
-        (image,) = (await client.read_resource("callsheet:mirror/note://pixel")).contents
-        rendered = await client.get_prompt("mirror/greeting")
-    assert list(resources) == [f"callsheet:{n}/note://{r}" for n in ("mirror", "works") for r in ("inventory", "pixel")]
-    assert resources[f"{NOTES}inventory"].title == "Inventory"
-    assert resources[f"{NOTES}pixel"].mime_type == "image/png"
-    assert template.uri_template == "callsheet:mirror/note://diary/{day}"
-    assert [argument.required for argument in prompts["works/report"].arguments or ()] == [True, False]
-    assert isinstance(text, types.TextResourceContents)
-    assert (text.uri, text.text) == (f"{NOTES}inventory", "saw: drawer 3")
-    assert isinstance(image, types.BlobResourceContents)
-    assert base64.b64decode(image.blob).startswith(b"\x89PNG")
-    assert [message.role for message in rendered.messages] == ["user", "assistant"]
-
-
-@ERAS
-async def test_what_takes_arguments_along_is_approved_like_a_call(two: Desk, mode: str) -> None:
+async def test_one_that_takes_arguments_along_is_approved_like_a_call(two: Desk, mode: str) -> None:
     asked: list[types.ElicitRequestFormParams] = []
-    async with two.client(mode, answering(APPROVED, asked)) as client:
-        (day,) = (await client.read_resource(f"{NOTES}diary/monday")).contents
-        prompt = await client.get_prompt("works/report", {"topic": "owls"})
-    async with two.client(mode, answering(types.ElicitResult(action="decline"))) as client:
-        with pytest.raises(MCPError, match="a person refused this call"):
-            await client.read_resource(f"{NOTES}diary/monday")
-    async with two.client(mode) as client:
-        with pytest.raises(MCPError, match="this client cannot ask one"):
-            await client.get_prompt("works/report", {"topic": "owls"})
-    assert isinstance(day, types.TextResourceContents)
-    assert (day.uri, day.text) == (f"{NOTES}diary/monday", "on monday it rained")
-    assert isinstance(prompt.messages[0].content, types.TextContent)
+    day = await two.call(DIARY, mode, answering(APPROVED, asked), day="monday")
+    report = await two.call("works/prompt:report", mode, answering(APPROVED, asked), topic="owls")
+    refused = await two.call(DIARY, mode, answering(types.ElicitResult(action="decline")), day="monday")
+    unasked = await two.call("works/prompt:report", mode, topic="owls")
+    assert (said(day), said(report)) == ("on monday it rained", "Write a short report about owls.")
+    assert (refused.is_error, "a person refused this call" in said(refused)) == (True, True)
+    assert (unasked.is_error, "this client cannot ask one" in said(unasked)) == (True, True)
     first, second = (one.message for one in asked)
     assert ("works/template" in first, "works/prompt" in second) == (True, True)
 
 
-@pytest.mark.parametrize(
-    "uri", ["note://inventory", f"{NOTES}nonsense", "callsheet:nobody/note://inventory", "", NOTES]
-)
-async def test_an_unknown_resource_is_a_protocol_error(desk: Desk, uri: str) -> None:
-    async with desk.client() as client:
-        with pytest.raises(MCPError, match="no resource"):
-            await client.read_resource(uri)
-        with pytest.raises(MCPError, match="no prompt 'works/measure'"):
-            await client.get_prompt("works/measure")
-        called = await client.call_tool("call_tool", {"tool": "works/resource:note://nonsense"})
-    assert "no tool 'works/resource:note://nonsense'" in said(called)
-
-
-async def test_a_policy_hides_them(
-    two: Desk, tmp_path_factory: pytest.TempPathFactory, minilm: MiniLMEmbeddings
-) -> None:
+async def test_a_policy_hides_them(tmp_path: Path, minilm: MiniLMEmbeddings) -> None:
     policy = Policy(default="allow", deny=("works/resource:*", "works/prompt:report", DIARY))
-    made = Desk(tmp_path_factory.mktemp("policy"), minilm, policy=policy)
+    made = Desk(tmp_path, minilm, policy=policy)
     try:
         async with made.client() as client:
-            assert (await client.list_resources()).resources == []
-            assert (await client.list_resource_templates()).resource_templates == []
-            assert [prompt.name for prompt in (await client.list_prompts()).prompts] == ["works/greeting"]
             found = said(await client.call_tool("find_tools", {"query": "in which drawer of the workshop is the saw?"}))
-            called = await client.call_tool("call_tool", {"tool": "works/resource:note://inventory"})
-            for uri in (f"{NOTES}inventory", f"{NOTES}diary/monday"):
-                with pytest.raises(MCPError, match="no resource"):
-                    await client.read_resource(uri)
+            called = [
+                said(await client.call_tool("call_tool", {"tool": tool, "arguments": given}))
+                for tool, given in ((INVENTORY, {}), (DIARY, {"day": "monday"}), ("works/resource:note://nonsense", {}))
+            ]
     finally:
         made.registry.close()
     assert "resource:" not in found
-    assert "no tool 'works/resource:note://inventory'" in said(called)
+    assert all(answer.startswith("no tool 'works/") for answer in called)
     assert made.log == []
 
 
 @ERAS
-async def test_a_client_is_told_that_they_have_changed(desk: Desk, mode: str) -> None:
+async def test_a_client_is_told_that_something_has_changed(desk: Desk, mode: str) -> None:
     server = GatewayServer(desk.gateway, lambda context: Caller("told")).server
     told: list[str] = []
 
@@ -158,61 +108,19 @@ async def test_a_client_is_told_that_they_have_changed(desk: Desk, mode: str) ->
     loaded = desk.loaded
     async with desk.client(mode, server=server, message_handler=hear) as client:
         listening = asyncio.create_task(_listen(client)) if mode == "auto" else None
-        assert len((await client.list_resources()).resources) == 2
+        assert (await client.call_tool("call_tool", {"tool": INVENTORY})).is_error is False
         await asyncio.sleep(0.2)
         desk.registry.follow(type(loaded)(loaded.catalog, **{**loaded.details, "resources": {}}, label=loaded.label))
         async with asyncio.timeout(10):
-            while "PromptListChangedNotification" not in told:
+            while "ToolListChangedNotification" not in told:
                 await asyncio.sleep(0.02)
-        none = (await client.list_resources()).resources
+        assert (await client.call_tool("call_tool", {"tool": INVENTORY})).is_error
         desk.registry.follow(loaded)
         if listening:
             listening.cancel()
-    assert none == []
-    assert {"ResourceListChangedNotification", "ToolListChangedNotification"} & set(told) == {
-        "ResourceListChangedNotification"
-    }
 
 
 async def _listen(client: Any) -> None:
-    async with client.listen(resources_list_changed=True, prompts_list_changed=True) as changes:
+    async with client.listen(tools_list_changed=True) as changes:
         async for _ in changes:
             pass
-
-
-def _many(number: int) -> Catalog:
-    listed = [{"uri": f"x://{n:05}", "name": "x"} for n in range(number)]
-    return Catalog(agents=(resources_of("a b", entries_of("resources/list", listed))[0],))
-
-
-@pytest.mark.parametrize("number", [0, 1, PAGE, PAGE + 1, 250])
-def test_long_lists_come_in_pages(number: int) -> None:
-    catalog, cursor, found = _many(number), None, list[str]()
-    for _ in range(1 + (number - 1) // PAGE if number else 1):
-        page, cursor = page_of(catalog, RESOURCE, cursor)
-        assert len(page) <= PAGE
-        found += [one.uri for one in page]
-    assert cursor is None
-    assert found == [f"callsheet:a%20b/x://{n:05}" for n in range(number)]
-
-
-@pytest.mark.parametrize("agent", ["works", "io.github.kim/works"])
-def test_a_server_may_have_a_slash_in_its_name(agent: str) -> None:
-    made, _ = resources_of(agent, [*entries_of("prompts/list", [{"name": "a/b"}]), *NOTE])
-    catalog = Catalog(agents=(made,))
-    (prompt,), _ = page_of(catalog, PROMPT, None)
-    assert prompt_named(catalog, prompt.name) == f"{agent}/prompt:a/b"
-    (note,), _ = page_of(catalog, RESOURCE, None)
-    resource, _ = resource_named(catalog, note.uri)
-    artifact = {"tool": resource, "structured": {"contents": [{"uri": "note://a", "text": "x"}]}}
-    read = read_result(note.uri, ToolMessage("x", tool_call_id="1", artifact=artifact))
-    assert [content.uri for content in read.contents] == [note.uri]
-
-
-def test_a_uri_is_read_by_the_server_that_it_names() -> None:
-    listed = [{"uriTemplate": template, "name": "x"} for template in ("x://{id}", "x://list{?page}", "y://{id")]
-    catalog = Catalog(agents=(resources_of("a b", entries_of("resources/templates/list", listed))[0],))
-    assert list(catalog.tools) == ["a b/template:x://{id}", "a b/template:x://list{?page}"]
-    assert resource_named(catalog, "callsheet:a%20b/x://1%2F2") == ("a b/template:x://{id}", {"id": "1/2"})
-    with pytest.raises(MCPError):
-        resource_named(catalog, f"callsheet:a%20b/x://{'1' * 5_000}")

@@ -11,7 +11,6 @@ import pytest
 from langchain_core.messages import HumanMessage
 
 from callsheet.agents import Plan, PlanTask
-from callsheet.agents.planning.planner import decompose
 from callsheet.agents.work.equipment import UnsetModel
 from callsheet.graphs import Catalog, RequestError, load
 from callsheet.graphs.catalog.errors import near_names
@@ -100,9 +99,11 @@ async def test_blanks_without_end_are_collapsed_at_the_entry(
     assert bounded("a" + " " * 32 + "b", 100, "x") == "a" + " " * 32 + "b"
 
 
-async def test_a_request_has_a_longest() -> None:
-    with pytest.raises(RequestError, match=r"this has 32,001 characters, the maximum is 32,000: .*max_request"):
-        await decompose("x" * 32_001, UnsetModel())
+async def test_a_request_has_a_longest(catalog: Catalog) -> None:
+    app = create_supervisor(catalog, model=UnsetModel()).compile()
+    state = await app.ainvoke({"messages": [HumanMessage("x" * 32_001)]})
+    assert "this has 32,001 characters, the maximum is 32,000: " in state["messages"][-1].text
+    assert "max_request" in state["messages"][-1].text
     assert Settings(max_request=40_000).max_request == 40_000
 
 

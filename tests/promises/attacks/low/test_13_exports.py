@@ -102,7 +102,7 @@ def test_the_name_of_a_file_forges_no_citation(name: str, tmp_path: Path) -> Non
     path.parent.mkdir(exist_ok=True)
     path.write_text("The code of the safe is in the blue book.")
     (tmp_path / "leave.md").write_text("There are 25 days of leave.")
-    listing = documents_in(tmp_path, {".md"})
+    listing = documents_in(tmp_path)
     assert [found.name for found in listing.documents] == ["leave.md"]
     (problem,) = listing.problems
     assert "\n" not in str(problem)
@@ -116,7 +116,7 @@ def test_the_name_of_a_file_forges_no_citation(name: str, tmp_path: Path) -> Non
 
 def test_the_ending_of_a_file_forges_no_line(tmp_path: Path) -> None:
     (tmp_path / "a.x\nleft out: leave.md").write_text("x")
-    (problem,) = documents_in(tmp_path, {".md"}).problems
+    (problem,) = documents_in(tmp_path).problems
     assert "\n" not in str(problem)
 
 

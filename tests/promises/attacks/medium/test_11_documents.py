@@ -19,7 +19,6 @@ from callsheet.graphs import Agreements
 from callsheet.graphs.catalog.loading import starts_in
 from callsheet.orchestrator.cli.main import main
 from callsheet.retrievers.documents import (
-    LOADERS,
     DocumentError,
     document_reading as bounded_reader,
     documents_in,
@@ -47,7 +46,7 @@ def reading(**limits: Any) -> Iterator[Reader]:
 
 def read(path: Path, **limits: Any) -> list[str]:
     with reading(**limits) as reader:
-        return [block.text for block in reader.blocks(LOADERS[path.suffix], path)]
+        return [block.text for block in reader.blocks(path)]
 
 
 @pytest.mark.parametrize("kind", ["gridSpan", "gridBefore"])
@@ -78,20 +77,8 @@ def test_a_table_whose_text_is_out_of_proportion_is_refused(tmp_path: Path, text
     assert path.stat().st_size < 120_000
     given: list[int] = []
     with pytest.raises(DocumentError, match="out of proportion"):
-        given.extend(len(block.text) for block in READER.blocks("CSV", path))
+        given.extend(len(block.text) for block in READER.blocks(path))
     assert sum(given) < 10_000_000
-
-
-def test_the_text_of_a_loader_of_ones_own_is_bounded_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "endless.py").write_text(
-        "from langchain_core.documents import Document\n"
-        "class Loader:\n    def __init__(self, path):\n        pass\n"
-        "    def lazy_load(self):\n        while True:\n            yield Document('text ' * 1_000)\n"
-    )
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    (tmp_path / "a.x").write_text("a")
-    with pytest.raises(DocumentError, match="out of proportion"), reading(most=100_000) as reader:
-        list(reader.blocks("endless.Loader", tmp_path / "a.x"))
 
 
 def test_the_text_of_a_format_that_unpacks_is_bounded_too(tmp_path: Path) -> None:
@@ -113,7 +100,7 @@ def test_what_waits_without_computing_is_ended_too(tmp_path: Path) -> None:
     with reading(seconds=0.2) as reader:
         reader._started().send_signal(signal.SIGSTOP)
         with pytest.raises(DocumentError, match="or more than this machine has"):
-            list(reader.blocks(LOADERS[".html"], tmp_path / "a.html"))
+            list(reader.blocks(tmp_path / "a.html"))
 
 
 @pytest.mark.parametrize("content", ["<a " * 150_000, "<b><i>" * 50_000], ids=["open", "nested"])
@@ -126,11 +113,9 @@ def test_what_takes_too_long_costs_its_file_alone(
     with reading(seconds=2, rate=0) as reader:
         before = computed()
         with pytest.raises(DocumentError, match=r"of computing|not a readable"):
-            list(reader.blocks(LOADERS[".html"], tmp_path / "a.html"))
+            list(reader.blocks(tmp_path / "a.html"))
         assert computed() - before < 6
-        assert [block.text.strip() for block in reader.blocks(LOADERS[".html"], tmp_path / "b.html")] == [
-            "The race begins at nine."
-        ]
+        assert [block.text.strip() for block in reader.blocks(tmp_path / "b.html")] == ["The race begins at nine."]
 
 
 def test_what_takes_too_much_memory_costs_its_file_alone(tmp_path: Path) -> None:
@@ -139,8 +124,8 @@ def test_what_takes_too_much_memory_costs_its_file_alone(tmp_path: Path) -> None
     assert (tmp_path / "a.docx").stat().st_size < 100_000
     with reading(memory=400_000_000, seconds=30) as reader:
         with pytest.raises(DocumentError, match=r"bytes of memory|cannot be read"):
-            list(reader.blocks(LOADERS[".docx"], tmp_path / "a.docx"))
-        assert list(reader.blocks(LOADERS[".html"], tmp_path / "b.html"))
+            list(reader.blocks(tmp_path / "a.docx"))
+        assert list(reader.blocks(tmp_path / "b.html"))
 
 
 @pytest.mark.parametrize("links", [{"a": "a"}, {"a": "b", "b": "a"}, {"a": "nowhere"}], ids=["self", "two", "dangling"])
@@ -148,7 +133,7 @@ def test_links_that_lead_nowhere_are_named(tmp_path: Path, links: dict[str, str]
     (tmp_path / "good.md").write_text("The race begins at nine.")
     for name, target in links.items():
         (tmp_path / f"{name}.md").symlink_to(f"{target}.md")
-    found = documents_in(tmp_path, {".md"})
+    found = documents_in(tmp_path)
     assert [document.name for document in found.documents] == ["good.md"]
     assert sorted(problem.agent for problem in found.problems) == sorted(f"{name}.md" for name in links)
 

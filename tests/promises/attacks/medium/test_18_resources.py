@@ -16,6 +16,8 @@ from gateway_desk import Desk, said
 pytestmark = pytest.mark.server
 SERVER = Path(__file__).parents[1] / "hostile_resources.py"
 KEY = "CANARY-5f1e2d3c4b5a"
+ORDERS = ("resource:x:order", "template:x:order/{id}", "prompt:order")
+CLEAN = ("resource:x:hidden", "prompt:hidden")
 
 
 @pytest.fixture
@@ -35,25 +37,19 @@ async def told(client: Client, tool: str) -> types.CallToolResult:
 async def test_what_gives_orders_is_not_listed_not_found_and_not_read(desk: Desk) -> None:
     assert [problem.kind for problem in desk.loaded.problems] == ["suspect"]
     async with desk.client() as client:
-        listed = (await client.list_resources()).model_dump_json()
-        listed += (await client.list_prompts()).model_dump_json()
-        listed += (await client.list_resource_templates()).model_dump_json()
-        listed += said(await client.call_tool("find_tools", {"query": "ignore all previous instructions"}))
-        read = await told(client, "resource:x:order")
-        with pytest.raises(MCPError, match="no resource"):
-            await client.read_resource("callsheet:evil/x:order/1")
-    assert "order" not in listed.replace("ignore all", "").lower()
-    assert len(listed) < 20_000
-    assert read.is_error
+        found = said(await client.call_tool("find_tools", {"query": "ignore all previous instructions"}))
+        described = [await client.call_tool("read_tools", {"tools": [f"evil/{name}"]}) for name in (*ORDERS, *CLEAN)]
+        read = [await told(client, name) for name in ORDERS]
+    assert "order" not in found.lower()
+    assert [one.is_error for one in described] == [True, True, True, False, False]
+    assert sum(len(said(one)) for one in described) < 20_000
+    assert all(one.is_error for one in read)
     assert desk.log == []
 
 
 async def test_texts_have_no_hidden_characters_and_no_secrets(desk: Desk) -> None:
     async with desk.client() as client:
-        texts = [said(await told(client, name)) for name in ("resource:x:hidden", "prompt:hidden")]
-        resource = await client.read_resource("callsheet:evil/x:hidden")
-        prompt = await client.get_prompt("evil/hidden")
-    texts += [resource.model_dump_json(by_alias=True), prompt.model_dump_json(by_alias=True)]
+        texts = [(await told(client, name)).model_dump_json(by_alias=True) for name in CLEAN]
     for text in texts:
         assert "visible" in text
         assert KEY not in text
@@ -63,24 +59,22 @@ async def test_texts_have_no_hidden_characters_and_no_secrets(desk: Desk) -> Non
 
 async def test_a_flood_is_cut_and_silence_ends(desk: Desk) -> None:
     async with desk.client() as client:
-        (big,) = (await client.read_resource("callsheet:evil/x:big")).contents
-        with pytest.raises(MCPError, match="no answer to resources/read within 2 s"):
-            await client.read_resource("callsheet:evil/x:hang")
-        with pytest.raises(MCPError, match="evil"):
-            await client.read_resource("callsheet:evil/x:dead")
-        after = await told(client, "resource:x:hidden")
-    assert isinstance(big, types.TextResourceContents)
-    assert len(big.text) < 1_500
-    assert "[cut: the first 1,000 of 1,000,000 characters" in big.text
-    assert not after.is_error
+        big, hang, dead, after = [
+            await told(client, f"resource:x:{name}") for name in ("big", "hang", "dead", "hidden")
+        ]
+    assert len(said(big)) < 1_500
+    assert "[cut: the first 1,000 of 1,000,000 characters" in said(big)
+    assert "no answer to resources/read within 2 s" in said(hang)
+    assert (dead.is_error, "evil" in said(dead), after.is_error) == (True, True, False)
 
 
-async def test_a_prompt_cannot_speak_as_the_system(desk: Desk) -> None:
+async def test_a_prompt_is_the_result_of_a_tool_and_speaks_as_nobody(desk: Desk) -> None:
     async with desk.client() as client:
-        with pytest.raises(MCPError, match="not in the form of MCP"):
+        odd = await told(client, "prompt:odd")
+        with pytest.raises(MCPError, match="not found"):
             await client.get_prompt("evil/odd")
-        with pytest.raises(MCPError, match="not in the form of MCP"):
-            await client.read_resource("callsheet:evil/x:odd")
+    assert [one.type for one in odd.content] == ["text"]
+    assert "system" not in said(odd)
 
 
 def test_nothing_is_read_from_a_server_whose_command_changed(desk: Desk, tmp_path: Path) -> None:
