@@ -186,11 +186,7 @@ def _of_model(
 
 
 def _gates(demands: Sequence[str], known: Collection[str], names: str) -> dict[str, float]:
-    """The least value of each metric of ``--fail-under``.
-
-    Raises:
-        BadParameter: A demand is malformed, or its metric is unknown.
-    """
+    """The least value of each metric of ``--fail-under``; a usage error if one is malformed or unknown."""
     gates: dict[str, float] = {}
     for demand in demands:
         name, _, number = demand.partition("=")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.graphs.catalog.errors import Finding, SettingsError, Severity, UnknownNameError, near_names
+from callsheet.graphs.catalog.errors import Finding, SettingsError, Severity, lookup
 from callsheet.graphs.text.sanitizing import counted, one_line, shown
 from callsheet.graphs.trust.changes import diff_of, findings_of, told
 from callsheet.graphs.trust.consent import Agreements, StandingApprovals, believable, believed
@@ -118,7 +119,11 @@ def approve(options: CatalogOptions, ids: tuple[str, ...], *, everything: bool) 
     """
     loaded = options.open(tell=False, anew=True)
     yes = options.yes and (everything or bool(ids))
-    changes = list(_wanted(loaded, ids))
+    known = {*loaded.catalog.by_id, *loaded.catalog.tools}
+    known |= {name for change in loaded.changes for name in (change.id, change.agent)}
+    for name in ids:
+        lookup(dict.fromkeys(known), name, "agent or tool", "catalog")
+    changes = [change for change in loaded.changes if not ids or {change.id, change.agent} & {*ids}]
     accepted = [change for change in changes if _accepted(change, yes=yes, quiet=options.as_json)]
     for book in {change.book for change in accepted}:
         PinBook(book).accept([change for change in accepted if change.book == book])
@@ -139,21 +144,10 @@ def approve(options: CatalogOptions, ids: tuple[str, ...], *, everything: bool) 
     return 1 if waiting else 0
 
 
-def _wanted(loaded: Loaded, ids: Sequence[str]) -> Iterator[Change]:
-    known = {*loaded.catalog.by_id, *loaded.catalog.tools}
-    known |= {name for change in loaded.changes for name in (change.id, change.agent)}
-    for name in ids:
-        if name not in known:
-            raise UnknownNameError(f"no agent or tool {name!r} in the catalog{near_names(name, known)}")
-    yield from (change for change in loaded.changes if not ids or change.id in ids or change.agent in ids)
-
-
 def _accepted(change: Change, *, yes: bool, quiet: bool) -> bool:
     if quiet:
         return yes
-    click.secho(told(change), bold=True)
-    for line in diff_of(change).splitlines():
-        click.secho(f"  {line}", fg={"+": "green", "-": "red", "@": "cyan"}.get(line[:1]))
+    click.echo(f"{told(change)}\n{indent(diff_of(change), '  ')}")
     return click.confirm("Accept it?", err=True) if has_terminal() and not yes else yes
 
 

@@ -119,9 +119,7 @@ def _configurable() -> Mapping[str, Any]:
 def user_of(user: object, permissions: object = ()) -> User:
     """The user that an authentication returned; an anonymous ``User`` without an identity.
 
-    Args:
-        user: An object or a mapping with ``identity``, and optionally ``groups`` and ``permissions``; both are groups.
-        permissions: More groups.
+    It is an object or a mapping with ``identity``, and optionally ``groups`` and ``permissions``; all are groups.
     """
     identity = _field(user, "identity")
     if not isinstance(identity, str) or not identity:
@@ -144,9 +142,8 @@ class RunConfiguration:
     """Settings, models and prompts of a supervisor; users and runs can override them.
 
     Attributes:
-        defaults: Settings of the supervisor.
         models: Chat models given as objects, by role, and under "decision" any decision model.
-        preferences: Preferences of the user of the current run (fields of ``Settings``).
+        preferences: Those of the user of the current run.
         reviews: What the program says of tools by ``interrupt_on``.
     """
 
@@ -306,14 +303,10 @@ async def preferences() -> dict[str, Any]:
 
 
 def observed_in(plan: Plan, results: Mapping[str, StepResult], request: str) -> Counter[Seen]:
-    """Arguments that calls of a run took from results of earlier calls.
+    """Arguments that calls of a run took from results of calls of the steps that theirs depends on.
 
     Only calls of agents count: what a worker does itself (reads a result, runs a program) passes on values of others.
-
-    Args:
-        plan: The steps; a call can only use results of steps that its own depends on.
-        results: The results by step id.
-        request: The user's text: a value in it need not come from a tool.
+    A value in the user's ``request`` need not come from a tool.
     """
     seen: Counter[Seen] = Counter()
     for step in plan.steps:

@@ -28,13 +28,7 @@ _LOOK_AGAIN, _LONGEST_LOOK = 60.0, 3_600.0
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A served catalog.
-
-    Attributes:
-        retriever: Searches it.
-        registry: Makes its tools callable, and knows which agents fail.
-        read: Loads the catalog again, with ``anew`` and the like of ``load``; None: it cannot be loaded again.
-    """
+    """A served catalog; ``read`` loads it again, with ``anew`` and the like of ``load``, if that is possible."""
 
     loaded: Loaded
     retriever: AgentGraphRetriever
