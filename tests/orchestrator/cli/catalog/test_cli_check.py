@@ -167,6 +167,7 @@ def test_rdf_is_checked_where_it_is_wanted(check: Any) -> None:
 def test_an_rdf_file_is_checked_as_it_was_written(text: str, status: int, tmp_path: Path, cli: Any) -> None:
     agent = '<a> a cs:Agent ; dcterms:identifier "a" ; dcterms:description "Adds." ; cs:hosts <t> .'
     tool = '<t> a cs:Tool ; dcterms:identifier "a/t" ; cs:name "t" ; dcterms:description "Adds" ; cs:hostedOn <a> .'
+    tool += " <t> cs:inputSchema '{}'^^cs:json ."
     base = "@base <http://x.test/> . @prefix dcterms: <http://purl.org/dc/terms/> ."
     prefixes = f"{base} @prefix cs: <https://w3id.org/callsheet/ns#> ."
     lone = "<t> cs:hasDependency <d> . <d> a cs:Dependency ; cs:needs <t> ; cs:kind 'tool_indirectly' ."
