@@ -173,19 +173,19 @@ def follow_store(store: SharedStore, registry: ToolRegistry, read: Callable[[], 
     def again(stop: threading.Event) -> None:
         seen, pause, warned = None, 0.0, False
         while not stop.wait(pause):
-            began = time.monotonic()
+            pause = _LOOK_SECONDS
             try:
                 version = store.catalog_version()
             except CallsheetError as error:
                 if not warned:
                     _LOG.warning("changes by other processes are not seen: %s", error)
-                version, warned = seen, True
-            else:
-                warned = False
+                warned = True
+                continue
+            warned, began = False, time.monotonic()
             if version != seen and _reload(registry, read):
                 seen = version
-            # A server that says something else each time must not keep all machines busy.
-            pause = min(_LONGEST_PAUSE, max(_LOOK_SECONDS, _SPARE * (time.monotonic() - began)))
+                # A server that says something else each time must not keep all machines busy.
+                pause = min(_LONGEST_PAUSE, max(_LOOK_SECONDS, _SPARE * (time.monotonic() - began)))
 
     return _in_background(again)
 

@@ -194,6 +194,7 @@ def test_what_could_not_be_reloaded_is_tried_again(monkeypatch: pytest.MonkeyPat
         return 3.0
 
     assert follow(monkeypatch, "aaaa", read) == [0, 2, 2, 30, 2]
+    assert not failures
 
 
 def test_a_lost_database_stops_new_processes_and_no_search(
