@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
@@ -22,7 +21,7 @@ from callsheet.retrievers import AgentGraphRetriever
 
 _LOCK = threading.Lock()
 _LOG = logging.getLogger("callsheet")
-_LOOK_SECONDS, _LONGEST_PAUSE, _SPARE = 2.0, 60.0, 10
+_LOOK_SECONDS, _LONGEST_PAUSE, _CALM = 2.0, 60.0, 3
 _LOOK_AGAIN, _LONGEST_LOOK = 60.0, 3_600.0
 
 
@@ -163,29 +162,26 @@ class ServerUpdates:
 def follow_store(store: SharedStore, registry: ToolRegistry, read: Callable[[], Loaded]) -> threading.Event:
     """Reloads a catalog, in a thread, when another process has changed pins or listings in the shared store.
 
-    The version of the catalog is looked at every two seconds, and less often while it is reloaded all the time. While
-    the store does not answer, the last known catalog stays in use. What could not be reloaded is tried again.
+    The version of the catalog is looked at every two seconds, and less often after three changes in a row. While the
+    store does not answer, the last known catalog stays in use. What could not be reloaded is tried again.
 
     Returns:
         An event that stops it when set.
     """
 
     def again(stop: threading.Event) -> None:
-        seen, pause, warned = None, 0.0, False
+        seen, changes, pause, warned = None, 0, 0.0, False
         while not stop.wait(pause):
-            pause = _LOOK_SECONDS
             try:
-                version = store.catalog_version()
+                version, warned = store.catalog_version(), False
             except CallsheetError as error:
                 if not warned:
                     _LOG.warning("changes by other processes are not seen: %s", error)
-                warned = True
-                continue
-            warned, began = False, time.monotonic()
-            if version != seen and _reload(registry, read):
-                seen = version
-                # A server that says something else each time must not keep all machines busy.
-                pause = min(_LONGEST_PAUSE, max(_LOOK_SECONDS, _SPARE * (time.monotonic() - began)))
+                version, warned = seen, True
+            changes = changes + 1 if version != seen and _reload(registry, read) else 0
+            seen = version if changes else seen
+            # A server that says something else each time must not keep all machines busy.
+            pause = min(_LONGEST_PAUSE, _LOOK_SECONDS * 2 ** max(0, changes - _CALM))
 
     return _in_background(again)
 

@@ -154,10 +154,11 @@ def test_an_indexer_that_is_killed_leaves_the_old_catalog(site: Site) -> None:
     assert soon(lambda: fresh.ask("weather")["known"] == replica.ask("weather")["known"])
 
 
-def follow(monkeypatch: pytest.MonkeyPatch, looks: str, reads: Callable[[], float]) -> list[float]:
-    """Follows a store whose versions are these, and reads that take so many seconds; the pauses before each look."""
+def follow(monkeypatch: pytest.MonkeyPatch, looks: list[str], reads: Callable[[], Any]) -> list[float]:
+    """Follows a store whose versions are these, until they end; the pauses before each look."""
     pauses: list[float] = []
-    now, done, versions = [0.0], threading.Event(), iter(looks)
+    versions = iter(looks)
+    done = threading.Event()
 
     class Stop(threading.Event):
         def wait(self, timeout: float | None = None) -> bool:
@@ -166,34 +167,31 @@ def follow(monkeypatch: pytest.MonkeyPatch, looks: str, reads: Callable[[], floa
                 done.set()
             return done.is_set()
 
-    def read() -> None:
-        now[0] += reads()
-
     monkeypatch.setattr(process_state, "threading", SimpleNamespace(Event=Stop, Thread=threading.Thread))
-    monkeypatch.setattr(process_state, "time", SimpleNamespace(monotonic=lambda: now[0]))
     store: Any = SimpleNamespace(catalog_version=lambda: next(versions))
     registry: Any = SimpleNamespace(follow=lambda _: None)
-    process_state.follow_store(store, registry, read)  # type: ignore[arg-type]
+    process_state.follow_store(store, registry, reads)
     assert done.wait(10)
     return pauses
 
 
-def test_changes_are_looked_for_every_two_seconds_but_less_often_while_reading_takes_long(
+def test_a_change_is_looked_for_every_two_seconds_and_those_without_end_less_often(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    took = iter([0.1, 0.1, 1.5, 90.0])
-    assert follow(monkeypatch, "aabcdd", lambda: next(took)) == [0, 2, 2, 2, 15, 60, 2]
+    reads: list[None] = []
+    pauses = follow(monkeypatch, [*"aabbcdefghijkllm"], lambda: reads.append(None))
+    assert pauses == [0, 2, 2, 2, 2, 2, 2, 2, 4, 8, 16, 32, 60, 60, 60, 2, 2]
+    assert len(reads) == len({*"abcdefghijklm"})
 
 
-def test_what_could_not_be_reloaded_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    failures: list[Exception] = [CatalogError("not now"), OSError("the database starts")]
+def test_what_could_not_be_reloaded_is_tried_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    failures = [CatalogError("not now"), *[OSError("the database starts")] * 5]
 
-    def read() -> float:
+    def read() -> None:
         if failures:
             raise failures.pop()
-        return 3.0
 
-    assert follow(monkeypatch, "aaaa", read) == [0, 2, 2, 30, 2]
+    assert follow(monkeypatch, [*"aaaaaaaaa"], read) == [0, *[2] * 9]
     assert not failures
 
 
