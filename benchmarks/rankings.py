@@ -19,8 +19,8 @@ from benchmarks.search import Rank, World
 from benchmarks.sets.cases import Benchmark, Case, Level
 from callsheet.agents import chat_model
 from callsheet.graphs.text.sanitizing import clean
-from callsheet.retrievers import AgentGraphRetriever, Judgement, ToolJudge
-from callsheet.retrievers.evaluation.evaluator import TOOLS, average_precision, complete, ndcg, recall
+from callsheet.retrievers import AgentGraphRetriever, Judgement, SelectSettings, ToolJudge
+from callsheet.retrievers.evaluation.evaluator import average_precision, complete, ndcg, recall
 from callsheet.retrievers.selection.decision_models import judge_of
 
 METRICS = {"recall": recall, "map": average_precision, "ndcg": ndcg, "complete": complete}
@@ -48,7 +48,7 @@ def ours_at(world: World, level: Level, depth: int, *, judge: ToolJudge | None =
         chosen = retriever.select(query, **changes)
         if level == "agent":
             return [agent.id for agent in chosen.agents]
-        longer = retriever.select(query, tools=depth, **changes).tools if depth > TOOLS else ()
+        longer = retriever.select(query, tools=depth, **changes).tools if depth > SelectSettings().tools else ()
         return list(dict.fromkeys(tool.id for tool in (*chosen.tools, *longer)))
 
     return rank

@@ -99,14 +99,15 @@ def private_file(file: Path) -> Path:
     return file
 
 
-def replace_bytes(file: Path, content: bytes, *, mode: int = _FILE_MODE, exact: bool = False) -> None:
+def replace_bytes(file: Path, content: bytes, *, mode: int = _FILE_MODE) -> None:
     """Replaces a file atomically: readers see the old content or the new, never a part.
 
-    A symbolic link stays one, and its target is replaced. A pipe or a device is written to. ``mode`` is the permissions
-    before the umask, or ``exact``.
+    A symbolic link stays one, and its target is replaced. A pipe or a device is written to. A new file has the
+    permissions ``mode`` less the umask, an existing one keeps its own.
     """
     file = file.resolve()
-    if file.exists() and not file.is_file():
+    existed = file.exists()
+    if existed and not file.is_file():
         file.write_bytes(content)
         return
     new = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
@@ -116,8 +117,8 @@ def replace_bytes(file: Path, content: bytes, *, mode: int = _FILE_MODE, exact: 
             sink.write(content)
             sink.flush()
             os.fsync(sink.fileno())
-        if exact:
-            new.chmod(mode)
+        if existed:
+            new.chmod(file.stat().st_mode & 0o777)
         new.replace(file)
     except BaseException:
         with suppress(OSError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any, NotRequired, cast
 
 from langchain_core.messages import AnyMessage
 from langgraph.errors import InvalidUpdateError
@@ -40,7 +40,7 @@ def continued(result: StepResult, before: StepResult) -> StepResult:
 def with_earlier(result: StepResult, before: StepResult) -> StepResult:
     """The result of a step with the calls of earlier attempts; if it was not done, with their errors too, in order.
 
-    If other agents lack input for a step that was not meant for them, the user is not asked for it.
+    For what other agents lack at a step that was not meant for them, the user is not asked.
     """
     if result.attempts <= before.attempts:
         return result
@@ -113,7 +113,7 @@ class State(ChatOutput):
 def completed(state: State) -> State:
     """The state with defaults for missing fields: it may come from an older version, or be written by hand."""
     empty: Any = {name: [] for name in _LISTS} | {name: {} for name in _MAPPINGS} | dict.fromkeys(_TEXTS, "")
-    return {**empty, "begun": time.time(), **state}
+    return cast("State", {**empty, "begun": time.time(), **state})
 
 
 def planned(state: State) -> bool:

@@ -35,8 +35,9 @@ from callsheet.agents.approval.questions import (
     wanted_schema,
     wrong_values,
 )
+from callsheet.agents.calls.call_context import within
 from callsheet.agents.calls.token_usage import usage_of
-from callsheet.agents.servers.in_process import tool_model
+from callsheet.agents.servers.in_process import TOOL_MODEL, ToolModel
 from callsheet.agents.work.context import surroundings
 from callsheet.agents.work.worker_agent import WEAK_TURNS
 from callsheet.graphs import CallsheetError, Catalog, SettingsError, shown
@@ -194,8 +195,8 @@ class StepNodes:
             weak=settings.weak_model,
             supervision=configuration.supervision(self.registry, step.id, state["run_id"]),
         )
-        seconds = settings.step_seconds
-        with unsettled() as calls, tool_model(configuration.model("worker")) as tools:
+        seconds, tools = settings.step_seconds, ToolModel(configuration.model("worker"))
+        with unsettled() as calls, within(TOOL_MODEL, tools):
             try:
                 async with asyncio.timeout(seconds):
                     done = await reasoner.work(brief, equipment, worker)

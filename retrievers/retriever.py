@@ -12,7 +12,7 @@ from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, Callba
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
-from pydantic import ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic import ConfigDict, Field, PrivateAttr
 
 from callsheet.graphs import Catalog, CatalogSource, Loaded, Policy, SettingsError, Taxonomy, User, load, shown
 from callsheet.graphs.text.sanitizing import listed
@@ -60,15 +60,6 @@ class AgentGraphRetriever(BaseRetriever):
     _factory: SelectorFactory | None = PrivateAttr(default=None)
     _loaded: Loaded | None = PrivateAttr(default=None)
 
-    def __init__(self, *args: Any, **values: Any) -> None:
-        if args or "selector" not in values:
-            raise SettingsError("a retriever is made from a catalog: AgentGraphRetriever.from_catalog('mcp.json')")
-        try:
-            super().__init__(**values)
-        except ValidationError as error:
-            details = (f"{'.'.join(map(str, e['loc']))!r}: {e['msg']}, not {e['input']!r}" for e in error.errors())
-            raise SettingsError("; ".join(details)) from error
-
     @classmethod
     def from_catalog(
         cls,
@@ -105,8 +96,6 @@ class AgentGraphRetriever(BaseRetriever):
             SettingsError: The index cannot be opened, the policy cannot be read, or a setting is invalid.
             TrustError: A command of the catalog has no consent, or its pins cannot be used.
         """
-        if not isinstance(settings, SelectSettings | None):
-            raise SettingsError(f"settings must be SelectSettings, not {type(settings).__name__}")
         loaded = load(source, yes=yes, policy=policy)
         # Not the embedder without LangChain: users find theirs in the index, and hand it on.
         embedder = embeddings_of(embeddings)
@@ -118,7 +107,7 @@ class AgentGraphRetriever(BaseRetriever):
     def _first(
         cls, factory: SelectorFactory, loaded: Loaded, k: int, progress: Progress | None = None
     ) -> AgentGraphRetriever:
-        selector, changes = factory.first(loaded, progress)
+        selector, changes = factory.made(loaded, progress)
         retriever = cls(selector=selector, k=k, changes=changes, place=factory.place, policy=loaded.policy)
         retriever._factory = factory
         return retriever
@@ -177,19 +166,16 @@ class AgentGraphRetriever(BaseRetriever):
         ``decision_model`` judges the tools in this call, instead of the retriever's own. Changes are fields of
         ``SelectSettings`` for this call; ``agents`` is ``k`` by default.
         """
-        visible, draft = self._drafted(query, decision_model, changes)
-        return visible.finish(draft, draft.question.ask() if draft.question else None)
+        return self._drafted(query, decision_model, changes).selection()
 
     async def aselect(self, query: str, *, decision_model: DecisionModel | None = None, **changes: Any) -> Selection:
         """As ``select``, off the event loop, but for the decision model, which is awaited."""
-        visible, draft = await asyncio.to_thread(self._drafted, query, decision_model, changes)
-        answer = await draft.question.aask() if draft.question else None
-        return await asyncio.to_thread(visible.finish, draft, answer)
+        return await (await asyncio.to_thread(self._drafted, query, decision_model, changes)).aselection()
 
-    def _drafted(self, query: str, model: DecisionModel | None, changes: dict[str, Any]) -> tuple[Selector, Draft]:
+    def _drafted(self, query: str, model: DecisionModel | None, changes: dict[str, Any]) -> Draft:
         """The selection up to the decision model, for which no update of the index waits."""
         with self._searching() as visible:
-            return visible, visible.draft(query, _judge(model), **{"agents": self.k, **self._of_user(changes)})
+            return visible.draft(query, _judge(model), **{"agents": self.k, **self._of_user(changes)})
 
     def _of_user(self, changes: dict[str, Any]) -> dict[str, Any]:
         return changes if counts_outcomes(self.policy, self.user) else {**changes, "learned": False}

@@ -54,18 +54,7 @@ class ToolModel:
 
 
 TOOL_MODEL: ContextVar[ToolModel | None] = ContextVar("callsheet_tool_model", default=None)
-"""The model of the current step, see ``tool_model``; None outside of a step."""
-
-
-@contextmanager
-def tool_model(model: BaseChatModel | None) -> Iterator[ToolModel]:
-    """Gives the tools that are called in this block a model, and collects the cost of its calls."""
-    given = ToolModel(model)
-    token = TOOL_MODEL.set(given)
-    try:
-        yield given
-    finally:
-        TOOL_MODEL.reset(token)
+"""The model of the current step; None outside of a step."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,13 +88,10 @@ def read_dependencies(path: str | Path) -> tuple[Proposal, ...]:
 
 def write_dependencies(edges: Iterable[Proposal], path: str | Path) -> None:
     """Writes a file of dependencies atomically, with one edge per line for review, or raises ``CatalogError``."""
-    file = Path(path).resolve()  # a symbolic link stays one
     lines = ",\n  ".join(json.dumps(edge.model_dump(mode="json"), ensure_ascii=False) for edge in edges)
     text = f'{{\n "{KEY}": {FORMAT},\n "edges": [\n  {lines}\n ]\n}}\n'
     try:
-        exists = file.exists()
-        mode = file.stat().st_mode & 0o777 if exists else 0o666
-        replace_bytes(file, text.encode(), mode=mode, exact=exists)
+        replace_bytes(Path(path), text.encode(), mode=0o666)
     except OSError as error:
         raise CatalogError(f"{path}: cannot be written: {error.strerror}") from error
 

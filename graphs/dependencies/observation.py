@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
@@ -108,16 +109,13 @@ def _within(value: str, text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """How the calls of a tool ended.
+    """How many calls of a tool were ``done``, and how many ``failed``.
 
-    Attributes:
-        failed: Calls that the server did not carry out: it did not start, was too late, crashed, or broke the protocol.
-        misused: Calls that were never sent, because their arguments did not fit the schema.
+    Those failed that the server did not carry out: it did not start, was too late, crashed, or broke the protocol.
     """
 
     done: int = 0
     failed: int = 0
-    misused: int = 0
 
     @property
     def sent(self) -> int:
@@ -127,14 +125,14 @@ class Outcomes:
     def __add__(self, other: Outcomes) -> Outcomes:
         """The sum; from 100 calls on, earlier ones count half, so that new ones count more than old ones."""
         by = 2 if self.sent >= _MOST_CALLS else 1
-        done, failed, misused = ((count + by - 1) // by for count in (self.done, self.failed, self.misused))
-        return Outcomes(done + other.done, failed + other.failed, misused + other.misused)
+        done, failed = ((count + by - 1) // by for count in (self.done, self.failed))
+        return Outcomes(done + other.done, failed + other.failed)
 
 
 def outcomes_of(calls: Iterable[Call]) -> dict[str, Outcomes]:
     """Tool id -> the outcomes of these calls.
 
-    What a person answered or refused does not count, nor do errors that the tool itself reports, nor a missing sign-in.
+    What a person answered or refused does not count, nor do errors that the tool itself reports, nor what was not sent.
     """
     counts: dict[str, Outcomes] = {}
     for call in calls:
@@ -142,8 +140,6 @@ def outcomes_of(calls: Iterable[Call]) -> dict[str, Outcomes]:
             one = Outcomes(done=1)
         elif call.error and call.kind in _FAILURES:
             one = Outcomes(failed=1)
-        elif call.error and call.effect == "none" and not call.kind:
-            one = Outcomes(misused=1)
         else:
             continue
         counts[call.tool] = counts.get(call.tool, Outcomes()) + one
@@ -221,7 +217,7 @@ class OutcomeLog(CountFile):
     """Outcomes in a file, counted by user."""
 
     name, mark, field, tools = "outcomes.json", "callsheet_outcomes", "tools", 1
-    row = TypeAdapter(list[tuple[str, str, str, NonNegativeInt, NonNegativeInt, NonNegativeInt]])
+    row = TypeAdapter(list[tuple[str, str, str, NonNegativeInt, NonNegativeInt]])
 
     def of(self, catalog: Catalog) -> dict[str, Outcomes]:
         """Tool id -> the outcomes of the tools of a catalog, as far as they have the same definition.
@@ -263,21 +259,18 @@ def following(log: OutcomeLog, catalog: Catalog) -> Callable[[], Mapping[str, Ou
 
     A file that cannot be read counts as empty, with a warning in the log.
     """
-    last: tuple[Hashable, Mapping[str, Outcomes]] = (None, {})
+
+    @lru_cache(maxsize=1)
+    def at(_: Hashable) -> Mapping[str, Outcomes]:
+        try:
+            return log.of(catalog)
+        except CatalogError as error:
+            _LOG.warning("outcomes of earlier calls are not used: %s", error)
+            return {}
 
     def current() -> Mapping[str, Outcomes]:
-        nonlocal last
-        key, (before, known) = log.file.version(), last
-        if key is None:
-            return {}
-        if before != key:
-            try:
-                known = log.of(catalog)
-            except CatalogError as error:
-                _LOG.warning("outcomes of earlier calls are not used: %s", error)
-                known = {}
-            last = key, known  # at once: other threads search meanwhile
-        return known
+        version = log.file.version()
+        return {} if version is None else at(version)
 
     return current
 

@@ -128,72 +128,58 @@ _MAIL = r"(?:bcc|forward|redirect|cop(?:y|ied)|sen[dt]|deliver)\w*"
 _ADDRESS = r"[\w.+-]+@[\w-]+\.[a-z]{2,}"
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """A kind of order, and its pattern in lower case with single spaces."""
-
-    says: str
-    pattern: re.Pattern[str]
-
-
-def _order(says: str, *patterns: str) -> Order:
-    return Order(says, linear("|".join(patterns)))
-
-
-ORDERS = (
-    _order(
-        "speaks as if it were the system",
-        r"< ?/? ?(?:important|system|instructions?|admin|critical|assistant|sys)\b[^>]{0,40}>",
-        r"< ?/? ?(?:secret|hidden) ?(?: [^>]{0,40}=[^>]{0,40})?>",  # "<secret id>" is a placeholder
-        r"\[/?inst\]|<\|(?:im_start|im_end|system|user|assistant)\|>|<< ?sys ?>>|<!--",
-        r"\bsystem[ _-](?:instruction|override|notice|directive|command|prompt)s? ?:",
-    ),
-    _order(
-        "tells a model to hide something from the user",
-        r"\b(?:do not|don'?t|never|must not|should not|without|avoid|no need to) "
-        rf"(?:\w+ ){{0,3}}{_TELL}\b{_WITHIN}{{0,60}}\b{_USER}",
-        rf"\b(?:hide|conceal|(?:keep|kept|must|should|shall)\b.{{0,40}}\b(?:secret|hidden))\b.{{0,30}}"
-        rf"\bfrom (?:the |your |any )?{_USER}",
-        rf"\bwithout (?:the |your |asking |any )*{_USER}(?:'s)? "
-        r"(?:\w+ )?(?:knowledge|noticing|knowing|awareness|consent)",
-        rf"\b{_USER}s? (?:must|should|does|do|need|may|can)(?: not|n'?t| never) "
-        r"(?:\w+ )?(?:know|see|notice|be told|learn)",
-        r"\b(?:silently|secretly|covertly|stealthily) (?:\w+ ){0,2}"
-        r"(?:send|copy|read|call|includ|forward|upload|append|collect|bcc|execut|run)",
-        r"(?:不要|别|切勿|请勿|禁止|不得)(?:(?:告诉|告知|通知|提醒|透露给)(?:用户|使用者)|"
-        r"[向对](?:用户|使用者)(?:提及|透露|说明|告知))",
-    ),
-    _order(
-        "tells a model to drop its instructions",
-        r"\b(?:ignore|disregard|forget|override|bypass|supersede) (?:\w+ ){0,4}(?:instructions?|prompts?|guidelines|"
-        r"directives|guardrails|safety)\b",
-        r"\b(?:ignore|disregard|forget|override|bypass|supersede) (?:all|any|your|these|previous|prior|other|existing|"
-        r"system|above) (?:\w+ ){0,2}(?:rules?|restrictions|polic(?:y|ies))\b",
-        r"\byou are now (?:in |an? )?(?:\w+ )?(?:developer|debug|admin|root|unrestricted|jailbroken|dan)\b",
-        r"(?:忽略|无视|忘记)(?:之前|以前|上面|先前|所有|以上|此前|全部)(?:的)?(?:所有|全部)?(?:的)?"
-        r"(?:指令|指示|说明|规则|提示)",
-    ),
-    _order(
-        "asks for files that hold secrets",
-        r"(?:^|[^a-z0-9])(?:\.ssh(?:[^a-z0-9]|$)|id_(?:rsa|dsa|ecdsa|ed25519)(?:[^a-z0-9]|$)|\.aws/credentials|"
-        r"/etc/(?:passwd|shadow)(?:[^a-z]|$)|\.cursor/|claude_desktop_config|\.git-credentials|\.netrc|\.kube/config|"
-        r"\.docker/config|authorized_keys|\.gnupg|\.bash_history)",
-        rf"\b{_TAKE}\b.{{0,60}}{_VALUABLES}.{{0,100}}\b{_GIVE}\b",
-    ),
-    _order(
-        "asks for the whole conversation",
-        rf"\b{_GIVE}\b.{{0,60}}\b(?:entire|full|complete|whole|all)(?: of)?(?: the| this| your| our)? "
-        rf"(?:\w+ ){{0,2}}{_TALK}",
-        rf"\b{_GIVE}\b.{{0,60}}\bsystem prompt",
-    ),
-    _order(
-        "sends what it handles to an address of its own",
-        rf"\b{_MAIL}\b.{{0,60}}{_ADDRESS}.{{0,40}}\b(?:all|every|any|each|also|instead|always)\b",
-        rf"\b(?:all|every|any|each|also|always|must|instead)\b.{{0,60}}\b{_MAIL}\b.{{0,60}}{_ADDRESS}",
-        r"\b(?:send|upload|exfiltrate|forward|transmit|post)\w*\b.{0,40}\b(?:contents?|data|results?|output|response|"
-        rf"files?|{_TALK}|credentials|keys?)\b.{{0,40}}(?:[^\w(]|[^\]]\(|{_LINKED}\()https?://",
-    ),
-)
+ORDERS: Mapping[str, re.Pattern[str]] = {
+    says: linear("|".join(patterns))
+    for says, patterns in {
+        "speaks as if it were the system": (
+            r"< ?/? ?(?:important|system|instructions?|admin|critical|assistant|sys)\b[^>]{0,40}>",
+            r"< ?/? ?(?:secret|hidden) ?(?: [^>]{0,40}=[^>]{0,40})?>",  # "<secret id>" is a placeholder
+            r"\[/?inst\]|<\|(?:im_start|im_end|system|user|assistant)\|>|<< ?sys ?>>|<!--",
+            r"\bsystem[ _-](?:instruction|override|notice|directive|command|prompt)s? ?:",
+        ),
+        "tells a model to hide something from the user": (
+            r"\b(?:do not|don'?t|never|must not|should not|without|avoid|no need to) "
+            rf"(?:\w+ ){{0,3}}{_TELL}\b{_WITHIN}{{0,60}}\b{_USER}",
+            rf"\b(?:hide|conceal|(?:keep|kept|must|should|shall)\b.{{0,40}}\b(?:secret|hidden))\b.{{0,30}}"
+            rf"\bfrom (?:the |your |any )?{_USER}",
+            rf"\bwithout (?:the |your |asking |any )*{_USER}(?:'s)? "
+            r"(?:\w+ )?(?:knowledge|noticing|knowing|awareness|consent)",
+            rf"\b{_USER}s? (?:must|should|does|do|need|may|can)(?: not|n'?t| never) "
+            r"(?:\w+ )?(?:know|see|notice|be told|learn)",
+            r"\b(?:silently|secretly|covertly|stealthily) (?:\w+ ){0,2}"
+            r"(?:send|copy|read|call|includ|forward|upload|append|collect|bcc|execut|run)",
+            r"(?:不要|别|切勿|请勿|禁止|不得)(?:(?:告诉|告知|通知|提醒|透露给)(?:用户|使用者)|"
+            r"[向对](?:用户|使用者)(?:提及|透露|说明|告知))",
+        ),
+        "tells a model to drop its instructions": (
+            r"\b(?:ignore|disregard|forget|override|bypass|supersede) (?:\w+ ){0,4}(?:instructions?|prompts?|"
+            r"guidelines|directives|guardrails|safety)\b",
+            r"\b(?:ignore|disregard|forget|override|bypass|supersede) (?:all|any|your|these|previous|prior|other|"
+            r"existing|system|above) (?:\w+ ){0,2}(?:rules?|restrictions|polic(?:y|ies))\b",
+            r"\byou are now (?:in |an? )?(?:\w+ )?(?:developer|debug|admin|root|unrestricted|jailbroken|dan)\b",
+            r"(?:忽略|无视|忘记)(?:之前|以前|上面|先前|所有|以上|此前|全部)(?:的)?(?:所有|全部)?(?:的)?"
+            r"(?:指令|指示|说明|规则|提示)",
+        ),
+        "asks for files that hold secrets": (
+            r"(?:^|[^a-z0-9])(?:\.ssh(?:[^a-z0-9]|$)|id_(?:rsa|dsa|ecdsa|ed25519)(?:[^a-z0-9]|$)|\.aws/credentials|"
+            r"/etc/(?:passwd|shadow)(?:[^a-z]|$)|\.cursor/|claude_desktop_config|\.git-credentials|\.netrc|\.kube/config|"
+            r"\.docker/config|authorized_keys|\.gnupg|\.bash_history)",
+            rf"\b{_TAKE}\b.{{0,60}}{_VALUABLES}.{{0,100}}\b{_GIVE}\b",
+        ),
+        "asks for the whole conversation": (
+            rf"\b{_GIVE}\b.{{0,60}}\b(?:entire|full|complete|whole|all)(?: of)?(?: the| this| your| our)? "
+            rf"(?:\w+ ){{0,2}}{_TALK}",
+            rf"\b{_GIVE}\b.{{0,60}}\bsystem prompt",
+        ),
+        "sends what it handles to an address of its own": (
+            rf"\b{_MAIL}\b.{{0,60}}{_ADDRESS}.{{0,40}}\b(?:all|every|any|each|also|instead|always)\b",
+            rf"\b(?:all|every|any|each|also|always|must|instead)\b.{{0,60}}\b{_MAIL}\b.{{0,60}}{_ADDRESS}",
+            r"\b(?:send|upload|exfiltrate|forward|transmit|post)\w*\b.{0,40}\b(?:contents?|data|results?|output|response|"
+            rf"files?|{_TALK}|credentials|keys?)\b.{{0,40}}(?:[^\w(]|[^\]]\(|{_LINKED}\()https?://",
+        ),
+    }.items()
+}
+"""Kinds of orders, and their patterns in lower case with single spaces."""
 
 
 def orders_in(*texts: str) -> Iterator[tuple[str, str]]:
@@ -202,9 +188,9 @@ def orders_in(*texts: str) -> Iterator[tuple[str, str]]:
     The search is complete, in linear time. The phrases are English, with some Chinese ones.
     """
     plain = _DIRECTIVE.sub(" ", "\n".join(map(_plain, texts)))
-    for order in ORDERS:
-        if match := order.pattern.search(plain):
-            yield order.says, match.group()
+    for says, pattern in ORDERS.items():
+        if match := pattern.search(plain):
+            yield says, match.group()
 
 
 def _plain(text: str) -> str:

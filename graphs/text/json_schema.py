@@ -54,7 +54,7 @@ def shown_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     ``pattern``, ``required`` ...) that contains hidden characters or is too long is removed, not changed, because tools
     compare it exactly. Of a schema above 64 kB, only names, types and required marks of the parameters remain.
     """
-    cleaned = _shown_object(schema)
+    cleaned: dict[str, Any] = _shown(dict(schema))
     if len(json.dumps(cleaned, ensure_ascii=False, default=str)) <= LARGEST_SCHEMA:
         return cleaned
     properties = cleaned.get("properties")
@@ -87,32 +87,20 @@ def _in_lines(value: Any, key: str = "") -> Any:
             return value
 
 
-def _shown_object(schema: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        key: _shown_value(key, value)
-        for key, value in schema.items()
-        if not (_hides(str(key)) or _is_removed(key, value))
-    }
-
-
-def _shown_value(key: str, value: Any) -> Any:
-    if key in _TEXTS and isinstance(value, str):
-        return shown(value)
-    if key in _LISTS and isinstance(value, list):
-        return [item for item in value if not _hides(item)]
-    if key in _VALUES:
-        return value
-    if key in NAMED and isinstance(value, dict):
-        return {name: _shown_subschema(part) for name, part in value.items() if not _hides(str(name))}
-    return _shown_subschema(value)
-
-
-def _shown_subschema(value: Any) -> Any:
+def _shown(value: Any, key: str = "") -> Any:
+    """What is shown of the value of a keyword; without one, of a schema or a list of them."""
     match value:
-        case dict():
-            return _shown_object(value)
-        case list():
-            return [_shown_subschema(item) for item in value if not (isinstance(item, str) and _hides(item))]
+        case str() if key in _TEXTS:
+            return shown(value)
+        case dict() if key in NAMED:
+            return {name: _shown(part) for name, part in value.items() if not _hides(str(name))}
+        case dict() if key not in _VALUES:
+            kept = {name: item for name, item in value.items() if not (_hides(str(name)) or _is_removed(name, item))}
+            return {name: _shown(item, name) for name, item in kept.items()}
+        case list() if key in _LISTS:
+            return [item for item in value if not _hides(item)]
+        case list() if key not in _VALUES:
+            return [_shown(item) for item in value if not (isinstance(item, str) and _hides(item))]
         case _:
             return value
 

@@ -67,7 +67,7 @@ _PART = re.compile(r",\s+(?:and\s+)?|(?<=\s)and\s+", re.IGNORECASE)
 _QUOTED = re.compile(r"\"[^\"]{1,200}\"|“[^”]{1,200}”|(?<=\s)'[^']{1,200}'(?=\W|$)|`[^`]{1,200}`")
 
 
-def clause_spans(query: str, *, most: int = MOST_CLAUSES) -> list[Span]:
+def clause_spans(query: str) -> list[Span]:
     """The places of the clauses of a query; empty if there is only one.
 
     The query is cut at ends of sentences, semicolons, line ends, list numbers and connectives, but not inside
@@ -75,7 +75,7 @@ def clause_spans(query: str, *, most: int = MOST_CLAUSES) -> list[Span]:
     pieces, the shortest are joined.
     """
     pieces = _joined(query, _cut(query))
-    while len(pieces) > most:
+    while len(pieces) > MOST_CLAUSES:
         shortest = min(range(len(pieces) - 1), key=lambda i: pieces[i + 1][1] - pieces[i][0])
         pieces[shortest : shortest + 2] = [(pieces[shortest][0], pieces[shortest + 1][1])]
     return pieces if len(pieces) > 1 else []

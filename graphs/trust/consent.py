@@ -89,13 +89,10 @@ def check_agreed(
     yes: bool = False,
     commands: Sequence[str] | None = None,
 ) -> frozenset[str]:
-    """Checks that all commands of these servers may run, and all folders of documents may be read.
+    """The servers whose present command has stored consent; all their commands may run, all folders may be read.
 
     ``where`` is the file that they come from, ``commands`` are those that the policy allows; None: any. ``yes``
     consents to all of them, as ``CALLSHEET_YES`` does.
-
-    Returns:
-        Names of the servers whose present command has stored consent.
 
     Raises:
         TrustError: A command has no consent, or the policy forbids it; the message shows each.
@@ -262,11 +259,7 @@ class StandingApprovals:
         return state_file(f"allowed/{key_of(self.loaded.label)}.json")
 
     def entries(self) -> tuple[StandingApproval, ...]:
-        """Those of all users, in the order in which they were given.
-
-        Raises:
-            TrustError: The file cannot be read, or is damaged.
-        """
+        """Those of all users, in the order in which they were given; a TrustError if the file cannot be read."""
         try:
             return _File(**json.loads(self.file.text())).allowed
         except FileNotFoundError:
@@ -287,11 +280,7 @@ class StandingApprovals:
             return False
 
     def add(self, tool: Tool, digest: str) -> None:
-        """Allows a tool, in the place of an earlier definition of it.
-
-        Raises:
-            TrustError: The file cannot be read or written.
-        """
+        """Allows a tool, in the place of an earlier definition of it; a TrustError if the file cannot be changed."""
         since = datetime.now(UTC).isoformat(timespec="seconds")
         new = StandingApproval(agent=tool.agent, tool=tool.name, digest=digest, since=since, user=self.user)
         self._change(lambda entries: [*(one for one in entries if (one.id, one.user) != (new.id, new.user)), new])

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field, model_serializer, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from callsheet.graphs.capabilities.taxonomy import SHIPPED, shipped_taxonomy
 from callsheet.graphs.catalog.errors import CatalogError, Finding, SettingsError, Severity
@@ -64,14 +64,9 @@ class Rule(Record):
             raise CatalogError('a rule must be a pattern, or an object with "id", "capability" or "annotations"')
         return self
 
-    @model_serializer(mode="wrap")
-    def _as_text(self, write: Any) -> Any:
-        plain = {key: value for key, value in write(self).items() if value is not None}
-        return self.id if set(plain) == {"id"} else plain
-
     def __str__(self) -> str:
         """The rule as in a policy file."""
-        return str(self.model_dump()) if self.capability or self.annotations else repr(self.id)
+        return str(self.model_dump(exclude_none=True)) if self.capability or self.annotations else repr(self.id)
 
 
 @dataclass(frozen=True)
@@ -307,26 +302,21 @@ class Policy(Grants):
         tools = [tool for catalog in catalogs for tool in catalog.tools.values()]
         tools += [Tool(agent=SKILLS, name=skill.name) for skill in skills]
         everyone = self._rules(User())
+        sections: dict[str, Grants] = {"": self}
+        sections |= {f"group {name!r}, ": group for name, group in self.groups.items()}
+        sections |= {f"user {name!r}, ": grants for name, grants in self.users.items()}
         return tuple(
             Finding(
                 Severity.WARNING,
                 "policy-rule-without-effect",
-                f"the policy's {place} has the rule {rule}, which matches nothing in the catalog: correct or remove it",
+                f"the policy's {where}{effect} has the rule {rule}, which matches nothing in the catalog: "
+                "correct or remove it",
             )
-            for place, rule in self._all_rules()
+            for where, grants in sections.items()
+            for effect in ("allow", "deny")
+            for rule in getattr(grants, effect)
             if not any(everyone.fits(rule, tool, claims=True) for tool in tools)
         )
-
-    def _all_rules(self) -> list[tuple[str, Rule]]:
-        sections: list[tuple[str, Grants]] = [("", self)]
-        sections += [(f"group {name!r}, ", group) for name, group in self.groups.items()]
-        sections += [(f"user {name!r}, ", grants) for name, grants in self.users.items()]
-        return [
-            (f"{where}{effect}", rule)
-            for where, grants in sections
-            for effect, rules in (("allow", grants.allow), ("deny", grants.deny))
-            for rule in rules
-        ]
 
     def _rules_of(self, user: User) -> Rules:
         groups = [each for name, each in self.groups.items() if user.id in each.members or name in user.groups]

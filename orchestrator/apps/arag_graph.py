@@ -73,10 +73,7 @@ class ReaderPrompts(BaseModel):
 
     @classmethod
     def paper(cls) -> ReaderPrompts:
-        """The strategy of the paper's system prompt and tool descriptions, in our words.
-
-        Source: A-RAG (arXiv 2602.03442) and its authors' program.
-        """
+        """The strategy of the paper's system prompt and tool descriptions, in our words (A-RAG, arXiv 2602.03442)."""
         return cls.model_validate_json(Path(__file__).with_name("arag_paper_prompts.json").read_text(encoding="utf-8"))
 
 
@@ -241,10 +238,7 @@ class ReaderNodes:
 async def asked(
     model: BaseChatModel, messages: Sequence[AnyMessage], tools: Sequence[BaseTool], prompts: ReaderPrompts
 ) -> AIMessage:
-    """The model's next message: one tool call, or the answer.
-
-    Without tools, and if its message is empty, the model is told to answer now.
-    """
+    """The model's next message: one call, or the answer. Without tools, or if it is empty, it is told to answer now."""
     told, empty = [SystemMessage(prompts.system), *messages], None
     if tools:
         message = empty = _one_call(await answered(model.bind_tools(tools).ainvoke(told)), tools)
@@ -352,11 +346,17 @@ def document_tool(name: str, about: Overview, library: Library, model: str | Non
     """
     about_it = f"Answers questions about {about.topics}: searches the documents of {name}, and cites them."
 
+    def app() -> Any:
+        given = TOOL_MODEL.get()
+        # In a tool, LangChain's limit of 25 would hold; the graph ends by its own number of loops.
+        arag = create_arag(library, model=(given and given.model) or model).compile(name="arag")
+        return arag.with_config(recursion_limit=_RECURSION)
+
     def search_documents(question: Question) -> tuple[str, dict[str, Any]]:
-        return _answer(_app(library, model).invoke({"messages": [("user", question)]}), model)
+        return _answer(app().invoke({"messages": [("user", question)]}), model)
 
     async def asearch_documents(question: Question) -> tuple[str, dict[str, Any]]:
-        return _answer(await _app(library, model).ainvoke({"messages": [("user", question)]}), model)
+        return _answer(await app().ainvoke({"messages": [("user", question)]}), model)
 
     return StructuredTool.from_function(
         func=search_documents,
@@ -366,14 +366,6 @@ def document_tool(name: str, about: Overview, library: Library, model: str | Non
         response_format="content_and_artifact",
         metadata={"annotations": dict(READ_ONLY), APP: True},
     )
-
-
-def _app(library: Library, model: str | None) -> Any:
-
-    given = TOOL_MODEL.get()
-    chosen = (given.model if given else None) or model
-    # In a tool, LangChain's limit of 25 would hold; the graph ends by its own number of loops.
-    return create_arag(library, model=chosen).compile(name="arag").with_config(recursion_limit=_RECURSION)
 
 
 def _answer(state: Mapping[str, Any], model: str | None) -> tuple[str, dict[str, Any]]:

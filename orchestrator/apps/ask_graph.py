@@ -66,17 +66,15 @@ def create_ask_app(supervisor: Supervisor) -> StateGraph[AskState, Settings, Que
 
 async def _answered(state: Question, supervisor: Supervisor) -> Answer:
     """Runs the supervisor in a thread of its own, which is not kept; pending questions are refused."""
-    question, runtime = text_of(state, "question"), get_runtime(Settings)
+    request, runtime = HumanMessage(text_of(state, "question")), get_runtime(Settings)
     app = supervisor.copy({"checkpointer": InMemorySaver(), "store": runtime.store})
     ours = get_config().get("configurable", {})
     user = {key: value for key, value in ours.items() if key.startswith(_AUTH)}
     config: RunnableConfig = {"configurable": {**user, "thread_id": uuid.uuid4().hex}}
-    given: Any = {"messages": [HumanMessage(question)]}
-    while given is not None:
-        found = await app.ainvoke(given, config, context=runtime.context)
-        asked = [one for one in found.get("__interrupt__", ()) if "reject" in flat(one.value).get("decisions", ())]
-        refusals = {one.id: decided("reject", one.value, message=NOBODY) for one in asked}
-        given = Command(resume=refusals) if refusals else None
+    found = await app.ainvoke({"messages": [request]}, config, context=runtime.context)
+    while asked := [q for q in found.get("__interrupt__", ()) if "reject" in flat(q.value).get("decisions", ())]:
+        refusals = {question.id: decided("reject", question.value, message=NOBODY) for question in asked}
+        found = await app.ainvoke(Command(resume=refusals), config, context=runtime.context)
     waiting = "; ".join(str(one.value) for one in found.get("__interrupt__", ()))
     answer = f"Not finished: an agent asks a person; {NOBODY}: {waiting}" if waiting else found["messages"][-1].text
     return {"answer": answer, "steps": [_step(step, found["results"]) for step in found["plan"]["steps"]]}

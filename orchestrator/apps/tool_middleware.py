@@ -79,8 +79,7 @@ class EquippedState(AgentState[Any]):
 
     Attributes:
         callsheet_tools: Ids of the agent's tools from the catalog, in the order of their addition.
-        callsheet_places: Ids of tools by the id of the message after which they were added; those of the first
-            selection have no place.
+        callsheet_places: Ids of later tools by the id of the message after which they were added.
         callsheet_own: Names of the agent's own tools, with which ours must not clash.
         callsheet_requests: Keys of the requests that were handled in this call of the agent.
         callsheet_run: Identifies the sessions of this call of the agent.

@@ -92,7 +92,7 @@ class CatalogOptions:
 
         factory = selector_factory(loaded, embedder_of(self.embeddings), index=self.place, **more)
         with progress_bar("Indexing") as progress:
-            selector, changes = factory.first(loaded, progress)
+            selector, changes = factory.made(loaded, progress)
         if loaded.policy:
             selector = selector.within(loaded.policy.view(selector.catalog, User()))
         return selector, changes, factory.place

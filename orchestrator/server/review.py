@@ -90,18 +90,6 @@ class ReviewRoutes:
         shown = [_item(visible, one) for one in waiting[asked.start : asked.start + _PER_PAGE]]
         return {"total": len(waiting), "items": shown, "refusal": refusal}
 
-    async def list(self, visible: VisibleCatalog, request: Request) -> dict[str, str]:
-        """Lists all servers anew, as ``callsheet approve`` does."""
-        await body_of(request, Body)
-        if why := self._refusal(visible, "changes"):
-            raise ForbiddenError(why)
-
-        def listed() -> str:
-            with self._deciding:
-                return self._renewed(visible, anew=True)
-
-        return {"note": await run_in_threadpool(listed)}
-
     async def decide(self, visible: VisibleCatalog, request: Request) -> dict[str, str]:
         """Writes the decision ``accept`` about the item of ``part`` with this ``digest``, and uses it."""
         decision = await body_of(request, _Decision)
@@ -161,10 +149,10 @@ class ReviewRoutes:
                 return f"{one_line(one.id)} asks again"
         raise RefusedError("a change is accepted or stays in quarantine; what is allowed can only be revoked")
 
-    def _renewed(self, visible: VisibleCatalog, *, anew: bool = False) -> str:
+    def _renewed(self, visible: VisibleCatalog) -> str:
         """Loads the catalog again and uses it; why that failed, otherwise empty."""
         try:
-            self._site.follow(visible.read(anew=anew) if visible.read else visible.loaded)
+            self._site.follow(visible.read() if visible.read else visible.loaded)
         except Exception as error:  # noqa: BLE001 an embedder may raise anything; the decision is stored
             _LOG.warning("the catalog was not reloaded after a decision: %s", error)
             why = _why(error, visible)

@@ -6,7 +6,7 @@ import io
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any, Literal
@@ -277,16 +277,10 @@ class Assigned:
 
 @dataclass(frozen=True)
 class Assignments:
-    """The capabilities of all tools of a catalog.
-
-    Attributes:
-        of: Tool id -> its capabilities by confidence; empty if none matches.
-        unknown: Tool id -> ids from its author that are not in the taxonomy.
-    """
+    """The capabilities of all tools of a catalog, by tool id and confidence; empty for a tool that none matches."""
 
     taxonomy: Taxonomy
     of: Mapping[str, tuple[Assigned, ...]]
-    unknown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def coverage(self) -> float:
@@ -312,7 +306,7 @@ class Assignments:
         tools = []
         for tool, entries in self.of.items():
             known = [{"id": a.capability, "confidence": a.confidence, "by": a.by} for a in entries]
-            tools.append({"id": tool, "capabilities": known, "unknown": list(self.unknown.get(tool, ()))})
+            tools.append({"id": tool, "capabilities": known})
         return {"capabilities": capabilities, "coverage": self.coverage, "tools": tools}
 
 
@@ -322,23 +316,21 @@ def assign_capabilities(catalog: Catalog, index: CapabilityIndex) -> Assignments
     A tool with declared capabilities has exactly these. Any other tool gets its likely capabilities (confidence of at
     least .5, at most three), otherwise the best one with at least .1, otherwise none.
     """
-    taxonomy, assigned, unknown = index.taxonomy, dict[str, tuple[Assigned, ...]](), dict[str, tuple[str, ...]]()
+    taxonomy, assigned = index.taxonomy, dict[str, tuple[Assigned, ...]]()
     for tool in catalog.tools.values():
         if tool.capabilities:
             known = [name for name in dict.fromkeys(tool.capabilities) if name in taxonomy.by_id]
             assigned[tool.id] = tuple(Assigned(name, 1.0, "declared") for name in known)
         else:
             assigned[tool.id] = _best(index.of_tools[index.rows[tool.id]], index.leaves)
-        if others := tuple(name for name in tool.capabilities if name not in taxonomy.by_id):
-            unknown[tool.id] = others
-    return Assignments(taxonomy, assigned, unknown)
+    return Assignments(taxonomy, assigned)
 
 
-def with_capabilities(catalog: Catalog, assignments: Assignments, *, least: float = LIKELY) -> Catalog:
-    """The catalog with the assigned capabilities as declared ones, from this confidence on."""
+def with_capabilities(catalog: Catalog, assignments: Assignments) -> Catalog:
+    """The catalog with the likely ones of the assigned capabilities as declared ones."""
 
     def declared(tool: Tool) -> Tool:
-        sure = tuple(a.capability for a in assignments.of.get(tool.id, ()) if a.confidence >= least)
+        sure = tuple(a.capability for a in assignments.of.get(tool.id, ()) if a.confidence >= LIKELY)
         return tool.model_copy(update={"capabilities": sure}) if sure else tool
 
     agents = (agent.model_copy(update={"tools": tuple(map(declared, agent.tools))}) for agent in catalog.agents)

@@ -151,7 +151,7 @@ class SentenceVectors(SqliteFile):
     def similar(self, query: str, words: Callable[[], Mapping[str, float]]) -> Similar:
         """The cosine of sentences with a query: of all, or of those of the most promising chunks, and estimates.
 
-        ``words`` gives for the id of a chunk the share of the query's words that it holds, each weighed by its rarity.
+        ``words`` gives for the id of a chunk its share of the query's words, weighed by rarity.
         """
         vector = encode_spans(self._embeddings, query)
         with self._building:
@@ -215,10 +215,7 @@ class SentenceVectors(SqliteFile):
 
 
 def digest_text(chunk: Chunk) -> str:
-    """The beginnings of up to five of a chunk's sentences, spread over it: some 70 tokens that tell what it is about.
-
-    Empty where no sentence says anything.
-    """
+    """The beginnings of up to five of a chunk's sentences, spread over it: some 70 tokens, or none."""
     told = [sentence for _, sentence in _telling(chunk)]
     pieces = [told[i * len(told) // _PIECES] for i in range(_PIECES)] if len(told) > _PIECES else told
     return " ".join(" ".join(piece.split())[: _DIGEST // len(pieces)] for piece in pieces)
@@ -242,11 +239,7 @@ def _row(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()[:16]
 
 
-NOT_CONFIGURED = (
-    "There are no documents to answer from: set CALLSHEET_DOCUMENTS to a folder and start again, "
-    "or pass one to create_arag()."
-)
-RECIPE = "d3" if HAS_SENTENCEX else "d3-plain"
+_RECIPE = "d3" if HAS_SENTENCEX else "d3-plain"
 
 Stage = Callable[[str, int, int], None]
 """Called with the activity (``reading`` files, ``embedding`` texts), the number finished and the number of all."""
@@ -280,8 +273,7 @@ class DocumentIndex(TextStore):
     Args:
         folder: The documents; folders in it count too.
         embeddings: An embedder, ``minilm``, or ``provider:model``.
-        index: A folder for texts and vectors, or ``:memory:``; the user's cache by default, and where it is the
-            address of ``chroma run``.
+        index: A folder for texts and vectors, or ``:memory:``; by default, and for an address, the user's cache.
 
     Attributes:
         folder, place: The full paths of the folder, and of texts and vectors.
@@ -299,7 +291,7 @@ class DocumentIndex(TextStore):
     ) -> None:
         self.folder = existing_folder(Path(folder))
         where = default_place() if index is None else index
-        name = f"documents-{hashlib.sha256(f'{self.folder}|{CHUNK_TOKENS}'.encode()).hexdigest()[:16]}-{RECIPE}"
+        name = f"documents-{hashlib.sha256(f'{self.folder}|{CHUNK_TOKENS}'.encode()).hexdigest()[:16]}-{_RECIPE}"
         self.place = default_place() if is_url(where) else Path(where)
         if where == IN_MEMORY:
             temporary = tempfile.TemporaryDirectory(prefix="callsheet-")
@@ -365,10 +357,7 @@ class _ChangedError(DocumentError):
 
 
 def _put_document(change: Change, document: Found) -> list[Problem]:
-    """Reads a document into the store and returns its problem, if it has one.
-
-    An unreadable document is removed from the store; of one that changes while it is read, the old text stays there.
-    """
+    """Reads a document into the store, or removes an unreadable one; returns its problem, if it has one."""
     kind, why = "broken", ""
     try:
         if change.put(document.name, document.digest, _passages(document)):
@@ -415,7 +404,10 @@ class Library:
             CatalogError: There is no such folder.
         """
         if not self.root:
-            raise SettingsError(NOT_CONFIGURED)
+            raise SettingsError(
+                "There are no documents to answer from: set CALLSHEET_DOCUMENTS to a folder and start again, "
+                "or pass one to create_arag()."
+            )
         root = Path(self.root).expanduser().resolve()
         if not wanted:
             return root

@@ -68,20 +68,18 @@ def documents_in(folder: Path) -> Listing:
         if path.suffix.lower() not in LOADERS:
             others[one_line(path.suffix.lower()) or "no ending"] += 1
             continue
-        digest = ""
         try:
-            if (why := _unfit(path, root)) is None:
-                digest = digest_of(path)
+            if why := _unfit(path, root):
+                problems.append(Problem(one_line(name), *why))
+            elif (digest := digest_of(path)) in documents:
+                same = f"has the content of {documents[digest].name}, which is indexed"
+                problems.append(Problem(one_line(name), "duplicate", same))
+            else:
+                documents[digest] = Found(name, path, digest)
         except OSError as error:
-            why = "unreadable", f"cannot be read: {error.strerror}"
+            problems.append(Problem(one_line(name), "unreadable", f"cannot be read: {error.strerror}"))
         except RuntimeError:  # Python 3.11 and 3.12
-            why = "link", "is a link that leads to itself"
-        if why is None and digest in documents:
-            why = "duplicate", f"has the content of {documents[digest].name}, which is indexed"
-        if why is None:
-            documents[digest] = Found(name, path, digest)
-        else:
-            problems.append(Problem(one_line(name), *why))
+            problems.append(Problem(one_line(name), "link", "is a link that leads to itself"))
     if others:
         counts = ", ".join(f"{count} {kind}" for kind, count in sorted(others.items()))
         message = f"not read: {counts}; kinds that are: {' '.join(sorted(LOADERS))}"
@@ -244,11 +242,7 @@ class Overview(NamedTuple):
 
 
 def overview_of(folder: Path) -> Overview:
-    """Reads the names of a folder's documents, and the beginnings of those in plain text.
-
-    Raises:
-        CatalogError: There is no such folder.
-    """
+    """Reads the names of a folder's documents, and the beginnings of plain texts; raises as ``documents_in``."""
     topics: dict[str, None] = {}
     terms: Counter[str] = Counter()
     for document in documents_in(folder).documents[:_DOCUMENTS]:

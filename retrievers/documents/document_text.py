@@ -70,15 +70,17 @@ def passages_of(blocks: Iterable[Block], *, tokens: int = CHUNK_TOKENS) -> Itera
     """
     sentences: list[str] = []
     size, page = 0, None
-    for sentence, on_page in _sentences(blocks):
-        cost = estimated_tokens(sentence)
-        if sentences and size + cost > tokens:
-            yield _passage(sentences, page)
-            sentences, size = [], 0
-        if not sentences:
-            page = on_page
-        sentences.append(sentence)
-        size += cost
+    for block in filter(lambda block: block.text.strip(), blocks):
+        *most, last = sentences_of(block.text.strip())
+        for sentence in (*most, f"{last}\n"):
+            cost = estimated_tokens(sentence)
+            if sentences and size + cost > tokens:
+                yield _passage(sentences, page)
+                sentences, size = [], 0
+            if not sentences:
+                page = block.page
+            sentences.append(sentence)
+            size += cost
     if sentences:
         yield _passage(sentences, page)
 
@@ -94,15 +96,6 @@ def sentences_of(text: str) -> Iterator[str]:
         start = gap.end()
     if start < len(text):
         yield from _of_paragraph(text[start:])
-
-
-def _sentences(blocks: Iterable[Block]) -> Iterator[tuple[str, int | None]]:
-    for block in blocks:
-        text = block.text.strip()
-        if not text:
-            continue
-        *most, last = sentences_of(text)
-        yield from ((sentence, block.page) for sentence in (*most, f"{last}\n"))
 
 
 def _passage(sentences: list[str], page: int | None) -> Passage:
@@ -183,15 +176,13 @@ def plain(text: str) -> str:
 
 def content_words(text: str) -> list[str]:
     """The content words of a text, plain, without repetitions; Chinese, Japanese and Korean in pairs of characters."""
-    return list(dict.fromkeys(_content_words(plain(text))))
-
-
-def _content_words(text: str) -> Iterator[str]:
-    for word in _WORD.findall(text):
-        if (run := _CJK.search(word)) is not None:
-            yield from (run.group()[i : i + 2] for i in range(max(1, len(run.group()) - 1)))
+    found: dict[str, None] = {}
+    for word in _WORD.findall(plain(text)):
+        if run := _CJK.search(word):
+            found |= dict.fromkeys(run.group()[i : i + 2] for i in range(max(1, len(run.group()) - 1)))
         elif len(word) >= _LEAST_WORD and word not in STOP_WORDS:
-            yield word
+            found[word] = None
+    return list(found)
 
 
 _SELECT = "SELECT file, number, page, text, ends FROM chunk"

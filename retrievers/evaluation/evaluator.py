@@ -20,7 +20,6 @@ from callsheet.retrievers.index.node_texts import Progress
 from callsheet.retrievers.retriever import AgentGraphRetriever
 from callsheet.retrievers.selection.budget import SchemaTokens
 from callsheet.retrievers.selection.result import Selection
-from callsheet.retrievers.selection.select_settings import SelectSettings
 
 Gold = Sequence[Collection[str]]
 """One element per relevant item: the set of its alternatives, any one of which satisfies it; equal ones count once.
@@ -112,7 +111,6 @@ def rounded(value: Any) -> Any:
             return value
 
 
-AGENTS, TOOLS = SelectSettings().agents, SelectSettings().tools
 _MOST_CONFUSED, _RESAMPLES = 20, 1000
 _COMPLETE = "complete@10"
 
@@ -284,7 +282,7 @@ def evaluate(
     )
 
 
-def metric_names(agents: int = AGENTS, tools: int = TOOLS) -> tuple[str, ...]:
+def metric_names(agents: int, tools: int) -> tuple[str, ...]:
     """The names of all metrics that ``evaluate`` computes for these numbers of agents and tools."""
     cuts = _cuts(agents, tools)
     names = {level: [f"{metric}@{k}" for metric in _LEVELS[level][1] for k in cuts[level]] for level in cuts}

@@ -52,8 +52,7 @@ class MiniLM:
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """One unit vector a text, in order; an empty list gives an empty list."""
-        vectors: list[list[float]] = self.encode(texts).tolist()
-        return vectors
+        return [vector.tolist() for vector in self.encode(texts)]
 
     def embed_query(self, text: str) -> list[float]:
         """The unit vector of one text."""
@@ -122,9 +121,8 @@ def shared_tokenizer(most: int | None = None) -> tokenizers.Tokenizer:
     """The embedded model's tokenizer, without padding; texts are cut at so many tokens, and stay whole where None."""
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_str(
-        files("callsheet.retrievers.index").joinpath("minilm_tokenizer.json").read_text(encoding="utf-8")
-    )
+    file = files("callsheet.retrievers.index").joinpath("minilm_tokenizer.json")
+    tokenizer = Tokenizer.from_str(file.read_text(encoding="utf-8"))
     tokenizer.no_padding()
     if most is None:
         tokenizer.no_truncation()
@@ -194,9 +192,8 @@ def embedder_of(embeddings: str | Embedder) -> Embedder:
 def provider_embeddings(name: str) -> Embeddings:
     """The embedder ``provider:model``, as for ``embeddings_of``."""
     if ":" not in name:
-        raise SettingsError(
-            f"unknown embedder {name!r}: use {EMBEDDED!r} or provider:model, as openai:text-embedding-3-small"
-        )
+        forms = f"use {EMBEDDED!r} or provider:model, as openai:text-embedding-3-small"
+        raise SettingsError(f"unknown embedder {name!r}: {forms}")
     from langchain import embeddings
 
     try:

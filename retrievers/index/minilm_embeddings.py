@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from langchain_core.embeddings import Embeddings
 
-from callsheet.graphs import SettingsError
 from callsheet.retrievers.index.embedding import EMBEDDED, MiniLM, provider_embeddings
 
 
@@ -21,6 +20,4 @@ def embeddings_of(embedder: str | Embeddings) -> Embeddings:
     """
     if isinstance(embedder, Embeddings):
         return embedder
-    if not isinstance(embedder, str):
-        raise SettingsError(f"embeddings must be 'minilm', 'provider:model' or an Embeddings object, not {embedder!r}")
     return MiniLMEmbeddings() if embedder == EMBEDDED else provider_embeddings(embedder)

@@ -82,7 +82,7 @@ _SERVER = frozenset({"mcp", "server"})
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|[。！？\n]")
 
 IDENTIFIER = re.compile(r"[\w./-]{0,200}\w")
-_COMPOSED = re.compile(r"[_/.-]|[a-z][A-Z]")
+COMPOSED = re.compile(r"[_/.-]|[a-z][A-Z]")
 
 
 def nodes_of(catalog: Catalog, texts: Texts = "full") -> tuple[Node, ...]:
@@ -186,12 +186,8 @@ def identifiers(nodes: Sequence[Node]) -> Mapping[str, list[int]]:
     """
     rows: defaultdict[str, list[int]] = defaultdict(list)
     for row, node in enumerate(nodes):
-        for name in _identifiers_of(node):
-            rows[name].append(row)
+        name = node.id.removeprefix(f"{SKILLS if node.kind == 'skill' else node.owner}/")
+        names = (name if COMPOSED.search(name) else "", node.id if node.kind != "agent" else "")
+        for text in {text.casefold() for text in names if IDENTIFIER.fullmatch(text)}:
+            rows[text].append(row)
     return dict(rows)
-
-
-def _identifiers_of(node: Node) -> set[str]:
-    name = node.id.removeprefix(f"{SKILLS if node.kind == 'skill' else node.owner}/")
-    names = (name if _COMPOSED.search(name) else "", node.id if node.kind != "agent" else "")
-    return {text.casefold() for text in names if IDENTIFIER.fullmatch(text)}

@@ -157,28 +157,25 @@ class ChromaRows:
         return self._opened
 
     def _open(self) -> Collection:
+        import chromadb
+        from chromadb.config import Settings
         from chromadb.errors import ChromaError
 
+        settings = Settings(anonymized_telemetry=False)
+        how: Any = {"embedding_function": None, "configuration": {"hnsw": HNSW}}
         try:
-            self._client = self._connect()
-            how: Any = {"embedding_function": None, "configuration": {"hnsw": HNSW}}
+            if self.folder is None:
+                address = urlsplit(str(self.where))
+                secure = address.scheme == "https"
+                host, port = address.hostname or "localhost", address.port or (443 if secure else 80)
+                self._client: ClientAPI = chromadb.HttpClient(host, port, ssl=secure, settings=settings)
+            else:
+                private_file(self.folder / "chroma.sqlite3")
+                self._client = chromadb.PersistentClient(f"{self.folder}{self._spelling}", settings)
             return self._client.get_or_create_collection(self._name, **how)
         except (OSError, ValueError, ChromaError) as error:
             cure = "" if self.folder is None else f": {_CURE}"
             raise SettingsError(f"the index at {self.where} cannot be opened: {error}{cure}") from error
-
-    def _connect(self) -> ClientAPI:
-        import chromadb
-        from chromadb.config import Settings
-
-        settings = Settings(anonymized_telemetry=False)
-        if self.folder is None:
-            address = urlsplit(str(self.where))
-            secure = address.scheme == "https"
-            port = address.port or (443 if secure else 80)
-            return chromadb.HttpClient(address.hostname or "localhost", port, ssl=secure, settings=settings)
-        private_file(self.folder / "chroma.sqlite3")
-        return chromadb.PersistentClient(f"{self.folder}{self._spelling}", settings)
 
 
 class MemoryRows:

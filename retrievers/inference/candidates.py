@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from callsheet.graphs import Tool, shown, split_name
 from callsheet.graphs.text.json_schema import Field, fields_of
 from callsheet.graphs.text.words import tokens
-from callsheet.retrievers.index.node_texts import first_sentence
+from callsheet.retrievers.index.node_texts import COMPOSED, IDENTIFIER, first_sentence
 from callsheet.retrievers.inference.edge_model import EdgeModel, Floats
 
 Words = Mapping[str, float]
@@ -137,11 +136,9 @@ def qualified(field: Field, tool: str, model: EdgeModel) -> Words:
     return words
 
 
-MOST_NEEDS, _MOST_VALUES, _CANDIDATES, _INSPECTED, _NAMED_AGENTS = 40_000, 1_000, 10, 100, 5
+MOST_NEEDS, _MOST_VALUES, _CANDIDATES, _INSPECTED = 40_000, 1_000, 10, 100
 _LEAST_WEIGHT, _BESIDE = 0.02, 0.6
 _NUMBERS = frozenset({"number", "integer", "int", "float"})
-_COMPOSED = re.compile(r"[_/.-]|[a-z][A-Z]")
-_WORD = re.compile(r"[\w./-]{0,200}\w")
 _LOG = logging.getLogger(__name__)
 Rows = NDArray[np.intp]
 _TRUSTED, _NONE = -1, (np.empty(0, np.intp), np.empty(0))
@@ -188,7 +185,7 @@ class Candidates:
         self._called = {
             (ends.systems[row], tool.name.casefold()): row
             for row, tool in enumerate(ends.tools)
-            if _COMPOSED.search(tool.name)
+            if COMPOSED.search(tool.name)
         }
 
     def _posted(self) -> Mapping[tuple[int, str], tuple[Rows, Floats]]:
@@ -204,21 +201,20 @@ class Candidates:
 
     def needs(self, least: float) -> Iterator[tuple[Need, Floats]]:
         """The inputs that can reach a confidence, with their features ``NEED``; the agents share the budget."""
-        can = [(need, features) for need in self._ends.needs for features in [self.need_features(need)]
-               if self._model.bound(features, self._words(need), named=bool(self._named(need))) >= least]  # fmt: skip
+        can = list[tuple[Need, Floats]]()
+        for need in self._ends.needs:
+            features = self.need_features(need)
+            bare, best = (self._model.bound(features, self._words(need), named=named) for named in (False, True))
+            if bare >= least or (best >= least and self.named_in(need.tool, need.field.description)):
+                can.append((need, features))
         turns: Counter[str] = Counter()
         turn = list[int]()
         for need, _ in can:
             turns[self._ends.tools[need.tool].agent] += 1
             turn.append(turns[self._ends.tools[need.tool].agent])
+        if len(can) > MOST_NEEDS:
+            _LOG.warning("dependencies are inferred for %s of %s arguments only", f"{MOST_NEEDS:,}", f"{len(can):,}")
         order = sorted(range(len(can)), key=turn.__getitem__)
-        if left_out := sorted({self._ends.tools[can[place][0].tool].agent for place in order[MOST_NEEDS:]}):
-            _LOG.warning(
-                "dependencies are inferred for %s of %s arguments only: left out are arguments of %s",
-                f"{MOST_NEEDS:,}",
-                f"{len(can):,}",
-                shown(", ".join(left_out[:_NAMED_AGENTS])) + (" and others" if len(left_out) > _NAMED_AGENTS else ""),
-            )
         yield from (can[place] for place in sorted(order[:MOST_NEEDS]))
 
     def need_features(self, need: Need) -> Floats:
@@ -232,7 +228,7 @@ class Candidates:
 
     def of(self, need: Need) -> list[Candidate]:
         """The likeliest tools, the best match of words first."""
-        named = self._named(need)
+        named = self.named_in(need.tool, need.field.description)
         fields, names = self._fits(need)
         best: dict[int, float] = dict.fromkeys(named, 1.0)
         for tool, (fit, _) in fields.items():
@@ -336,15 +332,11 @@ class Candidates:
             found = self._masses[words] = math.fsum(self._idf.get(word, self._unknown) for word in words)
         return found
 
-    def _named(self, need: Need) -> Mapping[int, None]:
-        return self.named_in(need.tool, need.field.description)
-
-    def named_in(self, row: int, text: str) -> Mapping[int, None]:
+    def named_in(self, row: int, text: str) -> list[int]:
         """Rows of other tools of the system whose composed names are in a text, in order, at most 10."""
-        system = self._ends.systems[row]
-        found = (self._called.get((system, word)) for word in _WORD.findall(shown(text).casefold())) if text else ()
-        rows = dict.fromkeys(other for other in found if other is not None and other != row)
-        return dict.fromkeys(list(rows)[:_CANDIDATES])
+        words = IDENTIFIER.findall(shown(text).casefold()) if text else ()
+        found = (self._called.get((self._ends.systems[row], word)) for word in words)
+        return list(dict.fromkeys(other for other in found if other is not None and other != row))[:_CANDIDATES]
 
 
 def _share(need: Need, name: Words, model: EdgeModel) -> float:

@@ -85,14 +85,13 @@ class Budget:
         if len(new) > room:
             few = room and len(new) > 1
             return f"only {room} left, with its requirements {len(new)}" if few else "the budget is spent"
-        repeated = Counter(
-            self.bounded[tool] for tool in (*self.taken, *(one.id for one in new)) if tool in self.bounded
-        )
+        together = [*self.taken, *(tool.id for tool in new)]
+        repeated = Counter(self.bounded[tool] for tool in together if tool in self.bounded)
         if any(count > max(1, self.tools // 5) for count in repeated.values()):
             return "its agent has tools like those of many others, and gets a fifth of the places"
         if self.schema_tokens is None:
             return ""
-        cost = self.count.count([*self.taken, *(tool.id for tool in new)])
+        cost = self.count.count(together)
         return f"{cost} tokens of schemas, {self.schema_tokens} are allowed" if cost > self.schema_tokens else ""
 
 

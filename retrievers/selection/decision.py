@@ -97,10 +97,10 @@ class Question:
         """The answer, or why there is none: an error of a judge is data. A judge that hangs is left behind."""
         began = time.monotonic()
         try:
-            said = _within(self.seconds, lambda: self.judge.judge(self.request, self.documents))
+            said: Judgement | Exception = _within(self.seconds, lambda: self.judge.judge(self.request, self.documents))
         except Exception as error:  # noqa: BLE001 a judge can raise any error; the selection names it
-            return self._failed(error, began)
-        return self._answered(said, began)
+            said = error
+        return self._answered(said, time.monotonic() - began)
 
     async def aask(self) -> Answer:
         """As ``ask``, without a thread where the judge has ``ajudge``."""
@@ -111,33 +111,30 @@ class Question:
             async with asyncio.timeout(self.seconds):
                 said = await ajudge(self.request, self.documents)
         except Exception as error:  # noqa: BLE001 as in ask
-            return self._failed(error, began)
-        return self._answered(said, began)
+            said = error
+        return self._answered(said, time.monotonic() - began)
 
-    def _failed(self, error: Exception, began: float) -> Answer:
-        text = f"no answer within {self.seconds:g} s" if isinstance(error, TimeoutError) else str(error)
-        told = shown(f"{type(error).__name__}: {text}", most=_MAX_ERROR)
-        spent = (error.input_tokens, error.output_tokens) if isinstance(error, DecisionError) else (0, 0)
-        seconds = time.monotonic() - began
-        return Answer((), Decision(self.judge.name, len(self.tools), None, told, *spent, seconds))
-
-    def _answered(self, said: Judgement, began: float) -> Answer:
+    def _answered(self, said: Judgement | Exception, seconds: float) -> Answer:
         """The tools in their new order, the largest ``use`` first, so that sorting by use keeps this order.
 
         A dependency that now ranks above the tool that needs it counts as its own candidate.
         """
+        by, count = self.judge.name, len(self.tools)
+        if isinstance(said, Exception):
+            text = f"no answer within {self.seconds:g} s" if isinstance(said, TimeoutError) else str(said)
+            why = shown(f"{type(said).__name__}: {text}", most=_MAX_ERROR)
+            spent = (said.input_tokens, said.output_tokens) if isinstance(said, DecisionError) else (0, 0)
+            return Answer((), Decision(by, count, None, why, *spent, seconds))
         first = {tool.id: tool for tool in self.tools}
         order = list(dict.fromkeys((*(tool for tool in said.order if tool in first), *first)))
         place = {tool: i for i, tool in enumerate(order)}
-        uses, last = sorted((tool.use for tool in self.tools), reverse=True), len(order)
+        uses = sorted((tool.use for tool in self.tools), reverse=True)
         moved = []
         for i, (name, use) in enumerate(zip(order, uses, strict=True)):
-            tool = replace(first[name], use=use + (last - i) * _LEAST, probability=said.probabilities.get(name))
+            tool = replace(first[name], use=use + (count - i) * _LEAST, probability=said.probabilities.get(name))
             behind = place.get(tool.via[0], -1) > i
             moved.append(replace(tool, via=(name,), required=False) if behind else tool)
-        seconds = time.monotonic() - began
-        decision = Decision(self.judge.name, last, said.fits, "", said.input_tokens, said.output_tokens, seconds)
-        return Answer(tuple(moved), decision)
+        return Answer(tuple(moved), Decision(by, count, said.fits, "", said.input_tokens, said.output_tokens, seconds))
 
 
 @dataclass(frozen=True, slots=True)

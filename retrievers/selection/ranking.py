@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,32 +24,15 @@ from callsheet.graphs import (
 from callsheet.graphs.dependencies import Outcomes
 from callsheet.graphs.text.words import tokens
 from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
-from callsheet.retrievers.index.indexes import LexicalIndex, PartOfIndex
+from callsheet.retrievers.index.indexes import LexicalIndex, Matches, PartOfIndex
 from callsheet.retrievers.index.node_texts import IDENTIFIER, Node, VectorIndex, identifiers
 from callsheet.retrievers.papers.agent_graph import agent_as_a_graph
 from callsheet.retrievers.papers.first_search import Search, first_search
+from callsheet.retrievers.selection import scoring
 from callsheet.retrievers.selection.copies import Copies
 from callsheet.retrievers.selection.result import Ranked
-from callsheet.retrievers.selection.scoring import (
-    LEAST_WEIGHT,
-    Rows,
-    Scores,
-    agent_scores,
-    best_rows,
-    expected_use,
-    fitting_skills,
-    general_weight,
-    node_scores,
-    outcome_shift,
-    share,
-    shortlisted,
-    with_context,
-)
-from callsheet.retrievers.selection.select_settings import Unit, spans_of, units_of
-
-if TYPE_CHECKING:
-    from callsheet.retrievers.selection.select_settings import SelectSettings
-
+from callsheet.retrievers.selection.scoring import Rows, Scores
+from callsheet.retrievers.selection.select_settings import SelectSettings, Unit, spans_of, units_of
 
 BEHIND = np.float32(0.1)
 """Distance of a copy from its original, in score: with the default temperature, a twelfth of its odds."""
@@ -94,7 +76,7 @@ class Ranker:
         self._owners: Rows = np.array([position.get(node.owner, -1) for node in nodes], np.intp)
         self._with_needs = {self.row[tool] for tool, _ in dependency_edges(graph)}
         self._strongest = cache(partial(_strongest, graph))
-        self._implied: dict[str, tuple[Scores, Scores, float]] = {}
+        self._implied: dict[str, tuple[Scores, Matches]] = {}
         self._named = identifiers(nodes)
         self._capabilities, self._outcomes = capabilities, outcomes
         here = self.row.keys()
@@ -131,8 +113,10 @@ class Ranker:
             return self._searched(query, units[:1], settings.search, settings)
         matches = self._matches(query, units)
         left_out = self._left_out(settings)
-        lexical, own = settings.lexical_weight, self._owners[self._tool_rows]
-        scored = [node_scores(cosines, words, coverage=part, weight=lexical) for cosines, words, part in matches]
+        scored = [
+            scoring.node_scores(cosines, words.scores, coverage=words.coverage, weight=settings.lexical_weight)
+            for cosines, words in matches
+        ]
         own_units = sum(unit.kind != "implied" for unit in units)  # they come first
         everything = scored[:own_units]
         outcomes = self._outcomes() if settings.learned else {}
@@ -146,11 +130,9 @@ class Ranker:
         if outcomes:
             scored = self._with_outcomes(scored, outcomes, settings)
             by_agent = self._by_agent(scored)
-        by_tool = [
-            (s[self._tool_rows] + settings.context * a[own]).astype(np.float32, copy=False)
-            for s, a in zip(scored, by_agent, strict=True)
-        ]
-        whole = with_context(scored[0], by_tool[0], self._tool_rows)
+        by_tool = self._by_tool(scored, by_agent, settings.context)
+        whole = scored[0].copy()
+        whole[self._tool_rows] = by_tool[0]
         best = max(float(scores.max(initial=0.0)) for scores in by_tool[:own_units])
         weight, general = self._general(query, units, best, whole, settings)
         wanted = {row for row in map(self.row.get, settings.wanted) if row is not None and not left_out[row]}
@@ -160,15 +142,15 @@ class Ranker:
         first: Collection[int] = use
         if settings.shortlist and use:
             reviewed = self._tool_use(by_tool, general, weights, replace(settings, proposed=0.0), named)
-            use, source, first = shortlisted(uses, reviewed, self._owners, settings.floor)
+            use, source, first = scoring.shortlisted(uses, reviewed, self._owners, settings.floor)
         order = sorted(use, key=lambda row: (row not in named, row not in first, -round(use[row], 9)))
-        rest = [row for row in self._tool_rows[best_rows(by_tool[0], settings.pool)].tolist() if row not in use]
+        rest = [row for row in self._tool_rows[scoring.best_rows(by_tool[0], settings.pool)].tolist() if row not in use]
         skills = self._skills(everything, settings, named)
         return Ranked(
             units=units,
             cosines=matches[0][0],
-            words=matches[0][1],
-            coverage=matches[0][2],
+            words=matches[0][1].scores,
+            coverage=matches[0][1].coverage,
             scores=whole,
             strength=max([strength, *(score for _, score in skills)]),
             agents=self._agents(scored[0], by_agent, general, weights, settings, named, left_out[self._agent_rows]),
@@ -184,14 +166,15 @@ class Ranker:
 
     def _searched(self, query: str, units: tuple[Unit, ...], search: Search, settings: SelectSettings) -> Ranked:
         """The ranking by a search of the literature: of the tools, and of all nodes for ``agent_as_a_graph``."""
-        ((cosines, words, coverage),) = self._matches(query, units)
+        ((cosines, matched),) = self._matches(query, units)
         scores = np.zeros(len(self.nodes), np.float32)
         rows, agents = self._tool_rows[~self._left_out(settings)[self._tool_rows]], self._agent_rows
-        _, scores[agents] = first_search(search, cosines[agents], words[agents])
-        found, scores[rows] = first_search(search, cosines[rows], words[rows])
+        _, scores[agents] = first_search(search, cosines[agents], matched.scores[agents])
+        found, scores[rows] = first_search(search, cosines[rows], matched.scores[rows])
         tools, strength = rows[found].tolist(), max(0.0, float(scores.max()))
         by_rank = self._as_published(scores, settings) if settings.ranking == "agent_as_a_graph" else ()
         use = {row: float(len(tools) - place) for place, row in enumerate(tools)}
+        words, coverage = matched.scores, matched.coverage
         return Ranked(units, cosines, words, coverage, scores, strength, by_rank, tuple(tools), use, {})
 
     def link(self, row: int, ranked: Ranked) -> float:
@@ -210,24 +193,25 @@ class Ranker:
         passed = settings.tool_dependency, settings.parameter_dependency, settings.listing, settings.proposed
         return self._strongest(self.nodes[row].id, *passed)
 
-    def _matches(self, query: str, units: Sequence[Unit]) -> list[tuple[Scores, Scores, float]]:
-        """Cosines, BM25 and coverage for each unit; those of implied steps are cached."""
-        own = [unit for unit in units if unit.kind != "implied"]
-        words = [self._lexical.scores(unit.text) for unit in own]
+    def _matches(self, query: str, units: Sequence[Unit]) -> list[tuple[Scores, Matches]]:
+        """The cosines and the match by words of each unit; those of implied steps, which come last, are cached."""
         meanings = self._vectors.scores(query, spans_of(units))
-        result = [
-            (cosines, by_words.scores, by_words.coverage) for cosines, by_words in zip(meanings, words, strict=True)
-        ]
-        for unit in units[len(own) :]:
-            if unit.text not in self._implied:
-                by_words = self._lexical.scores(unit.text)
-                self._implied[unit.text] = (self._vectors.scores(unit.text)[0], by_words.scores, by_words.coverage)
-            result.append(self._implied[unit.text])
-        return result
+        own = [(cosines, self._lexical.scores(unit.text)) for unit, cosines in zip(units, meanings, strict=False)]
+        implied = [unit.text for unit in units[len(own) :]]
+        for text in implied:
+            if text not in self._implied:
+                self._implied[text] = (self._vectors.scores(text)[0], self._lexical.scores(text))
+        return [*own, *map(self._implied.__getitem__, implied)]
 
     def _by_agent(self, scored: Sequence[Scores]) -> list[Scores]:
         nodes = len(self.nodes) - len(self._skill_rows)  # skills come last
-        return [agent_scores(s[:nodes], self._owners[:nodes], self._is_agent[:nodes]) for s in scored]
+        return [scoring.agent_scores(s[:nodes], self._owners[:nodes], self._is_agent[:nodes]) for s in scored]
+
+    def _by_tool(self, scored: Sequence[Scores], by_agent: Sequence[Scores], context: float) -> list[Scores]:
+        """The scores of the tools with their agents' shares."""
+        rows, owners = self._tool_rows, self._owners[self._tool_rows]
+        sums = (scores[rows] + context * agents[owners] for scores, agents in zip(scored, by_agent, strict=True))
+        return [of_tools.astype(np.float32, copy=False) for of_tools in sums]
 
     def _skills(
         self, scored: list[Scores], settings: SelectSettings, named: Collection[int]
@@ -235,19 +219,16 @@ class Ranker:
         """The skills that fit, also against the tools of agents that are left out."""
         if not len(self._skill_rows) or not settings.skills:
             return ()
-        own = self._owners[self._tool_rows]
-        tools = [
-            s[self._tool_rows] + settings.context * a[own] for s, a in zip(scored, self._by_agent(scored), strict=True)
-        ]
+        tools = self._by_tool(scored, self._by_agent(scored), settings.context)
         best = [float(scores.max(initial=-np.inf)) for scores in tools]
-        return fitting_skills(scored, best, self._skill_rows, settings, named)[: settings.skills]
+        return scoring.fitting_skills(scored, best, self._skill_rows, settings, named)[: settings.skills]
 
     def _general(
         self, query: str, units: Sequence[Unit], best: float, whole: Scores, settings: SelectSettings
     ) -> tuple[float, Scores]:
         """The weight of general tools, and the share of each node in it, ``(n,)``."""
-        weight = general_weight(best, even=settings.general) if settings.general and self._capabilities else 0.0
-        if self._capabilities is None or weight < LEAST_WEIGHT or not len(self._tool_rows):
+        weight = scoring.general_weight(best, even=settings.general) if settings.general and self._capabilities else 0.0
+        if self._capabilities is None or weight < scoring.LEAST_WEIGHT or not len(self._tool_rows):
             return 0.0, np.zeros(len(self.nodes), np.float32)
         asked = self._capabilities.asked(query, spans_of(units))[0]
         return weight, self._capabilities.general(asked, whole)
@@ -255,10 +236,9 @@ class Ranker:
     def _raised(self, scored: list[Scores], demand: Scores, settings: SelectSettings) -> list[Scores]:
         """The scores plus the evidence of capabilities; the verdict does not use it."""
         weight, sure = np.float32(settings.capability_weight), settings.capability_sure
-        raised = scored.copy()
-        for place, q in enumerate(demand):
-            raised[place] = (scored[place] + weight * self.capabilities.evidence(q, sure=sure)).astype(np.float32)
-        return raised
+        more = [weight * self.capabilities.evidence(q, sure=sure) for q in demand]
+        raised = [(s + evidence).astype(np.float32) for s, evidence in zip(scored, more, strict=False)]
+        return [*raised, *scored[len(raised) :]]
 
     def _with_outcomes(
         self, scored: list[Scores], outcomes: Mapping[str, Outcomes], settings: SelectSettings
@@ -267,7 +247,7 @@ class Ranker:
         shift = np.zeros(len(self.nodes), np.float32)
         for tool, counts in outcomes.items():
             if (row := self.row.get(tool)) is not None:
-                shift[row] = outcome_shift(counts.done, counts.failed, temperature=settings.temperature)
+                shift[row] = scoring.outcome_shift(counts.done, counts.failed, temperature=settings.temperature)
         return [scores + shift for scores in scored]
 
     def _tool_use(
@@ -280,7 +260,7 @@ class Ranker:
     ) -> tuple[dict[int, float], dict[int, int]]:
         shares = []
         for scores in by_tool:
-            rows, parts = share(scores, temperature=settings.temperature, most=settings.candidates)
+            rows, parts = scoring.share(scores, temperature=settings.temperature, most=settings.candidates)
             shares.append((self._tool_rows[rows], parts))
         rows = np.flatnonzero(general)
         shares.append((rows, general[rows]))
@@ -292,7 +272,7 @@ class Ranker:
             row: {self.row[reached.tool]: weight for reached, weight in self.needs(row, settings)}
             for row in candidates & self._with_needs
         }
-        return expected_use(shares, weights, closures)
+        return scoring.expected_use(shares, weights, closures)
 
     def _agents(
         self,
@@ -306,15 +286,15 @@ class Ranker:
     ) -> tuple[tuple[int, float], ...]:
         if settings.ranking == "agent_as_a_graph":
             return self._as_published(scores, settings)
-        shares = [share(s, temperature=settings.temperature, most=settings.candidates) for s in by_agent]
+        shares = [scoring.share(s, temperature=settings.temperature, most=settings.candidates) for s in by_agent]
         rows = np.flatnonzero(general)
         by_owner = np.bincount(self._owners[rows], general[rows], len(self._agent_rows)).astype(np.float32)
         shares.append((np.flatnonzero(by_owner), by_owner[by_owner > 0]))
-        use, _ = expected_use(shares, weights)
+        use, _ = scoring.expected_use(shares, weights)
         called = {int(self._owners[row]) for row in named if self._owners[row] >= 0}
         use |= {i: use.get(i, 0.0) for i in sorted(called)}
         whole = by_agent[0]
-        rest = best_rows(whole, settings.agents + len(use) + int(left_out.sum())).tolist()
+        rest = scoring.best_rows(whole, settings.agents + len(use) + int(left_out.sum())).tolist()
         order = [
             *sorted(use, key=lambda i: (i not in called, -round(use[i], 9), -whole[i])),
             *(i for i in rest if i not in use),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from callsheet.graphs.dependencies import Outcomes
 from callsheet.graphs.text.sanitizing import counted
-from callsheet.retrievers.selection.scoring import Scores, best_rows, fit_probability, ranks_of, tool_probability
+from callsheet.retrievers.selection.scoring import Scores, best_rows, fit_probability, ranks_of
 from callsheet.retrievers.selection.select_settings import SelectSettings, Unit
 
 if TYPE_CHECKING:
@@ -49,6 +49,60 @@ class Ranked:
     outcomes: Mapping[str, Outcomes] = field(default_factory=dict)
     general: Mapping[int, float] = field(default_factory=dict)
     likely: Scores | None = None
+
+    def evidence(self, nodes: Sequence[Node], row_of: Mapping[str, int], taken: set[str]) -> tuple[Evidence, ...]:
+        """The scores of the best nodes and of the selected tools."""
+        rows = best_rows(self.scores, _TRACED).tolist()
+        rows += [row for tool in sorted(taken) if (row := row_of[tool]) not in rows]
+        considered = np.array(rows, np.intp)
+        matching = considered[self.words[considered] > 0]
+        by_words = dict(zip(matching.tolist(), ranks_of(self.words, matching), strict=True))
+        values = [channel[considered].tolist() for channel in (self.scores, self.cosines, self.words)]
+        return tuple(
+            Evidence(
+                id=nodes[row].id,
+                kind=nodes[row].kind,
+                score=score,
+                cosine=cosine,
+                cosine_rank=rank,
+                words=words or None,
+                words_rank=by_words.get(row),
+                use=self.use.get(row, 0.0),
+                general=self.general.get(row, 0.0),
+                calls=self.outcomes.get(nodes[row].id, _UNKNOWN).sent,
+                failed=self.outcomes.get(nodes[row].id, _UNKNOWN).failed,
+            )
+            for row, score, cosine, words, rank in zip(rows, *values, ranks_of(self.cosines, considered), strict=True)
+        )
+
+    def fit(
+        self,
+        nodes: Sequence[Evidence],
+        tools: Collection[str],
+        skills: Collection[PickedSkill],
+        decision: Decision | None,
+        settings: SelectSettings,
+    ) -> Fit:
+        """The verdict on selected tools: by the decision model, which knows no skills, or else by the scores."""
+        if not tools and not skills:
+            return Fit(False, 0.0, "nothing is selected")
+        if decision and decision.fits is not None and not skills:
+            return Fit(decision.fits >= settings.fits, decision.fits, f"by {decision.by}")
+        if settings.search != "scores":
+            return Fit(True, None, "a published search has no verdict")
+        likely, why = fit_probability(self.strength), f"by the best score, {self.strength:.2f}"
+        general = [node.id for node in nodes if node.id in tools and node.is_general]
+        if likely < settings.fits and general:
+            return Fit(True, likely, f"{why}; no tool seems to be about it, but {general[0]} serves any subject")
+        return Fit(likely >= settings.fits, likely, why)
+
+
+class Fit(NamedTuple):
+    """Whether something selected does what is asked, how likely that is, and why."""
+
+    found: bool
+    probability: float | None
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +155,6 @@ class PickedTool:
     use: float = 0.0
     inferred: str = ""
     probability: float | None = None
-
-    def calibrated(self) -> PickedTool:
-        """With the probability of its score and its use."""
-        return replace(self, probability=tool_probability(self.score, self.use))
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,61 +291,3 @@ def explain_tool(tool_id: str, selection: Selection) -> str:
     if evidence.failed:
         parts.append(f"failed in {evidence.failed} of {counted(evidence.calls, 'earlier call')}")
     return ", ".join(parts)
-
-
-def evidence_of(
-    ranked: Ranked, nodes: Sequence[Node], row_of: Mapping[str, int], taken: set[str]
-) -> tuple[Evidence, ...]:
-    """The scores of the best nodes and of the selected tools."""
-    rows = best_rows(ranked.scores, _TRACED).tolist()
-    rows += [row for tool in sorted(taken) if (row := row_of[tool]) not in rows]
-    considered = np.array(rows, np.intp)
-    matching = considered[ranked.words[considered] > 0]
-    by_words = dict(zip(matching.tolist(), ranks_of(ranked.words, matching), strict=True))
-    values = [channel[considered].tolist() for channel in (ranked.scores, ranked.cosines, ranked.words)]
-    return tuple(
-        Evidence(
-            id=nodes[row].id,
-            kind=nodes[row].kind,
-            score=score,
-            cosine=cosine,
-            cosine_rank=rank,
-            words=words or None,
-            words_rank=by_words.get(row),
-            use=ranked.use.get(row, 0.0),
-            general=ranked.general.get(row, 0.0),
-            calls=ranked.outcomes.get(nodes[row].id, _UNKNOWN).sent,
-            failed=ranked.outcomes.get(nodes[row].id, _UNKNOWN).failed,
-        )
-        for row, score, cosine, words, rank in zip(rows, *values, ranks_of(ranked.cosines, considered), strict=True)
-    )
-
-
-class Fit(NamedTuple):
-    """Whether something selected does what is asked, how likely that is, and why."""
-
-    found: bool
-    probability: float | None
-    why: str
-
-
-def fit_of(
-    ranked: Ranked,
-    nodes: Sequence[Evidence],
-    tools: Collection[str],
-    skills: Collection[PickedSkill],
-    decision: Decision | None,
-    settings: SelectSettings,
-) -> Fit:
-    """The verdict on a selection of ``tools``: by the decision model, which knows no skills, or else by the scores."""
-    if not tools and not skills:
-        return Fit(False, 0.0, "nothing is selected")
-    if decision and decision.fits is not None and not skills:
-        return Fit(decision.fits >= settings.fits, decision.fits, f"by {decision.by}")
-    if settings.search != "scores":
-        return Fit(True, None, "a published search has no verdict")
-    likely, why = fit_probability(ranked.strength), f"by the best score, {ranked.strength:.2f}"
-    general = [node.id for node in nodes if node.id in tools and node.is_general]
-    if likely < settings.fits and general:
-        return Fit(True, likely, f"{why}; no tool seems to be about it, but {general[0]} serves any subject")
-    return Fit(likely >= settings.fits, likely, why)

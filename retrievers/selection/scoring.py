@@ -218,13 +218,6 @@ def ranks_of(scores: Scores, rows: Rows) -> list[int]:
     return [int(np.count_nonzero(scores > value)) + 1 for value in scores[rows]]
 
 
-def with_context(scores: Scores, by_tool: Scores, tool_rows: Rows) -> Scores:
-    """The scores of all nodes, those of the tools with their agents' shares."""
-    combined = scores.copy()
-    combined[tool_rows] = by_tool
-    return combined
-
-
 NEAR = 0.1
 """Minimum odds of a skill against the best tool."""
 OWN = 1.5

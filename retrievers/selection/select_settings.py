@@ -100,10 +100,7 @@ class SelectSettings:
     """Settings of a selection; the defaults are the same for every catalog.
 
     Attributes:
-        agents: K, maximum number of agents.
-        tools: Maximum number of tools.
-        schema_tokens: Maximum number of tokens of the tools' schemas; None: no maximum.
-        skills: Maximum number of skills; 0 ignores skills.
+        agents, tools, schema_tokens, skills: The most of each; None: no maximum. K is ``agents``.
         without: Ids of agents to leave out.
         wanted: Ids of tools that come first, as if the query named them.
         max_query: Maximum number of characters of a query.
@@ -117,8 +114,7 @@ class SelectSettings:
         listing: Factor for each dependency that the author lists earlier.
         proposed: Factor for dependencies that are only proposed or observed, 0 to 1, times how likely they are used
             (``graphs.strongest``); they never make a tool required.
-        learned: Whether outcomes of earlier calls count: of tools that fit about equally, one whose calls failed more
-            often comes later.
+        learned: Whether a tool whose calls failed more often comes after others that fit about equally.
         capability_weight: Value of a sure match of capabilities, in cosine; 0 ignores capabilities.
         capability_sure: Minimum confidence that a request asks for a capability, 0 to 1.
         general: Score of the best tool at which it is as likely as not that a tool is about a unit of the query; below,
@@ -134,24 +130,20 @@ class SelectSettings:
         fits: Minimum probability that something selected does what is asked; below it nothing fits, unless a general
             tool is selected and no decision model was asked.
         threshold: Minimum score of a skill that fits, and of an agent in an outline of the catalog.
-        judged: Maximum number of tools that a decision model is shown; 0: it is not asked.
-        decision_seconds: Timeout of a decision model in seconds.
-        texts: What the index holds of an agent or a tool: ``full``, or ``plain``, name and description, as in the
-            papers. It is read when the index is made.
+        judged, decision_seconds: Maximum number of tools that a decision model is shown (0: it is not asked), and the
+            time that it has.
+        texts: What the index holds of an agent or a tool, when it is made: ``full``, or ``plain``, name and
+            description, as in the papers.
         search: How nodes are scored: ``scores``, or by the query alone ``dense``, ``bm25``, ``hybrid`` or
             ``weighted_hybrid`` (``papers.first_search``), without all that ours adds.
         ranking: ``scores``, or ``agent_as_a_graph`` (the paper's type-weighted rank fusion). With another ``search`` or
             ``expansion`` than ours, ``scores`` puts agents in the order of their best tools.
-        agent_weight: alpha of agents, for ``agent_as_a_graph``.
-        tool_weight: alpha of tools, for ``agent_as_a_graph``.
-        rrf_k: k of Eq. 3, for ``agent_as_a_graph``.
+        agent_weight, tool_weight, rrf_k: alpha of agents and of tools, and k of Eq. 3, for ``agent_as_a_graph``.
         pool: N, number of merged nodes, for ``agent_as_a_graph``; also the maximum length of the list of tools.
         expansion: ``expected_use``, ``graph_rag_tool_fusion`` (Algorithm 1 exactly: the first tools, after
             a decision model if there is one, each followed by its walk, cut to ``tools``), or ``none``.
-        expand: Number of tools where the walk starts, for ``graph_rag_tool_fusion``.
-        d_limit: Maximum number of dependencies per tool, for ``graph_rag_tool_fusion``; None: no maximum.
-        direct_first: Whether the walk follows direct dependencies first, for ``graph_rag_tool_fusion``; in the paper,
-            it follows them as listed.
+        expand, d_limit: Number of tools where that walk starts, and maximum number of dependencies per tool.
+        direct_first: Whether that walk follows direct dependencies first; in the paper, it follows them as listed.
     """
 
     agents: int = 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
@@ -22,16 +23,8 @@ from callsheet.retrievers.selection.budget import Budget, SchemaTokens
 from callsheet.retrievers.selection.copies import Copies
 from callsheet.retrievers.selection.decision import Answer, Question, ToolJudge, question_of
 from callsheet.retrievers.selection.ranking import Ranker
-from callsheet.retrievers.selection.result import (
-    PickedAgent,
-    PickedSkill,
-    PickedTool,
-    Ranked,
-    Selection,
-    Trace,
-    evidence_of,
-    fit_of,
-)
+from callsheet.retrievers.selection.result import PickedAgent, PickedSkill, PickedTool, Ranked, Selection, Trace
+from callsheet.retrievers.selection.scoring import tool_probability
 from callsheet.retrievers.selection.select_settings import SelectSettings
 
 _MAX_CUT = 10
@@ -43,11 +36,21 @@ ALTERNATIVES, ALTERNATIVE = 2, 0.7
 class Draft:
     """A ranking, with the candidates in the order of the budget, and the question to a judge, if one is asked."""
 
+    selector: Selector
     query: str
     settings: SelectSettings
     ranked: Ranked | None = None
     candidates: Iterable[PickedTool] = ()
     question: Question | None = None
+
+    def selection(self) -> Selection:
+        """The selection, after the judge's answer."""
+        return self.selector.finish(self, self.question.ask() if self.question else None)
+
+    async def aselection(self) -> Selection:
+        """As ``selection``; the judge is awaited, and the rest is off the event loop."""
+        answer = await self.question.aask() if self.question else None
+        return await asyncio.to_thread(self.selector.finish, self, answer)
 
 
 class Selector:
@@ -119,8 +122,7 @@ class Selector:
             SettingsError: The query is not a text, or a setting is unknown or invalid.
             RequestError: The query is too long.
         """
-        draft = self.draft(query, None, **changes)
-        return self.finish(draft, draft.question.ask() if draft.question else None)
+        return self.draft(query, None, **changes).selection()
 
     def draft(self, query: str, judge: ToolJudge | None, **changes: object) -> Draft:
         """The first half of ``select``, up to the question to a judge, or to the selector's own, if there is one."""
@@ -131,16 +133,16 @@ class Selector:
             raise SettingsError(f"the index holds {self.settings.texts} texts: give {settings.texts!r} when it is made")
         query = bounded(query, settings.max_query, "max_query")
         if not query.strip() or not self._ranker.nodes:
-            return Draft(query, settings)
+            return Draft(self, query, settings)
         ranked = self._ranker.rank(query, settings)
         judge = (judge or self._judge) if settings.judged else None
         asks = judge is not None
         found = self._found(ranked) if settings.in_order else self._candidates(ranked, settings, every=asks)
         if judge is None or not (candidates := list(found)):
-            return Draft(query, settings, ranked, found)
+            return Draft(self, query, settings, ranked, found)
         most, seconds = settings.judged, settings.decision_seconds
         question = question_of(query, candidates, judge, self.catalog, most=most, seconds=seconds)
-        return Draft(query, settings, ranked, candidates, question)
+        return Draft(self, query, settings, ranked, candidates, question)
 
     def finish(self, draft: Draft, answer: Answer | None = None) -> Selection:
         """The second half of ``select``, with the judge's answer."""
@@ -166,15 +168,14 @@ class Selector:
             if settings.equip and settings.tools >= 2 * len(names) and not (answer and answer.tools):
                 self._equip(budget, names, ordered)
         own = not settings.in_order and not (answer and answer.tools)
-        taken = sorted(
-            ((owner, tool.calibrated() if own else tool) for owner, tool in budget.taken.values()),
-            key=lambda item: -item[1].use,
-        )
+        taken = sorted(budget.taken.values(), key=lambda item: -item[1].use)
+        if own:
+            taken = [(a, replace(tool, probability=tool_probability(tool.score, tool.use))) for a, tool in taken]
         scored = ((self._ranker.nodes[row].id, score) for row, score in agents)
         picked = tuple(PickedAgent(a, score, tuple(t for owner, t in taken if owner == a)) for a, score in scored)
         equipped = tuple(agent for agent in picked if agent.tools) if settings.shortlist else ()
-        nodes = evidence_of(ranked, self._ranker.nodes, self._ranker.row, set(budget.taken))
-        fit = fit_of(ranked, nodes, budget.taken, skills, answer.decision if answer else None, settings)
+        nodes = ranked.evidence(self._ranker.nodes, self._ranker.row, set(budget.taken))
+        fit = ranked.fit(nodes, budget.taken, skills, answer.decision if answer else None, settings)
         return Selection(
             query=query,
             agents=equipped or picked,

@@ -47,17 +47,13 @@ class SelectorFactory:
 
     index: VectorIndex
     embeddings: Embedder
-    settings: SelectSettings | None
+    settings: SelectSettings
     judge: ToolJudge | None
     taxonomy: Taxonomy
     learned: bool = False
     source: Catalog = field(default_factory=Catalog, init=False)
     _searching: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
     making: threading.RLock = field(default_factory=threading.RLock, init=False, repr=False)
-
-    def first(self, loaded: Loaded, progress: Progress | None = None) -> tuple[Selector, Changes]:
-        """A selector over a catalog; embeds its new texts and infers its dependencies."""
-        return self._made(self.index, loaded, progress)
 
     @property
     def place(self) -> str | Path | None:
@@ -80,29 +76,30 @@ class SelectorFactory:
         with self.making, self.searching():
             fork: Callable[[], VectorIndex] | None = getattr(self.index, "fork", None)
             index = fork() if fork else self.index
-            yield self._made(index, loaded, progress)
+            yield self.made(loaded, progress, index)
             self.index = index
 
     def searching(self) -> AbstractContextManager[object]:
         """Protects a search from an update of the same index."""
         return nullcontext() if hasattr(self.index, "fork") else self._searching
 
-    def _made(self, index: VectorIndex, loaded: Loaded, progress: Progress | None) -> tuple[Selector, Changes]:
-        self.source = catalog = loaded.catalog
-        learned = self.learned and (self.settings is None or self.settings.learned)
-        if self.settings is None or self.settings.proposed:
-            seen = _seen() if learned else None
-            catalog = with_inferred(
-                catalog, rejected=loaded.rejected, trusted=loaded.trusted, cache=self._cache, seen=seen
-            )
-        plain = self.settings is not None and self.settings.texts == "plain"
-        nodes = nodes_of(loaded.catalog, "plain" if plain else "full")  # after the inference, whose memory they reuse
+    def made(
+        self, loaded: Loaded, progress: Progress | None = None, index: VectorIndex | None = None
+    ) -> tuple[Selector, Changes]:
+        """A selector over a catalog; embeds its new texts and infers its dependencies."""
+        index, catalog = self.index if index is None else index, loaded.catalog
+        self.source = catalog
+        learned = self.learned and self.settings.learned
+        if self.settings.proposed:
+            cache, seen = self._cache, _seen() if learned else None
+            catalog = with_inferred(catalog, rejected=loaded.rejected, trusted=loaded.trusted, cache=cache, seen=seen)
+        nodes = nodes_of(loaded.catalog, self.settings.texts)  # after the inference, whose memory they reuse
         changes = index.sync(nodes, progress)
         names, bare, lexical = [node.id for node in nodes], [node.bare for node in nodes], LexicalIndex(nodes)
         capabilities = CapabilityIndex(catalog, index, names, self.taxonomy, embeddings=self.embeddings)
         vectors = index.in_memory if isinstance(index, ChromaIndex) else None
         of_tools = None if vectors is None else vectors[[n for n, node in enumerate(nodes) if node.kind == "tool"]]
-        copies = Copies() if plain else copies_in(loaded, of_tools)
+        copies = Copies() if self.settings.texts == "plain" else copies_in(loaded, of_tools)
         outcomes = following(OutcomeLog(), loaded.catalog) if learned else dict
         more: dict[str, Any] = {"judge": self.judge, "capabilities": capabilities, "outcomes": outcomes}
         selector = Selector(catalog, index, lexical, self.settings, nodes=bare, copies=copies, **more)
@@ -136,7 +133,8 @@ def selector_factory(
     taxonomy: Taxonomy | str | Path | None = None,
 ) -> SelectorFactory:
     """The factory for a loaded catalog; the arguments are those of ``from_catalog``."""
-    opened = _opened(index, loaded.label, embedder, settings.texts if settings else "full")
+    settings = settings or SelectSettings()
+    opened = _opened(index, loaded.label, embedder, settings.texts)
     return SelectorFactory(opened, embedder, settings, judge, read_taxonomy(taxonomy), learned=bool(loaded.label))
 
 

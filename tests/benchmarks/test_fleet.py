@@ -12,24 +12,13 @@ from benchmarks import report
 from benchmarks.fleet import measure, read_tasks
 from callsheet.graphs import CatalogError
 
-ASKED = "Tell me the time in Oslo, then write that into a note"
 TASKS: list[dict[str, Any]] = [
     {
         "id": "note",
-        "task": ASKED,
-        "gold": [
-            {"server": "clock", "tool": "tell_time", "args": {"city": "Oslo"}},
-            {"server": "notes", "tool": "write_note", "args": {"text": "at 18:00"}},
-        ],
-        "check": {"kind": "file_regex", "path": "{FLEET}/sandbox/notes.log", "regex": "write_note.*at 09:30"},
-        "note": "passed over",
+        "task": "Tell me the time in Oslo, then write that into a note",
+        "gold": [{"server": "clock", "tool": "tell_time"}, {"server": "notes", "tool": "write_note"}],
     },
-    {
-        "id": "gone",
-        "task": "Delete the note",
-        "gold": [{"server": "notes", "tool": "delete_note", "args": {"text": "x"}}],
-        "check": {"kind": "file_regex", "path": "{FLEET}/sandbox/notes.log", "regex": "delete_note"},
-    },
+    {"id": "gone", "task": "Delete the note", "gold": [{"server": "notes", "tool": "delete_note"}]},
 ]
 
 
@@ -44,21 +33,15 @@ LISTINGS = {
 }
 
 
-@pytest.fixture
-def tasks(tmp_path: Path) -> Path:
-    path = tmp_path / "fleet" / "tasks.json"
-    for folder in (path.parent, tmp_path / "data"):
-        folder.mkdir(exist_ok=True)
-    path.write_text(json.dumps({"tasks": TASKS}))
-    return path
-
-
-def test_a_row_a_call_and_one_for_all(tasks: Path) -> None:
+def test_a_row_a_call_and_one_for_all(tmp_path: Path) -> None:
+    fleet = tmp_path / "fleet"
+    for folder in (fleet / "manifests", tmp_path / "data"):
+        folder.mkdir(parents=True)
+    check = {"kind": "file_regex", "path": "{FLEET}/sandbox/notes.log", "regex": "note"}
+    (fleet / "tasks.json").write_text(json.dumps({"tasks": [{**task, "check": check} for task in TASKS]}))
     for name, tools in LISTINGS.items():
-        file = tasks.parent / "manifests" / f"{name}.json"
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(json.dumps({"name": name, "tools": tools}))
-    assert measure(tasks.parents[1] / "data")["rows"] == [
+        (fleet / "manifests" / f"{name}.json").write_text(json.dumps({"name": name, "tools": tools}))
+    assert measure(tmp_path / "data")["rows"] == [
         ["note, 1", "clock/tell_time", "1", "1", "1", "1"],
         ["note, 2", "notes/write_note", "2", "1", "2", "1"],
         ["gone, 1", "notes/delete_note", "1", "1", "1", "1"],

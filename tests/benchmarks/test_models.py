@@ -77,15 +77,3 @@ def test_causes_of_tasks() -> None:
     assert graded_as(calls=(Call(agent="a", tool="a/x", error="broken"),)) == "tool error"
     assert graded_as(failure="overloaded") == "model error"
     assert graded_as(unmet=()) == ""
-
-
-def test_a_task_whose_checks_hold_beforehand_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    task = {"id": "1.1", "task": "Say something", "check": {"kind": "answer", "regex": ""}}
-    (tmp_path / "tasks.json").write_text(json.dumps({"tasks": [task]}), encoding="utf-8")
-    monkeypatch.setattr(models, "chat_model", lambda name, **_: ChoosingModel(choices={}))
-    monkeypatch.setattr(models, "ATTEMPTS", tmp_path / "attempts")
-    monkeypatch.setattr(models, "DEMO_TASKS", tmp_path / "tasks.json")
-    monkeypatch.setattr(models, "DEMO_CATALOG", [files_of_the_demo(tmp_path)])
-    monkeypatch.setenv("CALLSHEET_WORKSPACE", "")
-    with pytest.raises(RuntimeError, match=r"task 1\.1: its checks hold before"):
-        models.measure_demo("scripted:model")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from benchmarks import report
-from benchmarks.latency import COLUMNS, cost, generated_catalog, generated_queries, ratio_of_medians
+from benchmarks.latency import COLUMNS, cost, generated_catalog, generated_queries
 from benchmarks.rankings import (
     HEADROOM,
     ORACLE,
@@ -103,15 +103,6 @@ def test_the_pages_say_what_the_results_files_say(
     assert said.strip() == made(report.read_all()).strip(), "run python -m benchmarks --tables"
 
 
-def test_a_table_shows_the_best_of_a_methods_variants() -> None:
-    kept = report.read_all()["toolsandbox"]
-    shown = report.compact("toolsandbox", kept)
-    variants = [title for title in kept["levels"]["tool"]["methods"] if title.startswith("Graph RAG-Tool Fusion k=")]
-    best = max(variants, key=lambda title: kept["levels"]["tool"]["methods"][title]["metrics"]["map@10"]["mean"])
-    assert [title for title in variants if f"| {title} " in shown] == [best]
-    assert "[" not in shown
-
-
 @pytest.mark.parametrize(("name", "link"), report.ELSEWHERE.items())
 def test_a_table_on_another_page_is_there_or_only_the_file_has_it(name: str, link: str) -> None:
     assert (f"### {name}\n" in report.PAGE.read_text(encoding="utf-8")) == bool(link)
@@ -122,12 +113,6 @@ def test_a_table_on_another_page_is_there_or_only_the_file_has_it(name: str, lin
     headings = re.findall(r"^#+ (.+)$", (report.PAGE.parent / page).read_text(encoding="utf-8"), re.MULTILINE)
     assert anchor in [heading.lower().replace(" ", "-") for heading in headings]
     assert name in report.read_all()
-
-
-def test_a_ratio_of_medians() -> None:
-    found = ratio_of_medians([2.0, 2.0, 4.0], [1.0, 1.0, 1.0])
-    assert found.mean == 2.0
-    assert found.low <= 2.0 <= found.high
 
 
 def test_the_cost_of_a_small_catalog_is_measured() -> None:

@@ -13,14 +13,12 @@ from benchmarks.measurements.toolkg import (
     METHODS,
     Labelled,
     figures,
-    labelled,
     measure_discovery,
 )
 from benchmarks.search import World, vectors_of_this_run
 from benchmarks.sets.cases import Benchmark, Case, wanted
 from callsheet.graphs import Catalog, shipped_taxonomy
 from callsheet.graphs.capabilities.taxonomy import SHIPPED
-from callsheet.retrievers.capabilities import Assigned, Assignments
 from known import taxonomy_of
 
 
@@ -41,13 +39,6 @@ def test_at_a_wider_level_what_is_under_one_capability_counts_as_one() -> None:
     detailed = shipped_taxonomy("detailed")
     assert figures(tools, detailed, None)[0].mean == 1 / 3
     assert figures(tools, detailed, 1)[0].mean == 1.0
-
-
-def test_only_tools_that_are_there_are_compared() -> None:
-    a, b = {"half": "held out", "tools": {"d": {"x": ["fly"]}}}, {"half": "h", "tools": {"d": {"y": []}}}
-    assigned = {"s": Assignments(taxonomy_of("fly"), {"a/x": (Assigned("fly", 1.0, "text"),)})}
-    tools = labelled({"sets": {"s": {"a": a, "b": b}}}, "d", assigned)
-    assert tools == [Labelled("s a", "held out", frozenset({"fly"}), frozenset({"fly"}))]
 
 
 def test_the_labels_are_leaves_of_each_taxonomy_in_two_halves_without_a_shared_agent() -> None:

@@ -24,20 +24,12 @@ def test_a_keyword_counts_by_how_often_it_comes_and_how_long_it_is() -> None:
     assert {text: keyword_score(["mail", "letter"], text) for text in texts} == texts
 
 
-def test_a_keyword_given_twice_counts_once(tools: CatalogTools) -> None:
-    one, two = ["hotel", "weather", "forecast"], ["hotel", "hotel", "hotel", "weather", "forecast"]
-    assert tools.keyword_search_tools(one) == tools.keyword_search_tools(two)
-
-
 def test_search_by_words_lists_ids_and_one_line_each(tools: CatalogTools) -> None:
     assert tools.keyword_search_tools(["PLACE"]).splitlines() == [
         "weather/forecast: Weather forecast for a place.",
         "maps/find_place: Finds the coordinates of a place by its name.",
     ]
-    assert tools.keyword_search_tools(["place"], top_k=1).count("\n") == 0
-
-
-def test_words_that_no_tool_holds_are_said(tools: CatalogTools) -> None:
+    assert tools.keyword_search_tools(["place", "place"], top_k=1).count("\n") == 0
     assert tools.keyword_search_tools(["chocolate", "cake"]).startswith("no tool holds 'chocolate' or 'cake'")
 
 
@@ -110,11 +102,6 @@ def test_wrong_arguments_are_said_in_words_to_act_on(
         call(tools)
 
 
-def test_an_empty_catalog_says_so(minilm: MiniLMEmbeddings) -> None:
-    empty = CatalogTools(AgentGraphRetriever.from_catalog(Catalog(), index=":memory:", embeddings=minilm))
-    assert empty.semantic_search_tools("anything") == "the catalog is empty"
-
-
 def test_a_catalog_that_changes_is_followed(minilm: MiniLMEmbeddings) -> None:
     states = [
         Catalog(agents=(Agent(id="a", tools=tuple(Tool(agent="a", name=n, description=says) for n in names)),))
@@ -127,13 +114,6 @@ def test_a_catalog_that_changes_is_followed(minilm: MiniLMEmbeddings) -> None:
     retriever.follow(load(states[1]))
     assert tools.keyword_search_tools(["sends"]) == "a/mail: Sends all.\na/wire: Sends all."
     assert "Sends all." in tools.read_tools(["a/mail"])
-
-
-def test_words_of_other_scripts_are_found(minilm: MiniLMEmbeddings) -> None:
-    tool = Tool(agent="天气", name="查询天气", description="查询一个城市的天气预报。")
-    catalog = Catalog(agents=(Agent(id="天气", tools=(tool,)),))
-    tools = CatalogTools(AgentGraphRetriever.from_catalog(catalog, index=":memory:", embeddings=minilm))
-    assert tools.keyword_search_tools(["城市"]).startswith("天气/查询天气: ")
 
 
 def test_a_line_shows_nothing_hidden_and_does_not_run_on() -> None:

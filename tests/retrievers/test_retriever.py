@@ -50,25 +50,9 @@ def retriever() -> AgentGraphRetriever:
     return AgentGraphRetriever.from_catalog(small_catalog(), k=2)
 
 
-@pytest.mark.parametrize("given", [(), ("mcp.json",)])
-def test_a_retriever_is_made_from_a_catalog(given: Any) -> None:
-    made: Any = AgentGraphRetriever
-    for more in ({}, {"catalog": "mcp.json"}):
-        with pytest.raises(SettingsError, match=r"made from a catalog: AgentGraphRetriever\.from_catalog\("):
-            made(*given, **more)
-
-
 def test_a_wrong_setting_of_a_retriever_is_named() -> None:
-    with pytest.raises(SettingsError, match="'k': Input should be greater than or equal to 1, not 0"):
-        AgentGraphRetriever.from_catalog(small_catalog(), k=0)
-    unknown: Any = 5
-    with pytest.raises(SettingsError, match="'minilm', 'provider:model' or an Embeddings object, not 5"):
-        AgentGraphRetriever.from_catalog(small_catalog(), embeddings=unknown)
     with pytest.raises(SettingsError, match="the embedder 'bogus:x' cannot be used"):
         AgentGraphRetriever.from_catalog(small_catalog(), embeddings="bogus:x")
-    settings: Any = {"agents": 2}
-    with pytest.raises(SettingsError, match="settings must be SelectSettings, not dict"):
-        AgentGraphRetriever.from_catalog(small_catalog(), settings=settings)
 
 
 @pytest.mark.parametrize("query", [{"query": "add"}, None, 5, ["add"]])
@@ -103,6 +87,8 @@ async def test_asking_without_waiting_gives_the_same(retriever: AgentGraphRetrie
 
 
 def test_k_is_how_many_agents(retriever: AgentGraphRetriever) -> None:
+    with pytest.raises(SettingsError, match="agents must be a whole number of at least 1, not 0"):
+        retriever.invoke(QUERY, k=0)
     assert len(retriever.invoke(QUERY)) == 2
     assert len(retriever.invoke(QUERY, k=1)) == 1
     assert len(retriever.invoke(QUERY, k=9)) == 3
@@ -124,14 +110,6 @@ def test_no_agent_of_k_comes_without_a_tool_and_the_budget_stays() -> None:
     assert bell == ["bell/bell_0"]
 
 
-@pytest.mark.parametrize("k", [0, -1])
-def test_k_must_be_at_least_one(retriever: AgentGraphRetriever, k: int) -> None:
-    with pytest.raises(SettingsError, match="agents must be a whole number of at least 1"):
-        retriever.invoke(QUERY, k=k)
-    with pytest.raises(ValueError, match="greater than or equal to 1"):
-        AgentGraphRetriever.from_catalog(small_catalog(), k=k)
-
-
 def test_a_dependency_is_among_the_tools_of_the_agent_that_needs_it(retriever: AgentGraphRetriever) -> None:
     maps = retriever.invoke("How long is the route?", k=1)[0]
     assert maps.metadata["tools"] == ["maps/route", "units/convert"]
@@ -141,7 +119,7 @@ def test_a_dependency_is_among_the_tools_of_the_agent_that_needs_it(retriever: A
 def test_nothing_fits_is_said_and_not_hidden(retriever: AgentGraphRetriever) -> None:
     documents = retriever.invoke("zxqv blorp")
     assert {document.metadata["verdict"] for document in documents} <= {"nothing_fits"}
-    assert retriever.invoke("") == []
+    assert retriever.invoke("") == AgentGraphRetriever.from_catalog(Catalog()).invoke(QUERY) == []
 
 
 def test_no_search_meets_an_index_that_is_being_updated(
@@ -152,10 +130,6 @@ def test_no_search_meets_an_index_that_is_being_updated(
     for number, search in enumerate((retriever.select, retriever.discover, lambda _: retriever.capabilities()), 1):
         search(QUERY)
         assert len(entered) == number
-
-
-def test_an_empty_catalog_finds_nothing() -> None:
-    assert AgentGraphRetriever.from_catalog(Catalog()).invoke(QUERY) == []
 
 
 @pytest.fixture
@@ -186,12 +160,6 @@ def test_the_index_can_be_put_elsewhere(folder: Path, tmp_path: Path) -> None:
     assert (tmp_path / "here" / "chroma.sqlite3").is_file()
     assert AgentGraphRetriever.from_catalog(folder, index=":memory:").changes == Changes(added=4)
     assert not Path(default_place()).exists()
-
-
-def test_a_description_of_5_mb_is_indexed_by_its_beginning() -> None:
-    huge = Tool(agent="a", name="x", description="Converts miles. " + "word " * 1_000_000)
-    made = AgentGraphRetriever.from_catalog(Catalog(agents=(Agent(id="a", tools=(huge,)),)))
-    assert made.select("convert miles").tools_of == {"a": ("a/x",)}
 
 
 def test_more_tools_are_those_for_what_is_asked_alone_without_agents_that_are_left_out() -> None:

@@ -7,10 +7,8 @@ import json
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
 from functools import cache
 from typing import Any, cast
-from urllib.parse import urljoin, urlsplit
 
 import httpx2
 from mcp.shared._httpx_utils import MCP_DEFAULT_SSE_READ_TIMEOUT, MCP_DEFAULT_TIMEOUT, next_request_within_origin
@@ -25,7 +23,6 @@ _BETWEEN_STREAMS = 0.5
 _PIECE, _MOST_EVENTS = 4_096, 5_000
 _ENDS = (b"\n\n", b"\r\r", b"\n\r")
 """End of an event in a stream."""
-_NO_ENDPOINT = "its stream does not begin with an endpoint at its own address"
 
 
 @cache
@@ -94,8 +91,7 @@ class BoundedHttpClient(httpx2.AsyncClient):
         is_message = sent.method == "POST" and sent.headers.get("content-type", "") == "application/json"
         if is_message and self.kind == "http":
             asked = json.loads(await sent.aread()).get("id")
-        opens = self.kind == "sse" and sent.method == "GET" and response.is_success
-        response.stream = _Body(self, response, asked, opens=opens)
+        response.stream = _Body(self, response, asked)
 
     def failed(self, *about: Any, **more: Any) -> Fault:
         """A fault, which ends the session."""
@@ -107,13 +103,13 @@ class BoundedHttpClient(httpx2.AsyncClient):
 class _Body(httpx2.AsyncByteStream):
     """A body that ends the session if it is longer than a message may be, or compressed.
 
-    A stream ends it with too much between two answers, and one of transport ``sse``, which ``opens`` it, without an
-    endpoint. (The client library bounds each event.) ``asked`` is the id of the request that it answers, if any.
+    A stream ends it with too much between two answers. (The client library bounds each event.) ``asked`` is the id of
+    the request that it answers, if any.
     """
 
-    def __init__(self, client: BoundedHttpClient, response: httpx2.Response, asked: Any, *, opens: bool) -> None:
+    def __init__(self, client: BoundedHttpClient, response: httpx2.Response, asked: Any) -> None:
         self._inner, self._client = cast("httpx2.AsyncByteStream", response.stream), client
-        self._asked, self._opens, self._url, self._head = asked, opens, str(response.url), b""
+        self._asked = asked
         self._compressed = response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity")
         kind = response.headers.get("content-type", "").lower()
         self._events = kind.startswith("text/event-stream")
@@ -126,11 +122,7 @@ class _Body(httpx2.AsyncByteStream):
             yield await asyncio.to_thread(answer_to, self._asked, body.decode("utf-8", "replace"))
             return
         async for piece in self._pieces():
-            if self._opens:
-                self._open(piece)
             yield piece
-        if self._opens:
-            raise self._client.failed("protocol", _NO_ENDPOINT, effect="none")
 
     async def _pieces(self) -> AsyncIterator[bytes]:
         client, (size, events, answers) = self._client, (0, 0, self._client.answers())
@@ -150,23 +142,6 @@ class _Body(httpx2.AsyncByteStream):
                 yield piece
                 # The parser of these pieces may never wait, so other tasks get a turn here.
                 await asyncio.sleep(0)
-
-    def _open(self, piece: bytes) -> None:
-        """Checks the first event, because the client library waits without a limit for one that it can use."""
-        self._head += piece
-        text = self._head.removesuffix(b"\r").replace(b"\r\n", b"\n").replace(b"\r", b"\n").decode("utf-8", "replace")
-        for block in text.split("\n\n")[:-1]:
-            fields = {name: value.strip() for name, _, value in (line.partition(":") for line in block.split("\n"))}
-            if "data" in fields:
-                with suppress(ValueError):
-                    own = urlsplit(urljoin(self._url, fields["data"]))[:2] == urlsplit(self._url)[:2]
-                    self._opens = fields.get("event") != "endpoint" or not own
-                break
-        else:
-            if len(self._head) <= _PIECE:
-                return
-        if self._opens:
-            raise self._client.failed("protocol", _NO_ENDPOINT, effect="none")
 
     async def aclose(self) -> None:
         """Closes the response."""

@@ -102,16 +102,10 @@ def _read(file: Path, folder: Path) -> Skill | None:
 
 
 def _front_matter(text: str) -> Any:
-    """The front matter; where it is not YAML, its fields one by one: many authors do not quote what YAML reserves."""
-    from yaml.composer import ComposerError
-    from yaml.parser import ParserError
-    from yaml.scanner import ScannerError
-
+    """The front matter; where it cannot be read, its fields one by one, as many authors do not quote."""
     try:
         return read_yaml(text, "its front matter", most=_MOST_NODES)
-    except CatalogError as error:
-        if not isinstance(error.__cause__, ComposerError | ParserError | ScannerError):
-            raise
+    except CatalogError:
         fields: dict[str, Any] = {}
         for field in _FIELD.finditer(text):
             try:

@@ -86,7 +86,7 @@ def create_explorer(
         raise SettingsError("every user of this machine could read the page: give key=..., or authenticated=True")
     review = ReviewRoutes(site, anonymous=not authenticated)
     gets = {**_reading(runs is not None), "review": _threaded(AskedPart, review.items)}
-    posts: dict[str, Endpoint] = {"decide": review.decide, "list": review.list}
+    posts: dict[str, Endpoint] = {"decide": review.decide}
     if runs is not None:
         own = RunRoutes(runs)
         gets |= {"runs": own.threads, "run": own.thread, "watch": own.watch}

@@ -1,4 +1,7 @@
-"""A catalog as three operations: find, read and call; of tools, and in the same way of resources and prompts."""
+"""A catalog as three operations: find, read and call; of tools, and in the same way of resources and prompts.
+
+A call may wait for a person, in this process.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,35 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Mapping, Sequence
+import uuid
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NotRequired
 
-from langchain_core.messages import ToolMessage
+from langchain.agents.middleware import ToolCallRequest
+from langchain_core.messages import ToolCall, ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
+from langgraph.types import Command
+from typing_extensions import TypedDict
 
-from callsheet.agents import ApprovalPolicy, Supervision, ToolRegistry
+from callsheet.agents import ApprovalPolicy, BoundTool, Supervision, ToolRegistry, supervised
+from callsheet.agents.approval.supervised_call import examined
+from callsheet.agents.calls.call_context import ASK, PROGRESS, Progress, within
 from callsheet.agents.servers.session_pool import LATE
 from callsheet.graphs import Catalog, Loaded, SettingsError, Tool, UnknownNameError, User, shown
 from callsheet.graphs.trust.consent import StandingApprovals
 from callsheet.orchestrator.run.process.process_state import CatalogSync, ServerUpdates
 from callsheet.orchestrator.run.run_metrics import count_call, measured
-from callsheet.orchestrator.server.gateway.supervised_calls import Answer, QuestionRelay, SupervisedCalls
 from callsheet.retrievers import AgentGraphRetriever, Selection
 from callsheet.retrievers.catalog_tools import one_line, tool_in_full
 
-MOST_READ = 10
+MOST_READ, MOST_WAITING = 10, 100
+SERVER_QUESTION = "server_question"
 _MOST_FOUND = 3
 
 
@@ -39,6 +53,26 @@ class Caller:
     session: str
     user: User = field(default_factory=User)
     asks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A call that waits for a person.
+
+    ``question`` is the payload of an interrupt, or a question of the server in the middle of the call (``type``,
+    ``agent``, ``message``, ``form``).
+    """
+
+    id: str
+    question: Mapping[str, Any]
+
+
+class UnknownCallError(SettingsError):
+    """An answer is about a call that does not wait (any more)."""
+
+
+Answer = ToolMessage | Waiting
+AskPerson = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
 
 
 class CatalogResources:
@@ -79,6 +113,116 @@ class CatalogResources:
             return self._search
 
 
+@dataclass(slots=True, eq=False)
+class _Running:
+    """A running call, and its questions that are not answered yet."""
+
+    agent: str
+    user: User
+    progress: Progress | None = None
+    questions: asyncio.Queue[tuple[Waiting, asyncio.Future[dict[str, Any]]]] = field(default_factory=asyncio.Queue)
+    task: asyncio.Task[ToolMessage] = field(init=False)
+    asked: tuple[Waiting, asyncio.Future[dict[str, Any]]] | None = None
+
+    async def ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """Asks the person behind the call."""
+        answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        await self.questions.put((Waiting(uuid.uuid4().hex, question), answer))
+        return await answer
+
+    async def ask_for_server(self, message: str, form: dict[str, Any]) -> dict[str, Any]:
+        """Passes on a question of the server; called by its session."""
+        return await self.ask({"type": SERVER_QUESTION, "agent": self.agent, "message": message, "form": form})
+
+    async def report(self, progress: float, total: float | None, message: str | None) -> None:
+        """Passes progress on to the last request about the call."""
+        if self.progress is not None:
+            await self.progress(progress, total, message)
+
+
+class QuestionRelay:
+    """Runs calls, and stops at each question about them until it is answered.
+
+    The call goes on running meanwhile; a question of a server that is not answered in time is cancelled by its session.
+    If the call ends first, its answer is kept for whoever answers the question. Waiting calls are lost with the
+    process, those for an approval unsent; beyond 100 of one user, the oldest is dropped.
+    """
+
+    def __init__(self) -> None:
+        self._open: dict[str, _Running] = {}
+
+    async def run(
+        self, call: Callable[[AskPerson], Coroutine[Any, Any, ToolMessage]], agent: str, user: User, *, asks: bool
+    ) -> Answer:
+        """The answer of a call, which can ask the user, or the first question; ``asks``: its server may ask too."""
+        running = _Running(agent, user, PROGRESS.get())
+        with within(PROGRESS, running.report), within(ASK, running.ask_for_server) if asks else nullcontext():
+            running.task = asyncio.create_task(call(running.ask))
+        return await self._next(running)
+
+    def waiting(self, waiting_id: str, user: User) -> Waiting:
+        """A question to this user that is not answered.
+
+        Raises:
+            UnknownCallError: There is none.
+        """
+        running = self._open.get(waiting_id)
+        if running is None or running.asked is None or running.user != user:
+            raise UnknownCallError("no such call waits for an answer: make the call again")
+        return running.asked[0]
+
+    async def answer(self, waiting_id: str, answer: Mapping[str, Any], user: User) -> Answer:
+        """Answers a question as of ``waiting``; returns the answer of the call, or the next question."""
+        self.waiting(waiting_id, user)
+        running = self._open.pop(waiting_id)
+        running.progress = PROGRESS.get()
+        if running.asked and not running.asked[1].done():
+            running.asked[1].set_result(dict(answer))
+        return await self._next(running)
+
+    def drop(self, waiting_id: str, user: User) -> None:
+        """Gives up a call of this user, if it still waits."""
+        with suppress(UnknownCallError):
+            self.waiting(waiting_id, user)
+            self._open.pop(waiting_id).task.cancel()
+
+    async def _next(self, running: _Running) -> Answer:
+        question = asyncio.create_task(running.questions.get())
+        try:
+            await asyncio.wait((running.task, question), return_when=asyncio.FIRST_COMPLETED)
+            if running.task.done():
+                return running.task.result()
+            running.asked = question.result()
+        except asyncio.CancelledError:
+            running.task.cancel()
+            raise
+        finally:
+            question.cancel()
+        mine = [name for name, other in self._open.items() if other.user == running.user]
+        if len(mine) >= MOST_WAITING:
+            self.drop(mine[0], running.user)
+        waiting = running.asked[0]
+        self._open[waiting.id] = running
+        # Nobody may come to fetch what became of it; without this, asyncio complains about its error.
+        running.task.add_done_callback(lambda task: task.cancelled() or task.exception())
+        return waiting
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What no checkpoint can hold."""
+
+    supervised: Callable[[], Awaitable[Any]]
+
+
+class _State(TypedDict):
+    answer: NotRequired[Any]
+
+
+async def _call(state: _State, runtime: Runtime[_Call]) -> dict[str, Any]:
+    return {"answer": await runtime.context.supervised()}
+
+
 class Gateway:
     """A catalog as three operations, for many callers at once.
 
@@ -95,7 +239,12 @@ class Gateway:
     ) -> None:
         self._retriever, self.registry = retriever, registry
         self._approval: ApprovalPolicy = approval
-        self._calls, self.relay = SupervisedCalls(), QuestionRelay()
+        self.relay, self._saver = QuestionRelay(), InMemorySaver()
+        workflow = StateGraph(_State, context_schema=_Call)
+        workflow.add_node("call", _call)
+        workflow.add_edge(START, "call")
+        workflow.add_edge("call", END)
+        self._app = workflow.compile(checkpointer=self._saver, name="gateway")
         self.resources = CatalogResources(registry, retriever)
         self._sync, self._until = CatalogSync(retriever, registry), time.monotonic() + LATE
 
@@ -156,8 +305,36 @@ class Gateway:
         secrets = registry.secrets.of(caller.session)
         standing = StandingApprovals.of(registry.loaded, caller.user.id)
         supervision = Supervision("", self._approval, registry, secrets, notice=False, standing=standing)
-        call = partial(self._calls.call, bound, arguments, supervision)
+        call = partial(self._supervised, bound, arguments, supervision)
         return _counted(await self.relay.run(call, bound.agent, caller.user, asks=caller.asks))
+
+    async def _supervised(
+        self, bound: BoundTool, arguments: Mapping[str, Any], supervision: Supervision, ask: AskPerson
+    ) -> ToolMessage:
+        """The answer of a tool, by the path of a worker's calls; a call that needs nobody is sent at once."""
+
+        async def send(request: ToolCallRequest) -> ToolMessage:
+            answer: ToolMessage = await bound.ainvoke(request.tool_call)
+            return answer
+
+        thread = uuid.uuid4().hex
+        call = ToolCall(name=bound.name, args=dict(arguments), id=thread, type="tool_call")
+        # There is no agent whose state and runtime a tool could ask for.
+        request = ToolCallRequest(tool_call=call, tool=bound, state={}, runtime=None)  # type: ignore[arg-type]
+        if not (await examined(request, bound, supervision, send)).why(arguments):
+            return await send(request)
+        config: RunnableConfig = {"configurable": {"thread_id": thread}}
+        given: Any = {}
+        context = _Call(partial(supervised, request, bound, supervision, send))
+        try:
+            while True:
+                state = await self._app.ainvoke(given, config, context=context)
+                if not (asked := state.get("__interrupt__")):
+                    answer: ToolMessage = state["answer"]
+                    return answer
+                given = Command(resume=await ask(asked[0].value))
+        finally:
+            self._saver.delete_thread(thread)
 
     async def answer(self, waiting_id: str, answer: Mapping[str, Any], caller: Caller) -> Answer:
         """Answers the question of a waiting call, in the form of an interrupt's answer (``{"decisions": [...]}``).

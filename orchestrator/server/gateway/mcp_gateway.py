@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
+import shlex
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -28,10 +30,17 @@ from mcp.server.subscriptions import (
 from pydantic import BaseModel, Field, ValidationError
 
 from callsheet.agents.calls.call_context import PROGRESS, within
-from callsheet.graphs import CallsheetError, Catalog, Loaded, SettingsError
+from callsheet.agents.calls.review import TOOK_EFFECT, decided, flat
+from callsheet.graphs import CallsheetError, Catalog, Loaded, SettingsError, User, shown
 from callsheet.graphs.text.sanitizing import counted, error_lines
-from callsheet.orchestrator.server.gateway.catalog_gateway import MOST_READ, Caller, Gateway, found_text
-from callsheet.orchestrator.server.gateway.supervised_calls import Waiting, can_ask, decision, form_of, refusal
+from callsheet.orchestrator.server.gateway.catalog_gateway import (
+    MOST_READ,
+    SERVER_QUESTION,
+    Caller,
+    Gateway,
+    Waiting,
+    found_text,
+)
 
 Context = ServerRequestContext[Any, Any]
 Identify = Callable[[Context], Caller]
@@ -42,6 +51,24 @@ _Result = types.CallToolResult | _Asked
 _APPROVAL = "approval"
 _MOST_LISTENERS = 1_000
 _LARGEST = 10_000_000  # bytes of one image or sound
+_ALWAYS = "always"
+_TITLES = {
+    "tool_approval": {
+        "approve": "Send this call",
+        _ALWAYS: "Send it, and later calls of this tool without asking",
+        "reject": "Do not send it",
+    },
+    "unknown_outcome": {
+        "respond": "The call took effect",
+        "edit": "It did not: send it again",
+        "reject": "Leave it",
+    },
+}
+_LONGEST = 4_000
+_NOBODY = (
+    "It needs the approval of a person, and this client cannot ask one (it does not support elicitation). Nothing was "
+    "sent. To allow this tool for good, a person runs `callsheet trust allow {}`{}"
+)
 _INSTRUCTIONS = (
     "{tools} of {agents}, behind three tools. Search with find_tools by what is to be done, read the schemas of the "
     "few that may serve with read_tools, then call one with call_tool. Ids are agent/tool, as find_tools gives them."
@@ -295,3 +322,81 @@ def _medium(stored: Mapping[str, Any]) -> types.ImageContent | types.AudioConten
     data = base64.b64encode(Path(stored["path"]).read_bytes()).decode()
     form = types.ImageContent if kind == "image" else types.AudioContent
     return form(data=data, mime_type=stored["media"])
+
+
+def can_ask(capabilities: types.ClientCapabilities | None) -> bool:
+    """Whether a client shows forms; one that names no modes of elicitation does."""
+    able = capabilities.elicitation if capabilities else None
+    return able is not None and (able.form is not None or able.url is None)
+
+
+def refusal(waiting: Waiting, user: User) -> str:
+    """Why a call is not made if the client cannot ask; empty for a question that has an answer without a person."""
+    asked = waiting.question
+    if asked["type"] != "tool_approval":
+        return ""
+    words = [asked["tool"], *(["--user", user.id] if user.id else [])]
+    claimed = "not trusted" in asked["why"]  # trust changes nothing for a tool that makes no claim
+    trust = f", or `callsheet trust allow {shlex.quote(asked['agent'])}` to believe its server" if claimed else ""
+    return f"{asked['tool']}: {asked['why']} {_NOBODY.format(shlex.join(words), trust)}"
+
+
+def decision(waiting: Waiting, answer: object) -> dict[str, Any]:
+    """The answer to a question, from the result of its form; whoever declines or dismisses it refuses."""
+    asked = waiting.question
+    given = answer if isinstance(answer, types.ElicitResult) else types.ElicitResult(action="cancel")
+    if asked["type"] == SERVER_QUESTION:
+        return given.model_dump(mode="json", by_alias=True, include={"action", "content"}, exclude_none=True)
+    texts = {name: value for name, value in (given.content or {}).items() if isinstance(value, str) and value}
+    chosen = texts.get("decision", "reject") if given.action == "accept" else "reject"
+    remark = {"message": texts["message"]} if "message" in texts else {}
+    match chosen if chosen in _choices(asked) else "":
+        case "always":
+            return decided("approve", asked, always=True)
+        case "edit":
+            return decided("edit", asked)
+        case "respond":
+            return decided("respond", asked, message=texts.get("message", TOOK_EFFECT))
+        case "approve" | "reject" as word:
+            return decided(word, asked, **remark)
+    return {"decisions": [{"type": f"({chosen})"}]}
+
+
+def _choices(asked: Mapping[str, Any]) -> dict[str, str]:
+    """The choices of a question, each with its title."""
+    able = {*flat(asked)["decisions"], *([_ALWAYS] if asked.get("always") else [])}
+    return {word: title for word, title in _TITLES[asked["type"]].items() if word in able}
+
+
+def form_of(waiting: Waiting) -> types.ElicitRequestFormParams:
+    """The question as a form with one choice and a remark.
+
+    A form has no place for arguments, so the answer cannot change them.
+    """
+    asked = waiting.question
+    if asked["type"] == SERVER_QUESTION:
+        # In one line: a new one could look like the question of somebody else.
+        message = f"The server {shown(asked['agent'])!r} asks: {' '.join(asked['message'].split())}"
+        return types.ElicitRequestFormParams(message=message, requested_schema=asked["form"])
+    told = flat(asked)
+    choices = [{"const": word, "title": title} for word, title in _choices(asked).items()]
+    schema = {
+        "type": "object",
+        "properties": {
+            "decision": {"type": "string", "title": "Decision", "oneOf": choices},
+            "message": {"type": "string", "title": "Remark", "description": "For the agent; may be empty."},
+        },
+        "required": ["decision"],
+    }
+    arguments = shown(json.dumps(told["args"], ensure_ascii=False, indent=2, default=str), most=None)
+    lines = [told["description"], f"Arguments: {_both_ends(arguments)}"]
+    lines += [f"Note: {asked[name]}" for name in ("problem", "unchecked") if asked.get(name)]
+    return types.ElicitRequestFormParams(message="\n".join(lines), requested_schema=schema)
+
+
+def _both_ends(text: str) -> str:
+    """A long text without its middle, which is said: what stands at the end must not be approved unseen."""
+    if len(text) <= _LONGEST:
+        return text
+    half = _LONGEST // 2
+    return f"{text[:half]}\n[ATTENTION: {len(text) - 2 * half:,} characters are not shown]\n{text[-half:]}"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
 import sys
 import threading
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -308,3 +310,10 @@ def test_a_loop_does_not_wait_for_itself() -> None:
 
     with pytest.raises(RuntimeError, match="cannot wait for itself"):
         loop.blocking(waits(), 5)
+
+
+def test_only_the_logs_of_clients_are_silenced() -> None:
+    """A server of this process logs its failures, of which its clients see an internal error only."""
+    import_module("callsheet.agents.servers.transport.client")
+    loggers = ("mcp", "mcp.client", "mcp.server", "mcp.shared")
+    assert [name for name in loggers if logging.getLogger(name).handlers] == ["mcp.client"]

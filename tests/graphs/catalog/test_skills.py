@@ -61,9 +61,8 @@ def test_an_ordinary_word_in_the_text_and_an_ambiguous_name_are_no_tools(tmp_pat
     write(tmp_path / "a", "web", "---\ndescription: d\n---\nCall `fetch`, `web/fetch2` or `readPage`.")
     loaded = load(tmp_path / "a", tools("web/fetch", "web/fetch2", "web/readPage"))
     assert loaded.catalog.skills[0].tools == ("web/fetch2", "web/readPage")
-    (tmp_path / "a" / "web" / "SKILL.md").unlink()
-    write(tmp_path, "pdf", PDF.format(allowed="fill_form"))
-    loaded = load(tmp_path, tools("a/fill_form", "b/fill_form"))
+    write(tmp_path / "b", "pdf", PDF.format(allowed="fill_form"))
+    loaded = load(tmp_path / "b", tools("a/fill_form", "b/fill_form"))
     assert loaded.catalog.skills[0].tools == ()
     said = "skills/pdf: allows 'fill_form', which could be a/fill_form or b/fill_form: give the id; it is used without"
     assert [str(problem) for problem in loaded.problems] == [said]
@@ -90,7 +89,6 @@ def test_a_loaded_folder_joined_with_agents_later_keeps_the_names_that_it_allows
         (f"---\nname: {'n' * 65}\ndescription: d\n---\n", "is not 1 to 64 plain characters"),
         ("---\nname: a\u202eb\ndescription: d\n---\n", "is not 1 to 64 plain characters"),
         ("---\ndescription: d\nallowed-tools: 3\n---\n", "'allowed-tools' in its front matter is not a list of names"),
-        *((f"---\ndescription: !!{tag}\n---\n", "not valid YAML") for tag in ("bool x", "timestamp x", 'int ""')),
         (f"---\n{BOMB}---\n", "too many nodes"),
         ("---\na: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *c]\n---\n", "not valid YAML"),
         ("---\ndescription: d\n---\n" + "x" * 500_001, "larger than 500 KB"),

@@ -25,7 +25,6 @@ TOOL = f"{BARE} ; cs:inputSchema '{{}}' "
     ("form", "text", "said"),
     [
         ("turtle", "<a> <b> .\n\n<c", "not valid Turtle: objectList expected, line 1"),
-        ("turtle", "<a> <b> 'never closed", "not valid Turtle"),
         ("turtle", "(" * 5_000, "nested too deeply"),
         ("turtle", "", "contains no catalog"),
         ("ntriples", "<a:a> <a:b> <a:c> .\n\n<a:a> <a:b> c .\n", r"not valid N-Triples: .*Invalid line: c \."),
@@ -33,7 +32,6 @@ TOOL = f"{BARE} ; cs:inputSchema '{{}}' "
         ("jsonld", "{", "not valid JSON-LD: .*line 1 column 2"),
         ("jsonld", '"a text"', "not valid JSON-LD: its structure"),
         ("jsonld", "[" * 100_000, "nested too deeply"),
-        ("jsonld", '{"@context": {"a": {"@id": {"x": 1}}}, "a": 1}', "not valid JSON-LD"),
         (
             "jsonld",
             '{"@context": "https://127.0.0.1:1/c"}',
@@ -65,7 +63,6 @@ def test_what_is_not_rdf_is_said_in_one_line(form: str, text: str, said: str) ->
             "agent 'a' has two tools named 'x'",
         ),
         (f"{TOOL}; cs:position 'first' .", "cs:position is 'first', which is not a number"),
-        (f"{TOOL}; cs:position 'x'^^xsd:integer .", "cs:position is 'x', which is not a number"),
         (f"{TOOL}; cs:core 'maybe'^^xsd:boolean .", "cs:core is '.*', which is not a boolean"),
         (f"{BARE}.", "tool 'a/x': <.*/t> has no cs:inputSchema"),
         (f"{BARE}; cs:inputSchema '{{' .", "tool 'a/x': '{' is not valid JSON"),
@@ -119,7 +116,7 @@ def test_a_broken_file_is_one_finding(name: str, content: bytes, said: str, tmp_
     assert said in finding.message
 
 
-def test_nothing_is_logged_on_odd_literals(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_logged_on_odd_literals(capfd: pytest.CaptureFixture[str]) -> None:
     assert any(isinstance(handler, logging.NullHandler) for handler in logging.getLogger("rdflib").handlers)
     with pytest.raises(CatalogError):
         from_rdf(f"{PREFIXES}{TOOL}; cs:core 'maybe'^^xsd:boolean ; cs:position 'x'^^xsd:integer .")

@@ -100,7 +100,6 @@ HARMLESS = {"readOnlyHint": True}
     ("annotations", "trusted", "expected"),
     [
         ({}, False, (False, True, False)),
-        ({}, True, (False, True, False)),
         (HARMLESS, False, (False, True, False)),
         (HARMLESS, True, (True, False, True)),
         ({"readOnlyHint": True, "destructiveHint": True}, True, (True, False, True)),
@@ -225,17 +224,13 @@ def test_a_policy_is_written_and_read_unchanged(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "cannot be read"),
         ("{", "cannot be read"),
-        ("[]", 'must be an object with "default"'),
         ("{}", 'must be an object with "default"'),
         ('{"default": "maybe"}', "default"),
         ('{"default": "deny", "alow": []}', "alow"),
         ('{"default": "deny", "allow": "a"}', "allow"),
-        ('{"default": "deny", "allow": [5]}', "allow"),
         ('{"default": "deny", "allow": [{}]}', 'a rule must be a pattern, or an object with "id"'),
         ('{"default": "deny", "allow": [""]}', "allow"),
-        ('{"default": "deny", "deny": [{"annotations": {"harmless": true}}]}', "annotations"),
         ('{"default": "deny", "deny": [{"annotations": {"readOnlyHint": "no way"}}]}', "annotations"),
         ('{"default": "deny", "users": {"ann": {"members": []}}}', "members"),
         ('{"default": "deny", "callsheet_policy": 2}', "callsheet_policy"),

@@ -37,30 +37,27 @@ def own_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-CHANGED: list[tuple[str, Loaded, Tool, str | None]] = [
-    (what, loaded(tool, **more), tool, user)
-    for what, tool, more, user in list[tuple[str, Tool, dict[str, Any], str | None]](
-        (
-            ("description", LOG.model_copy(update={"description": "Deletes commits."}), {}, ""),
-            ("schema", LOG.model_copy(update={"input_schema": {"type": "object", "required": ["x"]}}), {}, ""),
-            ("accepted definition", LOG, {"sha": "0" * 64}, ""),
-            ("command", LOG, {"server": SERVER.model_copy(update={"args": ("evil",)})}, ""),
-            ("catalog", LOG, {"label": "/b/mcp.json"}, ""),
-            ("tool", LOG.model_copy(update={"name": "git_push"}), {}, ""),
-            ("user", LOG, {}, "anna"),
-            ("client without sign-in", LOG, {}, None),
-        )
-    )
-]
+OTHERS: dict[str, tuple[dict[str, Any], dict[str, Any], str | None]] = {
+    "description": ({"description": "Deletes commits."}, {}, ""),
+    "schema": ({"input_schema": {"type": "object", "required": ["x"]}}, {}, ""),
+    "accepted definition": ({}, {"sha": "0" * 64}, ""),
+    "command": ({}, {"server": SERVER.model_copy(update={"args": ("evil",)})}, ""),
+    "catalog": ({}, {"label": "/b/mcp.json"}, ""),
+    "tool": ({"name": "git_push"}, {}, ""),
+    "user": ({}, {}, "anna"),
+    "client without sign-in": ({}, {}, None),
+}
 
 
-@pytest.mark.parametrize(("of", "tool", "user"), [one[1:] for one in CHANGED], ids=[one[0] for one in CHANGED])
-def test_a_yes_holds_for_this_user_this_catalog_and_this_definition_only(of: Loaded, tool: Tool, user: Any) -> None:
+@pytest.mark.parametrize("what", OTHERS)
+def test_a_yes_holds_for_this_user_this_catalog_and_this_definition_only(what: str) -> None:
     standing(loaded()).add(LOG, loaded().pin(LOG))
     assert holds(loaded())
     limited = SERVER.model_copy(update={"callsheet": SERVER.callsheet.model_copy(update={"trusted": True})})
     assert holds(loaded(server=limited)), "trust and limits do not change what the tool is"
-    assert not holds(of, tool, user)
+    fields, more, user = OTHERS[what]
+    tool = LOG.model_copy(update=fields)
+    assert not holds(loaded(tool, **more), tool, user)
 
 
 def test_a_new_definition_takes_the_place_of_the_old_one() -> None:

@@ -13,6 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from callsheet import Settings, create_arag
 from callsheet.graphs import SettingsError
 from callsheet.orchestrator.apps.arag_graph import FORCED, READER, ReaderPrompts, checked
+from scripted_model import ScriptedModel, calls
 
 Say = dict[str, Callable[..., AIMessage]]
 
@@ -74,10 +75,10 @@ def test_a_resumed_thread_remembers_what_was_read(docs: Path, tmp_path: Path) ->
     assert again["loops"] <= first["loops"]
 
 
-def test_a_model_searches_reads_and_answers(docs: Path, tmp_path: Path, scripted: Any, say: Say) -> None:
+def test_a_model_searches_reads_and_answers(docs: Path, tmp_path: Path) -> None:
     both = [{"name": "chunk_read", "args": {"chunk_ids": [name]}, "id": name} for name in ("leave.md#1", "people.md#1")]
-    found, answer = say["calls"]("keyword_search", keywords=["leave"]), "25 days [leave.md#1]."
-    model = scripted(replies=[found, AIMessage("", tool_calls=both), AIMessage(answer)])
+    found, answer = calls("keyword_search", keywords=["leave"]), "25 days [leave.md#1]."
+    model = ScriptedModel(replies=[found, AIMessage("", tool_calls=both), AIMessage(answer)])
     state = asked(app(docs, tmp_path, model=model), "How many days?")
     assert (state["messages"][-1].text, state["citations"], state["loops"]) == (answer, ["leave.md#1"], 3)
     assert model.shown[0]["tools"] == ["keyword_search", "semantic_search", "chunk_read"]
@@ -85,24 +86,24 @@ def test_a_model_searches_reads_and_answers(docs: Path, tmp_path: Path, scripted
     assert len(told(state)) == 2
 
 
-def test_a_call_that_a_small_model_writes_as_text_is_made(docs: Path, tmp_path: Path, scripted: Any) -> None:
+def test_a_call_that_a_small_model_writes_as_text_is_made(docs: Path, tmp_path: Path) -> None:
     written = '```json\n{"name": "chunk_read", "arguments": {"chunk_ids": ["leave.md#1"]}}\n```'
-    model = scripted(replies=[AIMessage(written), AIMessage("25 days [leave.md#1]")])
+    model = ScriptedModel(replies=[AIMessage(written), AIMessage("25 days [leave.md#1]")])
     assert asked(app(docs, tmp_path, model=model), "How many days?")["citations"] == ["leave.md#1"]
 
 
-def test_a_model_that_answers_at_once_is_taken_at_its_word(docs: Path, tmp_path: Path, scripted: Any) -> None:
-    state = asked(app(docs, tmp_path, model=scripted(replies=[AIMessage("Hello.")])), "Hello")
+def test_a_model_that_answers_at_once_is_taken_at_its_word(docs: Path, tmp_path: Path) -> None:
+    state = asked(app(docs, tmp_path, model=ScriptedModel(replies=[AIMessage("Hello.")])), "Hello")
     assert (state["messages"][-1].text, state["citations"], calls_of(state)) == ("Hello.", [], [])
 
 
-def test_prompts_and_descriptions_are_the_callers(docs: Path, tmp_path: Path, scripted: Any, say: Say) -> None:
-    model = scripted(replies=[say["calls"]("chunk_read", chunk_ids=["leave.md#1"]), AIMessage(""), AIMessage("25.")])
+def test_prompts_and_descriptions_are_the_callers(docs: Path, tmp_path: Path) -> None:
+    model = ScriptedModel(replies=[calls("chunk_read", chunk_ids=["leave.md#1"]), AIMessage(""), AIMessage("25.")])
     asked(app(docs, tmp_path, model=model, prompts=ReaderPrompts.paper()), "How many {days}?")
     assert model.shown[0]["messages"][0].text == ReaderPrompts.paper().system
     assert model.shown[-1]["messages"][-1].text == ReaderPrompts.paper().forced
     own = ReaderPrompts(forced="Now: {question}", tools={"chunk_read": "Reads."})
-    model = scripted(replies=[AIMessage(""), AIMessage("25.")])
+    model = ScriptedModel(replies=[AIMessage(""), AIMessage("25.")])
     asked(app(docs, tmp_path, model=model, prompts=own), "How many {days}?")
     assert (model.shown[0]["messages"][0].text, model.shown[-1]["messages"][-1].text) == (
         READER,
@@ -112,11 +113,9 @@ def test_prompts_and_descriptions_are_the_callers(docs: Path, tmp_path: Path, sc
         create_arag(docs, prompts="paper")  # type: ignore[arg-type]
 
 
-def test_a_citation_that_was_not_read_or_does_not_exist_is_taken_out(
-    docs: Path, tmp_path: Path, scripted: Any, say: Say
-) -> None:
+def test_a_citation_that_was_not_read_or_does_not_exist_is_taken_out(docs: Path, tmp_path: Path) -> None:
     answer = "25 days [leave.md#1, people.md#1], signed by Anna [people.md#1] [made-up.md#9] (see trains.md#4)."
-    model = scripted(replies=[say["calls"]("chunk_read", chunk_ids=["leave.md#1"]), AIMessage(answer)])
+    model = ScriptedModel(replies=[calls("chunk_read", chunk_ids=["leave.md#1"]), AIMessage(answer)])
     state = asked(app(docs, tmp_path, model=model), "How many days?")
     final = state["messages"][-1]
     assert final.text == "25 days [leave.md#1], signed by Anna."
@@ -141,17 +140,15 @@ def test_citations_by_their_form(text: str, kept: str, citations: list[str]) -> 
 
 
 @pytest.mark.parametrize("spent", [{"max_loops": 2}, {"max_tokens": 1_000}])
-def test_once_the_budget_is_spent_the_answer_is_forced(
-    docs: Path, tmp_path: Path, scripted: Any, say: Say, spent: dict[str, int]
-) -> None:
+def test_once_the_budget_is_spent_the_answer_is_forced(docs: Path, tmp_path: Path, spent: dict[str, int]) -> None:
     (docs / "long.txt").write_text("A very long text about leave. " * 400)
 
     def endless(messages: Any) -> AIMessage:
         if messages[-1].text == FORCED.format(question="How many days?"):
             return AIMessage("So far: unknown.")
-        return say["calls"]("chunk_read", chunk_ids=["long.txt#1", "long.txt#2", "long.txt#3"])
+        return calls("chunk_read", chunk_ids=["long.txt#1", "long.txt#2", "long.txt#3"])
 
-    model = scripted(replies=[endless])
+    model = ScriptedModel(replies=[endless])
     state = asked(app(docs, tmp_path, model=model), "How many days?", "1", **spent)
     assert state["messages"][-1].text.startswith("So far: unknown.")
     assert state["messages"][-1].additional_kwargs["arag"]["forced"]
@@ -159,32 +156,30 @@ def test_once_the_budget_is_spent_the_answer_is_forced(
     assert len(calls_of(state)) == spent.get("max_loops", 1)
 
 
-def test_a_wrong_call_is_told_and_the_loop_goes_on(docs: Path, tmp_path: Path, scripted: Any, say: Say) -> None:
+def test_a_wrong_call_is_told_and_the_loop_goes_on(docs: Path, tmp_path: Path) -> None:
     replies = [
-        say["calls"]("web_search", q="leave"),
-        say["calls"]("keyword_search", words=["leave"]),
-        say["calls"]("semantic_search", query="leave", top_k=0),
+        calls("web_search", q="leave"),
+        calls("keyword_search", words=["leave"]),
+        calls("semantic_search", query="leave", top_k=0),
         AIMessage("Unknown."),
     ]
-    state = asked(app(docs, tmp_path, model=scripted(replies=replies)), "How many days?")
+    state = asked(app(docs, tmp_path, model=ScriptedModel(replies=replies)), "How many days?")
     assert told(state)[0] == "there is no tool 'web_search'; there are: keyword_search, semantic_search, chunk_read"
     assert told(state)[1] == "the arguments do not fit: keywords: Field required"
     assert told(state)[2] == "top_k must be 1 to 20, not 0"
 
 
-def test_a_model_that_fails_is_replaced_by_the_best_passages(
-    docs: Path, tmp_path: Path, scripted: Any, say: Say
-) -> None:
-    replies = [say["calls"]("chunk_read", chunk_ids=["leave.md#1"]), ConnectionError("gone")]
-    state = asked(app(docs, tmp_path, model=scripted(replies=replies)), "How many days of paid leave are there?")
+def test_a_model_that_fails_is_replaced_by_the_best_passages(docs: Path, tmp_path: Path) -> None:
+    replies = [calls("chunk_read", chunk_ids=["leave.md#1"]), ConnectionError("gone")]
+    state = asked(app(docs, tmp_path, model=ScriptedModel(replies=replies)), "How many days of paid leave are there?")
     answer = state["messages"][-1].text
     assert "25 days of paid leave. [leave.md#1]" in answer
     assert "the model did not answer: ConnectionError: gone" in answer
 
 
-def test_a_model_that_says_nothing_at_all_is_told_apart(docs: Path, tmp_path: Path, scripted: Any, say: Say) -> None:
-    replies = [say["calls"]("chunk_read", chunk_ids=["leave.md#1"]), AIMessage("")]
-    state = asked(app(docs, tmp_path, model=scripted(replies=replies)), "How many days?")
+def test_a_model_that_says_nothing_at_all_is_told_apart(docs: Path, tmp_path: Path) -> None:
+    replies = [calls("chunk_read", chunk_ids=["leave.md#1"]), AIMessage("")]
+    state = asked(app(docs, tmp_path, model=ScriptedModel(replies=replies)), "How many days?")
     assert state["messages"][-1].text == "The model gave no answer.\n(It cites nothing. Read for it: [leave.md#1])"
 
 

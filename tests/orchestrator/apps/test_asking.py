@@ -19,6 +19,7 @@ from callsheet.agents import Limits, ToolRegistry
 from callsheet.graphs import SettingsError, load
 from callsheet.orchestrator.apps.ask_graph import create_ask_app
 from callsheet.orchestrator.run.run_context import PREFERENCES, namespace_of
+from scripted_model import ScriptedModel, calls, planned
 
 RATE, NOTE = "look up the rate of USD", "write a note"
 
@@ -50,12 +51,10 @@ def test_an_input_without_a_question_is_named(catalog: Any) -> None:
         app.invoke({"query": RATE, "question": None})
 
 
-def test_a_call_that_needs_approval_is_not_made_and_the_others_are(
-    shop: Any, monkeypatch: Any, scripted: Any, say: Any, worker: Any
-) -> None:
+def test_a_call_that_needs_approval_is_not_made_and_the_others_are(shop: Any, monkeypatch: Any, worker: Any) -> None:
     shop.approval = None
     loaded = shop.loaded(monkeypatch)
-    planner = scripted(replies=[say["planned"](("1", RATE, []), ("2", NOTE, []))])
+    planner = ScriptedModel(replies=[planned(("1", RATE, []), ("2", NOTE, []))])
     said = asked(loaded, f"{RATE} and {NOTE}", planner_model=planner, worker_model=worker)
     assert shop.called == []
     assert {step["status"] for step in said["steps"]} == {"failed"}
@@ -64,7 +63,7 @@ def test_a_call_that_needs_approval_is_not_made_and_the_others_are(
         loaded,
         RATE,
         context={"approval": "never"},
-        planner_model=scripted(replies=[AIMessage("")]),
+        planner_model=ScriptedModel(replies=[AIMessage("")]),
         worker_model=worker,
     )
     assert shop.called == ["exchange_rate"]
@@ -158,8 +157,8 @@ def test_what_an_app_asks_is_asked_by_the_run_and_resumes_it() -> None:
     assert (state["results"]["1"]["result"], office.began) == ("clerk heard yes", 1)
 
 
-async def test_two_apps_that_ask_at_once_are_answered_by_id(scripted: Any, say: Any) -> None:
-    planner = scripted(replies=[say["planned"](("1", FORM, []), ("2", "Ask the notary to sign form 13", []))])
+async def test_two_apps_that_ask_at_once_are_answered_by_id() -> None:
+    planner = ScriptedModel(replies=[planned(("1", FORM, []), ("2", "Ask the notary to sign form 13", []))])
     offices, options = [Office("clerk").app(), Office("notary").app()], Settings(approval="never", allow=ALL, tools=1)
     workflow = create_supervisor(offices, settings=options, planner_model=planner)
     app = workflow.compile(checkpointer=InMemorySaver())
@@ -201,8 +200,8 @@ async def test_an_app_may_take_longer_than_a_call_of_a_tool() -> None:
     assert await registry.bind(["slow/run"], "run")["slow_run"].ainvoke({"request": "go"}) == "at last"
 
 
-def test_an_app_among_the_tools_of_somebodys_own_agent(scripted: Any, say: Any) -> None:
-    model = scripted(replies=[say["calls"]("clerk_run", request="file form 12"), AIMessage("Filed.")])
+def test_an_app_among_the_tools_of_somebodys_own_agent() -> None:
+    model = ScriptedModel(replies=[calls("clerk_run", request="file form 12"), AIMessage("Filed.")])
     tools = CallsheetTools([Office("clerk").app()], approval="never")
     agent = create_agent(model, middleware=[tools], checkpointer=InMemorySaver())
     (question,) = agent.invoke(message_of(FORM), THREAD)["__interrupt__"]
@@ -211,8 +210,8 @@ def test_an_app_among_the_tools_of_somebodys_own_agent(scripted: Any, say: Any) 
     assert [message.text for message in state["messages"][-2:]] == ["clerk heard yes", "Filed."]
 
 
-def test_a_request_that_nothing_fits_brings_all_there_is_where_that_is_little(catalog: Any, scripted: Any) -> None:
-    model = scripted(replies=[AIMessage("Hello.")])
+def test_a_request_that_nothing_fits_brings_all_there_is_where_that_is_little(catalog: Any) -> None:
+    model = ScriptedModel(replies=[AIMessage("Hello.")])
     agent = create_agent(model, middleware=[CallsheetTools(catalog, agents=4, tools=5)], checkpointer=InMemorySaver())
     agent.invoke(message_of("bake a chocolate cake in an oven"), THREAD)
     assert len(model.shown[-1]["tools"]) == 1 + 5

@@ -24,6 +24,7 @@ from callsheet.agents.calls.review import flat
 from callsheet.graphs import Agent, Catalog, Tool, load
 from callsheet.orchestrator import CallsheetTools
 from callsheet.retrievers import AgentGraphRetriever
+from scripted_model import ScriptedModel, calls
 from servers import FIXTURES, Servers
 from small import outside
 
@@ -99,21 +100,19 @@ def ours(model: Any) -> list[list[str]]:
     return [[name for name in shown["tools"] if name in OURS] for shown in model.shown]
 
 
-def to_do(say: Any, *items: str) -> AIMessage:
-    message: AIMessage = say["calls"]("write_todos", todos=[{"content": item, "status": "pending"} for item in items])
+def to_do(*items: str) -> AIMessage:
+    message: AIMessage = calls("write_todos", todos=[{"content": item, "status": "pending"} for item in items])
     return message
 
 
 @pytest.mark.parametrize("blocking", [True, False])
-async def test_tools_are_picked_called_approved_and_picked_again(
-    behind: Any, shop: Any, scripted: Any, say: Any, *, blocking: bool
-) -> None:
+async def test_tools_are_picked_called_approved_and_picked_again(behind: Any, shop: Any, *, blocking: bool) -> None:
     assert len(behind.catalog.tools) > 5_000
-    model = scripted(
+    model = ScriptedModel(
         replies=[
-            say["calls"]("bank_exchange_rate", currency="USD"),
-            to_do(say, "Write a note with the rate"),
-            say["calls"]("notebook_write_note", text="0.9"),
+            calls("bank_exchange_rate", currency="USD"),
+            to_do("Write a note with the rate"),
+            calls("notebook_write_note", text="0.9"),
             AIMessage("Noted."),
         ]
     )
@@ -135,12 +134,10 @@ async def test_tools_are_picked_called_approved_and_picked_again(
 
 
 @pytest.mark.parametrize(("name", "blocking"), [("clerk", True), ("general-purpose", False)])
-async def test_a_subagent_has_tools_of_its_own(
-    behind: Any, shop: Any, scripted: Any, say: Any, name: str, *, blocking: bool
-) -> None:
-    task = say["calls"]("task", description=NOTE, subagent_type=name)
-    model = scripted(replies=[task, say["calls"]("bank_exchange_rate", currency="USD"), AIMessage("Done.")])
-    clerk = scripted(replies=[say["calls"]("notebook_write_note", text="hello"), AIMessage("Noted.")])
+async def test_a_subagent_has_tools_of_its_own(behind: Any, shop: Any, name: str, *, blocking: bool) -> None:
+    task = calls("task", description=NOTE, subagent_type=name)
+    model = ScriptedModel(replies=[task, calls("bank_exchange_rate", currency="USD"), AIMessage("Done.")])
+    clerk = ScriptedModel(replies=[calls("notebook_write_note", text="hello"), AIMessage("Noted.")])
     shared = equipped(behind)
     spec: Any = {"name": name, "description": "Notes.", "system_prompt": "", "model": clerk, "middleware": [shared]}
     app = create_deep_agent(model, middleware=[shared], subagents=[spec], checkpointer=InMemorySaver())
@@ -155,13 +152,11 @@ async def test_a_subagent_has_tools_of_its_own(
     assert ours(model) == [["need_tool", "bank_exchange_rate"]] * 3
 
 
-async def test_a_subagent_asks_for_tools_and_keeps_a_list_too(behind: Any, shop: Any, scripted: Any, say: Any) -> None:
-    task = say["calls"]("task", description=NOTE, subagent_type="clerk")
-    need = say["calls"]("need_tool", what="Gives the current weather of a city")
-    model = scripted(replies=[task, AIMessage("Done.")])
-    clerk = scripted(
-        replies=[to_do(say, RATE), need, say["calls"]("bank_exchange_rate", currency="USD"), AIMessage("0.9")]
-    )
+async def test_a_subagent_asks_for_tools_and_keeps_a_list_too(behind: Any, shop: Any) -> None:
+    task = calls("task", description=NOTE, subagent_type="clerk")
+    need = calls("need_tool", what="Gives the current weather of a city")
+    model = ScriptedModel(replies=[task, AIMessage("Done.")])
+    clerk = ScriptedModel(replies=[to_do(RATE), need, calls("bank_exchange_rate", currency="USD"), AIMessage("0.9")])
     middleware: list[Any] = [TodoListMiddleware(), equipped(behind, approval="never")]
     spec: Any = {"name": "clerk", "description": "", "system_prompt": "", "model": clerk, "middleware": middleware}
     await Run(create_deep_agent(model, subagents=[spec], checkpointer=InMemorySaver()))("Have a note written.")
@@ -171,8 +166,8 @@ async def test_a_subagent_asks_for_tools_and_keeps_a_list_too(behind: Any, shop:
     assert shop.called == ["exchange_rate"]
 
 
-async def test_the_questions_of_deepagents_itself(behind: Any, shop: Any, scripted: Any, say: Any) -> None:
-    model = scripted(replies=[say["calls"]("bank_exchange_rate", currency="USD"), AIMessage("0.9")])
+async def test_the_questions_of_deepagents_itself(behind: Any, shop: Any) -> None:
+    model = ScriptedModel(replies=[calls("bank_exchange_rate", currency="USD"), AIMessage("0.9")])
     asked: dict[str, Any] = {"bank_exchange_rate": True}
     middleware = [equipped(behind, approval="never")]
     run = Run(create_deep_agent(model, middleware=middleware, interrupt_on=asked, checkpointer=InMemorySaver()))
@@ -184,15 +179,13 @@ async def test_the_questions_of_deepagents_itself(behind: Any, shop: Any, script
 
 
 @pytest.mark.server
-async def test_a_server_is_called_from_a_subagent_and_ends_with_it(tmp_path: Path, scripted: Any, say: Any) -> None:
+async def test_a_server_is_called_from_a_subagent_and_ends_with_it(tmp_path: Path) -> None:
     servers = Servers(tmp_path)
     args = [str(FIXTURES / "fault_server.py"), "ok", "400000", servers.tag]
     entry = {"command": sys.executable, "args": args, "callsheet": {"approval": "never", "session": "run"}}
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"mill": entry}}), encoding="utf-8")
-    model = scripted(
-        replies=[say["calls"]("task", description="Does work.", subagent_type="clerk"), AIMessage("Done.")]
-    )
-    clerk = scripted(replies=[say["calls"]("mill_work", x=1), lambda told: AIMessage(told[-1].text)])
+    model = ScriptedModel(replies=[calls("task", description="Does work.", subagent_type="clerk"), AIMessage("Done.")])
+    clerk = ScriptedModel(replies=[calls("mill_work", x=1), lambda told: AIMessage(told[-1].text)])
     narrow = equipped(load(tmp_path / "mcp.json", yes=True), approval="never")
     spec: Any = {"name": "clerk", "description": "", "system_prompt": "", "model": clerk, "middleware": [narrow]}
     state = await Run(create_deep_agent(model, subagents=[spec]))("Have the work done.")

@@ -15,13 +15,17 @@ from langgraph.types import Command
 
 from callsheet.agents.calls.review import decided, flat
 from callsheet.agents.registry.binding import names_of
-from callsheet.graphs import Policy, SettingsError, load
+from callsheet.agents.work.equipment import skill_definition
+from callsheet.graphs import Policy, SettingsError, Skill, SourceCatalog, load
 from callsheet.orchestrator import CallsheetTools
 from callsheet.orchestrator.apps.tool_middleware import requests_of
 from scripted_decisions import Stub, of
+from scripted_model import ScriptedModel, calls
 
 RATE, NOTE = "look up the exchange rate of USD", "write a note with the text hello"
 FIRST = ["need_tool", "bank_exchange_rate"]
+SKILL = Skill(name="rates", description="Look up the exchange rate of a currency.", text="Ask\u200b twice. " * 50)
+CONFIG: Any = {"configurable": {"thread_id": "1"}}
 OURS = names_of("bank", "exchange_rate")[-1]
 """The name of the catalog's tool beside a tool of that name."""
 
@@ -43,23 +47,20 @@ def shown(model: Any) -> list[list[str]]:
 
 async def either(app: Any, given: Any, *, blocking: bool) -> Any:
     """The state after one turn, made synchronously or not."""
-    config: Any = {"configurable": {"thread_id": "1"}}
     given = {"messages": [HumanMessage(given)]} if isinstance(given, str) else given
-    return app.invoke(given, config) if blocking else await app.ainvoke(given, config)
+    return app.invoke(given, CONFIG) if blocking else await app.ainvoke(given, CONFIG)
 
 
 @pytest.mark.parametrize("blocking", [True, False])
-async def test_a_turn_is_equipped_with_what_its_request_needs(
-    catalog: Any, shop: Any, scripted: Any, say: Any, *, blocking: bool
-) -> None:
-    model = scripted(replies=[say["calls"]("bank_exchange_rate", currency="USD"), AIMessage("0.9")])
+async def test_a_turn_is_equipped_with_what_its_request_needs(catalog: Any, shop: Any, *, blocking: bool) -> None:
+    model = ScriptedModel(replies=[calls("bank_exchange_rate", currency="USD"), AIMessage("0.9")])
     state = await either(agent(model, catalog), RATE, blocking=blocking)
     assert (shop.called, state["messages"][-1].text) == (["exchange_rate"], "0.9")
     assert shown(model) == [FIRST] * 2
 
 
-def test_a_later_turn_adds_behind_and_takes_nothing_away(catalog: Any, scripted: Any) -> None:
-    model = scripted(replies=[AIMessage("Hm.")])
+def test_a_later_turn_adds_behind_and_takes_nothing_away(catalog: Any) -> None:
+    model = ScriptedModel(replies=[AIMessage("Hm.")])
     app = agent(model, catalog)
     ask(app, RATE)
     ask(app, NOTE)
@@ -69,10 +70,10 @@ def test_a_later_turn_adds_behind_and_takes_nothing_away(catalog: Any, scripted:
 
 @pytest.mark.parametrize("blocking", [True, False])
 async def test_a_person_is_asked_about_risky_tools(
-    shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any, say: Any, *, blocking: bool
+    shop: Any, monkeypatch: pytest.MonkeyPatch, *, blocking: bool
 ) -> None:
     shop.approval = None
-    model = scripted(replies=[say["calls"]("bank_exchange_rate", currency="USD"), AIMessage("0.9")])
+    model = ScriptedModel(replies=[calls("bank_exchange_rate", currency="USD"), AIMessage("0.9")])
     app = agent(model, shop.loaded(monkeypatch))
     state = await either(app, RATE, blocking=blocking)
     (question,) = state["__interrupt__"]
@@ -86,31 +87,29 @@ async def test_a_person_is_asked_about_risky_tools(
     assert "1 NOK" in state["messages"][-2].text
 
 
-def test_an_agent_without_a_checkpointer_says_so_at_once(
-    shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any
-) -> None:
+def test_an_agent_without_a_checkpointer_says_so_at_once(shop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.approval = None
-    model = scripted(replies=[AIMessage("Hm.")])
+    model = ScriptedModel(replies=[AIMessage("Hm.")])
     app: Any = create_agent(model, middleware=[CallsheetTools(shop.loaded(monkeypatch))])
     with pytest.raises(SettingsError, match="needs a checkpointer"):
         app.invoke({"messages": [HumanMessage(RATE)]})
     assert model.shown == []
 
 
-def test_a_decision_model_judges_requests_but_not_what_the_agent_says(catalog: Any, scripted: Any, say: Any) -> None:
+def test_a_decision_model_judges_requests_but_not_what_the_agent_says(catalog: Any) -> None:
     judge = Stub(shares=of(write_note=0.9))
-    asks = say["calls"]("need_tool", what=NOTE).tool_calls
-    model = scripted(replies=[AIMessage("I look up the rate of USD.", tool_calls=asks), AIMessage("Hm.")])
+    asks = calls("need_tool", what=NOTE).tool_calls
+    model = ScriptedModel(replies=[AIMessage("I look up the rate of USD.", tool_calls=asks), AIMessage("Hm.")])
     ask(agent(model, catalog, decision_model=judge), RATE)
     assert shown(model)[0] == ["need_tool", "notebook_write_note"]
     assert [asked["request"] for asked, _ in judge.asked] == [RATE, NOTE]
-    hopeless = scripted(replies=[AIMessage("Hm.")])
+    hopeless = ScriptedModel(replies=[AIMessage("Hm.")])
     ask(agent(hopeless, catalog, decision_model=Stub(shares={"none": 1.0})), RATE)
     assert shown(hopeless) == [["need_tool"]]
 
 
-def test_no_more_than_the_most_are_kept(catalog: Any, scripted: Any, say: Any) -> None:
-    model = scripted(replies=[need(say, "writes a note"), AIMessage("Hm.")])
+def test_no_more_than_the_most_are_kept(catalog: Any) -> None:
+    model = ScriptedModel(replies=[need("writes a note"), AIMessage("Hm.")])
     app = agent(model, catalog, most=1)
     said = ask(app, RATE)["messages"][-2]
     assert (said.status, "at most 1 tools" in said.text) == ("error", True)
@@ -118,15 +117,15 @@ def test_no_more_than_the_most_are_kept(catalog: Any, scripted: Any, say: Any) -
     assert shown(model)[-1] == FIRST
 
 
-def test_own_tools_stay_first_and_keep_their_names(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
+def test_own_tools_stay_first_and_keep_their_names(catalog: Any, shop: Any) -> None:
     @tool
     def bank_exchange_rate(currency: str) -> str:
         """A rate of one's own."""
         return f"own rate of {currency}"
 
-    both = say["calls"]("bank_exchange_rate", currency="USD")
-    both.tool_calls.append({**say["calls"](OURS, currency="USD").tool_calls[0]})
-    model = scripted(replies=[both, AIMessage("Hm.")])
+    both = calls("bank_exchange_rate", currency="USD")
+    both.tool_calls.append({**calls(OURS, currency="USD").tool_calls[0]})
+    model = ScriptedModel(replies=[both, AIMessage("Hm.")])
     state = ask(agent(model, catalog, tools=[bank_exchange_rate]), RATE)
     said = [message.text for message in state["messages"] if isinstance(message, ToolMessage)]
     assert said == ["own rate of USD", "1 USD = 0.9 EUR"]
@@ -134,8 +133,8 @@ def test_own_tools_stay_first_and_keep_their_names(catalog: Any, shop: Any, scri
     assert shop.called == ["exchange_rate"]
 
 
-def test_a_request_that_nothing_fits_brings_no_tool(catalog: Any, scripted: Any) -> None:
-    model = scripted(replies=[AIMessage("Hello.")])
+def test_a_request_that_nothing_fits_brings_no_tool(catalog: Any) -> None:
+    model = ScriptedModel(replies=[AIMessage("Hello.")])
     ask(agent(model, catalog), "bake a chocolate cake in an oven")
     assert shown(model)[-1] == ["need_tool"]
 
@@ -154,21 +153,21 @@ def test_messages_without_ids_are_requests_too(catalog: Any) -> None:
     assert second["callsheet_tools"] == ["bank/exchange_rate", "notebook/write_note"]
 
 
-def test_a_call_that_a_small_model_writes_as_text_is_made(catalog: Any, shop: Any, scripted: Any) -> None:
+def test_a_call_that_a_small_model_writes_as_text_is_made(catalog: Any, shop: Any) -> None:
     written = AIMessage('```json\n{"name": "bank_exchange_rate", "arguments": {"currency": "USD"}}\n```')
-    model = scripted(replies=[written, AIMessage("0.9")])
+    model = ScriptedModel(replies=[written, AIMessage("0.9")])
     state = ask(agent(model, catalog, weak_model=True), RATE)
     assert (shop.called, state["messages"][-1].text) == (["exchange_rate"], "0.9")
 
 
-def test_one_object_in_two_agents_keeps_their_names_apart(catalog: Any, scripted: Any) -> None:
+def test_one_object_in_two_agents_keeps_their_names_apart(catalog: Any) -> None:
     @tool
     def bank_exchange_rate(currency: str) -> str:
         """A rate of one's own."""
         return currency
 
     shared, saver = CallsheetTools(catalog, agents=1, tools=1), InMemorySaver()
-    model, other = scripted(replies=[AIMessage("Hm.")]), scripted(replies=[AIMessage("Hm.")])
+    model, other = ScriptedModel(replies=[AIMessage("Hm.")]), ScriptedModel(replies=[AIMessage("Hm.")])
     app = create_agent(model, middleware=[shared], checkpointer=saver)
     beside = create_agent(other, tools=[bank_exchange_rate], middleware=[shared], checkpointer=saver)
     ask(app)
@@ -178,9 +177,7 @@ def test_one_object_in_two_agents_keeps_their_names_apart(catalog: Any, scripted
     assert shown(other) == [["bank_exchange_rate", "need_tool", OURS]]
 
 
-def test_a_question_is_answered_in_another_process(
-    shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any, say: Any
-) -> None:
+def test_a_question_is_answered_in_another_process(shop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     @tool
     def bank_exchange_rate(currency: str) -> str:
         """A rate of one's own."""
@@ -188,7 +185,7 @@ def test_a_question_is_answered_in_another_process(
 
     shop.approval, saver = None, InMemorySaver()
     catalog = shop.loaded(monkeypatch)
-    model = scripted(replies=[say["calls"](OURS, currency="USD"), AIMessage("0.9")])
+    model = ScriptedModel(replies=[calls(OURS, currency="USD"), AIMessage("0.9")])
 
     def started() -> Any:
         narrow = CallsheetTools(catalog, agents=1, tools=1)
@@ -199,9 +196,9 @@ def test_a_question_is_answered_in_another_process(
     assert (shop.called, state["messages"][-2].text) == (["exchange_rate"], "1 USD = 0.9 EUR")
 
 
-def test_a_node_of_a_graph_of_ones_own(shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any, say: Any) -> None:
+def test_a_node_of_a_graph_of_ones_own(shop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.approval = None
-    model = scripted(replies=[say["calls"]("bank_exchange_rate", currency="USD"), AIMessage("0.9")])
+    model = ScriptedModel(replies=[calls("bank_exchange_rate", currency="USD"), AIMessage("0.9")])
     narrow = CallsheetTools(shop.loaded(monkeypatch), agents=1, tools=1)
     node = create_agent(model, middleware=[narrow], checkpointer=True)
     app = StateGraph(MessagesState).add_node("agent", node).add_edge(START, "agent").compile(InMemorySaver())
@@ -224,8 +221,8 @@ def said(text: str, call: AIMessage) -> AIMessage:
     return call.model_copy(update={"content": text})
 
 
-def need(say: Any, what: Any, call_id: str = "") -> AIMessage:
-    message: AIMessage = say["calls"]("need_tool", what=what)
+def need(what: Any, call_id: str = "") -> AIMessage:
+    message: AIMessage = calls("need_tool", what=what)
     message.tool_calls[0]["id"] = call_id or str(what)
     return message
 
@@ -234,11 +231,9 @@ def state(*messages: Any, todos: Any = None) -> dict[str, Any]:
     return {"messages": list(messages), "todos": todos}
 
 
-def test_a_sentence_of_the_agent_brings_the_tool_that_it_speaks_of(
-    catalog: Any, shop: Any, scripted: Any, say: Any
-) -> None:
-    rate = said("Now I need to write a note with the rate.", say["calls"]("bank_exchange_rate", currency="USD"))
-    model = scripted(replies=[rate, say["calls"]("notebook_write_note", text="0.9"), AIMessage("Noted.")])
+def test_a_sentence_of_the_agent_brings_the_tool_that_it_speaks_of(catalog: Any, shop: Any) -> None:
+    rate = said("Now I need to write a note with the rate.", calls("bank_exchange_rate", currency="USD"))
+    model = ScriptedModel(replies=[rate, calls("notebook_write_note", text="0.9"), AIMessage("Noted.")])
     ask(agent(model, catalog))
     assert shop.called == ["exchange_rate", "write_note"]
     assert shown(model) == [FIRST, *[[*FIRST, "notebook_write_note"]] * 2]
@@ -247,22 +242,20 @@ def test_a_sentence_of_the_agent_brings_the_tool_that_it_speaks_of(
 @pytest.mark.parametrize(
     "words", ["I will look up the exchange rate now.", "Good. That worked.", "", "Let me think about what is next."]
 )
-def test_words_that_ask_for_nothing_new_change_nothing(catalog: Any, scripted: Any, say: Any, words: str) -> None:
-    model = scripted(replies=[said(words, say["calls"]("bank_exchange_rate", currency="USD")), AIMessage("0.9")])
+def test_words_that_ask_for_nothing_new_change_nothing(catalog: Any, words: str) -> None:
+    model = ScriptedModel(replies=[said(words, calls("bank_exchange_rate", currency="USD")), AIMessage("0.9")])
     ask(agent(model, catalog))
     assert shown(model) == [FIRST] * 2
 
 
-def test_a_loop_over_the_same_words_searches_once(
-    catalog: Any, scripted: Any, say: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_loop_over_the_same_words_searches_once(catalog: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from callsheet.orchestrator.apps import tool_middleware
 
     asked: list[str] = []
     real = tool_middleware.selected
     monkeypatch.setattr(tool_middleware, "selected", lambda r, text, **k: asked.append(text) or real(r, text, **k))
-    loop = said("Next, write a note. next write a NOTE!", say["calls"]("bank_exchange_rate", currency="USD"))
-    ask(agent(scripted(replies=[loop, loop, loop, loop, AIMessage("0.9")]), catalog))
+    loop = said("Next, write a note. next write a NOTE!", calls("bank_exchange_rate", currency="USD"))
+    ask(agent(ScriptedModel(replies=[loop, loop, loop, loop, AIMessage("0.9")]), catalog))
     assert asked == [RATE, "Next, write a note"]
 
 
@@ -314,11 +307,9 @@ def test_a_long_list_is_worked_off_in_parts_and_no_more_than_the_most_are_kept(c
 
 
 @pytest.mark.parametrize("blocking", [True, False])
-async def test_a_tool_that_is_asked_for_is_added_behind(
-    catalog: Any, shop: Any, scripted: Any, say: Any, *, blocking: bool
-) -> None:
-    model = scripted(
-        replies=[need(say, "writes a note"), say["calls"]("notebook_write_note", text="0.9"), AIMessage("Noted.")]
+async def test_a_tool_that_is_asked_for_is_added_behind(catalog: Any, shop: Any, *, blocking: bool) -> None:
+    model = ScriptedModel(
+        replies=[need("writes a note"), calls("notebook_write_note", text="0.9"), AIMessage("Noted.")]
     )
     app = agent(model, catalog)
     state = await either(app, RATE, blocking=blocking)
@@ -330,30 +321,106 @@ async def test_a_tool_that_is_asked_for_is_added_behind(
     assert shown(model)[-1] == after
 
 
-def test_two_requests_side_by_side_both_count(catalog: Any, scripted: Any, say: Any) -> None:
-    both = need(say, "writes a note", "a")
-    both.tool_calls.append({**need(say, "tells the weather forecast of a city", "b").tool_calls[0]})
-    model = scripted(replies=[both, need(say, "deletes a note", "c"), AIMessage("Hm.")])
+def test_two_requests_side_by_side_both_count(catalog: Any) -> None:
+    both = need("writes a note", "a")
+    both.tool_calls.append({**need("tells the weather forecast of a city", "b").tool_calls[0]})
+    model = ScriptedModel(replies=[both, need("deletes a note", "c"), AIMessage("Hm.")])
     ask(agent(model, catalog))
     assert {"notebook_write_note", "skywatch_city_weather"} <= set(shown(model)[-1])
     assert len(set(shown(model)[-1])) == len(shown(model)[-1])
 
 
-def test_an_own_tool_of_that_name_stays_its_own(catalog: Any, scripted: Any, say: Any) -> None:
+def test_an_own_tool_of_that_name_stays_its_own(catalog: Any) -> None:
     @tool
     def need_tool(what: str) -> str:
         """A tool of one's own."""
         return f"own {what}"
 
-    model = scripted(replies=[need(say, "note"), AIMessage("Hm.")])
+    model = ScriptedModel(replies=[need("note"), AIMessage("Hm.")])
     assert ask(agent(model, catalog, tools=[need_tool]))["messages"][-2].text == "own note"
     assert shown(model) == [FIRST] * 2
 
 
-def test_what_a_policy_denies_is_brought_by_nothing(catalog: Any, scripted: Any, say: Any) -> None:
-    words = said("Now I need to write a note.", need(say, "writes a note"))
-    model = scripted(replies=[say["calls"]("write_todos", todos=to_do(NOTE)), words, AIMessage("I could not.")])
+def test_what_a_policy_denies_is_brought_by_nothing(catalog: Any) -> None:
+    words = said("Now I need to write a note.", need("writes a note"))
+    model = ScriptedModel(replies=[calls("write_todos", todos=to_do(NOTE)), words, AIMessage("I could not.")])
     withheld = load(catalog, policy=Policy(default="allow", deny=("notebook",)))
     state = ask(agent(model, withheld, TodoListMiddleware(), agents=4))
     assert not {"notebook_write_note", "notebook_delete_note"} & {name for names in shown(model) for name in names}
     assert "note" not in state["messages"][-2].text
+
+
+def with_skill(catalog: Any, **more: Any) -> Any:
+    return load(catalog, SourceCatalog(skills=(SKILL,)), **more)
+
+
+def test_a_skill_that_fits_is_named_and_read_on_demand(catalog: Any) -> None:
+    reads = [calls("read_skill", name=name) for name in ("rates", "others")]
+    model = ScriptedModel(replies=[*reads, AIMessage("Done."), AIMessage("Done.")])
+    app = agent(model, with_skill(catalog))
+    _, _, text, _, unknown, _ = ask(app)["messages"]
+    assert text.text == "Ask twice. " * 50
+    assert (unknown.status, unknown.text) == ("error", "there is no skill 'others'; there are: rates")
+    ask(app, NOTE)
+    assert shown(model) == [*[[*FIRST, "read_skill"]] * 3, [*FIRST, "notebook_write_note", "read_skill"]]
+    assert not [told for one in model.shown for told in one["messages"][:1] if "Ask twice" in told.text]
+    told = skill_definition([SKILL])["function"]["description"]
+    assert told.splitlines()[1] == "- rates: Look up the exchange rate of a currency."
+
+
+@pytest.mark.parametrize("how", ["none", "unfit", "hidden", "own"])
+def test_no_skill_is_named_without_need(catalog: Any, how: str) -> None:
+    @tool
+    def read_skill(name: str) -> str:
+        """Read."""
+        return name
+
+    more: dict[str, Any] = {"skill_tokens": 0} if how == "none" else {}
+    policy = Policy(default="allow", deny=("skills/*",)) if how == "hidden" else None
+    model = ScriptedModel(replies=[AIMessage("Hm.")])
+    app = agent(model, with_skill(catalog, policy=policy), tools=[read_skill] if how == "own" else (), **more)
+    ask(app, NOTE if how == "unfit" else RATE)
+    (names,) = shown(model)
+    assert names.count("read_skill") == (1 if how == "own" else 0)
+
+
+def test_of_a_long_result_the_model_sees_the_beginning_and_reads_on() -> None:
+    @tool
+    def exchange_rates() -> str:
+        """Looks up all exchange rates."""
+        return "".join(f"{number:09d}\n" for number in range(5_000))
+
+    exchange_rates.metadata = {"callsheet/approval": "never"}
+    reads = [calls("read_result", id=name, start=start) for name, start in (("c1", 40_000), ("c9", 0))]
+    model = ScriptedModel(replies=[calls("bank_exchange_rates"), *reads, AIMessage("Done.")])
+    state = ask(agent(model, load({"bank": [exchange_rates]})), "look up all exchange rates")["messages"]
+    own = ["need_tool", "bank_exchange_rates"]
+    assert shown(model) == [own, *[[*own, "read_result"]] * 3]
+    seen = model.shown[1]["messages"][-1].text
+    assert (len(seen) < 8_200, "50,000 characters in all" in seen, "id 'c1'" in seen) == (True, True, True)
+    assert state[4].text.startswith("000004000\n")
+    assert (state[6].status, state[6].text) == ("error", "there is no earlier result 'c9'; there are: c1")
+    assert len(state[2].text) == 50_000
+
+
+async def test_in_code_mode_tools_are_called_by_programs(catalog: Any, shop: Any) -> None:
+    code = "a, b = (bank_exchange_rate(currency=c) for c in ('USD', 'GBP'))\nf'{a} and {b}'"
+    model = ScriptedModel(replies=[calls("run_program", code=code), AIMessage("Both.")])
+    app, given = agent(model, catalog, code_mode=True), {"messages": [HumanMessage(RATE)]}
+    state = await app.ainvoke(given, CONFIG)
+    assert shown(model) == [["run_program", "need_tool"]] * 2
+    assert state["messages"][-2].text == "1 USD = 0.9 EUR and 1 GBP = 0.9 EUR"
+    assert shop.called == ["exchange_rate"] * 2
+
+
+def test_a_program_waits_for_a_person_and_repeats_nothing(shop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "a = bank_exchange_rate(currency='USD')\nb = bank_exchange_rate(currency='GBP')\nf'{a} and {b}'"
+    model = ScriptedModel(replies=[calls("run_program", code=code), AIMessage("Both.")])
+    app = agent(model, shop.loaded(monkeypatch), code_mode=True, approval="always")
+    state = app.invoke({"messages": [HumanMessage(RATE)]}, CONFIG)
+    for called in (1, 2):
+        (question,) = state["__interrupt__"]
+        state = app.invoke(Command(resume={question.id: {"type": "approve"}}), CONFIG)
+        assert shop.called == ["exchange_rate"] * called
+    assert state["messages"][-2].text == "1 USD = 0.9 EUR and 1 GBP = 0.9 EUR"
+    assert state["messages"][-1].text == "Both."

@@ -18,7 +18,7 @@ from callsheet.orchestrator.state import with_earlier
 from callsheet.orchestrator.supervisor import create_retriever_app
 from callsheet.retrievers import AgentGraphRetriever
 from scripted_decisions import Stub, of
-from scripted_model import ScriptedModel
+from scripted_model import ScriptedModel, planned
 
 WEATHER, RATE, NOTE = "tell the weather of Oslo", "look up the rate of USD", "write a note with both"
 REQUEST = f"Please {WEATHER}, {RATE}, and {NOTE}"
@@ -43,8 +43,8 @@ def test_gives_an_uncompiled_workflow_that_the_caller_compiles(catalog: Any) -> 
     assert {"plan", "dispatch", "retriever", "worker:agent:model", "worker:agent:tools", "answer"} <= nodes
 
 
-def test_plans_dispatches_in_waves_and_answers(catalog: Any, shop: Any, scripted: Any, say: Any, worker: Any) -> None:
-    planner, answer = scripted(replies=[say["planned"](*STEPS)]), scripted(replies=[AIMessage("All done.")])
+def test_plans_dispatches_in_waves_and_answers(catalog: Any, shop: Any, worker: Any) -> None:
+    planner, answer = ScriptedModel(replies=[planned(*STEPS)]), ScriptedModel(replies=[AIMessage("All done.")])
     app = create_supervisor(catalog, planner_model=planner, worker_model=worker, answer_model=answer).compile()
     state = ask(app)
     assert sorted(shop.called[:2]) == ["exchange_rate", "weather_report"]
@@ -57,11 +57,9 @@ def test_plans_dispatches_in_waves_and_answers(catalog: Any, shop: Any, scripted
     assert set(state) == {"messages", "plan", "selections", "results", "revisions", "usage"}
 
 
-def test_a_step_is_skipped_when_nothing_that_it_waits_for_was_done(
-    catalog: Any, shop: Any, scripted: Any, say: Any, worker: Any
-) -> None:
+def test_a_step_is_skipped_when_nothing_that_it_waits_for_was_done(catalog: Any, shop: Any, worker: Any) -> None:
     shop.broken = {"exchange_rate"}
-    planner = scripted(replies=[say["planned"](("1", RATE, []), ("2", NOTE, ["1"]), ("3", "write a note", ["2"]))])
+    planner = ScriptedModel(replies=[planned(("1", RATE, []), ("2", NOTE, ["1"]), ("3", "write a note", ["2"]))])
     app = create_supervisor(catalog, planner_model=planner, worker_model=worker, settings=Settings(replans=0))
     state = ask(app.compile(), f"{RATE} and {NOTE}")
     assert [state["results"][i]["status"] for i in "123"] == ["failed", "skipped", "skipped"]
@@ -69,11 +67,9 @@ def test_a_step_is_skipped_when_nothing_that_it_waits_for_was_done(
 
 
 @pytest.mark.parametrize("both", [False, True])
-def test_a_failed_step_goes_to_another_agent_once(
-    catalog: Any, shop: Any, scripted: Any, say: Any, worker: Any, *, both: bool
-) -> None:
+def test_a_failed_step_goes_to_another_agent_once(catalog: Any, shop: Any, worker: Any, *, both: bool) -> None:
     shop.broken = {"weather_report", *(["city_weather"] if both else [])}
-    planner = scripted(replies=[say["planned"](("1", WEATHER, []))])
+    planner = ScriptedModel(replies=[planned(("1", WEATHER, []))])
     weak = Settings(planning="once", weak_model=True)  # a strong one says itself that it cannot be done
     app = create_supervisor(catalog, planner_model=planner, worker_model=plain(worker), settings=weak).compile()
     result = ask(app, WEATHER)["results"]["1"]
@@ -120,17 +116,17 @@ def test_rules_try_no_other_tool_if_the_best_one_refuses_a_call() -> None:
     assert state["results"]["1"]["error"].endswith("no such book")
 
 
-def test_results_reach_a_step_through_others(catalog: Any, scripted: Any, say: Any, worker: Any) -> None:
-    chain = say["planned"](("1", WEATHER, []), ("2", RATE, ["1"]), ("3", NOTE, ["2"]))
-    app = create_supervisor(catalog, planner_model=scripted(replies=[chain]), worker_model=worker)
+def test_results_reach_a_step_through_others(catalog: Any, worker: Any) -> None:
+    chain = planned(("1", WEATHER, []), ("2", RATE, ["1"]), ("3", NOTE, ["2"]))
+    app = create_supervisor(catalog, planner_model=ScriptedModel(replies=[chain]), worker_model=worker)
     ask(app.compile())
     note = next(s["messages"][-1].text for s in worker.shown if s["messages"][-1].text.startswith(NOTE))
     assert "sunny in Oslo" in note
     assert "0.9 EUR" in note
 
 
-def test_a_model_that_does_not_answer_is_data(catalog: Any, scripted: Any) -> None:
-    dead = scripted(replies=[lambda _: ConnectionError("no route to the provider")])
+def test_a_model_that_does_not_answer_is_data(catalog: Any) -> None:
+    dead = ScriptedModel(replies=[lambda _: ConnectionError("no route to the provider")])
     state = ask(create_supervisor(catalog, model=dead, settings=Settings(planning="once")).compile(), RATE)
     assert "no route to the provider" in state["plan"]["note"]
     assert state["results"]["1"]["status"] == "failed"
@@ -143,11 +139,9 @@ def test_a_step_that_nothing_fits_says_so(catalog: Any) -> None:
     assert state["messages"][-1].text.startswith("Nothing was done: no tool fits. The agents are:")
 
 
-def test_a_decision_model_judges_the_tools_of_each_step_in_one_call(
-    catalog: Any, scripted: Any, say: Any, worker: Any
-) -> None:
+def test_a_decision_model_judges_the_tools_of_each_step_in_one_call(catalog: Any, worker: Any) -> None:
     judge = Stub(shares=of(city_weather=0.8), usage={"input_tokens": 700, "output_tokens": 30})
-    planner = scripted(replies=[say["planned"](("1", WEATHER, []), ("2", RATE, []))])
+    planner = ScriptedModel(replies=[planned(("1", WEATHER, []), ("2", RATE, []))])
     models: dict[str, Any] = {"planner_model": planner, "worker_model": worker, "decision_model": judge}
     state = ask(create_supervisor(catalog, **models).compile())
     assert sorted(asked["request"] for asked, _ in judge.asked) == sorted([WEATHER, RATE])
@@ -207,10 +201,8 @@ def test_an_empty_request_is_answered(catalog: Any) -> None:
     assert "the request is empty" in state["messages"][-1].text
 
 
-def test_a_second_request_of_a_thread_starts_with_a_clean_sheet(
-    catalog: Any, scripted: Any, say: Any, worker: Any
-) -> None:
-    planner = scripted(replies=[say["planned"](*STEPS), AIMessage(RATE), say["planned"](("9", RATE, []))])
+def test_a_second_request_of_a_thread_starts_with_a_clean_sheet(catalog: Any, worker: Any) -> None:
+    planner = ScriptedModel(replies=[planned(*STEPS), AIMessage(RATE), planned(("9", RATE, []))])
     workflow = create_supervisor(
         catalog, planner_model=planner, worker_model=worker, settings=Settings(planning="once")
     )
@@ -238,10 +230,10 @@ class Hanging(ScriptedModel):
     ],
 )
 async def test_a_model_that_never_answers_does_not_stop_the_run(
-    catalog: Any, worker: Any, scripted: Any, say: Any, role: str, said: Callable[[Any], str]
+    catalog: Any, worker: Any, role: str, said: Callable[[Any], str]
 ) -> None:
     settings = Settings(model_seconds=0.3, replans=0, planning="once")
-    two = scripted(replies=[say["planned"](("1", RATE, []), ("2", WEATHER, []))])
+    two = ScriptedModel(replies=[planned(("1", RATE, []), ("2", WEATHER, []))])
     models: dict[str, Any] = {"worker_model": worker, "planner_model": two, role: Hanging()}
     app = create_supervisor(catalog, settings=settings, **models).compile()
     state = await app.ainvoke({"messages": [HumanMessage("look up the rate of USD")]})

@@ -17,6 +17,7 @@ from callsheet import CallsheetTools, Settings, create_supervisor
 from callsheet.agents import ToolRegistry
 from callsheet.agents.models.chat_models import deferred
 from provider_stub import MESSAGE, TEXT, anthropic, claude, function_call, gpt, openai, use
+from scripted_model import ScriptedModel, calls
 
 RATE = "look up the rate of USD"
 NARROW = Settings(agents=1, tools=1, replans=0)
@@ -27,15 +28,15 @@ def ask(catalog: Any, model: Any, settings: Settings = NARROW) -> Any:
     return app.invoke({"messages": [HumanMessage(RATE)]})["results"]["1"]
 
 
-def need(say: Any, what: str, call_id: str = "") -> AIMessage:
-    message = say["calls"]("need_tool", what=what)
+def need(what: str, call_id: str = "") -> AIMessage:
+    message = calls("need_tool", what=what)
     message.tool_calls[0]["id"] = call_id or what
     return message
 
 
-def test_what_is_found_is_added_behind_and_can_be_called(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
-    model = scripted(
-        replies=[need(say, "writes a note"), say["calls"]("notebook_write_note", text="0.9"), AIMessage("Noted 0.9.")]
+def test_what_is_found_is_added_behind_and_can_be_called(catalog: Any, shop: Any) -> None:
+    model = ScriptedModel(
+        replies=[need("writes a note"), calls("notebook_write_note", text="0.9"), AIMessage("Noted 0.9.")]
     )
     result = ask(catalog, model)
     assert shop.called == ["write_note"]
@@ -49,17 +50,17 @@ def test_what_is_found_is_added_behind_and_can_be_called(catalog: Any, shop: Any
     assert "notebook_write_note (agent notebook): Writes a note" in result["calls"][0]["output"]
 
 
-def test_a_tool_that_was_not_asked_for_stays_out_of_reach(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
-    model = scripted(replies=[say["calls"]("notebook_write_note", text="x"), AIMessage("I could not.")])
+def test_a_tool_that_was_not_asked_for_stays_out_of_reach(catalog: Any, shop: Any) -> None:
+    model = ScriptedModel(replies=[calls("notebook_write_note", text="x"), AIMessage("I could not.")])
     assert "notebook_write_note is not among the tools" in ask(catalog, model)["calls"][0]["error"]
     assert shop.called == []
 
 
-def test_requests_count_as_calls_and_have_no_other_limit(catalog: Any, scripted: Any, say: Any) -> None:
-    more = [need(say, f"writes a note {number}", str(number)) for number in range(4)]
-    calls = ask(catalog, scripted(replies=[*more, AIMessage("Done.")]))["calls"]
+def test_requests_count_as_calls_and_have_no_other_limit(catalog: Any) -> None:
+    more = [need(f"writes a note {number}", str(number)) for number in range(4)]
+    calls = ask(catalog, ScriptedModel(replies=[*more, AIMessage("Done.")]))["calls"]
     assert [bool(call["error"]) for call in calls] == [False] * 4
-    few = ask(catalog, scripted(replies=[*more]), NARROW.model_copy(update={"max_calls": 3}))
+    few = ask(catalog, ScriptedModel(replies=[*more]), NARROW.model_copy(update={"max_calls": 3}))
     assert "stopped before it made more than 3 calls" in few["error"]
 
 
@@ -71,23 +72,23 @@ def test_requests_count_as_calls_and_have_no_other_limit(catalog: Any, scripted:
         (7, "say what the tool must do"),
     ],
 )
-def test_what_brings_nothing_is_said(catalog: Any, scripted: Any, say: Any, what: Any, said: str) -> None:
-    model = scripted(replies=[need(say, what, "x"), lambda told: AIMessage(told[-1].text)])
+def test_what_brings_nothing_is_said(catalog: Any, what: Any, said: str) -> None:
+    model = ScriptedModel(replies=[need(what, "x"), lambda told: AIMessage(told[-1].text)])
     ask(catalog, model)
     told = model.shown[-1]["messages"][-1]
     assert isinstance(told, ToolMessage)
     assert said in told.text
 
 
-def test_two_requests_for_one_tool_add_it_once(catalog: Any, scripted: Any, say: Any) -> None:
-    twice = need(say, "writes a note", "a")
-    twice.tool_calls.append({**need(say, "writes a note", "b").tool_calls[0]})
-    model = scripted(replies=[twice, AIMessage("Done.")])
+def test_two_requests_for_one_tool_add_it_once(catalog: Any) -> None:
+    twice = need("writes a note", "a")
+    twice.tool_calls.append({**need("writes a note", "b").tool_calls[0]})
+    model = ScriptedModel(replies=[twice, AIMessage("Done.")])
     assert len(ask(catalog, model)["tools"]) == len(set(model.shown[-1]["tools"]) - {"need_tool", "finish"})
 
 
-def test_requests_are_streamed(catalog: Any, scripted: Any, say: Any) -> None:
-    model = scripted(replies=[need(say, "writes a note"), AIMessage("Done.")])
+def test_requests_are_streamed(catalog: Any) -> None:
+    model = ScriptedModel(replies=[need("writes a note"), AIMessage("Done.")])
     app = create_supervisor(catalog, worker_model=model, settings=NARROW).compile()
     chunks: Any = app.stream({"messages": [HumanMessage(RATE)]}, stream_mode="custom", subgraphs=True)
     added = [event for _, event in chunks if event["event"] == "added"]
@@ -97,16 +98,16 @@ def test_requests_are_streamed(catalog: Any, scripted: Any, say: Any) -> None:
 
 @pytest.mark.parametrize(("name", "blocking"), [("weather", True), ("notebook_write_note", False)])
 async def test_a_call_of_an_unknown_tool_is_told_which_there_are(
-    catalog: Any, shop: Any, scripted: Any, say: Any, *, name: str, blocking: bool
+    catalog: Any, shop: Any, *, name: str, blocking: bool
 ) -> None:
     @tool
     def mine() -> str:
         """Mine."""
         return "mine"
 
-    model = scripted(replies=[say["calls"](name, x=1), AIMessage("Hm.")])
+    model = ScriptedModel(replies=[calls(name, x=1), AIMessage("Hm.")])
     equipped = CallsheetTools(catalog, agents=1, tools=1)
-    app = create_agent(model, tools=[mine], middleware=[equipped], checkpointer=InMemorySaver())
+    app: Any = create_agent(model, tools=[mine], middleware=[equipped], checkpointer=InMemorySaver())
     given, config = {"messages": [HumanMessage(RATE)]}, {"configurable": {"thread_id": "1"}}
     state: Any = app.invoke(given, config) if blocking else await app.ainvoke(given, config)
     told = state["messages"][-2]
@@ -114,12 +115,12 @@ async def test_a_call_of_an_unknown_tool_is_told_which_there_are(
     assert told.text == f"Error: {name} is not a valid tool, try one of [mine, need_tool, bank_exchange_rate]."
 
 
-def test_a_tool_of_other_middleware_is_not_unknown(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
+def test_a_tool_of_other_middleware_is_not_unknown(catalog: Any, shop: Any) -> None:
     class Other(AgentMiddleware):  # type: ignore[type-arg]
         def wrap_tool_call(self, request: Any, handler: Any) -> Any:
             return ToolMessage("called", tool_call_id=request.tool_call["id"], name="other")
 
-    model = scripted(replies=[say["calls"]("other"), AIMessage("Hm.")])
+    model = ScriptedModel(replies=[calls("other"), AIMessage("Hm.")])
     app = create_agent(model, middleware=[CallsheetTools(catalog), Other()], checkpointer=InMemorySaver())
     state: Any = app.invoke({"messages": [HumanMessage(RATE)]}, {"configurable": {"thread_id": "1"}})
     assert state["messages"][-2].text == "called"

@@ -14,7 +14,7 @@ from langgraph.types import Command
 from callsheet import Settings, create_supervisor
 from callsheet.agents.calls.review import flat
 from callsheet.graphs import Catalog, Skill, SourceCatalog, load
-from scripted_model import calls
+from scripted_model import ScriptedModel, calls, planned
 from small import outside
 
 ALONE: dict[str, Any] = {"agents": 1, "tools": 1, "replans": 0}
@@ -28,11 +28,11 @@ def ask(app: Any, text: str) -> Any:
 
 
 @pytest.fixture
-def worked(catalog: Any, scripted: Any) -> Any:
+def worked(catalog: Any) -> Any:
     """The state after a request whose worker gives these replies, and its model."""
 
     def run(*replies: Any, request: str = RATE, **settings: Any) -> tuple[Any, Any]:
-        model = scripted(replies=list(replies))
+        model = ScriptedModel(replies=list(replies))
         return ask(
             create_supervisor(catalog, worker_model=model, settings=Settings(**settings)).compile(), request
         ), model
@@ -46,20 +46,11 @@ def test_a_step_that_is_called_done_without_a_call_says_so(worked: Any, calls_be
     assert [(one["status"], one["note"]) for one in state["results"].values()] == [("done", note)]
 
 
-def test_the_model_is_shown_exactly_the_selected_tools(catalog: Any, scripted: Any, say: Any, worker: Any) -> None:
-    settings = Settings(agents=1, tools=1)
-    planner = scripted(replies=[say["planned"](("1", RATE, []))])
-    app = create_supervisor(catalog, planner_model=planner, worker_model=worker, settings=settings).compile()
-    state = ask(app, RATE)
-    assert state["results"]["1"]["tools"] == ["bank/exchange_rate"]
-    assert {tuple(shown["tools"]) for shown in worker.shown} == {("bank_exchange_rate", "finish", "need_tool")}
-
-
-def test_names_that_a_provider_refuses_are_mapped_there_and_back(scripted: Any, say: Any) -> None:
+def test_names_that_a_provider_refuses_are_mapped_there_and_back() -> None:
     sent: list[dict[str, Any]] = []
     schema = {"type": "object", "properties": {"filter[title]": {"type": "string"}, "api.key": {"type": "string"}}}
     find = StructuredTool(name="find", description="Find books by title.", args_schema=schema, func=sent_to(sent))
-    model = scripted(replies=[calls("shop_find", filter_title="Emma", api_key="k-1234567"), AIMessage("Done.")])
+    model = ScriptedModel(replies=[calls("shop_find", filter_title="Emma", api_key="k-1234567"), AIMessage("Done.")])
     app = create_supervisor(outside({"shop": [find]}), worker_model=model).compile(checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "1"}}
     (question,) = app.invoke({"messages": [HumanMessage("find books by the title Emma")]}, config)["__interrupt__"]
@@ -85,7 +76,7 @@ def test_a_worker_that_never_ends_is_stopped(shop: Any, worked: Any) -> None:
     assert "3 turns" in state["results"]["1"]["error"]
 
 
-def test_a_worker_that_hangs_is_stopped_and_the_others_go_on(catalog: Any, scripted: Any, say: Any) -> None:
+def test_a_worker_that_hangs_is_stopped_and_the_others_go_on(catalog: Any) -> None:
     stopped = threading.Event()
 
     def reply(messages: Any) -> AIMessage:
@@ -93,10 +84,12 @@ def test_a_worker_that_hangs_is_stopped_and_the_others_go_on(catalog: Any, scrip
             stopped.wait(60)
         return AIMessage(messages[-1].text) if isinstance(messages[-1], ToolMessage) else usd
 
-    usd = say["calls"]("bank_exchange_rate", currency="USD")
-    planner = scripted(replies=[say["planned"](("1", WEATHER, []), ("2", RATE, []))])
+    usd = calls("bank_exchange_rate", currency="USD")
+    planner = ScriptedModel(replies=[planned(("1", WEATHER, []), ("2", RATE, []))])
     settings = Settings(step_seconds=3, replans=0)
-    app = create_supervisor(catalog, planner_model=planner, worker_model=scripted(replies=[reply]), settings=settings)
+    app = create_supervisor(
+        catalog, planner_model=planner, worker_model=ScriptedModel(replies=[reply]), settings=settings
+    )
     state = ask(app.compile(), f"{WEATHER} and {RATE}")
     stopped.set()
     assert [state["results"][i]["status"] for i in "12"] == ["failed", "done"]
@@ -160,17 +153,6 @@ def test_a_step_that_failed_after_a_change_is_not_given_to_others(shop: Any, wor
     assert "notebook/write_note" in state["messages"][-1].text
 
 
-def test_a_model_judges_itself_what_fits(shop: Any, worked: Any) -> None:
-    def asked(reply: AIMessage) -> Any:
-        return worked(reply, AIMessage("Noted."), request="bake a chocolate cake", tools=4, replans=0)[0]["results"][
-            "1"
-        ]
-
-    assert asked(calls("finish", status="cannot", answer="Nobody here bakes."))["status"] == "failed"
-    assert asked(calls("notebook_write_note", text="a cake"))["result"] == "Noted."
-    assert shop.called == ["write_note"]
-
-
 def test_a_weak_model_that_only_failed_has_not_done_the_step(shop: Any, worked: Any) -> None:
     shop.broken = {"exchange_rate"}
     state, weak = worked(USD, AIMessage("It is 0.9."), **WEAK)
@@ -220,7 +202,7 @@ def test_without_a_model_a_skill_is_not_used(catalog: Any, shop: Any) -> None:
     assert list(state["selections"]["1"]["skills"]) == []
 
 
-def test_a_step_may_need_a_skill_and_no_tool(scripted: Any) -> None:
-    model = scripted(replies=[AIMessage("Done as the skill says.")])
+def test_a_step_may_need_a_skill_and_no_tool() -> None:
+    model = ScriptedModel(replies=[AIMessage("Done as the skill says.")])
     state = ask(create_supervisor(Catalog(skills=(SKILL,)), worker_model=model).compile(), RATE)
     assert (state["results"]["1"]["status"], state["results"]["1"]["result"]) == ("done", "Done as the skill says.")

@@ -14,8 +14,9 @@ from langchain_core.tools import ToolException
 from mcp import Client
 
 from callsheet import AgentGraphRetriever, Settings, ToolRegistry, create_supervisor, load
+from callsheet.agents.calls.call_context import within
 from callsheet.agents.models.chat_models import chat_model
-from callsheet.agents.servers.in_process import tool_model
+from callsheet.agents.servers.in_process import TOOL_MODEL, ToolModel
 from callsheet.graphs.catalog.loading import servers_in, starts_in
 from callsheet.orchestrator.apps.arag_graph import READER, document_tool
 from callsheet.orchestrator.server.gateway.catalog_gateway import Gateway
@@ -267,6 +268,7 @@ async def test_a_model_that_finds_nothing_gives_a_result_and_one_that_says_nothi
     about, library = overview_of(tmp_path / "docs"), Library(tmp_path / "docs", place=":memory:")
     tool = document_tool("handbook", about, library).model_copy(update={"handle_tool_error": True})
     call = {"type": "tool_call", "name": tool.name, "args": {"question": "Who is the treasurer?"}, "id": "1"}
-    with tool_model(scripted(replies=[say["calls"]("chunk_read", chunk_ids=["leave.md#1"]), AIMessage(said)])):
+    model = scripted(replies=[say["calls"]("chunk_read", chunk_ids=["leave.md#1"]), AIMessage(said)])
+    with within(TOOL_MODEL, ToolModel(model)):
         message = await tool.ainvoke(call)
     assert (message.status, message.text.startswith(said or "The model gave no answer.")) == (status, True)

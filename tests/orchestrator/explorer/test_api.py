@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,7 +29,6 @@ from callsheet.orchestrator.server.explorer import node_details
 from explored import KEY, contacts, explorer, served
 from hostile import BREAKOUT, hostile_catalog
 from kept_runs import Kept
-from reviewed import DELETE, FIND, Reviewed
 from small import small_catalog
 
 Asked = Callable[..., Any]
@@ -77,8 +75,9 @@ def beside(node: Any, side: str) -> list[tuple[str, str, str]]:
     return [(o["id"], o["relation"], o["words"]) for g in node["groups"] if g["side"] == side for o in g["items"]]
 
 
-def test_the_map_has_all_agents_tools_and_dependencies(asked: Asked) -> None:
-    catalog = small_catalog()
+def test_the_map_has_all_agents_tools_skills_and_dependencies(asked: Asked) -> None:
+    skill = Skill(name="trip", description="Plans trips.", tools=("travel/plan_trip",))
+    catalog = Catalog(agents=small_catalog().agents, skills=(skill,))
     found = asked(explorer(catalog), "map")
     names = [f"{found['agents'][agent]}/{name}" for name, agent, _ in found["tools"]]
     assert names == list(catalog.tools)
@@ -88,20 +87,14 @@ def test_the_map_has_all_agents_tools_and_dependencies(asked: Asked) -> None:
         ("travel/plan_trip", "weather/forecast", 0),
         ("travel/plan_trip", "units/convert_length", 0),
     }
+    ((name, (tool,)),) = found["skills"]
+    assert (name, names[tool]) == ("skills/trip", "travel/plan_trip")
     inferred = asked(explorer(contacts()), "map")
     assert inferred["edges"] == [[1, 0, 1]]
     (part,) = asked(explorer(catalog, Policy(default="deny", allow=("units",))), "map")["agents"]
     assert part == "units"
     hostile = asked(explorer(hostile_catalog()), "map")
     assert (hostile["agents"], hostile["labels"]) == ([BREAKOUT], {})
-
-
-def test_the_map_ties_skills_to_the_tools_that_they_name(asked: Asked) -> None:
-    agents = small_catalog().agents
-    skill = Skill(name="trip", description="Plans trips.", tools=("travel/plan_trip",))
-    found = asked(explorer(Catalog(agents=agents, skills=(skill,))), "map")
-    ((name, (tool,)),) = found["skills"]
-    assert (name, found["tools"][tool][0]) == ("skills/trip", "plan_trip")
 
 
 def test_an_inferred_dependency_is_counted_apart_and_shown_with_its_evidence(asked: Asked) -> None:
@@ -140,11 +133,8 @@ def test_a_search_gives_ranked_agents_and_tools_with_the_reasons(client: TestCli
     assert found["considered"][0]["cosine_rank"] == 1
     assert found["probability"] > 0.5
     assert found["reason"].startswith("by the best score, ")
-
-
-def test_an_empty_question_finds_nothing(client: TestClient, asked: Asked) -> None:
-    found = asked(client, "search", q="  ")
-    assert (found["fits"], found["agents"]) == (False, [])
+    nothing = asked(client, "search", q="  ")
+    assert (nothing["fits"], nothing["agents"]) == (False, [])
 
 
 @pytest.mark.parametrize(
@@ -271,13 +261,3 @@ def test_long_work_is_not_done_on_the_event_loop(
         asked(app, name, q="x", id="maps")
     assert set(threads) == {"search", "overview", "list_agents", "node", "findings", "visible_to"}
     assert all(name.startswith("AnyIO worker") for name in threads.values()), threads
-
-
-def test_a_page_that_is_opened_late_shows_what_its_server_has_announced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: Asked
-) -> None:
-    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path))
-    made = Reviewed(tmp_path)
-    made.tools = [FIND, DELETE]
-    made.served.registry.follow(made.read())
-    assert asked(made.client(), "overview")["quarantined"] == 0

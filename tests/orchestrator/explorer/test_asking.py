@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
-from starlette.requests import Request
 from starlette.testclient import TestClient
 
 from asking import BOTH, Asking
 from callsheet.graphs import Catalog, Loaded, Policy, User
 from callsheet.orchestrator.run.threads import Threads
-from callsheet.orchestrator.server.runs.local_runs import LocalRuns
-from callsheet.orchestrator.server.runs.run_history import RunSnapshot
 from chromium import Browser
 from explored import KEY
 from explored_page import click, saved
@@ -116,35 +112,6 @@ def test_a_request_is_asked_watched_and_decided_in_the_page(show: Show, asking: 
 
 
 @pytest.mark.server
-def test_the_request_before_stays_when_the_page_hears_of_the_next_one_late(
-    show: Show, asking: Asking, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    watch = LocalRuns.watch
-
-    async def late(runner: LocalRuns, request: Request, thread: str) -> AsyncIterator[RunSnapshot]:
-        async for snapshot in watch(runner, request, thread):
-            if not snapshot.running:
-                yield snapshot
-                await asyncio.to_thread(asking.gate.wait, 60)
-
-    monkeypatch.setattr(LocalRuns, "watch", late)
-    page = show(asking.page(), f"#key={KEY}")
-    page.wait("document.activeElement.id === 'question'")
-    page.write("Convert 3 miles to kilometers")
-    page.press("Enter")
-    run_is(page, "done")
-    asking.gate.clear()
-    page.run("document.querySelector('.composer textarea').focus()")
-    page.write("Send a letter")
-    page.press("Enter")
-    run_is(page, "waiting")
-    assert page.run("document.querySelector('.earlier .answer-text').textContent") == "4.83 kilometers"
-    asking.gate.set()
-    page.wait("document.querySelector('.card input')")
-    assert page.run("document.querySelectorAll('.earlier .answer-text').length") == 1
-
-
-@pytest.mark.server
 def test_a_run_is_cancelled_and_resumed_and_can_be_left_and_found_again(show: Show, asking: Asking) -> None:
     asking.gate.clear()
     page = show(asking.page(), f"#key={KEY}", 390, dark=True)
@@ -196,60 +163,55 @@ def test_several_calls_of_one_tool_are_decided_together(show: Show, asking: Aski
 
 
 def watched(client: TestClient, thread: str) -> list[Any]:
-    told = client.get("/callsheet/api/watch", params={"id": thread}, headers=HEADERS).text
+    told = client.get("/callsheet/api/watch", params={"id": thread}).text
     assert told.endswith("event: end\ndata: {}\n\n")
     return [json.loads(part.partition("data: ")[2]) for part in told.split("\n\n") if part.startswith("event: run")]
 
 
-def started(client: TestClient, text: str) -> str:
-    answer = client.post("/callsheet/api/start", json={"text": text}, headers=HEADERS)
-    assert answer.status_code == 200, answer.text
-    return str(answer.json()["thread"])
+def sent(client: TestClient, name: str, status: int = 200, **given: Any) -> str:
+    """The thread, or why it was refused."""
+    answer = client.post(f"/callsheet/api/{name}", json=given)
+    assert answer.status_code == status, answer.text
+    return str(answer.json()["thread" if status == 200 else "error"])
 
 
-def test_nothing_runs_without_the_key_of_the_address_or_for_another_site(asking: Asking) -> None:
-    with TestClient(asking.page()) as client:
-        for headers in ({}, {"x-callsheet-key": "page"}, {"x-callsheet-key": KEY[:-1]}):
-            for name in ("start", "resume", "cancel"):
-                given = {"text": "x"} if name == "start" else {"thread": "x"}
-                assert client.post(f"/callsheet/api/{name}", json=given, headers=headers).status_code == 403
-        assert client.get("/callsheet/api/overview", headers=HEADERS).json()["runs"]
-        foreign = {**HEADERS, "origin": "https://evil.example"}
-        assert client.post("/callsheet/api/start", json={"text": "x"}, headers=foreign).status_code == 403
-        plain = {**HEADERS, "content-type": "text/plain"}
-        assert client.post("/callsheet/api/start", content='{"text": "x"}', headers=plain).status_code == 415
-        for wrong in ({"text": " "}, {"text": "x", "more": 1}, {"text": "x" * 1_000_001}, {}, []):
-            answer = client.post("/callsheet/api/start", json=wrong, headers=HEADERS)
-            assert answer.status_code in (400, 409), wrong
-            assert "Traceback" not in answer.json()["error"]
-        strange = {"text": "x", "thread": "../x"}
-        assert client.post("/callsheet/api/start", json=strange, headers=HEADERS).status_code == 409
-        assert client.get("/callsheet/api/start").status_code == 405
+def shown(client: TestClient, thread: str) -> Any:
+    return client.get("/callsheet/api/run", params={"id": thread}).json()
+
+
+@pytest.fixture
+def client(asking: Asking) -> Iterator[TestClient]:
+    with TestClient(asking.page(), headers=HEADERS) as client:
+        yield client
+
+
+def test_a_body_of_another_form_starts_nothing(asking: Asking, client: TestClient) -> None:
+    for wrong in ({"text": " "}, {"text": "x", "more": 1}, {"text": "x" * 1_000_001}, {}, []):
+        answer = client.post("/callsheet/api/start", json=wrong)
+        assert answer.status_code in (400, 409), wrong
+        assert "Traceback" not in answer.json()["error"]
+    sent(client, "start", 409, text="x", thread="../x")
+    assert client.get("/callsheet/api/start").status_code == 405
     assert asking.threads.names() == []
 
 
-def test_a_question_is_answered_once_and_by_its_id(asking: Asking) -> None:
-    with TestClient(asking.page()) as client:
-        thread = started(client, BOTH)
-        run = watched(client, thread)[-1]
-        (question,) = run["questions"]
-        assert (run["status"], question["decisions"]) == ("waiting", ["approve", "edit", "reject", "respond"])
-        assert json.loads(question["args"]) == {"text": "hello there"}
-        for answers, why in (({"x" * 32: {"type": "approve"}}, "was answered meanwhile"), ({}, "waits for answers")):
-            given = {"thread": thread, "answers": answers}
-            refused = client.post("/callsheet/api/resume", json=given, headers=HEADERS)
-            assert refused.status_code == 409
-            assert why in refused.json()["error"]
-        again = {"text": "Convert 1 miles to kilometers", "thread": thread}
-        client.post("/callsheet/api/start", json=again, headers=HEADERS)
-        assert "is not finished" in watched(client, thread)[-1]["trouble"]
-        given = {"thread": thread, "answers": {question["id"]: {"type": "reject", "message": "not now"}}}
-        assert client.post("/callsheet/api/resume", json=given, headers=HEADERS).status_code == 200
-        assert watched(client, thread)[-1]["status"] == "partly"
-        (shown,) = client.get("/callsheet/api/run", params={"id": thread}, headers=HEADERS).json()
+def test_a_question_is_answered_once_and_by_its_id(asking: Asking, client: TestClient) -> None:
+    thread = sent(client, "start", text=BOTH)
+    run = watched(client, thread)[-1]
+    (question,) = run["questions"]
+    assert (run["status"], question["decisions"]) == ("waiting", ["approve", "edit", "reject", "respond"])
+    assert json.loads(question["args"]) == {"text": "hello there"}
+    strange = {"x" * 32: {"type": "approve"}}
+    assert "was answered meanwhile" in sent(client, "resume", 409, thread=thread, answers=strange)
+    assert "waits for answers" in sent(client, "resume", 409, thread=thread)
+    sent(client, "start", text="Convert 1 miles to kilometers", thread=thread)
+    assert "is not finished" in watched(client, thread)[-1]["trouble"]
+    sent(client, "resume", thread=thread, answers={question["id"]: {"type": "reject", "message": "not now"}})
+    assert watched(client, thread)[-1]["status"] == "partly"
+    (run,) = shown(client, thread)
     assert asking.notes == []
-    assert "not now" in shown["steps"][1]["error"]
-    assert shown["steps"][0]["calls"][0]["began"] >= shown["began"] > 0
+    assert "not now" in run["steps"][1]["error"]
+    assert run["steps"][0]["calls"][0]["began"] >= run["began"] > 0
 
 
 def test_a_page_shows_and_continues_no_run_of_another_catalog(
@@ -259,60 +221,54 @@ def test_a_page_shows_and_continues_no_run_of_another_catalog(
     one, other = (Threads.of(Loaded(Catalog(), label=str(tmp_path / name))) for name in ("a.json", "b.json"))
     asking.threads = one
     with TestClient(asking.page(), headers=HEADERS) as client:
-        thread = started(client, BOTH)
+        thread = sent(client, "start", text=BOTH)
         assert watched(client, thread)[-1]["status"] == "waiting"
     asking.threads = other
     with TestClient(asking.page(), headers=HEADERS) as client:
         assert client.get("/callsheet/api/runs").json() == watched(client, thread) == []
         assert client.get("/callsheet/api/run", params={"id": thread}).status_code == 404
         for name, given in (("start", {"text": "x"}), ("resume", {"answers": {}}), ("cancel", {})):
-            assert client.post(f"/callsheet/api/{name}", json={**given, "thread": thread}).status_code == 409, name
+            sent(client, name, 409, thread=thread, **given)
     asking.threads = one
     with TestClient(asking.page(), headers=HEADERS) as client:
         assert [run["id"] for run in client.get("/callsheet/api/runs").json()] == [thread]
 
 
-def test_who_may_not_see_a_tool_neither_sees_nor_decides_its_call(asking: Asking) -> None:
-    with TestClient(asking.page()) as client:
-        thread = started(client, BOTH)
-        assert watched(client, thread)[-1]["status"] == "waiting"
-    with TestClient(asking.page(Policy(default="allow", deny=("notebook",)))) as client:
-        (run,) = client.get("/callsheet/api/run", params={"id": thread}, headers=HEADERS).json()
+def test_who_may_not_see_a_tool_neither_sees_nor_decides_its_call(asking: Asking, client: TestClient) -> None:
+    thread = sent(client, "start", text=BOTH)
+    assert watched(client, thread)[-1]["status"] == "waiting"
+    with TestClient(asking.page(Policy(default="allow", deny=("notebook",))), headers=HEADERS) as other:
+        (run,) = shown(other, thread)
         (question,) = run["questions"]
         assert (question["decisions"], question["args"], question["hash"]) == ([], None, "")
         assert "write_note" not in json.dumps(run), run
-        given = {"thread": thread, "answers": {question["id"]: {"type": "approve"}}}
-        refused = client.post("/callsheet/api/resume", json=given, headers=HEADERS)
-        assert refused.status_code == 409
-        assert "tools that you may not see" in refused.json()["error"]
+        answers = {question["id"]: {"type": "approve"}}
+        assert "tools that you may not see" in sent(other, "resume", 409, thread=thread, answers=answers)
     assert asking.notes == []
 
 
 def test_a_run_has_only_the_tools_of_its_user(asking: Asking) -> None:
     policy = Policy(default="deny", users={"ann": {"allow": ["units"]}})  # type: ignore[dict-item]
-    with TestClient(asking.page(policy, User("ann"))) as client:
-        last = watched(client, started(client, BOTH))[-1]
+    with TestClient(asking.page(policy, User("ann")), headers=HEADERS) as client:
+        last = watched(client, sent(client, "start", text=BOTH))[-1]
     assert last["steps"][0]["status"] == "done"
     assert last["steps"][1]["status"] != "done"
     assert {tool["tool"]["id"] for step in last["steps"] for tool in step["picked"]} == {"units/convert_length"}
     assert asking.notes == []
 
 
-def test_a_thread_takes_one_run_at_a_time(asking: Asking) -> None:
+def test_a_thread_takes_one_run_at_a_time(asking: Asking, client: TestClient) -> None:
     asking.gate.clear()
-    with TestClient(asking.page()) as client:
-        thread = started(client, "Convert 3 miles to kilometers")
-        given = {"text": "Convert 4 miles to kilometers", "thread": thread}
-        refused = client.post("/callsheet/api/start", json=given, headers=HEADERS)
-        assert (refused.status_code, "still running" in refused.json()["error"]) == (409, True)
-        threading.Timer(0.2, asking.gate.set).start()
-        assert watched(client, thread)[-1]["status"] == "done"
+    thread = sent(client, "start", text="Convert 3 miles to kilometers")
+    assert "still running" in sent(client, "start", 409, text="Convert 4 miles to kilometers", thread=thread)
+    threading.Timer(0.2, asking.gate.set).start()
+    assert watched(client, thread)[-1]["status"] == "done"
 
 
 def test_the_requests_that_the_page_proposes_work(asking: Asking) -> None:
     with TestClient(asking.page(model=False), headers=HEADERS) as client:
         proposed = client.get("/callsheet/api/map").json()["examples"]
         assert proposed == ["Convert length 5 miles to kilometers", "What can you do?"]
-        ends = [watched(client, started(client, one))[-1] for one in proposed]
+        ends = [watched(client, sent(client, "start", text=one))[-1] for one in proposed]
         assert [(one["status"], one["trouble"]) for one in ends] == [("done", ""), ("done", "")]
         assert [run["status"] for run in client.get("/callsheet/api/runs").json()] == ["done", "done"]

@@ -97,15 +97,6 @@ def test_only_what_was_shown_is_accepted(made: Reviewed) -> None:
     assert "stays in quarantine" in accepted(client, "changes", accept=False, status=409)
 
 
-def test_the_servers_are_asked_again(made: Reviewed) -> None:
-    client = made.client()
-    made.tools = [FIND, DELETE]
-    assert part(client, "changes")["total"] == 2
-    assert client.post("/callsheet/api/list", json={}).json() == {"note": ""}
-    assert part(client, "changes")["total"] == 0
-    assert "crm/find_contacts" in made.retriever.catalog.tools
-
-
 def test_what_the_command_line_accepted_meanwhile_is_not_overwritten(made: Reviewed) -> None:
     client = made.client()
     shown = part(client, "changes")["items"][0]["digest"]
@@ -150,7 +141,7 @@ def test_a_decision_is_taken_back_in_the_file_that_has_it(made: Reviewed, tmp_pa
     write_dependencies((edge.model_copy(update={"accept": True}),), other)
     made.more = (other,)
     client = made.client()
-    client.post("/callsheet/api/list", json={})
+    made.listed_again()
     assert accepted(client, "dependencies", accept=None).endswith("undecided again")
     assert read_dependencies(other) == (edge,)
 
@@ -187,9 +178,7 @@ def test_nothing_is_decided_without_the_key_or_from_elsewhere(made: Reviewed) ->
         ({**right, "sec-fetch-site": "cross-site"}, 403),
         ({**right, "content-type": "text/plain"}, 415),
     ):
-        for name, given in (("decide", body), ("list", {})):
-            answer = client.post(f"/callsheet/api/{name}", json=given, headers=headers)
-            assert answer.status_code == status, (name, headers)
+        assert client.post("/callsheet/api/decide", json=body, headers=headers).status_code == status, headers
     assert client.get("/callsheet/api/decide", headers=right).status_code == 405
     assert client.post("/callsheet/api/decide", content=b" " * 1_100_000, headers=right).status_code in (409, 415)
     assert len(made.read().changes) == 2
@@ -203,7 +192,6 @@ def test_on_a_server_only_named_reviewers_decide_and_only_about_what_they_see(tm
     bob = part(made.client("bob"), "changes")
     assert '"reviewers"' in bob["refusal"]
     assert '"reviewers"' in decide(made.client("bob"), 403, digest=digest)
-    assert made.client("bob").post("/callsheet/api/list", json={}).status_code == 403
     # Cat may review, by a group, but neither sees nor accepts what the policy hides.
     assert part(made.client("cat"), "changes") == {"total": 0, "items": [], "refusal": ""}
     assert made.client("cat").get("/callsheet/api/overview").json()["quarantined"] == 0
@@ -240,10 +228,10 @@ def test_a_definition_that_is_too_long_to_be_shown_is_not_accepted_here(
 ) -> None:
     client = made.client()
     made.tools = [{**FIND, "description": "\n" * 50_000}, DELETE]
-    client.post("/callsheet/api/list", json={})
+    made.listed_again()
     (lines,) = part(client, "changes")["items"]
     made.tools = [CHANGED, DELETE]
-    client.post("/callsheet/api/list", json={})
+    made.listed_again()
     monkeypatch.setattr(review, "_MOST_SHOWN", 100)
     (changed,) = part(client, "changes")["items"]
     assert [lines["digest"], lines["lines"], changed["digest"], changed["lines"]] == ["", [], "", []]
@@ -255,7 +243,7 @@ def test_only_a_page_of_many_changes_is_compared(made: Reviewed, monkeypatch: py
     monkeypatch.setattr(review, "sides_of", lambda change: compared.append(change.id) or sides_of(change))
     made.tools = [FIND, DELETE, *({**NEW, "name": f"t{n}"} for n in range(2_000))]
     client = made.client()
-    client.post("/callsheet/api/list", json={})
+    made.listed_again()
     shown = part(client, "changes", start=1_990)
     assert (shown["total"], len(shown["items"]), len(compared)) == (2_000, 10, 10)
     compared.clear()
@@ -281,7 +269,7 @@ def test_a_catalog_without_a_file_of_dependencies_gets_one_by_the_first_decision
     file = tmp_path / "catalog.json"
     file.write_text(json.dumps({"name": "crm", "tools": [FIND, DELETE]}))
 
-    def read(anew: bool = False) -> Loaded:
+    def read() -> Loaded:
         return load(file)
 
     loaded = read()

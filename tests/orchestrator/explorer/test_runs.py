@@ -52,25 +52,21 @@ def test_what_a_step_did_with_tools_that_may_not_be_seen_is_withheld(catalog: Ca
     assert "units" not in str(run)
 
 
-def test_revisions_usage_and_a_question_are_shown(catalog: Catalog, asked: Asked) -> None:
-    asking, revised, plain = asked(explorer(catalog, runs=Kept([ASKING, REVISED, moment("a", "01")])), "run", id="t")
+def test_questions_revisions_and_usage_are_shown_also_of_a_run_that_has_not_ended(
+    catalog: Catalog, asked: Asked
+) -> None:
+    history = [USED, ASKING, REVISED, moment("a", "01")]
+    used, asking, revised, plain = asked(explorer(catalog, runs=Kept(history)), "run", id="t")
     (question,) = asking["questions"]
     assert (question["text"], question["choices"]) == ("Which file?", ["a.txt", "b.txt"])
     (revision,) = revised["revisions"]
     assert (revision["added"], revision["dropped"], revision["refused"]) == (["3"], ["2"], False)
     assert revision["reason"] == "the file is <b>missing</b>"
-    counts = {"calls": 3, "input_tokens": 300, "output_tokens": 30, "cached_tokens": 0}
-    assert {name: revised["usage"][name] for name in counts} == counts
+    assert revised["usage"] == {"calls": 3, "input_tokens": 300, "output_tokens": 30, "cached_tokens": 0}
     assert (plain["questions"], plain["revisions"], plain["usage"]) == ([], [], None)
-
-
-def test_the_page_is_told_the_usage_by_role_and_step_also_of_a_run_that_has_not_ended(
-    catalog: Catalog, asked: Asked
-) -> None:
-    (run,) = asked(explorer(catalog, runs=Kept([USED])), "run", id="t")
-    assert run["usage"] == {"calls": 3, "input_tokens": 6_000, "output_tokens": 430, "cached_tokens": 4_000}
-    assert [(one["role"], one["calls"]) for one in run["roles"]] == [("planner", 1), ("worker", 2)]
-    first, second = run["steps"]
+    assert used["usage"] == {"calls": 3, "input_tokens": 6_000, "output_tokens": 430, "cached_tokens": 4_000}
+    assert [(one["role"], one["calls"]) for one in used["roles"]] == [("planner", 1), ("worker", 2)]
+    first, second = used["steps"]
     assert (first["usage"]["input_tokens"], second["usage"]) == (5_200, None)
 
 
@@ -121,6 +117,12 @@ async def test_the_threads_of_the_command_line_are_shown(shop: Any, monkeypatch:
     assert shown["seconds"] > 0
     assert step["result"] in shown["answer"]
     assert "broken.sqlite" in client.get("/callsheet/api/run", params={"id": "broken"}).json()["error"]
+    await asks(shop, monkeypatch, threads, "asks", "always")
+    assert [thread["status"] for thread in await runs.recent(None) if thread["id"] == "asks"] == ["interrupted"]
+    (shown,) = client.get("/callsheet/api/run", params={"id": "asks"}).json()
+    (question,) = shown["questions"]
+    assert (shown["status"], shown["answer"], shown["steps"][0]["status"]) == ("waiting", "", "needs_approval")
+    assert (question["tool"]["id"], question["args"]) == ("bank/exchange_rate", '{\n  "currency": "USD"\n}')
 
 
 async def test_a_live_run_tells_at_each_moment_what_its_checkpoints_will_tell(
@@ -167,16 +169,3 @@ async def test_a_live_run_tells_at_each_moment_what_its_checkpoints_will_tell(
     second, first = runs_of(seen, await runs.history(None, "t"))
     assert (second["steps"], second["answer"]) == (told[-1]["steps"], "Sun in Oslo, and 0.9 EUR.")
     assert (first["answer"], first["status"]) == (second["answer"], "done")
-
-
-async def test_a_thread_that_waits_for_a_person_says_so(shop: Any, monkeypatch: Any, tmp_path: Path) -> None:
-    threads = Threads(tmp_path / "threads")
-    loaded = await asks(shop, monkeypatch, threads, "rates", "always")
-    runs = stored(threads)
-    assert [thread["status"] for thread in await runs.recent(None)] == ["interrupted"]
-    client = client_of(explorer(loaded, runs=stored(threads)))
-    (shown,) = client.get("/callsheet/api/run", params={"id": "rates"}).json()
-    assert (shown["status"], shown["answer"]) == ("waiting", "")
-    (question,) = shown["questions"]
-    assert [step["status"] for step in shown["steps"]] == ["needs_approval"]
-    assert (question["tool"]["id"], question["args"]) == ("bank/exchange_rate", '{\n  "currency": "USD"\n}')

@@ -56,22 +56,6 @@ def test_each_request_of_a_step_begins_with_the_one_before() -> None:
         assert after["tools"] == before["tools"]
 
 
-def test_a_tool_that_a_worker_asked_for_is_added_behind_the_others() -> None:
-    sent = bodies(
-        calls("need_tool", what="sends a telegram by wire"),
-        calls("files_read_file", path="may.txt"),
-        AIMessage("rent 700"),
-        planning="none",
-        agents=1,
-        tools=1,
-    )
-    assert len(sent) == 3
-    for before, after in pairwise(sent):
-        assert begins(after["messages"], before["messages"])
-        assert begins(after["tools"], before["tools"])
-    assert len(sent[1]["tools"]) > len(sent[0]["tools"])
-
-
 def test_workers_of_one_plan_share_their_system_prompt() -> None:
     plan = [{"id": str(n), "text": f"read {name}"} for n, name in enumerate(("may.txt", "june.txt"), 1)]
     plan[1]["depends_on"] = ["1"]  # type: ignore[assignment]

@@ -16,7 +16,7 @@ from callsheet.agents import ConcurrentRunError
 from callsheet.agents.calls import run_claim
 
 RATE, NOTE = "look up the rate of USD", "write a note with it"
-GIVEN: Any = {"messages": [HumanMessage(f"Please {RATE}, and {NOTE}")]}
+GIVEN: Any = {"messages": [HumanMessage(f"Please\0 {RATE}, and {NOTE}")]}  # NUL, which Postgres cannot store
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 
 
@@ -52,19 +52,6 @@ async def test_asynchronous_callers(address: str, workflow: Any, shop: Any) -> N
         given = Command(resume=answers) if answers else None
     assert shop.called == ["exchange_rate", "write_note"]
     assert [state["results"][i]["status"] for i in "12"] == ["done", "done"]
-
-
-async def test_a_request_with_nul(address: str, workflow: Any, shop: Any) -> None:
-    from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
-
-    thread: Any = {"configurable": {"thread_id": "4"}}
-    async with AsyncPostgresSaver.from_conn_string(address) as saver:
-        await saver.setup()
-        app = workflow.compile(checkpointer=saver)
-        state = await app.ainvoke({"messages": [HumanMessage(f"Please\0 {RATE}, and {NOTE}")]}, thread)
-        while answers := approvals(state):
-            state = await app.ainvoke(Command(resume=answers), thread)
-    assert shop.called == ["exchange_rate", "write_note"]
     assert state["plan"]["request"].startswith("Please? look up")
 
 

@@ -35,17 +35,15 @@ def test_the_likely_ones_at_most_three_or_the_best_if_it_is_possible_or_none() -
     assert found.tools_of["do"] == found.tools_of["all"] == ("a/x", "a/y")
 
 
-def test_what_the_author_declares_holds_alone_and_unknown_ids_are_told() -> None:
+def test_what_the_author_declares_holds_alone() -> None:
     tools = (Tool(agent="a", name="x", capabilities=("do", "dance")), Tool(agent="a", name="y"))
     catalog = Catalog(agents=(Agent(id="a", tools=tools),))
     found = assign_capabilities(catalog, Known(catalog, {"a/x": {"one": 0.9}, "a/y": {"one": 0.9}}, {}, "one"))
     assert found.of["a/x"] == (Assigned("do", 1.0, "declared"),)
-    assert found.unknown == {"a/x": ("dance",)}
     plain = found.to_dict()
     assert plain["tools"][0] == {
         "id": "a/x",
         "capabilities": [{"id": "do", "confidence": 1.0, "by": "declared"}],
-        "unknown": ["dance"],
     }
     assert [(c["id"], c["tools"]) for c in plain["capabilities"]][-1] == ("one", ["a/y"])
 

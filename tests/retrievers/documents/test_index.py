@@ -118,13 +118,6 @@ def test_what_cannot_be_read_is_named_and_the_rest_goes_on(write: Write, embedde
     assert "1 .png" in str(found.problems)
 
 
-def test_an_empty_folder_is_an_empty_index(write: Write, embedder: Any) -> None:
-    index = DocumentIndex(write({}), embeddings=embedder, index=":memory:")
-    assert index.sync().documents == 0
-    assert semantic_search(index, "anything").note == "there is no document in docs"
-    assert keyword_search(index, ["anything"]).note == "there is no document in docs"
-
-
 @pytest.mark.parametrize(
     ("folder", "said"), [("nowhere", "no such folder"), ("\0", "cannot be a path"), (__file__, "no such folder")]
 )

@@ -15,7 +15,7 @@ from chromadb.utils.embedding_functions import DefaultEmbeddingFunction, ONNXMin
 from callsheet.graphs import SettingsError
 from callsheet.retrievers import Changes, ChromaIndex, Node
 from callsheet.retrievers.index import indexes, rows as stored_rows
-from callsheet.retrievers.index.rows import ChromaRows, clear_unused_slots
+from callsheet.retrievers.index.rows import ChromaRows
 from counting import Counting, best, index, nodes, other_process
 
 CANARY = b"CANARY-of-memory"
@@ -65,12 +65,6 @@ def test_two_catalogs_in_one_place_do_not_disturb_each_other(tmp_path: Path) -> 
     assert best(again, "text of a 1") == 1
 
 
-def test_progress_is_told_in_texts(tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
-    index(tmp_path, Counting()).sync(nodes("a", 300), lambda done, total: told.append((done, total)))
-    assert told == [(256, 300), (300, 300)]
-
-
 def test_chromas_own_embedding_function_is_never_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         pytest.fail("Chroma's default embedding function was used")
@@ -95,7 +89,11 @@ def killed(tmp_path: Path) -> Path:
     return place
 
 
-def test_a_killed_indexing_keeps_the_old_rows_and_the_next_embeds_only_what_is_missing(killed: Path) -> None:
+@pytest.mark.parametrize("exact", [20_000, 10])
+def test_a_killed_indexing_keeps_the_old_rows_and_the_next_embeds_only_what_is_missing(
+    killed: Path, monkeypatch: pytest.MonkeyPatch, exact: int
+) -> None:
+    monkeypatch.setattr(indexes, "EXACT", exact)
     copy = Path(shutil.copytree(killed, killed.with_name("copy")))
     embedder = Counting()
     old = index(copy, embedder)
@@ -103,21 +101,10 @@ def test_a_killed_indexing_keeps_the_old_rows_and_the_next_embeds_only_what_is_m
     assert embedder.asked == []
     assert best(old, "text of old 42") == 42
 
-    made = index(killed, embedder)
-    changes = made.sync(nodes("new", 600))
+    made, told = index(killed, embedder), list[tuple[int, int]]()
+    changes = made.sync(nodes("new", 600), lambda done, total: told.append((done, total)))
     assert (len(embedder.asked), changes.removed) == (600 - 256, 100)
-    assert best(made, "text of new 599") == 599
-
-
-@pytest.mark.parametrize("exact", [20_000, 10])
-def test_a_half_built_index_is_completed_before_it_is_searched(
-    killed: Path, monkeypatch: pytest.MonkeyPatch, exact: int
-) -> None:
-    monkeypatch.setattr(indexes, "EXACT", exact)
-    embedder = Counting()
-    made = index(killed, embedder)
-    made.sync(nodes("new", 600))
-    assert len(embedder.asked) == 600 - 256
+    assert told == [(256, 344), (344, 344)]
     assert [best(made, f"text of new {row}") for row in range(0, 600, 50)] == [*range(0, 600, 50)]
 
 
@@ -218,11 +205,3 @@ def test_unused_slots_are_cleared_and_the_vectors_stay(tmp_path: Path, rows: int
     assert not any(CANARY in content for content in on_disk)
     again = ChromaRows("rows", tmp_path)
     assert again.vectors(ids) == pytest.approx(vectors, abs=1e-2)
-
-
-def test_a_header_of_another_form_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    for name, content in (("header.bin", b"short"), ("data_level0.bin", CANARY)):
-        (tmp_path / "a" / name).write_bytes(content)
-    clear_unused_slots(tmp_path)
-    assert (tmp_path / "a" / "data_level0.bin").read_bytes() == CANARY

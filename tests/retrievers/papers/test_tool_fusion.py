@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given, strategies as st
 
 from callsheet.graphs import Catalog, knowledge_graph
@@ -7,13 +9,9 @@ from callsheet.retrievers import graph_rag_tool_fusion
 from scripted import tools_of_a
 
 
-def fused(
-    found: str, catalog: Catalog, *, limit: int = 99, d_limit: int | None = None, direct_first: bool = False
-) -> str:
+def fused(found: str, catalog: Catalog, **limits: Any) -> str:
     ids = [f"a/{name}" for name in found.split()]
-    result = graph_rag_tool_fusion(
-        ids, knowledge_graph(catalog), limit=limit, d_limit=d_limit, direct_first=direct_first
-    )
+    result = graph_rag_tool_fusion(ids, knowledge_graph(catalog), **{"limit": 99, **limits})
     return " ".join(r.tool.removeprefix("a/") for r in result)
 
 

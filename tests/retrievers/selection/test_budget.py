@@ -28,81 +28,50 @@ def group(names: str, score: float = 0.5) -> Sequence[PickedTool]:
     return [PickedTool(f"a/{name}", score, (f"a/{name}",)) for name in names]
 
 
-def taken(budget: Budget) -> str:
-    return "".join(tool.removeprefix("a/") for tool in budget.taken)
-
-
 def told(budget: Budget) -> dict[str, str]:
     return {cut.id.removeprefix("a/"): cut.reason for cut in budget.cut.values()}
 
 
-def test_groups_are_taken_in_order_while_they_fit() -> None:
-    budget = budget_of(3)
-    for names in ("u", "vw", "x"):
-        assert not budget.full
+ROOM, ROOM_FOR = "only 2 left, with its requirements 3", "{} tokens of schemas, {} are allowed"
+
+
+@pytest.mark.parametrize(
+    ("limits", "offers", "kept", "left"),
+    [
+        ({"tools": 3}, "u vw x", "uvw", {"x": "the budget is spent"}),
+        ({"tools": 3}, "u vwx", "u", dict.fromkeys("vwx", ROOM)),
+        ({"tools": 3}, "u vwx yz vw", "uyz", dict.fromkeys("vwx", ROOM)),
+        ({"tools": 2}, "u vwx v", "uv", dict.fromkeys("wx", "only 1 left, with its requirements 3")),
+        ({"tools": 2}, "uvwx", "uv", {"x": "only 2 left, with its requirements 4", "w": ROOM}),
+        ({"schema_tokens": 2 * ONE}, "u v w", "uv", {"w": ROOM_FOR.format(3 * ONE, 2 * ONE)}),
+        ({"schema_tokens": 3 * ONE}, "u vwx", "u", dict.fromkeys("vwx", ROOM_FOR.format(4 * ONE, 3 * ONE))),
+        (
+            {"schema_tokens": 2 * ONE},
+            "uvwx",
+            "uv",
+            {"x": ROOM_FOR.format(4 * ONE, 2 * ONE), "w": ROOM_FOR.format(3 * ONE, 2 * ONE)},
+        ),
+        ({"schema_tokens": ONE - 1}, "u", "", {"u": ROOM_FOR.format(ONE, ONE - 1)}),
+    ],
+)
+def test_a_group_comes_whole_or_not_at_all_but_the_first_as_far_as_it_fits(
+    limits: dict[str, int], offers: str, kept: str, left: dict[str, str]
+) -> None:
+    budget = budget_of(**limits)
+    for names in offers.split():
         budget.offer("a", group(names))
-        if taken(budget) == "uvw":
-            break
-    assert (taken(budget), budget.full, told(budget)) == ("uvw", True, {})
-    budget.offer("a", group("x"))
-    assert (taken(budget), told(budget)) == ("uvw", {"x": "the budget is spent"})
-
-
-def test_a_later_group_comes_whole_or_not_at_all() -> None:
-    budget = budget_of(3)
-    budget.offer("a", group("u"))
-    budget.offer("a", group("vwx"))
-    assert taken(budget) == "u"
-    assert told(budget) == dict.fromkeys("vwx", "only 2 left, with its requirements 3")
-    budget.offer("a", group("yz"))
-    assert taken(budget) == "uyz"
-    budget.offer("a", group("vw"))
-    assert told(budget) == dict.fromkeys("vwx", "only 2 left, with its requirements 3")
-
-
-def test_the_first_group_is_taken_as_far_as_it_fits() -> None:
-    budget = budget_of(2)
-    budget.offer("a", group("uvwx"))
-    assert (taken(budget), list(told(budget))) == ("uv", ["x", "w"])
+    assert ("".join(tool.removeprefix("a/") for tool in budget.taken), told(budget)) == (kept, left)
+    assert budget.full is (len(kept) == limits.get("tools"))
 
 
 def test_a_group_needs_room_only_for_what_is_not_taken_yet() -> None:
     budget = budget_of(2)
     budget.offer("a", group("u"))
     budget.offer("b", group("vuv"))
-    assert taken(budget) == "uv"
+    assert [*budget.taken] == ["a/u", "a/v"]
     assert [agent for agent, _ in budget.taken.values()] == ["a", "b"]
     budget.offer("c", group("uv"))
     assert [agent for agent, _ in budget.taken.values()] == ["a", "b"]
-
-
-def test_what_was_cut_and_fits_later_is_no_longer_told_as_cut() -> None:
-    budget = budget_of(2)
-    budget.offer("a", group("u"))
-    budget.offer("a", group("vwx"))
-    budget.offer("a", group("v"))
-    assert (taken(budget), list(told(budget))) == ("uv", ["w", "x"])
-
-
-def test_schema_tokens_are_obeyed_and_named() -> None:
-    budget = budget_of(schema_tokens=2 * ONE)
-    for name in "uvw":
-        budget.offer("a", group(name))
-    assert (taken(budget), budget.full) == ("uv", False)
-    assert told(budget) == {"w": f"{3 * ONE} tokens of schemas, {2 * ONE} are allowed"}
-    assert COUNT.count(budget.taken) == 2 * ONE
-
-
-def test_with_schema_tokens_too_a_group_comes_whole_or_not_at_all_but_the_first() -> None:
-    budget = budget_of(schema_tokens=3 * ONE)
-    budget.offer("a", group("u"))
-    budget.offer("a", group("vwx"))
-    assert taken(budget) == "u"
-    assert told(budget) == dict.fromkeys("vwx", f"{4 * ONE} tokens of schemas, {3 * ONE} are allowed")
-    for tokens, expected in ((2 * ONE, "uv"), (ONE - 1, "")):
-        first = budget_of(schema_tokens=tokens)
-        first.offer("a", group("uvwx"))
-        assert taken(first) == expected
 
 
 SHORT: dict[str, Any] = {"shortlist": True, "floor": 0.05}
@@ -137,26 +106,12 @@ def test_tools_of_the_best_tools_agent_come_before_strangers_of_about_equal_use(
     assert ids(made.select("q", context=0.0, shortlist=True)) == ["a/v", "a/x", "b/w", "b/y", "a/z"]
 
 
-def proposing(catalog: Catalog, source: str, target: str) -> Catalog:
-    """The catalog with a dependency that nobody has reviewed."""
-    edge = Dependency(tool=target, kind=DIRECT, provenance=Provenance.PROPOSED, reason="its description names it")
-    agents = tuple(
-        agent.model_copy(
-            update={
-                "tools": tuple(
-                    tool.model_copy(update={"depends_on": (*tool.depends_on, edge)}) if tool.id == source else tool
-                    for tool in agent.tools
-                )
-            }
-        )
-        for agent in catalog.agents
-    )
-    return Catalog(agents=agents)
-
-
 def test_a_dependency_that_nobody_has_reviewed_displaces_no_tool_that_the_search_finds() -> None:
-    catalog = proposing(catalog_of(a_v="", b_w="", c_x="", d_z=""), "a/v", "d/z")
-    made = selector(catalog, {"a/v": 0.9, "b/w": 0.85, "c/x": 0.82})
+    edge = Dependency(tool="d/z", kind=DIRECT, provenance=Provenance.PROPOSED, reason="its description names it")
+    first = Agent(id="a", tools=(Tool(agent="a", name="v", depends_on=(edge,)),))
+    made = selector(
+        Catalog(agents=(first, *catalog_of(b_w="", c_x="", d_z="").agents)), {"a/v": 0.9, "b/w": 0.85, "c/x": 0.82}
+    )
     assert ids(made.select("q", tools=3)) == ["a/v", "d/z", "b/w"]
     assert ids(made.select("q", tools=3, **SHORT)) == ["a/v", "b/w", "c/x"]
     selection = made.select("q", tools=4, **SHORT)
@@ -207,3 +162,13 @@ def test_a_tool_that_its_agent_has_under_several_names_takes_one_place(change: d
     cut = {one.id: one.reason for one in selection.trace.cut}
     assert (cut.get("a/w") == "it is the same tool as a/v") is copies
     assert ("a/w" in ids(selection)) is not copies
+
+
+def test_tools_that_are_wanted_come_first_whatever_the_query_says() -> None:
+    catalog = catalog_of(a_x="", b_y="c_z", d_w="")
+    scores = {"a/x": 0.9, "b/y": 0.1, "c/z": 0.1, "d/w": 0.5}
+    picked = selector(catalog, scores).select("do it", tools=3, wanted=("b/y", "gone/tool"), floor=0.0005)
+    assert {tool.id for tool in picked.tools} == {"b/y", "c/z", "a/x"}
+    assert picked.agents[0].id == "b"
+    without = selector(catalog, scores).select("do it", tools=3, wanted=("b/y",), without=("b",))
+    assert "b/y" not in {tool.id for tool in without.tools}

@@ -201,6 +201,7 @@ def test_a_copy_serves_where_the_original_may_not_or_the_request_names_its_agent
     said = retriever(*HONEST, Agent(id="nordic", tools=(owned("nordic", *WORK["weather"]),)))
     assert said.select("the weather forecast of Oslo").tools[0].id == "weather/get_forecast"
     assert said.select("the weather forecast of Oslo by Nordic").tools[0].id == "nordic/get_forecast"
+    assert made.select(query, wanted=["other-weather/get_forecast"]).tools[0].id == "other-weather/get_forecast"
     policy = Policy(default="allow", users={"ann": Grants(deny=("weather",))})
     hidden = retriever(*HONEST, CLONE, policy=policy)
     assert hidden.within("ann").select(query).tools[0].id == "other-weather/get_forecast"

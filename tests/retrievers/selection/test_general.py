@@ -33,17 +33,13 @@ def retriever(minilm: MiniLMEmbeddings) -> AgentGraphRetriever:
     return AgentGraphRetriever.from_catalog(Catalog(agents=tuple(agents)), index=":memory:", embeddings=minilm)
 
 
-def test_where_no_tool_is_about_the_request_a_search_of_the_web_is_among_the_picks(
+def test_where_no_tool_is_about_the_request_a_search_of_the_web_is_found_and_the_trace_says_so(
     retriever: AgentGraphRetriever,
 ) -> None:
-    with_it, without = (retriever.select(OPEN, agents=3, general=general) for general in (0.45, 0))
+    with_it, without = (retriever.select(OPEN, agents=3, general=general, fits=0.5) for general in (0.45, 0))
     assert "search/web_search" in [tool.id for tool in with_it.tools]
     assert len(with_it.agents) == len(without.agents) == 3
     assert "serves any subject" in explain_tool("search/web_search", with_it)
-
-
-def test_a_general_tool_fits_where_nothing_specific_does_and_the_trace_says_so(retriever: AgentGraphRetriever) -> None:
-    with_it, without = (retriever.select(OPEN, agents=3, general=general, fits=0.5) for general in (0.45, 0))
     assert (with_it.verdict, without.verdict) == ("found", "nothing_fits")
     assert with_it.probability == without.probability < 0.5  # type: ignore[operator]
     assert with_it.trace.verdict.endswith("no tool seems to be about it, but search/web_search serves any subject")

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
 
 from callsheet.retrievers import agent_scores, expected_use, node_scores, share
 from callsheet.retrievers.selection.scoring import (
@@ -104,38 +102,6 @@ def test_of_equal_givers_the_first_is_the_source_and_who_is_given_nothing_has_no
     two = [(rows_of(0, 1), scores_of(0.5, 0.5))]
     assert expected_use(two, [1.0], {0: {2: 0.5}, 1: {2: 0.5}})[1] == {0: 0, 1: 1, 2: 0}
     assert expected_use(two, [1.0], {0: {2: 0.0}}) == ({0: 0.5, 2: 0.0, 1: 0.5}, {0: 0, 1: 1})
-
-
-value = st.integers(-100, 100).map(lambda n: n / 100)
-values = st.lists(value, min_size=1, max_size=30)
-temperatures = st.sampled_from([0.02, 0.04, 0.1, 1.0])
-
-
-@given(values, temperatures, st.integers(1, 40))
-def test_shares_sum_to_one_and_fall(scores: list[float], temperature: float, most: int) -> None:
-    rows, parts = share(scores_of(*scores), temperature=temperature, most=most)
-    assert len(rows) == len(set(rows.tolist())) == min(most, len(scores))
-    assert float(parts.sum()) == pytest.approx(1.0, abs=1e-5)
-    assert parts.tolist() == sorted(parts.tolist(), reverse=True)
-
-
-part = st.integers(0, 8).map(lambda n: n / 8)
-unit = st.dictionaries(st.integers(0, 5), part, max_size=4)
-closure = st.dictionaries(st.integers(0, 5), st.dictionaries(st.integers(0, 5), part, max_size=3), max_size=3)
-weighted = st.lists(st.tuples(unit, part), max_size=4)
-
-
-@given(weighted, closure)
-def test_the_expected_use_is_a_probability_at_least_that_of_each_unit_and_at_most_their_sum(
-    units: Sequence[tuple[Mapping[int, float], float]], closures: Mapping[int, Mapping[int, float]]
-) -> None:
-    shares = [(rows_of(*of), scores_of(*of.values())) for of, _ in units]
-    weights = [weight for _, weight in units]
-    together, _ = expected_use(shares, weights, closures)
-    alone = [expected_use([one], [weight], closures)[0] for one, weight in zip(shares, weights, strict=True)]
-    for row, use in together.items():
-        each = [unit.get(row, 0.0) for unit in alone]
-        assert max(each) - 1e-9 <= use <= min(1.0, sum(each)) + 1e-9
 
 
 @pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 700, 3_000])

@@ -124,12 +124,6 @@ def test_words_raise_a_tool_over_a_closer_one() -> None:
     assert selection.trace.coverage == pytest.approx(1.0)
 
 
-def test_an_agent_without_tools_is_picked_with_none() -> None:
-    made = selector(Catalog(agents=(Agent(id="a"),)), {"a": 0.9})
-    assert picked(made.select("q")) == {"a": []}
-    assert made.select("q").verdict == "nothing_fits"
-
-
 def test_a_lone_surrogate_in_the_query_does_no_harm() -> None:
     selection = selector(catalog_of(a_x=""), {"a/x": 0.9}).select("find \ud800 it")
     assert selection.query == "find ? it"
@@ -143,14 +137,6 @@ def test_the_trace_says_every_setting_and_every_tool_that_was_taken() -> None:
     assert {tool.id for tool in selection.tools} <= {node.id for node in selection.trace.nodes}
     tool = next(tool for tool in selection.tools if tool.id == "a/t69")
     assert explain_tool("a/t69", selection) == f"score {tool.score:.2f}, meaning 0.83 (#70)"
-
-
-def test_a_selection_becomes_plain_values() -> None:
-    selection = selector(catalog_of(a_x="b_y"), {"a/x": 0.9}).select("q", agents=1)
-    plain = selection.to_dict()
-    assert "trace" not in plain
-    assert [tool["id"] for tool in plain["agents"][0]["tools"]] == ["a/x", "b/y"]
-    assert selection.to_dict(trace=True)["trace"]["settings"]["agents"] == 1
 
 
 def test_settings_of_the_selector_hold_unless_a_call_says_otherwise() -> None:

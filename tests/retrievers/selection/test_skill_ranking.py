@@ -25,15 +25,12 @@ def ranked(*units: Sequence[float], tools: Sequence[float], named: Sequence[int]
     return [row for row, _ in fitting_skills(scored, tools, rows, SelectSettings(), named)]
 
 
-def test_the_arithmetic() -> None:
+def test_the_arithmetic_one_unit_is_enough_and_a_weak_skill_never_fits() -> None:
     """(1 + .2 * 1.5) * .5 = .65; odds of .1 at T = .04 are .65 + .04 * ln 10 = .7421 for the best tool."""
     limit = 0.65 - 0.04 * math.log(NEAR)
     assert limit == pytest.approx(0.7421, abs=1e-4)
     assert ranked([0, 0.5], tools=[limit - 0.001]) == [1]
     assert ranked([0, 0.5], tools=[limit + 0.001]) == []
-
-
-def test_one_unit_is_enough_and_a_weak_skill_never_fits() -> None:
     assert ranked([0, 0.1, 0.4], [0, 0.5, 0.6], tools=[0.9, 0.1]) == [2, 1]
     assert ranked([0, 0.29], tools=[-1]) == []
     assert ranked([0, 0.1, 0.5], tools=[0.2], named=[1]) == [1, 2]

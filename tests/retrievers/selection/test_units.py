@@ -9,6 +9,8 @@ from callsheet.graphs.text.words import MOST_CLAUSES, clause_spans
 from callsheet.retrievers import units_of
 from callsheet.retrievers.selection.select_settings import IMPLIED, implied_steps, spans_of
 
+FLIGHTS, ROOMS = "find cheap flights", "book hotel rooms"
+
 
 def clauses(query: str) -> list[str]:
     return [unit.text for unit in units_of(query) if unit.kind == "clause"]
@@ -17,76 +19,49 @@ def clauses(query: str) -> list[str]:
 @pytest.mark.parametrize(
     ("query", "found"),
     [
-        ("Find flights to Oslo. Book a hotel! Is it raining in Oslo? Pay bills",
-         ["Find flights to Oslo", "Book a hotel", "Is it raining in Oslo", "Pay bills"]),
-        ("find cheap flights; book hotel rooms", ["find cheap flights", "book hotel rooms"]),
-        ("find cheap flights\n\nbook hotel rooms", ["find cheap flights", "book hotel rooms"]),
-        ("1. Find cheap flights 2. Book hotel rooms", ["Find cheap flights", "Book hotel rooms"]),
-        ("1) find cheap flights 2) book hotel rooms", ["find cheap flights", "book hotel rooms"]),
-        ("- find cheap flights\n- book hotel rooms", ["find cheap flights", "book hotel rooms"]),
-        ("find cheap flights and then book hotel rooms, finally mail the invoice",
-         ["find cheap flights", "book hotel rooms", "mail the invoice"]),
-        ("find cheap flights, after that book hotel rooms", ["find cheap flights", "book hotel rooms"]),
-        ("1. find cheap flights\n2. book hotel rooms", ["find cheap flights", "book hotel rooms"]),
-        ("find cheap flights as well as hotel rooms", ["find cheap flights", "hotel rooms"]),
-        ("查询天气预报。发送电子邮件！翻译文档内容；你好世界",
-         ["查询天气预报", "发送电子邮件", "翻译文档内容", "你好世界"]),
+        (
+            "Find flights to Oslo. Book a hotel! Is it raining in Oslo? Pay bills",
+            ["Find flights to Oslo", "Book a hotel", "Is it raining in Oslo", "Pay bills"],
+        ),
+        (f"{FLIGHTS}; {ROOMS}", [FLIGHTS, ROOMS]),
+        (f"{FLIGHTS}\n\n{ROOMS}", [FLIGHTS, ROOMS]),
+        (f"1. {FLIGHTS} 2. {ROOMS}", [FLIGHTS, ROOMS]),
+        (f"1) {FLIGHTS} 2) {ROOMS}", [FLIGHTS, ROOMS]),
+        (f"1. {FLIGHTS}\n2. {ROOMS}", [FLIGHTS, ROOMS]),
+        (f"- {FLIGHTS}\n- {ROOMS}", [FLIGHTS, ROOMS]),
+        (f"{FLIGHTS} and then {ROOMS}, finally mail the invoice", [FLIGHTS, ROOMS, "mail the invoice"]),
+        (f"{FLIGHTS}, after that {ROOMS}", [FLIGHTS, ROOMS]),
+        (f"{FLIGHTS} as well as hotel rooms", [FLIGHTS, "hotel rooms"]),
+        (
+            "查询天气预报。发送电子邮件！翻译文档内容；你好世界",
+            ["查询天气预报", "发送电子邮件", "翻译文档内容", "你好世界"],
+        ),
+        # a piece that is too short joins the one before, and the first the one after
+        (f"Find the flights now. Thanks. {ROOMS}", ["Find the flights now. Thanks", ROOMS]),
+        (f"Please go. {FLIGHTS}. {ROOMS}", [f"Please go. {FLIGHTS}", ROOMS]),
+        ("Hello. Flights. Please.", []),
+        *((query, []) for query in ("", "  ", FLIGHTS, f"{FLIGHTS}.", "flights to Oslo and Bergen", "1.5 of node.js")),
     ],
-)  # fmt: skip
+)
 def test_clauses_end_at_sentences_semicolons_lines_numbers_and_connectives(query: str, found: list[str]) -> None:
     assert clauses(query) == found
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "",
-        "  ",
-        "find cheap flights",
-        "find cheap flights.",
-        "find flights to Oslo and Bergen",
-        "version 1.5 of node.js",
-    ],
-)
-def test_a_query_of_one_clause_has_none_beside_itself(query: str) -> None:
-    assert [(unit.text, unit.kind) for unit in units_of(query, implied=False)] == [(query, "query")]
-
-
 @pytest.mark.parametrize(("left", "right"), ['""', "“”", "''", "``"])
 def test_nothing_is_cut_inside_quotation_marks(left: str, right: str) -> None:
-    said = f"{left}big red. small blue; then green{right}"
-    assert clauses(f"search for {said} quickly") == []
-    assert clauses(f"search for {said} quickly; book hotel rooms") == [f"search for {said} quickly", "book hotel rooms"]
+    said = f"search for {left}big red. small blue; then green{right} quickly"
+    assert clauses(said) == []
+    assert clauses(f"{said}; {ROOMS}") == [said, ROOMS]
 
 
-def test_a_piece_that_is_too_short_joins_the_one_before_and_the_first_the_one_after() -> None:
-    assert clauses("Find the flights now. Thanks. Book hotel rooms") == [
-        "Find the flights now. Thanks",
-        "Book hotel rooms",
-    ]
-    assert clauses("Please go. Find cheap flights. Book hotel rooms") == [
-        "Please go. Find cheap flights",
-        "Book hotel rooms",
-    ]
-    assert clauses("Hello. Flights. Please.") == []
-
-
-def test_there_are_at_most_8_clauses_and_the_shortest_are_joined() -> None:
+def test_there_are_at_most_8_clauses_the_shortest_are_joined_and_the_last_has_the_rest() -> None:
     long = [f"find the long and winding road number {n}" for n in range(7)]
-    assert clauses("; ".join([*long[:3], "buy bread", "sell milk", *long[3:]])) == [
-        *long[:3],
-        "buy bread; sell milk",
-        *long[3:],
-    ]
+    joined = [*long[:3], "buy bread; sell milk", *long[3:]]
+    assert clauses("; ".join([*long[:3], "buy bread", "sell milk", *long[3:]])) == joined
     assert len(clauses("; ".join(long * 5))) == MOST_CLAUSES == 8
-    assert len(clause_spans("; ".join(long), most=3)) == 3
-
-
-def test_a_very_long_query_is_cut_at_its_beginning_only_and_the_last_clause_has_the_rest() -> None:
-    query = "find cheap flights\n" * 20_000
+    query = f"{FLIGHTS}\n" * 20_000
     spans = clause_spans(query)
-    assert len(spans) == MOST_CLAUSES
-    assert spans[-1][1] == len(query)
+    assert (len(spans), spans[-1][1]) == (MOST_CLAUSES, len(query))
     assert spans[-1][0] < 4000
 
 
@@ -99,18 +74,19 @@ def test_a_very_long_query_is_cut_at_its_beginning_only_and_the_last_clause_has_
         ("What is in ~/papers and ./more?", ["read"]),
         ("Write a poem. Look at /etc/hosts", ["read"]),
         ("Read in.csv. Export it to out.json", ["read", "write"]),
-        ("Find the note about Anna and copy it to /tmp/a.md", ["write"]),
         ('Find the note about Anna and copy it to "/tmp/a.md"', ["write"]),
         ("Append the total INTO sums.csv", ["write"]),
         ("Copy in.csv to out.csv", ["read", "write"]),
         ("Listen to a.mp3", ["read"]),
-        ("Look at https://example.com/a/b.html", ["fetch"]),
         ("www.example.org/save/a.pdf is down", ["fetch"]),
         ("Save https://example.com/z.pdf as out.pdf", ["write", "fetch"]),
-        ("Will it rain tomorrow", ["time"]),
         ("What happened in the last 3 days", ["time"]),
         ("Meet me next Friday", ["time"]),
         ("Save today's news from https://a.b/c to n.md", ["write", "fetch", "time"]),
+        *(
+            (query, [])
+            for query in ("", "save the whales", "and/or 1/2 km/h", "in 1999 on 3 May", "nowhere, e.g. this")
+        ),
     ],
 )
 def test_paths_addresses_and_relative_dates_imply_a_step(query: str, steps: list[str]) -> None:
@@ -120,56 +96,20 @@ def test_paths_addresses_and_relative_dates_imply_a_step(query: str, steps: list
     assert all(unit.kind != "implied" for unit in units_of(query, implied=False))
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "",
-        "plain text about cats",
-        "save the whales",
-        "and/or 1/2 km/h",
-        "in 1999 on 3 May",
-        "nowhere, known, e.g. this",
-    ],
-)
-def test_plain_text_implies_nothing(query: str) -> None:
-    assert implied_steps(query) == []
-
-
 def test_the_query_comes_first_then_its_clauses_then_what_is_implied() -> None:
-    query = "find cheap flights; save them to /tmp/x.md"
+    query = f"{FLIGHTS}; save them to /tmp/x.md"
     units = units_of(query)
-    assert [(unit.kind, unit.weight) for unit in units] == [
-        ("query", 0.9),
-        ("clause", 0.9),
-        ("clause", 0.9),
-        ("implied", 0.45),
-    ]
+    kinds = [("query", 0.9), ("clause", 0.9), ("clause", 0.9), ("implied", 0.45)]
+    assert [(unit.kind, unit.weight) for unit in units] == kinds
     assert (units[0].text, units[0].span) == (query, (0, len(query)))
     assert spans_of(units) == [(0, 18), (20, 42)] == clause_spans(query)
 
 
-words = st.sampled_from(
-    [
-        "find flights",
-        "a",
-        "; ",
-        ". ",
-        "\n",
-        " then ",
-        '"',
-        "'",
-        "`",
-        "“",
-        "”",
-        "。",
-        " 1. ",
-        "/a/b.txt",
-        "https://x.y/z ",
-    ]
-)
+MARKS = ("; ", ". ", "\n", " then ", '"', "'", "`", "“", "”", "。", " 1. ")
+PIECES = ("find flights", "a", "/a/b.txt", "https://x.y/z ", *MARKS)
 
 
-@given(st.text() | st.lists(words, max_size=30).map("".join))
+@given(st.text() | st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
 def test_of_any_text_the_spans_are_in_order_disjoint_and_index_it(query: str) -> None:
     units = units_of(query)
     spans = spans_of(units)

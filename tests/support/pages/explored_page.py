@@ -22,7 +22,7 @@ def serving(app: ASGIApp) -> Iterator[str]:
         try:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}/callsheet/"
         finally:
-            server.should_exit = True
+            server.should_exit = server.force_exit = True  # whatever is still being computed
             thread.join(20)
 
 

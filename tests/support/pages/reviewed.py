@@ -58,7 +58,11 @@ class Reviewed:
         CatalogSync(self.retriever, registry)
         self.served = Served(loaded, self.retriever, registry, self.read)
 
-    def read(self, anew: bool = False) -> Loaded:
+    def listed_again(self) -> None:
+        """The process hears what the server says now."""
+        self.served.registry.follow(self.read())
+
+    def read(self) -> Loaded:
         """The catalog as a process would load it now."""
         return load(self.listed(), self.catalog, self.decisions, *self.more, policy=self._policy)
 

@@ -18,32 +18,17 @@ export async function showReview(view, given) {
   const { title, noun, about, card, none } = PARTS[part];
   const list = make("ul", { class: `review-list of-${part}` }), note = make("p", { class: "note", hidden: "" }), total = make("p", { class: "small" });
   const more = button("More", () => load(list.querySelectorAll(":scope > li:not(.moved)").length).catch(failed), { hidden: "" });
-  const again = button("Ask the servers again", askAgain, { hidden: "" }), words = filterField(() => load(0).catch(failed));
+  const words = filterField(() => load(0).catch(failed));
   const parts = make("nav", { class: "parts", "aria-label": "Parts of the review" }, Object.entries(PARTS).map(([name, one]) =>
     make("a", { href: address("review", { part: name }), text: one.title, "aria-current": name === part && "page" })));
   const filter = make("p", { class: "filter", hidden: "" }, make("label", { for: "words", text: "With the words" }), words);
   const asked = (start, only = words.value) => ask("review", { part, words: only, start }, "review");
   view.replaceChildren(make("section", { class: "review", "aria-busy": "true" }, make("h1", { text: "Review" }), parts,
     make("h2", { class: "unseen", tabindex: "-1", text: title }), make("p", { class: "about-part", text: about }), note,
-    filter, make("p", { class: "row" }, total, part === "changes" && again), list, more));
-
-  async function askAgain() {
-    again.disabled = true;
-    try {
-      alert((await send("list", {})).note);
-      await load(0);
-      document.dispatchEvent(new Event("decided"));
-    } catch (error) {
-      failed(error);
-    } finally {
-      again.disabled = false;
-      again.focus();
-    }
-  }
+    filter, total, list, more));
 
   async function load(start) {
     const answer = await asked(start);
-    again.hidden = Boolean(answer.refusal);
     note.hidden = !answer.refusal;
     note.textContent = `Nothing can be decided here: ${answer.refusal}.`;
     const items = answer.items.map((one) => item(one, answer));

@@ -170,9 +170,10 @@ def test_an_rdf_file_is_checked_as_it_was_written(text: str, status: int, tmp_pa
     tool += " <t> cs:inputSchema '{}'^^cs:json ."
     base = "@base <http://x.test/> . @prefix dcterms: <http://purl.org/dc/terms/> ."
     prefixes = f"{base} @prefix cs: <https://w3id.org/callsheet/ns#> ."
+    schema = '<t> cs:inputSchema "{}"^^cs:json .'
     lone = "<t> cs:hasDependency <d> . <d> a cs:Dependency ; cs:needs <t> ; cs:kind 'tool_indirectly' ."
     file = tmp_path / "own.ttl"
-    file.write_text(f"{prefixes} <c> a cs:Catalog ; cs:lists <a> . {agent} {tool} {lone} {text}")
+    file.write_text(f"{prefixes} <c> a cs:Catalog ; cs:lists <a> . {agent} {tool} {schema} {lone} {text}")
     ended, out, err = cli("check", "--rdf", "--json", "--catalog", file)
     assert ended == status
     if status:

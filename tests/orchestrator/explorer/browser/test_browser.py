@@ -1,31 +1,25 @@
-"""The page in a real browser: search, walk, keyboard, screen reader, runs, signing in."""
+"""The page in a real browser: search, walk, keyboard, screen reader, runs, signing in; and at its limits."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
+from benchmarks.latency import generated_catalog, generated_queries
 from callsheet.graphs import Agent, Catalog, Policy, Tool
 from chromium import Browser
-from explored import Authenticated, contacts, explorer
+from explored import Authenticated, explorer
 from explored_page import heading, saved
+from hostile import BREAKOUT, hostile_catalog
 from kept_runs import ASKING, ENDED, RESULT, REVISED, USED, Kept, moment
 
 pytestmark = pytest.mark.server
 Show = Callable[..., Browser]
 FOCUS = "document.activeElement"
-
-
-def test_an_inferred_dependency_says_so(show: Show) -> None:
-    page = show(explorer(contacts()), "#/search?q=delete_contact")
-    heading(page, "crm/delete_contact")
-    why = page.run("[...document.querySelectorAll('.agents .tools .why')].map((e) => e.textContent)")
-    assert why[1] == "Used by crm/delete_contact; inferred: its result holds contact_id, which fits contact_id"
-    assert page.run("document.getElementById('counts').textContent") == "1 agent, 2 tools, 0 dependencies, 1 inferred"
-    assert page.complaints == []
 
 
 def test_a_question_gives_ranked_tools_with_reasons_and_the_best_ones_neighbourhood(
@@ -134,25 +128,35 @@ def test_a_screen_reader_is_told_what_everything_is(show: Show, catalog: Catalog
     assert not {"image", "img"} & {role for role, _ in heard}
 
 
-def test_a_run_is_shown(show: Show, catalog: Catalog) -> None:
-    page = show(explorer(catalog, runs=Kept([ENDED])), "#/runs")
+def test_a_run_is_shown_with_what_it_used_and_the_requests_before_it(show: Show, catalog: Catalog) -> None:
+    page = show(explorer(catalog, runs=Kept([USED, ASKING, REVISED])), "#/runs")
     page.wait("document.querySelector('.threads a')")
     page.run("document.querySelector('.threads a').click()")
-    page.wait("document.querySelectorAll('.steps > li').length === 2")
+    page.wait("document.querySelector('.run-models tbody tr')")
+    assert page.run(f"{FOCUS}.textContent") == "request b"
     page.run("document.querySelector('.steps details').open = true")
-    said = page.run("document.querySelector('.run').innerText")
+    said = page.run("document.querySelector('.thread > .run').innerText")
+    total = "3 model calls, 6,000 input tokens (4,000 cached), 430 output tokens"
     for part in (
-        "request b",
         "by rules",
         "1 call, 0.25 s",
+        "5,540 tokens",
         "units/convert_length",
         "a may need it",
         "waits its turn",
         "after 1",
         "4.8 km",
+        total,
     ):
         assert part in said
-    assert page.run(f"{FOCUS}.textContent") == "request b"
+    rows = page.run("[...document.querySelectorAll('.run-models tr')].map((row) => row.innerText.split('\\t'))")
+    assert [row[:2] for row in rows] == [["role", "calls"], ["planner", "1"], ["worker", "2"]]
+    page.run("document.querySelectorAll('.earlier details').forEach((one) => { one.open = true; })")
+    page.wait("document.querySelector('.earlier .run-changes li')")
+    earlier = page.run("document.querySelector('.earlier').innerText")
+    assert "Waits for you" in earlier
+    assert "After wave 1: added 3; dropped 2: the file is <b>missing</b>" in earlier
+    assert total in saved(page, "HTML page")
     assert page.complaints == []
 
 
@@ -249,31 +253,6 @@ def office() -> Catalog:
     )
 
 
-def test_a_question_revisions_and_usage_are_shown(show: Show, catalog: Catalog) -> None:
-    page = show(explorer(catalog, runs=Kept([ASKING, REVISED])), "#/runs?id=t")
-    page.wait("document.querySelector('.earlier summary')")
-    assert page.run("document.querySelector('.thread > .run .badge').textContent") == "Waits for you"
-    page.run("document.querySelector('.earlier details').open = true")
-    page.wait("document.querySelector('.earlier .run-changes li')")
-    said = page.run("document.querySelector('.thread').innerText")
-    assert "After wave 1: added 3; dropped 2: the file is <b>missing</b>" in said
-    assert "3 model calls, 300 input tokens (0 cached), 30 output tokens" in said
-    assert page.complaints == []
-
-
-def test_the_usage_is_shown_in_total_by_role_and_by_step(show: Show, catalog: Catalog) -> None:
-    page = show(explorer(catalog, runs=Kept([USED])), "#/runs?id=t")
-    page.wait("document.querySelector('.run-models tbody tr')")
-    total = "3 model calls, 6,000 input tokens (4,000 cached), 430 output tokens"
-    assert total in page.run("document.querySelector('.run-head .small').textContent")
-    rows = page.run("[...document.querySelectorAll('.run-models tr')].map((row) => row.innerText.split('\\t'))")
-    assert rows[0] == ["role", "calls", "input tokens", "of them cached", "output tokens"]
-    assert [row[:2] for row in rows[1:]] == [["planner", "1"], ["worker", "2"]]
-    assert "5,540 tokens" in page.run("document.querySelector('.steps summary').textContent")
-    assert total in saved(page, "HTML page")
-    assert page.complaints == []
-
-
 def test_two_users_sign_in_one_after_the_other_and_see_different_things(show: Show, catalog: Catalog) -> None:
     policy = Policy(default="deny", users={"ann": {"allow": ["units"]}, "bob": {"allow": ["maps"]}})  # type: ignore[dict-item]
     app = Authenticated(explorer(catalog, policy, authenticated=True), refuse=True)
@@ -293,3 +272,118 @@ def test_two_users_sign_in_one_after_the_other_and_see_different_things(show: Sh
     assert "units" not in page.run("document.body.innerText")
     page.run("location.hash = '#/'")
     page.wait("document.querySelector('.map canvas')?.getAttribute('aria-label').startsWith('Map of 1 agent, 1 tool')")
+
+
+# The least contrast of any text with what is behind it (WCAG 2.2, 1.4.3), and the text.
+CONTRAST = """(() => {
+  const linear = (v) => v / 255 <= 0.03928 ? v / 3294.6 : ((v / 255 + 0.055) / 1.055) ** 2.4;
+  const light = (c) => { const [r, g, b] = c.map(linear); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+  const parts = (text) => text.match(/[\\d.]+/g).map(Number);
+  const behind = (e) => { for (; e; e = e.parentElement) { const c = parts(getComputedStyle(e).backgroundColor);
+    if (c.length === 3 || c[3] > 0) return c.slice(0, 3); } return [255, 255, 255]; };
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  let least = [99, ""];
+  while (walker.nextNode()) {
+    const e = walker.currentNode.parentElement;
+    if (!walker.currentNode.data.trim() || !e.checkVisibility() || e.closest("svg, script, noscript")) continue;
+    const a = light(parts(getComputedStyle(e).color).slice(0, 3)), b = light(behind(e));
+    const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (contrast < least[0]) least = [contrast, walker.currentNode.data];
+  }
+  return least;
+})()"""
+
+
+def test_hostile_texts_do_nothing_but_stand_there(show: Show) -> None:
+    page = show(explorer(hostile_catalog()))
+    page.wait("document.querySelector('.map canvas')")
+    page.run("document.getElementById('map-words').focus()")
+    page.write("<img")
+    page.wait("document.querySelector('.hits a')?.textContent.includes('<img src=x onerror=')")
+    names = "{ agents: ['constructor', '__proto__'], tools: [], edges: [], skills: [], labels: {} }"
+    placed = f"import('./map.js').then(({{ laidOut }}) => laidOut({names}).discs.map((disc) => disc.label))"
+    assert page.run(placed) == ["constructor", "__proto__"]
+    page.run("location.hash = '#/search?q=%3Cimg%20src%3Dx%3E'")
+    page.wait("document.querySelector('.agents a')")
+    page.run("document.querySelector('.agents h3 a').click()")
+    heading(page, BREAKOUT)
+    page.run("document.querySelector('.at-below a').click()")
+    heading(page, f"{BREAKOUT}/{BREAKOUT}")
+    page.wait("document.querySelector('.findings li')")
+    said = page.run("document.querySelector('.details').textContent")
+    assert said.count("<img src=x onerror=") > 8
+    assert "\\u202e" in said
+    assert page.run("document.querySelectorAll('main img, script').length") == 1
+    assert "owned" not in page.run("document.title").split("<script>")[0].replace("'owned'", "")
+    with pytest.raises(AssertionError, match="TrustedHTML"):
+        page.run("document.body.innerHTML = '<p>'")
+    assert [complaint for complaint in page.complaints if "TrustedHTML" not in complaint] == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_it_can_be_read_in_any_width_in_light_and_in_dark(show: Show, catalog: Catalog, width: int) -> None:
+    app = explorer(catalog, runs=Kept([USED]))
+    for at, ready in (
+        ("#/runs?id=t", ".steps li"),
+        ("", ".map canvas"),
+        ("#/search", ".everybody a"),
+        ("#/search?q=weather+forecast", ".agents a"),
+        ("#/search?node=weather/forecast", ".findings p:not(.small), .findings li"),
+    ):
+        for dark in (False, True):
+            page = show(app, at, width, dark=dark)
+            page.wait(f"document.querySelector({ready!r})")
+            assert page.run("document.documentElement.scrollWidth") <= width, at
+            least, text = page.run(CONTRAST)
+            assert least >= 4.5, (at, dark, text)
+            assert page.complaints == []
+    small = "Math.min(...[...document.querySelectorAll('main *')].map((e) => parseFloat(getComputedStyle(e).fontSize)))"
+    assert page.run(small) >= 12
+
+
+# How many pixels of the map are not empty, and in how many colours.
+PAINTED = """(() => {
+  const canvas = document.querySelector(".map canvas");
+  const data = new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+  const painted = data.filter(Boolean);
+  return [painted.length / data.length, new Set(painted).size];
+})()"""
+
+
+def test_the_map_of_10000_tools_is_painted_searched_and_moved_by_keys(show: Show) -> None:
+    page = show(explorer(generated_catalog(10_000)))
+    page.wait("performance.getEntriesByName('callsheet-map').length")
+    page.wait("document.querySelector('.map canvas')?.width > 300")
+    page.wait(f"{PAINTED}[0] > 0.02")
+    share, colours = page.run(PAINTED)
+    assert (share < 0.9, colours > 3) == (True, True)
+    page.run("document.querySelector('.map canvas').focus()")
+    before = page.run("document.querySelector('.map canvas').toDataURL()")
+    page.press("+")
+    page.wait(f"document.querySelector('.map canvas').toDataURL() !== {before!r}")
+    page.run("document.getElementById('map-words').focus()")
+    page.write("archive 7")
+    page.wait("document.querySelectorAll('.hits a').length === 8")
+    assert page.run("document.getElementById('status').textContent").endswith("tools found")
+    page.press("Tab")
+    page.press("Tab")
+    wanted = page.run("document.querySelector('.hits a').dataset.id")
+    page.run("document.querySelector('.hits a').click()")
+    heading(page, wanted)
+    (question,) = generated_queries(1)
+    page.run(f"location.hash = '#/search?q={quote(question)}'")
+    page.wait("performance.getEntriesByName('callsheet-search').length")
+    assert page.run("performance.getEntriesByName('callsheet-search')[0].duration") < 2_000  # milliseconds
+    assert [complaint for complaint in page.complaints if "readback" not in complaint] == []
+
+
+def test_in_a_narrow_window_what_is_chosen_takes_the_place_of_what_was_found(show: Show, catalog: Catalog) -> None:
+    page = show(explorer(catalog), "#/search?q=weather+forecast", 390)
+    page.wait("document.querySelector('.tools a')")
+    assert page.run("document.querySelector('.details').childElementCount") == 0
+    page.run("document.querySelector('.tools a').click()")
+    heading(page, "weather/forecast")
+    visible = "[...document.querySelectorAll('.results, .details')].map((e) => e.checkVisibility())"
+    assert page.run(visible) == [False, True]
+    page.run("document.querySelector('.back a').click()")
+    page.wait("document.querySelector('.results').checkVisibility()")

@@ -17,8 +17,7 @@ from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import Redaction
 from callsheet.agents.servers.session import ServerQuestions
 from callsheet.graphs import User
-from callsheet.orchestrator.server.gateway.catalog_gateway import Caller
-from callsheet.orchestrator.server.gateway.supervised_calls import QuestionRelay, UnknownCallError, Waiting
+from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, QuestionRelay, UnknownCallError, Waiting
 from callsheet.retrievers import MiniLMEmbeddings
 from gateway_desk import Desk, answering, said
 
@@ -67,22 +66,18 @@ async def test_a_question_reaches_the_client_and_its_answer_the_server(asking: D
 
 
 @ERAS
-async def test_a_person_may_leave_it(asking: Desk, mode: str) -> None:
+async def test_a_person_may_leave_it_and_a_model_is_not_lent(asking: Desk, mode: str) -> None:
     for action in ("decline", "cancel"):
         ordered = await asking.call("asks/order", mode, answering(types.ElicitResult(action=action)))
         assert action in said(ordered)
+    thought = await asking.call("asks/think", mode, answering(types.ElicitResult(action="accept")))
+    assert "sampling" in said(thought).lower()
 
 
 @ERAS
 async def test_a_client_that_cannot_be_asked_is_an_error_that_says_so(asking: Desk, mode: str) -> None:
     ordered = await asking.call("asks/order", mode)
     assert "licitation" in said(ordered) or "nobody can be asked" in said(ordered)
-
-
-@ERAS
-async def test_a_model_is_not_lent_to_a_server(asking: Desk, mode: str) -> None:
-    thought = await asking.call("asks/think", mode, answering(types.ElicitResult(action="accept")))
-    assert "sampling" in said(thought).lower()
 
 
 @ERAS
@@ -144,16 +139,22 @@ async def test_the_answer_of_a_call_that_did_not_wait_for_the_person_is_not_lost
     assert answered.text == "done without"
 
 
+EMPTY: dict[str, Any] = {"type": "object", "properties": {}}
+
+
+def question(message: str) -> types.ElicitRequestFormParams:
+    return types.ElicitRequestFormParams(message=message, requested_schema=EMPTY)
+
+
 async def test_of_two_calls_at_once_nobody_knows_which_one_asks() -> None:
     questions, answers = ServerQuestions(Redaction([])), list[Any]()
-    form = types.ElicitRequestFormParams(message="Which?", requested_schema={"type": "object", "properties": {}})
 
     async def ask(message: str, form: dict[str, Any]) -> dict[str, Any]:
         return {"action": "accept", "content": {"asked": message}}
 
     async def send(params: Any) -> dict[str, Any]:
         await asyncio.sleep(0.02)
-        answers.append(await questions.elicited(None, form))  # type: ignore[arg-type]
+        answers.append(await questions.elicited(None, question("Which?")))  # type: ignore[arg-type]
         return {}
 
     await asyncio.gather(questions.answered(send, {}, 5, ask), questions.answered(send, {}, 5, ask))
@@ -164,38 +165,22 @@ async def test_of_two_calls_at_once_nobody_knows_which_one_asks() -> None:
     assert alone == types.ElicitResult(action="accept", content={"asked": "Which?"})
 
 
-async def test_the_timeout_waits_for_the_person_and_goes_on_then() -> None:
+async def test_the_timeout_waits_for_the_person_with_all_questions_and_goes_on_then() -> None:
     questions = ServerQuestions(Redaction([]))
-    form = types.ElicitRequestFormParams(message="Which?", requested_schema={"type": "object", "properties": {}})
-
-    async def slow(message: str, form: dict[str, Any]) -> dict[str, Any]:
-        await asyncio.sleep(0.5)
-        return {"action": "decline"}
-
-    async def send(params: dict[str, Any]) -> dict[str, Any]:
-        await asyncio.create_task(questions.elicited(None, form))  # type: ignore[arg-type]
-        await asyncio.sleep(params["then"])
-        return {"done": True}
-
-    assert await questions.answered(send, {"then": 0}, 0.2, slow) == {"done": True}  # type: ignore[arg-type]
-    with pytest.raises(TimeoutError):
-        await questions.answered(send, {"then": 5}, 0.2, slow)  # type: ignore[arg-type]
-
-
-async def test_the_timeout_waits_for_all_questions_of_a_call() -> None:
-    questions = ServerQuestions(Redaction([]))
-    empty = {"type": "object", "properties": {}}
-    forms = [types.ElicitRequestFormParams(message=said, requested_schema=empty) for said in ("quick", "slow")]
 
     async def person(message: str, form: dict[str, Any]) -> dict[str, Any]:
         await asyncio.sleep(0.5 if message == "slow" else 0)
         return {"action": "decline"}
 
-    async def send(params: Any) -> dict[str, Any]:
-        await asyncio.gather(*(asyncio.create_task(questions.elicited(None, form)) for form in forms))  # type: ignore[arg-type]
+    async def send(params: dict[str, Any]) -> dict[str, Any]:
+        asked = [asyncio.create_task(questions.elicited(None, question(one))) for one in ("quick", "slow")]  # type: ignore[arg-type]
+        await asyncio.gather(*asked)
+        await asyncio.sleep(params["then"])
         return {"done": True}
 
-    assert await questions.answered(send, {}, 0.2, person) == {"done": True}
+    assert await questions.answered(send, {"then": 0}, 0.2, person) == {"done": True}  # type: ignore[arg-type]
+    with pytest.raises(TimeoutError):
+        await questions.answered(send, {"then": 5}, 0.2, person)  # type: ignore[arg-type]
 
 
 def _form(schema: dict[str, Any]) -> dict[str, Any]:
@@ -211,10 +196,7 @@ def _form(schema: dict[str, Any]) -> dict[str, Any]:
         {"inputRequests": {"a": 5}},
         {"inputRequests": {"a": {"method": "roots/list"}}},
         {"inputRequests": {"a": {"method": "elicitation/create", "params": {"mode": "url", "message": "x"}}}},
-        *map(
-            _form,
-            ({}, {"type": "string"}, {"type": "object", "properties": "none"}, {"$ref": "#"}),
-        ),
+        *map(_form, ({}, {"type": "string"}, {"type": "object", "properties": "none"}, {"$ref": "#"})),
         {"inputRequests": {str(n): {"method": "elicitation/create"} for n in range(6)}},
         _form({"type": "object", "properties": {"x": {"title": "y" * 30_000}}}),
     ],
@@ -239,9 +221,7 @@ async def test_a_server_that_always_asks_again_is_left() -> None:
         return {"action": "accept", "content": {}}
 
     async def send(params: Any) -> dict[str, Any]:
-        form = {"message": "again?", "requestedSchema": {"type": "object", "properties": {}}}
-        requests = {"a": {"method": "elicitation/create", "params": form}}
-        return {"resultType": "input_required", "inputRequests": requests, "requestState": "s"}
+        return {"resultType": "input_required", **_form(EMPTY), "requestState": "s"}
 
     with pytest.raises(Fault, match="more than 5 times"):
         await ServerQuestions(Redaction([])).answered(send, {}, 5, ask)
