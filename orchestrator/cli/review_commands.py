@@ -283,7 +283,7 @@ def export(options: CatalogOptions, form: str | None, file: Path | None, taxonom
         click.echo(f"{counted(len(catalog.skills), 'skill')} left out: {form} shows agents and tools", err=True)
         catalog = Catalog(agents=catalog.agents)
     if file is None:
-        text = shown(document, most=None) if sys.stdout.isatty() else document
+        text = shown(document, most=None) if _at_a_terminal() else document
         click.echo(text.encode("utf-8", "replace"), nl=False)
         return 0
     save(file, document)
@@ -293,6 +293,10 @@ def export(options: CatalogOptions, form: str | None, file: Path | None, taxonom
     else:
         click.echo(f"{catalog.sizes} in {file}", err=True)
     return 0
+
+
+def _at_a_terminal() -> bool:
+    return sys.stdout.isatty()
 
 
 def _document(form: str, catalog: Catalog, taxonomy: Sequence[Capability] | None) -> str:
