@@ -89,7 +89,7 @@ class StepNodes:
             return {"error": f"nothing could be retrieved: {_words(error)}"}
         picked, down = selection.to_dict(), self.registry.loaded.down
         picked |= {"left_out": dict(left_out)} if left_out else {}
-        if failing := {agent.id: down[agent.id] for agent in selection.agents if agent.id in down}:
+        if failing := {agent.id: down[agent.id] for agent in selection.agents if down.get(agent.id)}:
             picked["down"] = failing
         budget = {
             "tools": len(selection.tools),

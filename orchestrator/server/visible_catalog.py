@@ -119,11 +119,6 @@ class VisibleCatalog:
         return everything and all(self._may_see_change(change) for change in self.loaded.changes if change.quarantines)
 
     @property
-    def problems(self) -> tuple[Problem, ...]:
-        """Problems of the catalog; none if only a part is visible."""
-        return self.loaded.problems if self.whole else ()
-
-    @property
     def reviewable(self) -> list[Change]:
         """The visible changes of all servers; those of a whole server only if the user may see everything."""
         whole = self.whole
@@ -132,10 +127,6 @@ class VisibleCatalog:
     def may_see(self, node: str) -> bool:
         """Whether an agent or tool may be named; with a policy, only if it is in the visible catalog."""
         return self.policy is None or node in self.catalog.tools or node in self.catalog.by_id
-
-    def changes(self, agent: str) -> list[Change]:
-        """The visible changes of an agent's server since its tools were accepted."""
-        return [change for change in self.loaded.changes if change.agent == agent and self._may_see_change(change)]
 
     def link(self, node: str) -> Json:
         """A link to an agent, a tool or a skill: its exact id, a label, its kind, the first line of its description."""

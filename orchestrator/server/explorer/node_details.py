@@ -8,10 +8,11 @@ has reviewed it yet. A fact is a term with its text, and further lines such as a
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from callsheet.agents.no_model.no_model import examples
 from callsheet.graphs import (
@@ -31,13 +32,13 @@ from callsheet.graphs import (
     used_by,
 )
 from callsheet.graphs.text.sanitizing import counted
+from callsheet.orchestrator.server.page_requests import Parameters
 from callsheet.orchestrator.server.visible_catalog import Json, NodeName, VisibleCatalog, fit, shown_line, shown_text
 from callsheet.retrievers import Evidence, PickedTool, Selection, explain_tool
 from callsheet.retrievers.capabilities import Assigned, Assignments
 
 Side = Literal["above", "before", "after", "below"]
-MOST = 200
-"""Maximum number of neighbours of one kind."""
+_MOST = 200  # neighbours of one kind
 _LARGEST = 100_000
 _KINDS: Mapping[DependencyKind, tuple[str, str]] = {
     DependencyKind.TOOL_DIRECTLY: ("td", "needs the tool"),
@@ -49,32 +50,56 @@ _KINDS: Mapping[DependencyKind, tuple[str, str]] = {
 _NOT_PINNED = "no pin: its definition was read from a file or is part of this program, and does not come from a server"
 
 
+_Text = Annotated[str, Field(max_length=10_000)]
+
+
+class Query(Parameters):
+    """A question, with the largest numbers of agents and tools."""
+
+    q: _Text
+    agents: Annotated[int, Field(ge=1, le=50)] = 5
+    tools: Annotated[int, Field(ge=1, le=128)] = 10
+
+
+class AgentList(Parameters):
+    """A part of the list of agents."""
+
+    words: _Text = ""
+    start: Annotated[int, Field(ge=0)] = 0
+
+
+class Id(Parameters):
+    """What is described."""
+
+    id: Annotated[str, Field(max_length=2_000)]
+
+
 def neighbour(visible: VisibleCatalog, node: str, relation: str, words: str, *, unreviewed: bool = False) -> Json:
     """An agent, a tool or a skill as a neighbour."""
     return {**visible.link(node), "relation": relation, "words": words, "unreviewed": unreviewed}
 
 
-def node(visible: VisibleCatalog, node_id: str) -> Json:
+def node(visible: VisibleCatalog, given: Id) -> Json:
     """An agent, a tool or a skill.
 
     Raises:
         UnknownNameError: There is none with this id, or it is hidden from the user.
     """
-    if node_id in visible.catalog.tools:
-        return _tool(visible, visible.catalog.tools[node_id])
-    if node_id in visible.catalog.skills_by_id:
-        return _skill(visible, visible.catalog.skills_by_id[node_id])
-    return _agent(visible, visible.catalog.agent(node_id))
+    if (tool := visible.catalog.tools.get(given.id)) is not None:
+        return _tool(visible, tool)
+    if (skill := visible.catalog.skills_by_id.get(given.id)) is not None:
+        return _skill(visible, skill)
+    return _agent(visible, visible.catalog.agent(given.id))
 
 
-def capability(visible: VisibleCatalog, capability_id: str) -> Json:
+def capability(visible: VisibleCatalog, given: Id) -> Json:
     """A capability, with the tools that have it or a narrower one.
 
     Raises:
         UnknownNameError: It is not in the taxonomy.
     """
     known = visible.knowledge.capabilities
-    entry = known.taxonomy.capability(capability_id)
+    entry = known.taxonomy.capability(given.id)
     broader = [_capability(known, entry.broader, "broader", "")] if entry.broader else []
     narrower = [
         _capability(known, other.id, "broader", counted(len(known.tools_of[other.id]), "tool"))
@@ -158,7 +183,8 @@ def _agent(visible: VisibleCatalog, agent: Agent) -> Json:
             "text": shown_text(told(change)),
             "detail": shown_text(diff_of(change)),
         }
-        for change in visible.changes(agent.id)
+        for change in visible.reviewable
+        if change.agent == agent.id
     ]
     return _node(
         "agent",
@@ -180,7 +206,7 @@ def _node(kind: NodeName, label: str, about: str, *groups: tuple[Side, str, Sequ
         "kind": kind,
         "about": shown_text(about),
         "groups": [
-            {"side": side, "title": title, "total": len(items), "items": items[:MOST]}
+            {"side": side, "title": title, "total": len(items), "items": items[:_MOST]}
             for side, title, items in groups
             if items
         ],
@@ -253,22 +279,19 @@ PART = 60
 _ORIGIN = {Provenance.PROPOSED: 1, Provenance.OBSERVED: 2}
 
 
-def search(visible: VisibleCatalog, query: str, *, agents: int, tools: int) -> Json:
-    """Finds at most this many agents and tools for a query; each kind best first.
+def search(visible: VisibleCatalog, given: Query) -> Json:
+    """Finds agents, tools and skills for a query; each kind best first.
 
     If nothing ``fits``, they are only the nearest. ``asked`` are the parts of the query, ``probability`` is how likely
     something fits and ``reason`` why, ``considered`` are all nodes with their scores and ranks by meaning and by words,
     and ``cut`` the tools that were left out.
     """
-    began = time.perf_counter()
-    selection = visible.retriever.select(query, agents=agents, tools=tools, equip=True)
-    took = 1000 * (time.perf_counter() - began)
+    selection = visible.retriever.select(given.q, agents=given.agents, tools=given.tools, equip=True)
     link, trace, judged = visible.link, selection.trace, selection.decision.summary if selection.decision else ""
     evidence = {node.id: node for node in trace.nodes}
     measures = ("score", "cosine", "cosine_rank", "words", "words_rank", "use")
     return {
         "fits": selection.verdict == "found",
-        "milliseconds": round(took, 1),
         "agents": [
             {
                 "link": link(agent.id),
@@ -307,19 +330,20 @@ def overview(visible: VisibleCatalog, *, runs: bool) -> Json:
         "dependencies": held[True],
         "inferred": held[False],
         "policy": "" if visible.whole else withheld,
-        "left_out": [shown_text(str(problem)) for problem in visible.problems],
+        "left_out": [shown_text(str(problem)) for problem in visible.loaded.problems] if visible.whole else [],
         "runs": runs,
         "quarantined": sum(change.quarantines for change in visible.reviewable),
     }
 
 
-def list_agents(visible: VisibleCatalog, words: str, start: int) -> Json:
+def list_agents(visible: VisibleCatalog, given: AgentList) -> Json:
     """A page of the list of agents: those with all these words in id, name or description, from ``start``."""
-    wanted = words.casefold().split()
+    wanted = given.words.casefold().split()
     texts = ((agent, f"{agent.id} {agent.name} {agent.description}".casefold()) for agent in visible.catalog.agents)
     agents = [agent for agent, text in texts if all(word in text for word in wanted)]
-    part = [neighbour(visible, one.id, "", counted(len(one.tools), "tool")) for one in agents[start : start + PART]]
-    return {"total": len(agents), "items": part}
+    part = agents[given.start : given.start + PART]
+    items = [neighbour(visible, one.id, "", counted(len(one.tools), "tool")) for one in part]
+    return {"total": len(agents), "items": items}
 
 
 def catalog_map(visible: VisibleCatalog) -> Json:

@@ -6,9 +6,9 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
@@ -25,8 +25,8 @@ from callsheet.orchestrator.server.explorer import node_details
 from callsheet.orchestrator.server.page_requests import HEADERS, Endpoint, Parameters, RefusedError, check_key
 from callsheet.orchestrator.server.request_guard import gate
 from callsheet.orchestrator.server.review import AskedPart, ReviewRoutes
-from callsheet.orchestrator.server.runs.run_history import Runs
-from callsheet.orchestrator.server.runs.run_routes import RunChecks, RunRoutes
+from callsheet.orchestrator.server.runs.run_routes import RunChecks, Runs, run_endpoints
+from callsheet.orchestrator.server.runs.server_runs import ServerRuns
 from callsheet.orchestrator.server.visible_catalog import Site, VisibleCatalog
 
 ROOT = "/callsheet"
@@ -38,22 +38,6 @@ _UNGUARDED = (
 _MEDIA = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _Handler = Callable[[Request], Awaitable[Response]]
 _Form = TypeVar("_Form", bound=Parameters)
-_Text = Annotated[str, Field(max_length=10_000)]
-
-
-class _Query(Parameters):
-    q: _Text
-    agents: Annotated[int, Field(ge=1, le=50)] = 5
-    tools: Annotated[int, Field(ge=1, le=128)] = 10
-
-
-class _List(Parameters):
-    words: _Text = ""
-    start: Annotated[int, Field(ge=0)] = 0
-
-
-class _Id(Parameters):
-    id: Annotated[str, Field(max_length=2_000)]
 
 
 def create_explorer(
@@ -88,9 +72,8 @@ def create_explorer(
     gets = {**_reading(runs is not None), "review": _threaded(AskedPart, review.items)}
     posts: dict[str, Endpoint] = {"decide": review.decide}
     if runs is not None:
-        own = RunRoutes(runs)
-        gets |= {"runs": own.threads, "run": own.thread, "watch": own.watch}
-        posts |= {"start": own.start, "resume": own.resume, "cancel": own.cancel}
+        reading, doing = run_endpoints(runs)
+        gets, posts = gets | reading, posts | doing
     if authenticated:
         from callsheet.orchestrator.server import sign_in  # the import takes a second
 
@@ -120,19 +103,17 @@ def _reading(runs: bool) -> dict[str, Endpoint]:
     or is hidden from the user.
     """
 
-    def findings(visible: VisibleCatalog, given: _Id) -> object:
+    def findings(visible: VisibleCatalog, given: node_details.Id) -> object:
         return [finding.to_dict() for finding in visible.knowledge.findings.get(given.id, ())]
 
     return {
         "overview": _threaded(Parameters, lambda visible, _: node_details.overview(visible, runs=runs)),
         "map": _threaded(Parameters, lambda visible, _: node_details.catalog_map(visible)),
-        "agents": _threaded(_List, lambda visible, given: node_details.list_agents(visible, given.words, given.start)),
-        "search": _threaded(
-            _Query, lambda seen, given: node_details.search(seen, given.q, agents=given.agents, tools=given.tools)
-        ),
-        "node": _threaded(_Id, lambda visible, given: node_details.node(visible, given.id)),
-        "capability": _threaded(_Id, lambda visible, given: node_details.capability(visible, given.id)),
-        "findings": _threaded(_Id, findings),
+        "agents": _threaded(node_details.AgentList, node_details.list_agents),
+        "search": _threaded(node_details.Query, node_details.search),
+        "node": _threaded(node_details.Id, node_details.node),
+        "capability": _threaded(node_details.Id, node_details.capability),
+        "findings": _threaded(node_details.Id, findings),
     }
 
 
@@ -217,7 +198,7 @@ def _guarded(site: Site, endpoint: Endpoint, everybody: User | None, key: str) -
 
 def _metrics(runs: Runs | None) -> Endpoint:
     async def metrics(visible: VisibleCatalog, request: Request) -> Response:
-        waiting = await runs.waiting(request) if runs else None
+        waiting = await runs.waiting(request) if isinstance(runs, ServerRuns) else None
         text = await run_in_threadpool(exposition, visible.may_see, visible.registry.unavailable(), waiting)
         return Response(text, media_type=MEDIA_TYPE, headers=HEADERS)
 

@@ -32,7 +32,7 @@ from callsheet.agents.servers.session_pool import LATE
 from callsheet.graphs import Catalog, Loaded, SettingsError, Tool, UnknownNameError, User, shown
 from callsheet.graphs.trust.consent import StandingApprovals
 from callsheet.orchestrator.run.process.process_state import CatalogSync, ServerUpdates
-from callsheet.orchestrator.run.run_metrics import count_call, measured
+from callsheet.orchestrator.run.run_metrics import measured
 from callsheet.retrievers import AgentGraphRetriever, Selection
 from callsheet.retrievers.catalog_tools import one_line, tool_in_full
 
@@ -43,11 +43,9 @@ _MOST_FOUND = 3
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls.
+    """Who calls; calls of one ``session`` share the sessions with the servers behind.
 
-    Attributes:
-        session: Calls of one session share the sessions with the servers behind.
-        asks: Whether questions of servers in the middle of a call can be answered.
+    ``asks``: questions of servers in the middle of a call can be answered.
     """
 
     session: str
@@ -65,10 +63,6 @@ class Waiting:
 
     id: str
     question: Mapping[str, Any]
-
-
-class UnknownCallError(SettingsError):
-    """An answer is about a call that does not wait (any more)."""
 
 
 Answer = ToolMessage | Waiting
@@ -164,11 +158,11 @@ class QuestionRelay:
         """A question to this user that is not answered.
 
         Raises:
-            UnknownCallError: There is none.
+            SettingsError: There is none.
         """
         running = self._open.get(waiting_id)
         if running is None or running.asked is None or running.user != user:
-            raise UnknownCallError("no such call waits for an answer: make the call again")
+            raise SettingsError("no such call waits for an answer: make the call again")
         return running.asked[0]
 
     async def answer(self, waiting_id: str, answer: Mapping[str, Any], user: User) -> Answer:
@@ -182,7 +176,7 @@ class QuestionRelay:
 
     def drop(self, waiting_id: str, user: User) -> None:
         """Gives up a call of this user, if it still waits."""
-        with suppress(UnknownCallError):
+        with suppress(SettingsError):
             self.waiting(waiting_id, user)
             self._open.pop(waiting_id).task.cancel()
 
@@ -224,15 +218,10 @@ async def _call(state: _State, runtime: Runtime[_Call]) -> dict[str, Any]:
 
 
 class Gateway:
-    """A catalog as three operations, for many callers at once.
-
-    Attributes:
-        registry: Its tools.
-        relay: The calls that wait for a person.
-        updates: Ask servers that have not answered yet, if any.
-    """
+    """A catalog as three operations, for many callers at once; ``relay`` has the calls that wait for a person."""
 
     updates: ServerUpdates | None = None
+    """Ask servers that have not answered yet."""
 
     def __init__(
         self, retriever: AgentGraphRetriever, registry: ToolRegistry, *, approval: ApprovalPolicy = "ask"
@@ -285,9 +274,6 @@ class Gateway:
     async def call(self, tool_id: str, arguments: Mapping[str, Any], caller: Caller) -> Answer:
         """Calls a tool on its own server, by the same path as the calls of a worker; a resource is read by the same.
 
-        Returns:
-            The tool's answer, of which an error is a status; or a call that waits for a person.
-
         Raises:
             UnknownNameError: The caller sees no such tool, and the message names the nearest; or it is a skill.
         """
@@ -306,7 +292,7 @@ class Gateway:
         standing = StandingApprovals.of(registry.loaded, caller.user.id)
         supervision = Supervision("", self._approval, registry, secrets, notice=False, standing=standing)
         call = partial(self._supervised, bound, arguments, supervision)
-        return _counted(await self.relay.run(call, bound.agent, caller.user, asks=caller.asks))
+        return await self.relay.run(call, bound.agent, caller.user, asks=caller.asks)
 
     async def _supervised(
         self, bound: BoundTool, arguments: Mapping[str, Any], supervision: Supervision, ask: AskPerson
@@ -336,16 +322,6 @@ class Gateway:
         finally:
             self._saver.delete_thread(thread)
 
-    async def answer(self, waiting_id: str, answer: Mapping[str, Any], caller: Caller) -> Answer:
-        """Answers the question of a waiting call, in the form of an interrupt's answer (``{"decisions": [...]}``).
-
-        The question of a server is answered in the form of an ``ElicitResult``.
-
-        Raises:
-            UnknownCallError: This caller has no such call, or it was dropped.
-        """
-        return _counted(await self.relay.answer(waiting_id, answer, caller.user))
-
     async def close(self, session: str) -> None:
         """Ends the sessions with the servers behind one session."""
         self.resources.registry.secrets.forget(session)
@@ -366,11 +342,3 @@ def _in_full(catalog: Catalog, one: str) -> dict[str, Any]:
     if (skill := catalog.skills_by_id.get(one)) is not None:
         return {"id": skill.id, "text": shown(skill.text, most=None), "tools": list(skill.tools)}
     return tool_in_full(catalog.tool(one))
-
-
-def _counted(answer: Answer) -> Answer:
-    if isinstance(answer, ToolMessage):
-        artifact = answer.artifact if isinstance(answer.artifact, dict) else {}
-        agent = str(artifact.get("tool", "")).partition("/")[0]
-        count_call(agent, str(artifact.get("kind") or "tool") if answer.status == "error" else "")
-    return answer

@@ -33,6 +33,7 @@ from callsheet.agents.calls.call_context import PROGRESS, within
 from callsheet.agents.calls.review import TOOK_EFFECT, decided, flat
 from callsheet.graphs import CallsheetError, Catalog, Loaded, SettingsError, User, shown
 from callsheet.graphs.text.sanitizing import counted, error_lines
+from callsheet.orchestrator.run.run_metrics import count_call
 from callsheet.orchestrator.server.gateway.catalog_gateway import (
     MOST_READ,
     SERVER_QUESTION,
@@ -246,11 +247,12 @@ class GatewayServer:
         Raises:
             SettingsError: The call needs approval, and nobody can be asked.
         """
+        relay = self._gateway.relay
         with within(PROGRESS, context.session.report_progress):
             if request.request_state:
                 reply = (request.input_responses or {}).get(_APPROVAL)
-                waiting = self._gateway.relay.waiting(request.request_state, caller.user)
-                answer = await self._gateway.answer(waiting.id, decision(waiting, reply), caller)
+                waiting = relay.waiting(request.request_state, caller.user)
+                answer = await relay.answer(waiting.id, decision(waiting, reply), caller.user)
             else:
                 answer = await self._gateway.call(given.tool, given.arguments, caller)
             while isinstance(answer, Waiting):
@@ -260,10 +262,12 @@ class GatewayServer:
                 try:
                     reply = await _elicited(answer, context, caller)
                 except BaseException:  # nobody can be asked, the client has gone, or it called the request off
-                    self._gateway.relay.drop(answer.id, caller.user)
+                    relay.drop(answer.id, caller.user)
                     raise
-                answer = await self._gateway.answer(answer.id, decision(answer, reply), caller)
+                answer = await relay.answer(answer.id, decision(answer, reply), caller.user)
         artifact = answer.artifact or {}
+        agent = str(artifact.get("tool", "")).partition("/")[0]
+        count_call(agent, str(artifact.get("kind") or "tool") if answer.status == "error" else "")
         result = partial(result_of, answer, text_only=self._gateway.is_resource(artifact.get("tool", "")))
         return await asyncio.to_thread(result) if artifact.get("media") else result()
 
@@ -353,11 +357,9 @@ def decision(waiting: Waiting, answer: object) -> dict[str, Any]:
     match chosen if chosen in _choices(asked) else "":
         case "always":
             return decided("approve", asked, always=True)
-        case "edit":
-            return decided("edit", asked)
         case "respond":
             return decided("respond", asked, message=texts.get("message", TOOK_EFFECT))
-        case "approve" | "reject" as word:
+        case "approve" | "edit" | "reject" as word:
             return decided(word, asked, **remark)
     return {"decisions": [{"type": f"({chosen})"}]}
 

@@ -112,10 +112,9 @@ def _sign_in_route(registry: ToolRegistry, *, users: bool) -> Route:
             return JSONResponse({"error": "give your access token of this gateway"}, 401)
         try:
             return await sign_in.begin(registry, user_of_token(token), request)
-        except RefusedError as error:
-            return JSONResponse({"error": shown(str(error))}, error.status)
         except (CallsheetError, ValidationError) as error:
-            return JSONResponse({"error": shown(str(error))}, 400)
+            status = error.status if isinstance(error, RefusedError) else 400
+            return JSONResponse({"error": shown(str(error))}, status)
 
     return Route(sign_in.BEGIN, begin, methods=["POST"])
 

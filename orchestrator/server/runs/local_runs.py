@@ -50,7 +50,8 @@ def _snapshot(saved: CheckpointTuple) -> RunSnapshot:
 class LocalRuns:
     """Runs for one user: those in the threads of a catalog, and new ones in the event loop of the page.
 
-    The sessions of a cancelled run are closed.
+    The sessions of a cancelled run are closed. What changes something raises ``RefusedError`` if there is no such
+    thread, or its last run has not ended.
     """
 
     def __init__(
@@ -66,20 +67,16 @@ class LocalRuns:
         self._runs: dict[str, tuple[LiveRun, asyncio.Task[None]]] = {}  # the last one of each thread
 
     async def recent(self, request: Request) -> Sequence[Thread]:
-        """The last threads."""
+        """The user's last threads, the latest first."""
         return [await self._thread(name) for name in self._threads.names()[:MOST_RUNS]]
 
     async def history(self, request: Request, thread: str) -> Sequence[RunSnapshot]:
-        """The history of a thread."""
+        """The history of a thread, the latest state first; empty if there is no such thread."""
         return await self._snapshots(thread, MOST_SNAPSHOTS) if thread in self._threads.names() else []
 
     async def last(self, thread: str) -> RunSnapshot:
         """The last state of a thread."""
         return next(iter(await self._snapshots(thread, 1)), RunSnapshot({}, ""))
-
-    async def waiting(self, request: Request) -> int | None:
-        """None: each run waits for whoever looks at it."""
-        return None
 
     async def _thread(self, name: str) -> Thread:
         try:
@@ -97,7 +94,7 @@ class LocalRuns:
             return [_snapshot(one) async for one in saver.alist(config, limit=most)]
 
     async def start(self, request: Request, thread: str | None, text: str) -> str:
-        """Starts a request."""
+        """Starts a request, in a thread or in a new one, and returns the thread's id."""
         if thread is not None:
             self._check(thread)
         chosen = thread or self._threads.new()
@@ -106,12 +103,12 @@ class LocalRuns:
         return chosen
 
     async def resume(self, request: Request, thread: str, answers: Mapping[str, Any]) -> None:
-        """Answers questions, or continues a run that stopped."""
+        """Answers questions by id; without answers, continues where the run stopped, or with the steps that failed."""
         self._check(thread)
         self._begin(thread, LiveRun(await self.last(thread)), Command(resume=dict(answers)) if answers else None)
 
     async def cancel(self, request: Request, thread: str) -> None:
-        """Stops a run."""
+        """Stops a run; it can be continued."""
         self._check(thread)
         if thread in self._runs:
             _, task = self._runs[thread]
@@ -119,7 +116,7 @@ class LocalRuns:
             await asyncio.wait([task])
 
     async def watch(self, request: Request, thread: str) -> AsyncIterator[RunSnapshot]:
-        """The run of a thread as it goes."""
+        """The run of a thread as it goes (``LiveRun.states``); empty if none goes on."""
         if thread in self._runs:
             live, _ = self._runs[thread]
             async for snapshot in live.states():

@@ -8,10 +8,9 @@ import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from langgraph.types import Interrupt
-from starlette.requests import Request
 from typing_extensions import TypedDict
 
 from callsheet.agents import Usage
@@ -39,15 +38,9 @@ class Thread(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class RunSnapshot:
-    """The supervisor's state at one checkpoint.
+    """The supervisor's state at one checkpoint, and its time in ISO 8601.
 
-    Attributes:
-        values: The state.
-        at: Time, in ISO 8601.
-        questions: The pending questions.
-        running: Whether the run goes on.
-        draft: The answer as far as a model has written it.
-        trouble: What ended the run; empty if nothing did.
+    ``draft`` is the answer as far as a model has written it, ``trouble`` what ended the run, if anything did.
     """
 
     values: Mapping[str, Any]
@@ -56,41 +49,6 @@ class RunSnapshot:
     running: bool = False
     draft: str = ""
     trouble: str = ""
-
-
-class Runs(Protocol):
-    """Past runs and new ones; each method answers for the user of the HTTP request.
-
-    Those that change something raise ``RefusedError`` if there is no such thread, or its last run has not ended.
-    """
-
-    async def recent(self, request: Request) -> Sequence[Thread]:
-        """The user's last threads, the latest first."""
-        ...
-
-    async def history(self, request: Request, thread: str) -> Sequence[RunSnapshot]:
-        """The history of a thread, the latest state first; empty if there is no such thread."""
-        ...
-
-    async def waiting(self, request: Request) -> int | None:
-        """Number of pending questions in all threads; None if it is not known."""
-        ...
-
-    async def start(self, request: Request, thread: str | None, text: str) -> str:
-        """Starts a request, in a thread or in a new one, and returns the thread's id."""
-        ...
-
-    async def resume(self, request: Request, thread: str, answers: Mapping[str, Any]) -> None:
-        """Answers questions by id; without answers, continues where the run stopped, or with the steps that failed."""
-        ...
-
-    async def cancel(self, request: Request, thread: str) -> None:
-        """Stops a run; it can be continued."""
-        ...
-
-    def watch(self, request: Request, thread: str) -> AsyncIterator[RunSnapshot]:
-        """The run of a thread as it goes (``LiveRun.states``); empty if none goes on."""
-        ...
 
 
 def is_echo(values: Mapping[str, Any]) -> bool:
@@ -301,10 +259,9 @@ def question_view(visible: VisibleCatalog, interrupt: str, value: Any) -> Json:
     """A question that waits for a person; without its content if it is about a tool that the user may not see.
 
     ``kind`` is ``tool_approval``, ``unknown_outcome``, ``needs_input`` or ``question``, or that of another agent;
-    ``why`` is the reason, ``problem`` what was wrong with the last answer,
-    ``unchecked`` why the arguments could not be validated, ``fields`` are the missing values with their schemas,
-    ``name`` and ``decisions`` are those of LangChain's form, ``always`` says whether the tool can be approved for good,
-    and ``hash`` binds an answer to exactly this call.
+    ``why`` is the reason, ``problem`` what was wrong with the last answer, ``unchecked`` why the arguments could not be
+    validated, ``fields`` are the missing values with their schemas, ``name`` and ``decisions`` are those of LangChain's
+    form, ``always`` says whether the tool can be approved for good, and ``hash`` binds an answer to exactly this call.
     """
     plain: Mapping[str, Any] = flat(value) or {"type": "", "description": str(value)}
     kind, tool = str(plain.get("type") or ""), plain.get("tool")

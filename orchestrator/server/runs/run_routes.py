@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
@@ -20,19 +20,23 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from callsheet.graphs import UnknownNameError
 from callsheet.orchestrator.run.settings import unknown_setting
-from callsheet.orchestrator.server.page_requests import HEADERS, Body, RefusedError, body_of
-from callsheet.orchestrator.server.runs.run_history import WITHHELD, Runs, RunSnapshot, question_view, run_of, runs_of
-from callsheet.orchestrator.server.runs.server_runs import allowed
+from callsheet.orchestrator.server.page_requests import HEADERS, Body, Endpoint, RefusedError, body_of
+from callsheet.orchestrator.server.runs.local_runs import LocalRuns
+from callsheet.orchestrator.server.runs.run_history import WITHHELD, RunSnapshot, question_view, run_of, runs_of
+from callsheet.orchestrator.server.runs.server_runs import ServerRuns, allowed
 from callsheet.orchestrator.server.visible_catalog import VisibleCatalog
 
 if TYPE_CHECKING:
     from langgraph_sdk.client import LangGraphClient
 
+Runs = LocalRuns | ServerRuns
 _RUNS = re.compile(r"(?:/threads/(?P<thread>[^/]+))?/runs(?:/(?:stream|wait|batch|crons))?/?")
 _ASSISTANTS = re.compile(r"/assistants(?:/(?P<assistant>[^/]+))?/?")
 _UUID = re.compile(r"[0-9a-fA-F-]{36}")
 _INTERRUPT_ID = re.compile(r"[0-9a-f]{32}")
 _MOST_BYTES = 16_000_000  # of a body that is checked
+_PAUSE = 0.1  # seconds between two states of a watched run
+_Id = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class RunChecks:
@@ -122,73 +126,67 @@ async def _ambiguous(request: Request, thread: str, resume: Any) -> str:
     return f"{len(waiting)} questions wait in this thread, and an answer is for one of them: answer by id, {form}"
 
 
-_PAUSE = 0.1
-_Id = Annotated[str, Field(min_length=1, max_length=200)]
-
-
 class _Start(Body):
     text: Annotated[str, Field(min_length=1, max_length=100_000, pattern=r"\S")]
     thread: _Id | None = None
-
-
-class _Resume(Body):
-    thread: _Id
-    answers: Annotated[dict[str, Any], Field(max_length=100)] = Field(default_factory=dict)
 
 
 class _Thread(Body):
     thread: _Id
 
 
-class RunRoutes:
-    """The endpoints of runs."""
+class _Resume(_Thread):
+    answers: Annotated[dict[str, Any], Field(max_length=100)] = Field(default_factory=dict)
 
-    def __init__(self, runs: Runs) -> None:
-        self._runs = runs
 
-    async def threads(self, visible: VisibleCatalog, request: Request) -> object:
-        """The last threads."""
-        return [*await self._runs.recent(request)]
+def run_endpoints(runs: Runs) -> tuple[dict[str, Endpoint], dict[str, Endpoint]]:
+    """The endpoints of runs that only read, and those with a body, by the last part of their address."""
 
-    async def thread(self, visible: VisibleCatalog, request: Request) -> object:
-        """The requests of the thread ``id``, the latest first."""
+    async def threads(visible: VisibleCatalog, request: Request) -> object:
+        return [*await runs.recent(request)]
+
+    async def thread(visible: VisibleCatalog, request: Request) -> object:
         name = _thread_of(request)
-        if not (history := await self._runs.history(request, name)):
+        if not (history := await runs.history(request, name)):
             raise UnknownNameError(f"there is no thread {name!r} that you may see")
         return await run_in_threadpool(runs_of, visible, history)
 
-    async def start(self, visible: VisibleCatalog, request: Request) -> object:
-        """Starts ``text`` in ``thread``, or in a new one."""
-        given = await body_of(request, _Start)
-        return {"thread": await self._runs.start(request, given.thread, given.text.strip())}
-
-    async def resume(self, visible: VisibleCatalog, request: Request) -> object:
-        """Answers questions of ``thread`` by id, or continues what stopped."""
-        given = await body_of(request, _Resume)
-        if not (history := await self._runs.history(request, given.thread)):
-            raise RefusedError(f"there is no thread {given.thread!r} that you may see")
-        waiting = {question.id: question for question in history[0].questions}
-        if strange := sorted(set(given.answers) - set(waiting)):
-            raise RefusedError(f"no question {', '.join(strange)} waits in this thread: it was answered meanwhile")
-        if waiting and not given.answers:
-            raise RefusedError("the run waits for answers to its questions")
-        shown = [question_view(visible, name, waiting[name].value) for name in given.answers]
-        if any(question["text"] == WITHHELD for question in shown):
-            raise RefusedError("a question is about tools that you may not see: somebody else has to answer it")
-        await self._runs.resume(request, given.thread, given.answers)
-        return {"thread": given.thread}
-
-    async def cancel(self, visible: VisibleCatalog, request: Request) -> object:
-        """Stops the run of ``thread``."""
-        given = await body_of(request, _Thread)
-        await self._runs.cancel(request, given.thread)
-        return {"thread": given.thread}
-
-    async def watch(self, visible: VisibleCatalog, request: Request) -> StreamingResponse:
-        """Server-sent events: the run of the thread ``id`` as it goes, each time as a whole."""
-        events = _events(visible, self._runs.watch(request, _thread_of(request)))
+    async def watch(visible: VisibleCatalog, request: Request) -> StreamingResponse:
+        """Server-sent events: the run as it goes, each time as a whole."""
+        events = _events(visible, runs.watch(request, _thread_of(request)))
         headers = {**HEADERS, "cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(events, media_type="text/event-stream", headers=headers)
+
+    async def start(visible: VisibleCatalog, request: Request) -> object:
+        given = await body_of(request, _Start)
+        return {"thread": await runs.start(request, given.thread, given.text.strip())}
+
+    async def resume(visible: VisibleCatalog, request: Request) -> object:
+        given = await body_of(request, _Resume)
+        _check_answers(visible, await runs.history(request, given.thread), given)
+        await runs.resume(request, given.thread, given.answers)
+        return {"thread": given.thread}
+
+    async def cancel(visible: VisibleCatalog, request: Request) -> object:
+        given = await body_of(request, _Thread)
+        await runs.cancel(request, given.thread)
+        return {"thread": given.thread}
+
+    return {"runs": threads, "run": thread, "watch": watch}, {"start": start, "resume": resume, "cancel": cancel}
+
+
+def _check_answers(visible: VisibleCatalog, history: Sequence[RunSnapshot], given: _Resume) -> None:
+    """Refuses answers to questions that do not wait, or that the user may not see."""
+    if not history:
+        raise RefusedError(f"there is no thread {given.thread!r} that you may see")
+    waiting = {question.id: question for question in history[0].questions}
+    if strange := sorted(set(given.answers) - set(waiting)):
+        raise RefusedError(f"no question {', '.join(strange)} waits in this thread: it was answered meanwhile")
+    if waiting and not given.answers:
+        raise RefusedError("the run waits for answers to its questions")
+    shown = [question_view(visible, name, waiting[name].value) for name in given.answers]
+    if any(question["text"] == WITHHELD for question in shown):
+        raise RefusedError("a question is about tools that you may not see: somebody else has to answer it")
 
 
 def _thread_of(request: Request) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from langgraph.types import Interrupt
@@ -45,7 +45,7 @@ _OF_THE_CONNECTION = frozenset(
 
 
 class ServerRuns:
-    """Threads and runs of the server's ``supervisor``.
+    """Threads and runs of the server's ``supervisor``; the methods are those of ``LocalRuns``.
 
     Requests go to the server's own routes with the viewer's headers, so its authentication and authorization apply.
     """
@@ -184,11 +184,10 @@ async def _done(request: Request, ask: Callable[[LangGraphClient], Awaitable[T]]
 
 
 def _why(response: Any) -> str:
-    try:
-        told = response.json().get("detail")
-    except ValueError:
-        told = None
-    return str(told or f"the server answered {response.status_code}")
+    with suppress(ValueError):
+        if told := response.json().get("detail"):
+            return str(told)
+    return f"the server answered {response.status_code}"
 
 
 async def allowed(request: Request, ask: Callable[[LangGraphClient], Awaitable[T]]) -> T | None:

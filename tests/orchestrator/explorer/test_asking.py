@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
@@ -17,7 +16,7 @@ from callsheet.graphs import Catalog, Loaded, Policy, User
 from callsheet.orchestrator.run.threads import Threads
 from chromium import Browser
 from explored import KEY
-from explored_page import click, saved
+from explored_page import click, saved, sent, shown, watched
 from scripted_model import ScriptedModel
 
 Show = Callable[..., Browser]
@@ -160,23 +159,6 @@ def test_several_calls_of_one_tool_are_decided_together(show: Show, asking: Aski
     assert sorted(asking.notes)[:3] == ["a", "b", "c"]
     assert len(asking.notes) == 4
     assert page.complaints == []
-
-
-def watched(client: TestClient, thread: str) -> list[Any]:
-    told = client.get("/callsheet/api/watch", params={"id": thread}).text
-    assert told.endswith("event: end\ndata: {}\n\n")
-    return [json.loads(part.partition("data: ")[2]) for part in told.split("\n\n") if part.startswith("event: run")]
-
-
-def sent(client: TestClient, name: str, status: int = 200, **given: Any) -> str:
-    """The thread, or why it was refused."""
-    answer = client.post(f"/callsheet/api/{name}", json=given)
-    assert answer.status_code == status, answer.text
-    return str(answer.json()["thread" if status == 200 else "error"])
-
-
-def shown(client: TestClient, thread: str) -> Any:
-    return client.get("/callsheet/api/run", params={"id": thread}).json()
 
 
 @pytest.fixture

@@ -77,12 +77,6 @@ def test_a_discarded_message_is_counted() -> None:
     assert (total.calls, total.input_tokens, total.cached_tokens, total.seconds) == (2, 20, 8, 1.5)
 
 
-def test_questions_that_wait_are_counted(catalog: Catalog) -> None:
-    told = client_of(explorer(catalog, runs=Kept([]))).get("/callsheet/metrics").text
-    assert "callsheet_approvals_waiting 3.0" in told
-    assert "callsheet_approvals_waiting" not in client_of(explorer(catalog)).get("/callsheet/metrics").text
-
-
 def stored(threads: Threads) -> Any:
     """The page's runs, for reading only."""
     nothing: Any = None

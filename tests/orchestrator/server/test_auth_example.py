@@ -13,6 +13,7 @@ import pytest
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 
+from explored_page import sent, watched
 from langgraph_server import DevServer
 
 pytestmark = pytest.mark.server
@@ -101,30 +102,20 @@ async def test_a_run_its_question_and_its_figures_are_shown_to_its_owner_only(se
     assert "mail/send_mail" not in str(state["results"])
 
 
-def send(server: DevServer, user: str, name: str, **given: Any) -> httpx.Response:
-    known = {**headers(user), "x-callsheet-key": "page"}
-    return httpx.post(f"{server.url}/callsheet/api/{name}", json=given, headers=known, timeout=60)
-
-
-def watched(server: DevServer, user: str, thread: str) -> list[Any]:
-    known = {**headers(user), "x-callsheet-key": "page"}
-    told = httpx.get(f"{server.url}/callsheet/api/watch", params={"id": thread}, headers=known, timeout=60)
-    lines = [line.removeprefix("data: ") for line in told.text.splitlines() if line.startswith('data: {"')]
-    return [json.loads(line) for line in lines]
-
-
 def test_a_request_of_the_page_runs_for_its_user_and_is_decided_by_nobody_else(server: DevServer) -> None:
-    assert send(server, "", "start", text=MAIL).status_code == 401
-    thread = send(server, "ann", "start", text=MAIL).json()["thread"]
-    (question,) = watched(server, "ann", thread)[-1]["questions"]
+    nobody, ann, bob = (
+        httpx.Client(base_url=server.url, headers={**headers(user), "x-callsheet-key": "page"}, timeout=60)
+        for user in ("", "ann", "bob")
+    )
+    assert nobody.post("/callsheet/api/start", json={"text": MAIL}).status_code == 401
+    thread = sent(ann, "start", text=MAIL)
+    (question,) = watched(ann, thread)[-1]["questions"]
     assert question["tool"]["id"] == "mail/send_mail"
-    answers = {question["id"]: {"type": "approve", "hash": question["hash"]}}
-    assert watched(server, "bob", thread) == []
-    for name, given in (("resume", {"answers": answers}), ("cancel", {}), ("start", {"text": "more"})):
-        assert send(server, "bob", name, thread=thread, **given).status_code == 409
-    refused = {question["id"]: {"type": "reject", "hash": question["hash"]}}
-    assert send(server, "ann", "resume", thread=thread, answers=refused).status_code == 200
-    assert watched(server, "ann", thread)[-1]["status"] == "failed"
-    thread = send(server, "bob", "start", text=MAIL).json()["thread"]
-    last = watched(server, "bob", thread)[-1]
+    assert watched(bob, thread) == []
+    approved = {question["id"]: {"type": "approve", "hash": question["hash"]}}
+    for name, given in (("resume", {"answers": approved}), ("cancel", {}), ("start", {"text": "more"})):
+        sent(bob, name, 409, thread=thread, **given)
+    sent(ann, "resume", thread=thread, answers={question["id"]: {"type": "reject", "hash": question["hash"]}})
+    assert watched(ann, thread)[-1]["status"] == "failed"
+    last = watched(bob, sent(bob, "start", text=MAIL))[-1]
     assert "mail/send_mail" not in json.dumps([last["steps"], last["questions"]])

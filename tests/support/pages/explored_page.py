@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
+import httpx
 import uvicorn
 from starlette.types import ASGIApp
 
@@ -50,3 +53,22 @@ def saved(page: Browser, name: str) -> str:
         ".then((all) => all.join(''))"
     )
     return content
+
+
+def watched(client: httpx.Client, thread: str) -> list[Any]:
+    """The states of a run by the page's routes, until it ends or waits."""
+    told = client.get("/callsheet/api/watch", params={"id": thread}).text
+    assert told.endswith("event: end\ndata: {}\n\n"), told
+    return [json.loads(part.partition("data: ")[2]) for part in told.split("\n\n") if part.startswith("event: run")]
+
+
+def sent(client: httpx.Client, name: str, status: int = 200, **given: Any) -> str:
+    """The thread for which something is done by the page's routes, or why it is not."""
+    answer = client.post(f"/callsheet/api/{name}", json=given)
+    assert answer.status_code == status, answer.text
+    return str(answer.json()["thread" if status == 200 else "error"])
+
+
+def shown(client: httpx.Client, thread: str) -> Any:
+    """The requests of a thread."""
+    return client.get("/callsheet/api/run", params={"id": thread}).json()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from langgraph.types import Interrupt
@@ -11,6 +11,7 @@ from starlette.requests import Request
 
 from callsheet.agents import Question
 from callsheet.agents.calls.plan import user_question
+from callsheet.orchestrator.server.runs.local_runs import LocalRuns
 from callsheet.orchestrator.server.runs.run_history import RunSnapshot, Thread
 
 CALL = {"agent": "units", "tool": "units/convert_length", "args": {"value": 3}, "output": "4.8 km", "error": ""}
@@ -52,30 +53,16 @@ REVISED = moment("c", "11", revisions=[REVISION], usage=USAGE)
 ASKING = moment("d", "12", waiting=1)
 
 
-@dataclass
-class Kept:
+class Kept(LocalRuns):
     """Runs as somebody kept them."""
 
-    moments: Sequence[RunSnapshot]
+    def __init__(self, moments: Sequence[RunSnapshot]) -> None:
+        nothing: Any = None
+        super().__init__(nothing, nothing, nothing)
+        self._moments = moments
 
     async def recent(self, request: Request) -> Sequence[Thread]:
         return [Thread(id="t", request="request b", status="idle", at="2026-01-01T10:00:09+00:00")]
 
     async def history(self, request: Request, thread: str) -> Sequence[RunSnapshot]:
-        return self.moments if thread == "t" else []
-
-    async def waiting(self, request: Request) -> int:
-        return 3
-
-    async def start(self, request: Request, thread: str | None, text: str) -> str:
-        raise NotImplementedError
-
-    async def resume(self, request: Request, thread: str, answers: Mapping[str, Any]) -> None:
-        raise NotImplementedError
-
-    async def cancel(self, request: Request, thread: str) -> None:
-        raise NotImplementedError
-
-    async def watch(self, request: Request, thread: str) -> AsyncIterator[RunSnapshot]:
-        for none in ():
-            yield none
+        return self._moments if thread == "t" else []

@@ -12,13 +12,12 @@ import pytest
 from mcp import MCPError, types
 
 from callsheet.agents import ToolRegistry
-from callsheet.graphs import UnknownNameError, User, load
+from callsheet.graphs import SettingsError, UnknownNameError, User, load
 from callsheet.graphs.trust.consent import StandingApprovals
 from callsheet.orchestrator.server.gateway.catalog_gateway import (
     MOST_WAITING,
     Caller,
     Gateway,
-    UnknownCallError,
     Waiting,
 )
 from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings
@@ -127,7 +126,7 @@ async def test_waiting_calls_are_bounded_for_each_user(desk: Desk) -> None:
     assert isinstance(first, Waiting)
     others = [await desk.gateway.call("works/write", {"text": "x"}, bert) for _ in range(MOST_WAITING + 1)]
     assert desk.gateway.relay.waiting(first.id, anna.user) == first
-    with pytest.raises(UnknownCallError):
+    with pytest.raises(SettingsError):
         desk.gateway.relay.waiting(others[0].id or "", bert.user)
     for waiting in (*others[1:], first):
         assert isinstance(waiting, Waiting)

@@ -16,8 +16,8 @@ from callsheet.agents.calls.call_context import ask_of_caller
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import Redaction
 from callsheet.agents.servers.session import ServerQuestions
-from callsheet.graphs import User
-from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, QuestionRelay, UnknownCallError, Waiting
+from callsheet.graphs import SettingsError, User
+from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, QuestionRelay, Waiting
 from callsheet.retrievers import MiniLMEmbeddings
 from gateway_desk import Desk, answering, said
 
@@ -104,9 +104,9 @@ async def test_only_who_called_may_answer_and_a_call_can_be_given_up(old: Desk) 
     asked = await old.gateway.call("asks/order", {}, anna)
     assert isinstance(asked, Waiting)
     assert asked.question["agent"] == "asks"
-    with pytest.raises(UnknownCallError):
-        await old.gateway.answer(asked.id, {"action": "accept"}, bert)
-    answered = await old.gateway.answer(asked.id, {"action": "accept", "content": {"size": "M"}}, anna)
+    with pytest.raises(SettingsError):
+        await old.gateway.relay.answer(asked.id, {"action": "accept"}, bert.user)
+    answered = await old.gateway.relay.answer(asked.id, {"action": "accept", "content": {"size": "M"}}, anna.user)
     assert not isinstance(answered, Waiting)
     assert '"size": "M"' in answered.text
     dropped = await old.gateway.call("asks/order", {}, anna)
@@ -115,7 +115,7 @@ async def test_only_who_called_may_answer_and_a_call_can_be_given_up(old: Desk) 
     assert old.gateway.relay.waiting(dropped.id, anna.user)
     old.gateway.relay.drop(dropped.id, anna.user)
     old.gateway.relay.drop(dropped.id, anna.user)  # its client may go at the same moment
-    with pytest.raises(UnknownCallError):
+    with pytest.raises(SettingsError):
         old.gateway.relay.waiting(dropped.id, anna.user)
 
 
