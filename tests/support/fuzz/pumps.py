@@ -160,8 +160,9 @@ def _methods(name: str) -> tuple[str, ...]:
 
 
 def _of_calls() -> Iterator[Found]:
+    called = re.compile(rf"\bre\.({'|'.join(_METHODS)})\(")
     for path, source in _sources().items():
-        for node in ast.walk(ast.parse(source)):
+        for node in ast.walk(ast.parse(source)) if called.search(source) else ():
             match node:
                 case ast.Call(func=ast.Attribute(value=ast.Name(id="re"), attr=method), args=[first, *rest]):
                     if method in _METHODS and (text := _literal(first)) is not None:
