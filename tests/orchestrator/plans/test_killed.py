@@ -30,7 +30,7 @@ PHASES += [("StepNodes", "retrieve", 3)]
 KILLED = [(*phase, after) for phase in PHASES for after in ((False, True) if is_long() else (True,))]
 """After a phase, before it is in a checkpoint; in the long run also before it."""
 PROGRAM = """
-import os, sys
+import asyncio, gc, os, sys
 from pathlib import Path
 
 sys.path[:0] = {support!r}
@@ -38,9 +38,11 @@ from callsheet.orchestrator.nodes import Nodes
 from callsheet.orchestrator.step import StepNodes
 from desk import Desk
 from remembered_passes import remembered
-from test_killed import killed_at
+from test_killed import asked, killed_at
 
 with remembered(Path({folder!r}, "passes")):
+    asyncio.run(asked(Path({folder!r}, "whole")))  # what is imported on the way is there for all
+    gc.freeze()
     for number, (kind, name, at, after) in enumerate({killed!r}):
         child = os.fork()
         if not child:
@@ -83,11 +85,16 @@ async def run(folder: Path, given: Any) -> tuple[dict[str, Any], list[Any]]:
     return state.values, [*state.interrupts]
 
 
+async def asked(folder: Path) -> None:
+    """A new run, in a new folder."""
+    folder.mkdir()
+    await run(folder, {"messages": [{"role": "user", "content": SUM}]})
+
+
 def killed_at(folder: Path, kind: Any, name: str, at: int, *, after: bool) -> None:
     """A run that kills its process."""
-    folder.mkdir()
     setattr(kind, name, dying(getattr(kind, name), at, after=after))
-    asyncio.run(run(folder, {"messages": [{"role": "user", "content": SUM}]}))
+    asyncio.run(asked(folder))
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
+from callsheet.agents import programs
 from callsheet.agents.calls.review import decided, flat
 from callsheet.agents.programs import Pause, Sandbox
 from scripted_model import ended
@@ -82,7 +83,9 @@ def test_without_code_mode_there_are_no_programs(catalog: Any, shop: Any, ran: A
         ("", "give the program"),
     ],
 )
-def test_what_a_program_must_not_do(ran: Any, shop: Any, code: str, told: str) -> None:
+def test_what_a_program_must_not_do(ran: Any, shop: Any, code: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(programs._LIMITS, "max_feed_duration_secs", 2.0)
+    monkeypatch.setitem(programs._LIMITS, "max_memory", 8 * 1024 * 1024)
     result, _ = ran(code)
     assert shop.called == []
     assert result["status"] == "failed"

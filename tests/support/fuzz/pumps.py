@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import callsheet
@@ -101,7 +102,7 @@ def _seconds(use: Callable[[str], object], text: str) -> float:
 
 def used(item: Found) -> Callable[[str], object]:
     def use(text: str) -> None:
-        for method in item.methods:
+        for method in methods:
             if method in ("finditer", "findall"):
                 for _ in item.pattern.finditer(text):
                     pass
@@ -110,6 +111,9 @@ def used(item: Found) -> Callable[[str], object]:
             else:
                 getattr(item.pattern, method)(text)
 
+    # These look for all matches in the same way, and the first of them does the most with each.
+    scans = [method for method in ("sub", "split", "finditer", "findall") if method in item.methods]
+    methods = [*scans[:1], *(method for method in item.methods if method not in scans)]
     return use
 
 
@@ -122,7 +126,7 @@ def _of_modules() -> Iterator[Found]:
         if name.startswith("callsheet."):
             for key, value in vars(module).items():
                 for pattern in _in(value):
-                    yield Found(f"{name}.{key}", pattern, _methods(key))
+                    yield Found(f"{name}.{key}", pattern, _methods(key, module))
 
 
 def _in(value: Any, depth: int = 0) -> Iterator[Any]:
@@ -146,17 +150,19 @@ def _sources() -> dict[Path, str]:
 
 
 @cache
-def _used_methods() -> dict[str, set[str]]:
+def _used_methods() -> dict[tuple[Path | None, str], set[str]]:
+    """By file and name of a pattern, and by name for those that several files may use."""
     calls = re.compile(rf"\b(\w+)\.({'|'.join(_METHODS)})\b")
-    methods = defaultdict[str, set[str]](set)
-    for source in _sources().values():
+    methods = defaultdict[tuple[Path | None, str], set[str]](set)
+    for path, source in _sources().items():
         for name, method in calls.findall(source):
-            methods[name].add(method)
+            methods[path if name.startswith("_") else None, name].add(method)
     return methods
 
 
-def _methods(name: str) -> tuple[str, ...]:
-    return tuple(sorted(_used_methods().get(name, ()))) or ("finditer",)
+def _methods(name: str, module: ModuleType) -> tuple[str, ...]:
+    path = Path(module.__file__ or "").resolve() if name.startswith("_") else None
+    return tuple(sorted(_used_methods().get((path, name), ()))) or ("finditer",)
 
 
 def _of_calls() -> Iterator[Found]:

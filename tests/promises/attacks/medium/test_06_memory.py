@@ -60,9 +60,7 @@ def test_of_an_answer_that_is_too_large_no_more_is_held_than_the_cap_allows() ->
     programs = {"ours": [str(FIXTURES / "fault_server.py"), "big"]}
     if CHAOS.is_file():
         programs["shared"] = [str(CHAOS), "big", "--size"]
-    servers = {
-        name: {"command": sys.executable, "args": [*words, str(10 * CAP)]} for name, words in programs.items()
-    }
+    servers = {name: {"command": sys.executable, "args": [*words, str(10 * CAP)]} for name, words in programs.items()}
     for mode, kind, error, rise in outcomes(servers, call=60):
         assert (kind, rise < 3 * CAP) == ("too_large", True), (mode, error, rise)
 
