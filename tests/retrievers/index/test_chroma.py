@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import shutil
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from callsheet.retrievers import Changes, ChromaIndex, Node
 from callsheet.retrievers.index import indexes, rows as stored_rows
 from callsheet.retrievers.index.rows import ChromaRows
 from counting import Counting, best, index, nodes, other_process
+from forked import Forked
 
 CANARY = b"CANARY-of-memory"
 
@@ -109,7 +109,7 @@ def test_a_killed_indexing_keeps_the_old_rows_and_the_next_embeds_only_what_is_m
 
 
 @pytest.fixture
-def writer(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+def writer(tmp_path: Path) -> Iterator[Forked]:
     """Another process, in the middle of indexing 600 nodes at ``tmp_path``; a line on its input lets it go on."""
     child = other_process("wait", tmp_path)
     yield child
@@ -118,7 +118,7 @@ def writer(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_two_processes_that_index_at_once_wait_for_each_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writer: subprocess.Popen[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writer: Forked
 ) -> None:
     embedder = Counting()
     assert writer.stdout

@@ -13,6 +13,7 @@ import pytest
 
 from callsheet.graphs import Catalog
 from callsheet.retrievers import AgentGraphRetriever, Changes, ChromaIndex, MiniLMEmbeddings, nodes_of
+from forked import Forked
 
 pytestmark = pytest.mark.server
 ROOT = Path(__file__).parents[3]
@@ -72,16 +73,16 @@ def test_the_retriever_takes_the_servers_address(address: str, catalog: Catalog)
 
 
 def test_replicas_that_index_at_once_end_with_one_index(address: str, tmp_path: Path) -> None:
-    words = [str(Path(sys.executable).with_name("callsheet")), "index", "--json", "--catalog", "examples/eval/catalog"]
+    words = ["-m", "callsheet", "index", "--json", "--catalog", "examples/eval/catalog"]
     env = {**os.environ, "CALLSHEET_INDEX": address, "CALLSHEET_HOME": str(tmp_path)}
 
-    def index() -> subprocess.Popen[bytes]:
-        return subprocess.Popen(words, cwd=ROOT, env=env, stdout=subprocess.PIPE)
+    def index() -> Forked:
+        return Forked(words, cwd=ROOT, env=env, stdout=subprocess.PIPE)
 
     replicas = [index() for _ in range(2)]
-    said = [json.loads(replica.communicate(timeout=120)[0]) for replica in replicas]
+    said = [json.loads(replica.communicate()[0]) for replica in replicas]
     assert [replica.returncode for replica in replicas] == [0, 0]
     assert all(one["path"] == address for one in said)
     assert max(one["added"] for one in said) > 10
-    after = json.loads(index().communicate(timeout=120)[0])
+    after = json.loads(index().communicate()[0])
     assert (after["added"], after["updated"], after["removed"]) == (0, 0, 0)

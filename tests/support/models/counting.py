@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
 from callsheet.retrievers import ChromaIndex, Node
+from forked import Forked
 
 
 class Counting(Embeddings):
@@ -50,15 +50,10 @@ print("done", flush=True)
 """
 
 
-def other_process(act: str, where: str | Path) -> subprocess.Popen[str]:
+def other_process(act: str, where: str | Path) -> Forked:
     script = OTHER_PROCESS.format(here=str(Path(__file__).parent), act=act, where=str(where))
-    return subprocess.Popen(
-        [sys.executable, "-c", script],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "ANONYMIZED_TELEMETRY": "False"},
-    )
+    env = {**os.environ, "ANONYMIZED_TELEMETRY": "False"}
+    return Forked(["-c", script], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
 def nodes(prefix: str, n: int) -> list[Node]:
