@@ -13,18 +13,17 @@ import networkx as nx
 from pydantic import TypeAdapter
 
 from callsheet.graphs.capabilities.taxonomy import Capability
-from callsheet.graphs.catalog.errors import SettingsError, UnknownNameError, near_names
+from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.graphs.catalog.model import Catalog, DependencyKind
 from callsheet.graphs.knowledge_graph import (
     Edge,
     KnowledgeGraph,
     detailed_graph,
     knowledge_graph,
-    near,
     node_name,
     owner,
 )
-from callsheet.graphs.text.sanitizing import counted, encodable, escaped, written_out
+from callsheet.graphs.text.sanitizing import encodable, escaped, written_out
 
 __all__ = ["edges_to_mermaid", "to_cypher", "to_graphml", "to_mermaid"]
 
@@ -155,7 +154,7 @@ def _literal(value: Property) -> str:
             return repr(value)
 
 
-MOST_TOOLS, _STEPS = 60, 2
+MOST_TOOLS = 60
 _LONGEST_LABEL = 60
 _MARKUP = re.compile(r"[!-+.;-@\[-^`{-~]|^-")
 _ARROWS: Mapping[str, str] = {
@@ -171,27 +170,26 @@ _STYLES = (
 )
 
 
-def to_mermaid(catalog: Catalog, *, around: str | None = None) -> str:
+def to_mermaid(catalog: Catalog) -> str:
     """Tools with their agents and dependencies as a Mermaid flowchart, as ``edges_to_mermaid``.
 
-    A chart ``around`` a tool, or the tools of an agent, shows the tools that these need and the tools that need them,
-    directly or through one other. If there are more than 60, it shows the nearest and says how many are left out; of a
-    whole catalog, it raises ``SettingsError``.
+    Raises:
+        SettingsError: The catalog is too large for a chart.
     """
-    graph = knowledge_graph(catalog)
-    tools = list(catalog.tools) if around is None else _around(catalog, around)
-    if around is None and len(tools) > MOST_TOOLS:
-        raise SettingsError(f"{len(tools)} tools are more than a Mermaid chart can show: name one to draw around")
-    drawn, ends = set(tools[:MOST_TOOLS]), {*tools[:MOST_TOOLS], *catalog.by_id}
-    near_ones = (edge for tool in catalog.tools if tool in drawn for edge in graph.out_edges(tool, data=True))
-    left = counted(len(tools) - len(drawn), "more tool") if len(tools) > len(drawn) else ""
-    return edges_to_mermaid(graph, [edge for edge in near_ones if edge[1] in ends], start=around, left=left)
+    if len(catalog.tools) > MOST_TOOLS:
+        raise SettingsError(
+            f"{len(catalog.tools)} tools are more than a Mermaid chart can show: "
+            "`callsheet graph ID --mermaid` draws one tool or agent"
+        )
+    graph, ends = knowledge_graph(catalog), {*catalog.tools, *catalog.by_id}
+    edges = (edge for tool in catalog.tools for edge in graph.out_edges(tool, data=True))
+    return edges_to_mermaid(graph, [edge for edge in edges if edge[1] in ends])
 
 
-def edges_to_mermaid(graph: KnowledgeGraph, edges: Sequence[Edge], *, start: Any = None, left: str = "") -> str:
+def edges_to_mermaid(graph: KnowledgeGraph, edges: Sequence[Edge], *, start: Any = None) -> str:
     """Edges of the knowledge graph as a Mermaid flowchart: shapes tell the kinds of nodes, lines those of dependencies.
 
-    ``start`` is highlighted; ``left`` says what is not drawn.
+    ``start`` is highlighted.
 
     Source: Representing Agentic Tools in Knowledge Graphs, figure 3: server, tool, capability, parameter.
     """
@@ -206,18 +204,7 @@ def edges_to_mermaid(graph: KnowledgeGraph, edges: Sequence[Edge], *, start: Any
         edge = data.get("dependency")
         words = data["kind"].replace("_", " ") + (f", {edge.parameter}" if edge and edge.parameter else "")
         lines.append(f"{names[source]} {_ARROWS.get(data['kind'], '-->')}|{_label(words)}| {names[target]}")
-    more = [f'more["and {left}"]'] if left else []
-    return "\n  ".join(["flowchart LR", *lines, *more, *_STYLES]) + "\n"
-
-
-def _around(catalog: Catalog, start: str) -> list[str]:
-    """The ids of the tools to draw, nearest first."""
-    if start in catalog.by_id:
-        return near(knowledge_graph(catalog), [tool.id for tool in catalog.agent(start).tools], _STEPS - 1)
-    if start not in catalog.tools:
-        known = [*catalog.by_id, *catalog.tools]
-        raise UnknownNameError(f"no tool or agent {start!r} in the catalog{near_names(start, known)}")
-    return near(knowledge_graph(catalog), [start], _STEPS)
+    return "\n  ".join(["flowchart LR", *lines, *_STYLES]) + "\n"
 
 
 def _label(text: str) -> str:

@@ -264,18 +264,6 @@ def requiring(graph: KnowledgeGraph, tools: Collection[str]) -> set[str]:
     return set(tools).union(*nx.bfs_layers(backwards, [tool for tool in backwards if tool in tools]))
 
 
-def near(graph: KnowledgeGraph, starts: Sequence[str], steps: int) -> list[str]:
-    """Ids of the tools within this number of dependencies in either direction, nearest first, and of these tools."""
-    forwards = nx.DiGraph((tool, edge.tool) for tool, edge in dependency_edges(graph))
-    forwards.add_nodes_from(starts)
-    distances: dict[str, int] = {}
-    for one in (forwards.reverse(copy=False), forwards):
-        for distance, layer in zip(range(steps + 1), nx.bfs_layers(one, starts), strict=False):
-            for tool in layer:
-                distances[tool] = min(distance, distances.get(tool, distance))
-    return sorted(distances, key=distances.__getitem__)
-
-
 def cycles(edges: Iterable[tuple[str, str]]) -> list[nx.DiGraph[str]]:
     """The parts of a graph of these edges in which every node leads to every other, or to itself."""
     graph = nx.DiGraph(edges)

@@ -22,6 +22,7 @@ from langgraph.types import Command, StateSnapshot, interrupt
 from typing_extensions import TypedDict
 
 from callsheet.agents.approval.questions import MOST_WRONG, OFFERED, Kind, fingerprint
+from callsheet.agents.calls.call_context import within
 from callsheet.agents.calls.review import (
     AnswerError,
     Decision,
@@ -328,11 +329,8 @@ async def _send(state: CallState) -> _Update:
     request, repeatable = case.request, case.assured.repeatable
     if case.claim is not None and not repeatable:
         await case.claim.note_sent()
-    agreed = AGREED.set(bool(state["why"]))
-    try:
+    with within(AGREED, bool(state["why"])):
         answer = await case.send(request.override(tool_call={**request.tool_call, "args": args}))
-    finally:
-        AGREED.reset(agreed)
     if isinstance(answer, ToolMessage):
         if args != request.tool_call["args"]:
             answer = _edited(answer, args, notice=case.supervision.notice)

@@ -148,7 +148,7 @@ def ask_of_caller() -> Ask | None:
 
 @contextmanager
 def within(variable: ContextVar[T], value: T) -> Iterator[None]:
-    """Sets ``PROGRESS``, ``ASK`` or ``USER`` for the calls of this block."""
+    """Sets a context variable for the calls of this block."""
     token = variable.set(value)
     try:
         yield

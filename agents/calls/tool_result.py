@@ -148,19 +148,26 @@ def _contains(text: str, data: Any) -> bool:
 
 def capped(outcome: Outcome, limits: Limits, keep: Keep | None = None) -> Outcome:
     """The outcome with its texts cut to ``limits.output`` characters; the full texts are stored as files."""
-    text, all_text = _cut(outcome.text, limits.output, keep)
-    error, all_error = _cut(outcome.error, limits.output, keep)
-    structured, kind, all_structured = outcome.structured, outcome.kind, None
-    if structured is not None:
-        whole = json.dumps(structured, ensure_ascii=False, default=str)
-        if len(whole) > limits.output:
-            structured, all_structured = None, _kept(keep, whole, "application/json")
-            text += f"\n[structured result left out: {len(whole):,} characters, {limits.output:,} are allowed"
-            text += f"; all of it is in {all_structured.path}]" if all_structured else "]"
-    if not kind and (text is not outcome.text or error is not outcome.error):
-        kind = "too_large"
-    more = tuple(filter(None, (all_text, all_error, all_structured)))
-    return replace(outcome, text=text, error=error, structured=structured, kind=kind, media=(*outcome.media, *more))
+    most, files = limits.output, [*outcome.media]
+
+    def stored(text: str, media: str) -> str:
+        file = keep(text.encode("utf-8", "replace"), media) if keep else None
+        files.extend([file] if file else [])
+        return f"; all of it is in {file.path}" if file else ""
+
+    def cut(text: str) -> str:
+        if len(text) <= most:
+            return text
+        return f"{text[:most]}\n[cut: the first {most:,} of {len(text):,} characters{stored(text, 'text/plain')}]"
+
+    text, error, structured = cut(outcome.text), cut(outcome.error), outcome.structured
+    whole = "" if structured is None else json.dumps(structured, ensure_ascii=False, default=str)
+    if len(whole) > most:
+        structured, where = None, stored(whole, "application/json")
+        text += f"\n[structured result left out: {len(whole):,} characters, {most:,} are allowed{where}]"
+    is_whole = (text, error) == (outcome.text, outcome.error)
+    kind = outcome.kind or ("" if is_whole else "too_large")
+    return replace(outcome, text=text, error=error, structured=structured, kind=kind, media=tuple(files))
 
 
 def text_of(content: object, keep: Keep | None = None) -> tuple[str, tuple[StoredContent, ...]]:
@@ -168,18 +175,6 @@ def text_of(content: object, keep: Keep | None = None) -> tuple[str, tuple[Store
     blocks = content if isinstance(content, list) else [] if content is None else [content]
     read = [_text_of_block(block, keep) for block in blocks]
     return "\n".join(text for text, _ in read), tuple(kept for _, kept in read if kept)
-
-
-def _cut(text: str, most: int, keep: Keep | None) -> tuple[str, StoredContent | None]:
-    if len(text) <= most:
-        return text, None
-    kept = _kept(keep, text, "text/plain")
-    rest = f"; all of it is in {kept.path}" if kept else ""
-    return f"{text[:most]}\n[cut: the first {most:,} of {len(text):,} characters{rest}]", kept
-
-
-def _kept(keep: Keep | None, text: str, media: str) -> StoredContent | None:
-    return keep(text.encode("utf-8", "replace"), media) if keep else None
 
 
 def _text_of_block(block: object, keep: Keep | None) -> tuple[str, StoredContent | None]:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from itertools import islice
 from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
@@ -78,19 +79,16 @@ def examples(catalog: Catalog, registry: ToolRegistry, find: Find) -> list[str]:
 
     ``find`` searches the whole catalog.
     """
-    found: list[str] = []
-    for agent in catalog.agents:
-        known = [tool for tool in agent.tools if tool.id in registry.catalog.tools]
-        clear = [
-            tool
-            for tool in known
-            if registry.assurance(tool.id).harm == "none"
-            and not any(parameter.required and kind_of(parameter) in _THERE for parameter in tool.parameters)
-        ]
-        found += filter(None, [next(filter(None, (example(tool, registry, find) for tool in clear)), "")])
-        if len(found) == _EXAMPLES:
-            break
-    return found
+
+    def works(tool: Tool) -> bool:
+        harmless = tool.id in registry.catalog.tools and registry.assurance(tool.id).harm == "none"
+        return harmless and not any(p.required and kind_of(p) in _THERE for p in tool.parameters)
+
+    firsts = (
+        next(filter(None, (example(tool, registry, find) for tool in filter(works, agent.tools))), "")
+        for agent in catalog.agents
+    )
+    return list(islice(filter(None, firsts), _EXAMPLES))
 
 
 def introduction(catalog: Catalog, registry: ToolRegistry, find: Find) -> str:
@@ -163,10 +161,9 @@ class NoModel:
             free = free or await asyncio.to_thread(supervision.allows, tool_id)
             given = brief.given.get(tool_id, {})
             first = await asyncio.to_thread(_first, reading, given, registry, tools[tool_id], free=free)
-        step = _StepModel(first=first, reading=reading)
         equipped = replace(
             equipment,
-            model=step,
+            model=_StepModel(first=first, reading=reading),
             own_tools=False,
             requests=None,
             code=False,

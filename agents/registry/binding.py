@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict
-from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
@@ -92,11 +91,6 @@ class BoundTool(StructuredTool):
     agent: str
     form: ModelSchema
     repeatable: bool = False
-
-    @cached_property
-    def _injected_args_keys(self) -> frozenset[str]:
-        # Its functions take what a model gives and nothing else; to find that out takes LangChain half a millisecond.
-        return frozenset()
 
     # Positional-only and without named parameters: a tool may have arguments named self or config.
     def _run(self, /, *args: Any, **kwargs: Any) -> Any:

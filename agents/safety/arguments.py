@@ -23,6 +23,7 @@ from jsonschema import Draft202012Validator, validators
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import validator_for
 
+from callsheet.agents.calls.call_context import within
 from callsheet.graphs.text.sanitizing import shown
 
 _MOST_SAID, _LONGEST, _LONGEST_REASON = 3, 300, 200
@@ -62,11 +63,11 @@ def fit_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Fit:
     External references are never fetched. The check may take one second of processor time, so that a busy machine makes
     no difference. A schema that cannot be used checks nothing, and the result says so.
     """
-    until = _UNTIL.set(time.thread_time() + _SECONDS)
     try:
-        found = _validator_of(json.dumps(schema)).iter_errors(dict(arguments))
-        # By message and place: an error's own text would contain the whole value and schema each time.
-        errors = sorted(found, key=lambda error: (error.message, [str(part) for part in error.absolute_path]))
+        with within(_UNTIL, time.thread_time() + _SECONDS):
+            found = _validator_of(json.dumps(schema)).iter_errors(dict(arguments))
+            # By message and place: an error's own text would contain the whole value and schema each time.
+            errors = sorted(found, key=lambda error: (error.message, [str(part) for part in error.absolute_path]))
     except TimeoutError:
         return Fit(unchecked=_UNCHECKED.format("the check against its schema takes too long"))
     except BaseException as error:  # a foreign schema may be anything
@@ -74,8 +75,6 @@ def fit_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Fit:
             raise
         said = shown(f"{type(error).__name__}: {error}")[:_LONGEST_REASON]
         return Fit(unchecked=_UNCHECKED.format(f"its schema cannot be used ({said})"))
-    finally:
-        _UNTIL.reset(until)
     if not errors:
         return Fit()
     more = f"; and {len(errors) - _MOST_SAID} more" if len(errors) > _MOST_SAID else ""

@@ -61,17 +61,12 @@ class Redaction:
 
     def value(self, value: Any) -> Any:
         """As ``text`` for every string in a JSON value, keys included; keys stay distinct."""
-        if not self._forms:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, list):
+            return [self.value(item) for item in value]
+        if not isinstance(value, dict):
             return value
-        match value:
-            case str():
-                return self.text(value)
-            case list():
-                return [self.value(item) for item in value]
-            case dict():
-                pass
-            case _:
-                return value
         hidden: dict[str, Any] = {}
         for key, item in value.items():
             name = self.text(key)

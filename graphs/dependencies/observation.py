@@ -30,7 +30,6 @@ _MOST_ENTRIES, _MOST_CALLS = 20_000, 100
 _FAILURES = frozenset(("start", "timeout", "crash", "protocol", "too_large"))
 _LOG = logging.getLogger(__name__)
 
-
 Call: TypeAlias = Any
 """A call of ``agents``, which this package must not import: its ``tool``, ``args`` and ``output`` (empty if it failed),
 ``error`` (empty if nothing went wrong), ``kind`` of error, and ``effect``: whether it ran."""

@@ -127,7 +127,6 @@ _TALK = r"(?:conversation|chat|messages|prompts?|dialogue)"
 _MAIL = r"(?:bcc|forward|redirect|cop(?:y|ied)|sen[dt]|deliver)\w*"
 _ADDRESS = r"[\w.+-]+@[\w-]+\.[a-z]{2,}"
 
-
 ORDERS: Mapping[str, re.Pattern[str]] = {
     says: linear("|".join(patterns))
     for says, patterns in {

@@ -52,11 +52,7 @@ def ask_person(waiting: Sequence[Any]) -> dict[str, Any]:
 
 
 def approve_all(waiting: Sequence[Any]) -> dict[str, Any]:
-    """The answers of a user who approves everything.
-
-    They do not cover calls with an unknown outcome, nor arguments that could not be validated, nor calls that a person
-    must confirm.
-    """
+    """Approves all calls but those of unknown outcome, with unchecked arguments, or that a person must confirm."""
     return {
         one.id: decided("approve", one.value)
         for one in waiting
@@ -242,10 +238,7 @@ def _asked_value(name: str, schema: Mapping[str, Any]) -> tuple[str, Any]:
 def ask_consent(sources: Sequence[str], *, yes: bool) -> None:
     """Asks at the terminal for consent to what these catalogs would start or read, and stores it.
 
-    If nobody can be asked, loading the catalog fails with an error that says what to do.
-
-    Raises:
-        TrustError: The person does not agree.
+    A ``TrustError`` if the person does not agree. If nobody can be asked, loading fails and says what to do.
     """
     if yes or yes_from_environment() or not has_terminal():
         return

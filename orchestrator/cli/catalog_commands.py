@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -183,9 +182,8 @@ def discover(options: CatalogOptions, query: str, budget: int, taxonomy: Taxonom
 @click.command(short_help="Propose dependencies between tools.")
 @output_option("Write the proposals to this file for review. Rules and reviewed edges in it stay.")
 @click.option("--least", default=0.5, type=click.FloatRange(0.05, 0.99), help="Minimum confidence.")
-@click.option("--server", metavar="URL", help="Add the calls that a LangGraph server observed, from its store.")
 @catalog_options
-def infer(options: CatalogOptions, file: Path | None, least: float, server: str | None) -> int:
+def infer(options: CatalogOptions, file: Path | None, least: float) -> int:
     """Propose dependencies between tools, from names, schemas, descriptions and observed calls.
 
     Review the file (set "accept" to true or false), then load it together with its catalog.
@@ -195,31 +193,18 @@ def infer(options: CatalogOptions, file: Path | None, least: float, server: str 
       callsheet infer --catalog mcp.json -o dependencies.json
       callsheet retrieve "..." --catalog mcp.json --catalog dependencies.json
     """
-    from callsheet.graphs.dependencies import (
-        ObservationLog,
-        merge_proposals,
-        read_dependencies,
-        write_dependencies,
-    )
+    from callsheet.graphs.dependencies import ObservationLog, merge_proposals, read_dependencies, write_dependencies
     from callsheet.graphs.storage import locked
     from callsheet.retrievers.inference import infer_dependencies
 
     if file and not file.parent.is_dir():
         raise click.BadParameter(f"there is no folder {file.parent}: create it first", param_hint="--output")
-    merged = read_dependencies(file) if file and file.exists() else ()
-    catalog = visible(options.open())
-    seen = ObservationLog().read()
-    if server:
-        from callsheet.orchestrator.run.run_context import observed_on
-
-        seen.update(asyncio.run(observed_on(server)))
-    found: Sequence[Proposal] = infer_dependencies(catalog, least=least, seen=seen)
+    found: Sequence[Proposal] = infer_dependencies(visible(options.open()), least=least, seen=ObservationLog().read())
+    merged = merge_proposals((), found)
     if file:
-        with locked(file):  # decisions of the meantime count too
-            merged = merge_proposals(read_dependencies(file) if file.exists() else merged, found)
+        with locked(file):
+            merged = merge_proposals(read_dependencies(file) if file.exists() else (), found)
             write_dependencies(merged, file)
-    else:
-        merged = merge_proposals(merged, found)
     content = {"edges": [edge.model_dump(mode="json") for edge in merged], "path": str(file or "")}
     report(content, lambda: output.show_proposals(merged, file), as_json=options.as_json)
     return 0 if merged else 1

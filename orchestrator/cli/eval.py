@@ -49,7 +49,6 @@ _POSITIVE = click.FloatRange(0, min_open=True)
     "Measure these side by side too: callsheet, agent-as-a-graph, graph-rag-tool-fusion, bm25, dense, hybrid, "
     "weighted-hybrid.",
 )
-@click.option("--misses", default=10, type=click.IntRange(0), help="Maximum number of missed queries to list.")
 @model_option("Measure the calls of this chat model; tools are not run.")
 @click.option(
     "--arms",
@@ -86,7 +85,7 @@ def evaluate_command(options: CatalogOptions, demands: tuple[str, ...], model: s
 
 
 def _of_retrieval(
-    options: CatalogOptions, demands: Sequence[str], *, queries: Path, agents: int, tools: int, misses: int, **more: Any
+    options: CatalogOptions, demands: Sequence[str], *, queries: Path, agents: int, tools: int, **more: Any
 ) -> int:
     from callsheet.retrievers import evaluate, metric_names, read_queries
     from callsheet.retrievers.evaluation.evaluator import rounded
@@ -109,8 +108,7 @@ def _of_retrieval(
     evaluation = measured()
     beside = {name: evaluation if name == OURS else measured(of) for name, of in more["methods"].items()}
     results = _results(gates, evaluation.metric)
-    plain = evaluation.to_dict()
-    plain |= {"missed": plain["missed"][:misses], "gates": results}
+    plain = {**evaluation.to_dict(), "gates": results}
     if beside:
         figures = {name: of.to_dict().items() for name, of in beside.items()}
         plain["methods"] = [
@@ -119,7 +117,7 @@ def _of_retrieval(
         ]
     report(
         rounded(plain),
-        lambda: output.show_evaluation(evaluation, catalog=loaded.catalog, misses=misses, methods=beside),
+        lambda: output.show_evaluation(evaluation, catalog=loaded.catalog, methods=beside),
         as_json=options.as_json,
     )
     return _status(results)
@@ -133,7 +131,6 @@ def _of_model(
     queries: Path,
     agents: int,
     tools: int,
-    misses: int,
     arms: str | None,
     sample: int | None,
     concurrency: int,
@@ -180,7 +177,7 @@ def _of_model(
         )
 
     as_json = options.as_json
-    report(evaluation.to_dict(), lambda: output.show_model_evaluation(evaluation, misses=misses), as_json=as_json)
+    report(evaluation.to_dict(), lambda: output.show_model_evaluation(evaluation), as_json=as_json)
     if evaluation.stopped:
         click.echo(f"not all requests were attempted: {evaluation.stopped}", err=True)
     reached = {f"{arm.arm}.success": arm.success for arm in evaluation.arms}
@@ -189,24 +186,19 @@ def _of_model(
 
 
 def _gates(demands: Sequence[str], known: Collection[str], names: str) -> dict[str, float]:
-    """The least value of each metric of ``--fail-under``.
-
-    Raises:
-        BadParameter: A demand is malformed, or its metric is unknown.
-    """
+    """The least value of each metric of ``--fail-under``; a usage error if one is malformed or unknown."""
     gates: dict[str, float] = {}
     for demand in demands:
-        metric, _, number = demand.partition("=")
+        name, _, number = demand.partition("=")
         try:
-            least = float(number)
+            gates[name] = float(number)
         except ValueError:
-            least = math.nan
-        if not 0 <= least <= 1:
+            gates[name] = math.nan
+        if not 0 <= gates[name] <= 1:
             example = f"{next(iter(known))}=.8"
             raise _refused(f"{demand!r} is not METRIC=LEAST with a number from 0 to 1, as {example}")
-        if (name := metric.strip()) not in known:
+        if name not in known:
             raise _refused(f"unknown metric {name!r}: {names}")
-        gates[name] = max(least, gates.get(name, 0.0))
     return gates
 
 

@@ -22,14 +22,7 @@ from callsheet.orchestrator.run.settings import Settings
 )
 @run_options
 @common
-def explore(
-    options: CatalogOptions,
-    port: int,
-    user: str,
-    *,
-    no_browser: bool,
-    **of_run: Any,
-) -> int:
+def explore(options: CatalogOptions, port: int, user: str, *, no_browser: bool, **of_run: Any) -> int:
     """Serve a web page for requests and their runs, the graph of the catalog, search and review.
 
     Only this machine can open the page, until you press Ctrl-C. Its address contains a key, without which the page

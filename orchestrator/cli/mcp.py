@@ -124,6 +124,8 @@ def mcp(
             click.echo(f"serving {many} over standard input and output", err=True)
             _serve_stdio(served)
     finally:
+        if gateway.updates:
+            gateway.updates.stop.set()
         registry.close()
     return 0
 
@@ -216,7 +218,7 @@ def install(client: str, catalogs: tuple[str, ...], *, dry_run: bool, yes: bool,
     """
     from callsheet.graphs.catalog.loading import starts_in
 
-    named = [_absolute(catalog, _FILES[client].expanduser()) for catalog in catalogs_of(catalogs)]
+    named = list(map(_absolute, catalogs_of(catalogs)))
     starts = [f"\n  {start}" for catalog in named for start in starts_in(catalog)]
     entry = _entry(named, consent=bool(starts))
     words = _command(client, entry)
@@ -248,13 +250,9 @@ def _run(words: list[str], *, yes: bool) -> None:
         raise SettingsError(f"{line} ended with status {ended.returncode}: {said}")
 
 
-def _absolute(catalog: str, config: Path) -> str:
+def _absolute(catalog: str) -> str:
     """A catalog as a client in any folder can name it."""
     path = Path(catalog).expanduser().resolve()
-    if path == config.resolve():
-        raise SettingsError(
-            f"{path} is the client's own file, so Callsheet would start itself: copy the servers to another one"
-        )
     if not path.exists() and ":" not in catalog:  # neither module:object nor an address
         raise SettingsError(f"no catalog at {catalog}: it is not a file, a folder or module:object")
     return str(path) if path.exists() else catalog

@@ -67,7 +67,7 @@ def one_line(text: str, most: int) -> str:
 
 _MOST = {Severity.ERROR: 20, Severity.WARNING: 5, Severity.INFO: 3}
 _SEVERITY_COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "blue"}
-_LONGEST_FINDING, _LONGEST_QUERY, _NAMED, _LIKELY, _PAIRS, _PROPOSALS = 300, 90, 3, 5, 10, 30
+_LONGEST_FINDING, _LONGEST_QUERY, _NAMED, _LIKELY, _PAIRS, _MISSES, _PROPOSALS = 300, 90, 3, 5, 10, 10, 30
 _DECIDED = {True: "accepted", False: "refused", None: ""}
 
 
@@ -137,7 +137,7 @@ def show_proposals(edges: Sequence[Proposal], file: Path | None) -> None:
 
 
 def show_evaluation(
-    evaluation: Evaluation, *, catalog: Catalog, misses: int, methods: Mapping[str, Evaluation] | None = None
+    evaluation: Evaluation, *, catalog: Catalog, methods: Mapping[str, Evaluation] | None = None
 ) -> None:
     """Prints an evaluation: metrics, methods beside it, tokens, confused tools, and the first missed queries."""
     out, queries = console(wrap=True), counted(evaluation.n, "query", "queries")
@@ -163,7 +163,7 @@ def show_evaluation(
             rows.add_row(str(pair.count), escape(pair.wanted), escape(pair.instead))
         out.print(rows)
     out.print(f"\n[bold]{len(evaluation.missed)} of {queries} lack something[/]")
-    for miss in evaluation.missed[:misses]:
+    for miss in evaluation.missed[:_MISSES]:
         out.print(f"{escape(miss.id)}  {escape(one_line(miss.query, _LONGEST_QUERY))}", soft_wrap=True)
         for lacking in miss.lacking:
             ids = f"[cyan]{escape(' or '.join(lacking.ids))}[/]"
@@ -197,8 +197,8 @@ def _side_by_side(methods: Mapping[str, Evaluation]) -> Table:
     return rows
 
 
-def show_model_evaluation(evaluation: ModelEvaluation, *, misses: int) -> None:
-    """Prints an evaluation with a model: the arms, failures by cause, and the first ``misses`` failures of each arm."""
+def show_model_evaluation(evaluation: ModelEvaluation) -> None:
+    """Prints an evaluation with a model: the arms, failures by cause, and the first failures of each arm."""
     out, arms = console(wrap=True), evaluation.arms
     out.print(f"{escape(evaluation.model)}, {counted(len(arms[0].cases) + arms[0].missing, 'request')}\n")
     names = ("n", "right", "interval", f"against {arms[0].arm}", "calls", "input", "cached", "output", "s", "cost")
@@ -222,7 +222,7 @@ def show_model_evaluation(evaluation: ModelEvaluation, *, misses: int) -> None:
         if arm.causes:
             causes = ", ".join(f"{count} {cause}" for cause, count in arm.causes.items())
             out.print(f"\n[bold]{escape(arm.arm)}[/]: {causes}")
-        for case in [case for case in arm.cases if case.grade.cause][:misses]:
+        for case in [case for case in arm.cases if case.grade.cause][:_MISSES]:
             out.print(f"{escape(case.query.id)}  {escape(shown(case.query.query))}", soft_wrap=True)
             detail = shown(f"{case.grade.cause}: {case.grade.detail}")
             out.print(f"   {escape(detail)}", style=GREY, soft_wrap=True)

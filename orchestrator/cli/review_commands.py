@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.graphs.catalog.errors import Finding, SettingsError, Severity, UnknownNameError, near_names
+from callsheet.graphs.catalog.errors import Finding, SettingsError, Severity, lookup
 from callsheet.graphs.text.sanitizing import counted, one_line, shown
 from callsheet.graphs.trust.changes import diff_of, findings_of, told
 from callsheet.graphs.trust.consent import Agreements, StandingApprovals, believable, believed
@@ -118,7 +119,11 @@ def approve(options: CatalogOptions, ids: tuple[str, ...], *, everything: bool) 
     """
     loaded = options.open(tell=False, anew=True)
     yes = options.yes and (everything or bool(ids))
-    changes = list(_wanted(loaded, ids))
+    known = {*loaded.catalog.by_id, *loaded.catalog.tools}
+    known |= {name for change in loaded.changes for name in (change.id, change.agent)}
+    for name in ids:
+        lookup(dict.fromkeys(known), name, "agent or tool", "catalog")
+    changes = [change for change in loaded.changes if not ids or {change.id, change.agent} & {*ids}]
     accepted = [change for change in changes if _accepted(change, yes=yes, quiet=options.as_json)]
     for book in {change.book for change in accepted}:
         PinBook(book).accept([change for change in accepted if change.book == book])
@@ -139,21 +144,10 @@ def approve(options: CatalogOptions, ids: tuple[str, ...], *, everything: bool) 
     return 1 if waiting else 0
 
 
-def _wanted(loaded: Loaded, ids: Sequence[str]) -> Iterator[Change]:
-    known = {*loaded.catalog.by_id, *loaded.catalog.tools}
-    known |= {name for change in loaded.changes for name in (change.id, change.agent)}
-    for name in ids:
-        if name not in known:
-            raise UnknownNameError(f"no agent or tool {name!r} in the catalog{near_names(name, known)}")
-    yield from (change for change in loaded.changes if not ids or change.id in ids or change.agent in ids)
-
-
 def _accepted(change: Change, *, yes: bool, quiet: bool) -> bool:
     if quiet:
         return yes
-    click.secho(told(change), bold=True)
-    for line in diff_of(change).splitlines():
-        click.secho(f"  {line}", fg={"+": "green", "-": "red", "@": "cyan"}.get(line[:1]))
+    click.echo(f"{told(change)}\n{indent(diff_of(change), '  ')}")
     return click.confirm("Accept it?", err=True) if has_terminal() and not yes else yes
 
 
@@ -259,12 +253,9 @@ FORMS = ("turtle", "jsonld", "ntriples", "graphml", "cypher", "mermaid", "json")
 @click.command()
 @click.option("--format", "form", type=click.Choice(FORMS), help="Output format.  [required unless --json]")
 @output_option("Output file.")
-@click.option("--around", metavar="ID", help="mermaid: draw the neighbourhood of this tool or agent.")
 @taxonomy_option
 @catalog_options
-def export(
-    options: CatalogOptions, form: str | None, file: Path | None, around: str | None, taxonomy: Taxonomy | None
-) -> int:
+def export(options: CatalogOptions, form: str | None, file: Path | None, taxonomy: Taxonomy | None) -> int:
     """Export the catalog to another format.
 
     The export includes inferred dependencies, with their provenance.
@@ -273,9 +264,8 @@ def export(
     databases.
 
     \b
-    Examples:
+    Example:
       callsheet export --format turtle --catalog manifests/ -o catalog.ttl
-      callsheet export --format mermaid --around weather/forecast --catalog manifests/
     """
     from callsheet.graphs import Catalog
     from callsheet.retrievers.inference import with_inferred
@@ -285,12 +275,10 @@ def export(
         raise click.MissingParameter(f"Choose from {', '.join(FORMS)}.", param_hint="--format", param_type="option")
     if options.as_json and file is None and form not in ("json", "jsonld"):
         raise click.BadParameter(f"{form} is not JSON: leave it out, or write to a file with -o", param_hint="--json")
-    if around is not None and form != "mermaid":
-        raise click.BadParameter(f"the format {form} does not use it; it is for mermaid", param_hint="--around")
     loaded = options.open()
     with progress_bar("Writing"):
         catalog = with_inferred(visible(loaded), rejected=loaded.rejected, trusted=loaded.trusted)
-        document = _document(form, catalog, taxonomy.capabilities if taxonomy else None, around)
+        document = _document(form, catalog, taxonomy.capabilities if taxonomy else None)
     if catalog.skills and form == "mermaid":
         click.echo(f"{counted(len(catalog.skills), 'skill')} left out: {form} shows agents and tools", err=True)
         catalog = Catalog(agents=catalog.agents)
@@ -311,7 +299,7 @@ def _at_a_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def _document(form: str, catalog: Catalog, taxonomy: Sequence[Capability] | None, around: str | None) -> str:
+def _document(form: str, catalog: Catalog, taxonomy: Sequence[Capability] | None) -> str:
     from callsheet.graphs import dump, export
 
     match form:
@@ -320,7 +308,7 @@ def _document(form: str, catalog: Catalog, taxonomy: Sequence[Capability] | None
         case "cypher":
             return export.to_cypher(catalog, taxonomy)
         case "mermaid":
-            return export.to_mermaid(catalog, around=around)
+            return export.to_mermaid(catalog)
         case "json":
             return dump(catalog) + "\n"
     from callsheet.graphs.rdf import RdfFormat, to_rdf

@@ -30,12 +30,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class CatalogOptions:
-    """The options of a command that opens a catalog, which it gets as ``options``.
-
-    Attributes:
-        yes: Whether there is consent to the commands of the catalogs.
-        place: Where the index is; None: in the user's cache.
-    """
+    """The options of a command that opens a catalog, which it gets as ``options``; ``place`` is that of the index."""
 
     catalogs: tuple[str, ...]
     policy: str | None
@@ -124,11 +119,7 @@ def _report_age(loaded: Loaded) -> None:
 
 
 def catalogs_of(given: tuple[str, ...]) -> tuple[str, ...]:
-    """The catalogs that a command was given, or those of ``CALLSHEET_CATALOG``.
-
-    Raises:
-        SettingsError: There are none.
-    """
+    """The catalogs that a command was given, or those of ``CALLSHEET_CATALOG``; a ``SettingsError`` without any."""
     if named := given or Environment().catalog:
         return named
     raise SettingsError("no catalog: give --catalog PATH, or set CALLSHEET_CATALOG")
@@ -281,12 +272,7 @@ def common(command: Command) -> Command:
 
 
 def check_model(name: str | None) -> None:
-    """Creates a chat model before anything is started, so that an invalid one is refused at once.
-
-    Raises:
-        SettingsError: The provider is unknown, or rejects its settings (such as a missing key).
-        ImportError: The provider's package is not installed.
-    """
+    """Creates a chat model before anything is started, so that one that cannot work is refused at once."""
     if name:
         from callsheet.agents import chat_model
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import webbrowser
 from typing import TYPE_CHECKING
@@ -11,11 +10,10 @@ from urllib.parse import urlsplit
 
 import click
 
-from callsheet.graphs.catalog.errors import SettingsError
+from callsheet.graphs.catalog.errors import SettingsError, lookup
 from callsheet.graphs.catalog.formats.server_config import is_address
 from callsheet.graphs.catalog.loading import servers_in
-from callsheet.orchestrator.cli.shared_options import catalog_option, json_option, together
-from callsheet.orchestrator.run.process.environment import Environment
+from callsheet.orchestrator.cli.shared_options import catalog_option, catalogs_of, json_option, report, together
 
 if TYPE_CHECKING:
     from callsheet.agents.servers.oauth.stored_tokens import StoredTokens
@@ -77,10 +75,8 @@ def sign_in(
 
     flow = browser_sign_in(stored.server, open_page, user=user, client=client, scope=scope, port=port)
     tokens = asyncio.run(flow)
-    click.echo(f"signed in to {tokens.server} by {tokens.issuer}", err=True)
-    if as_json:
-        done = {"server": tokens.server, "user": user, "issuer": tokens.issuer, "expires": tokens.expires}
-        click.echo(json.dumps(done))
+    content = {"server": tokens.server, "user": user, "issuer": tokens.issuer, "expires": tokens.expires}
+    report(content, f"signed in to {tokens.server} by {tokens.issuer}", as_json=as_json)
     return 0
 
 
@@ -97,9 +93,7 @@ def sign_out(server: str, catalogs: tuple[str, ...], user: str, *, as_json: bool
     tokens = stored.read()
     stored.remove()
     did = f"signed out of {stored.server}" if tokens else f"nobody is signed in to {stored.server}"
-    click.echo(did, err=True)
-    if as_json:
-        click.echo(json.dumps({"server": stored.server, "user": user, "signed_out": bool(tokens)}))
+    report({"server": stored.server, "user": user, "signed_out": bool(tokens)}, did, as_json=as_json)
     return 0 if tokens else 1
 
 
@@ -113,15 +107,8 @@ def _stored(server: str, catalogs: tuple[str, ...], user: str) -> StoredTokens:
 
     address = server
     if not is_address(server):
-        if not (named := catalogs or Environment().catalog):
-            raise SettingsError(
-                f"{server!r} is not an address: give the mcp.json that names this server with --catalog"
-            )
-        servers = {name: entry for source in named for name, entry in servers_in(source).items()}
-        if server not in servers:
-            known = ", ".join(sorted(name for name, entry in servers.items() if entry.url)) or "none"
-            raise SettingsError(f"the catalog has no server {server!r}; servers with an address: {known}")
-        address = servers[server].expanded(os.environ).url or ""
+        servers = {name: entry for source in catalogs_of(catalogs) for name, entry in servers_in(source).items()}
+        address = lookup(servers, server, "server", "catalog").expanded(os.environ).url or ""
         if not address:
             raise SettingsError(f"{server!r} runs as a command on this machine, so it needs no sign-in")
     try:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
@@ -81,9 +79,6 @@ _STORED = "{} is a preference in the store, which others may have written, so it
 _USER, _PERMISSIONS = "langgraph_auth_user", "langgraph_auth_permissions"
 PREFERENCES = "preferences"
 """Key of a user's preferences in the user's namespace; the value has fields of ``Settings``."""
-OBSERVED = ("callsheet", "observed")
-"""Namespace of observed dependencies: one item per edge."""
-_PAGE = 100
 _LOG = logging.getLogger(__name__)
 
 
@@ -124,9 +119,7 @@ def _configurable() -> Mapping[str, Any]:
 def user_of(user: object, permissions: object = ()) -> User:
     """The user that an authentication returned; an anonymous ``User`` without an identity.
 
-    Args:
-        user: An object or a mapping with ``identity``, and optionally ``groups`` and ``permissions``; both are groups.
-        permissions: More groups.
+    It is an object or a mapping with ``identity``, and optionally ``groups`` and ``permissions``; all are groups.
     """
     identity = _field(user, "identity")
     if not isinstance(identity, str) or not identity:
@@ -149,9 +142,8 @@ class RunConfiguration:
     """Settings, models and prompts of a supervisor; users and runs can override them.
 
     Attributes:
-        defaults: Settings of the supervisor.
         models: Chat models given as objects, by role, and under "decision" any decision model.
-        preferences: Preferences of the user of the current run (fields of ``Settings``).
+        preferences: Those of the user of the current run.
         reviews: What the program says of tools by ``interrupt_on``.
     """
 
@@ -310,63 +302,11 @@ async def preferences() -> dict[str, Any]:
         raise SettingsError(f"the preferences of {user!r} in the store ({namespace_of(user)}): {error}") from error
 
 
-async def count_observed(kept: BaseStore, seen: Mapping[Seen, int]) -> None:
-    """Adds to the counts in a store; a user counts once for each edge, however often it was seen.
-
-    If two runs end at the same moment, one may not be counted.
-    """
-    user = caller().id
-    for edge, count in seen.items():
-        key = hashlib.sha256(json.dumps([edge, user] if user else edge).encode()).hexdigest()[:32]
-        before = await kept.aget(OBSERVED, key)
-        times = 1 if user else count + (before.value.get("count", 0) if before else 0)
-        await kept.aput(OBSERVED, key, {"edge": list(edge), "count": times}, index=False)
-
-
-async def observed_on(url: str) -> Counter[Seen]:
-    """The counts in the store of a LangGraph server; its key is ``LANGGRAPH_API_KEY``, if it needs one.
-
-    Raises:
-        SettingsError: It does not answer, or refuses.
-    """
-    import httpx
-    from langgraph_sdk import get_client
-    from langgraph_sdk.errors import LangGraphError
-
-    values: list[Mapping[str, Any]] = []
-    try:
-        client = get_client(url=url)
-        while len(values) % _PAGE == 0:
-            found = await client.store.search_items(OBSERVED, limit=_PAGE, offset=len(values))
-            values += [item["value"] for item in found["items"]]
-            if not found["items"]:
-                break
-    except (httpx.HTTPError, httpx.InvalidURL, LangGraphError) as error:
-        raise SettingsError(f"the store of {url} cannot be read: {error or type(error).__name__}") from error
-    return counts_of(values)
-
-
-def counts_of(values: Iterable[Mapping[str, Any]]) -> Counter[Seen]:
-    """The counts in items of a store; invalid items are skipped and logged."""
-    counts: Counter[Seen] = Counter()
-    for value in values:
-        match value:
-            case {"edge": [str() as source, str() as target, str() as parameter], "count": int() as count}:
-                counts[source, target, parameter] += count
-            case _:
-                _LOG.warning("an item of %s is not a count: %s", "/".join(OBSERVED), str(value)[:200])
-    return counts
-
-
 def observed_in(plan: Plan, results: Mapping[str, StepResult], request: str) -> Counter[Seen]:
-    """Arguments that calls of a run took from results of earlier calls.
+    """Arguments that calls of a run took from results of calls of the steps that theirs depends on.
 
     Only calls of agents count: what a worker does itself (reads a result, runs a program) passes on values of others.
-
-    Args:
-        plan: The steps; a call can only use results of steps that its own depends on.
-        results: The results by step id.
-        request: The user's text: a value in it need not come from a tool.
+    A value in the user's ``request`` need not come from a tool.
     """
     seen: Counter[Seen] = Counter()
     for step in plan.steps:
@@ -388,19 +328,21 @@ async def keep_observed(
     catalog: Catalog,
     policy: Policy | None = None,
 ) -> None:
-    """Counts the observed dependencies of a run, and the outcomes of its calls if the policy allows; errors are logged.
+    """Counts the observed dependencies of a run, and beside them the outcomes of its calls; errors are logged.
 
-    Dependencies go to the store of the run, or to the log if there is no store; outcomes to a file beside the log.
+    Where users are told apart, nothing is counted unless the policy says so.
     """
-    kept, outcomes, user = store(), OutcomeLog(log.file.sibling(OutcomeLog.name)), caller()
-    ended = outcomes_of(call for result in results.values() for call in result.calls)
-    try:
-        if counts_outcomes(policy, user):
-            await asyncio.to_thread(outcomes.add, ended, catalog, user.id)
-    except Exception as error:  # noqa: BLE001 a file may be damaged, a disk full
-        _LOG.warning("the outcomes of calls were not stored: %s", error)
-    try:
+    user = caller()
+    if not counts_outcomes(policy, user):
+        return
+
+    def count() -> None:
+        ended = outcomes_of(call for result in results.values() for call in result.calls)
+        OutcomeLog(log.file.sibling(OutcomeLog.name)).add(ended, catalog, user.id)
         if seen := observed_in(plan, results, request):
-            await (count_observed(kept, seen) if kept is not None else asyncio.to_thread(log.add, seen))
-    except Exception as error:  # noqa: BLE001 a store may raise anything
-        _LOG.warning("observed dependencies were not stored: %s", error)
+            log.add(seen)
+
+    try:
+        await asyncio.to_thread(count)
+    except Exception as error:  # noqa: BLE001 a file may be damaged, a disk full
+        _LOG.warning("what the calls of a run have shown was not stored: %s", error)

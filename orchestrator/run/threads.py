@@ -42,10 +42,7 @@ class Threads:
 
     @classmethod
     def of(cls, loaded: Loaded) -> Threads:
-        """The threads of a catalog, in ``threads`` of ``CALLSHEET_HOME``, otherwise of the user's data folder.
-
-        A catalog is the same if its sources are (``key_of``). Files of dependencies do not count.
-        """
+        """The threads of a catalog, in the user's data folder; it is the same if its sources are (``key_of``)."""
         from callsheet.graphs.catalog.loaded import key_of
 
         return cls(_all() / key_of(loaded.label))
@@ -56,11 +53,7 @@ class Threads:
         return f"{_UNNAMED}{uuid.uuid4().hex[:8]}"
 
     def latest(self) -> str:
-        """The most recently used thread.
-
-        Raises:
-            SettingsError: There is none.
-        """
+        """The most recently used thread; a ``SettingsError`` if there is none."""
         if not (names := self.names()):
             raise SettingsError("there is no thread of this catalog to resume")
         return names[0]
@@ -70,11 +63,7 @@ class Threads:
         return [file.stem for file in _latest_first(self._folder, "*.sqlite")]
 
     def check(self, thread: str) -> None:
-        """Checks that a thread exists.
-
-        Raises:
-            SettingsError: It does not, or its name is invalid.
-        """
+        """Raises a ``SettingsError`` if there is no such thread, or its name is invalid."""
         if not self._file(thread).exists():
             known = ", ".join(self.names()[:10]) or "none"
             raise SettingsError(f"there is no thread {thread!r} of this catalog to resume; the last are: {known}")
@@ -164,11 +153,7 @@ def _latest_first(folder: Path, pattern: str) -> list[Path]:
 
 
 async def _check(saver: AsyncSqliteSaver, thread: str) -> None:
-    """Reads a file once, to find damage before anything is done.
-
-    Raises:
-        Exception: The file is damaged.
-    """
+    """Reads a file once, to find damage before anything is done; it may raise anything."""
     async with saver.conn.execute("PRAGMA quick_check(1)") as found:
         row = await found.fetchone()
     if row is None or row[0] != "ok":

@@ -63,7 +63,6 @@ def list_of(value: Any) -> list[Any]:
 
 _MOST_HOPS, _LONGEST = 10, 200
 
-
 Direction = Literal["readOnly", "writeOnly"]
 """Properties with this mark are left out: ``readOnly`` of a request, ``writeOnly`` of a response."""
 _DEPTHS = (3, 2, 1)

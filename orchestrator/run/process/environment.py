@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field
@@ -16,13 +15,7 @@ def _listed(several: str) -> tuple[str, ...]:
     return tuple(filter(None, map(str.strip, several.split(","))))
 
 
-def _named(several: str) -> tuple[str, ...]:
-    """The files in a variable: one, whose name may contain a comma, or several."""
-    return (several,) if several and Path(several).exists() else _listed(several)
-
-
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
-Files = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_named)]
 
 
 class Environment(BaseSettings):
@@ -43,7 +36,7 @@ class Environment(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="CALLSHEET_", extra="ignore", frozen=True, validate_default=False)
 
-    catalog: Files = ()
+    catalog: Names = ()
     model: str | None = None
     index: str | None = None
     embeddings: str = "minilm"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import threading
 import time
 import uuid
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 FILES, VERSIONS = ("callsheet", "files"), ("callsheet", "versions")
 """Namespaces of files by name, and of the version key ``catalog``."""
-_OF_CATALOG = ("pins/", "listings/")
+_OF_CATALOG, _SCHEMA = ("pins/", "listings/"), re.compile("[a-z_][a-z0-9_]{0,39}")
 _LOCK_SECONDS, _LOOK_SECONDS, _IDLE_SECONDS, _RETRY_SECONDS = 30.0, 0.02, 1.0, 2.0
 _RECENT, _UNREACHABLE_SECONDS = 1.0, 30.0
 _LOCK: LiteralString = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
@@ -57,7 +58,7 @@ class PostgresFiles:
         place, _, query = address.partition("?")
         options = dict(parse_qsl(query, keep_blank_values=True))
         self._schema = options.pop("schema", "callsheet")
-        if not place.startswith(("postgresql://", "postgres://")) or not _is_schema(self._schema):
+        if not place.startswith(("postgresql://", "postgres://")) or not _SCHEMA.fullmatch(self._schema):
             raise SettingsError(_VALID)
         try:
             self._conninfo = make_conninfo(place, **options)
@@ -122,14 +123,6 @@ class PostgresFiles:
     @contextmanager
     def locked(self, name: str) -> Iterator[None]:
         """A ``TrustError`` also if the database does not answer, or the lock was lost meanwhile."""
-        try:
-            with self._lock(name):
-                yield
-        except StoreError as error:
-            raise TrustError(f"{SHARED}{name} cannot be written: {error}") from error
-
-    @contextmanager
-    def _lock(self, name: str) -> Iterator[None]:
         here = self._locks[name]
         if not here.acquire(timeout=_LOCK_SECONDS):
             raise self._busy(name)
@@ -143,6 +136,8 @@ class PostgresFiles:
                         connection.execute(_UNLOCK, self._key(name))
                 finally:
                     self._holding.remove(name)
+        except StoreError as error:
+            raise TrustError(f"{SHARED}{name} cannot be written: {error}") from error
         finally:
             here.release()
 
@@ -222,7 +217,3 @@ class PostgresFiles:
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         shown = first.replace(self._password, "***") if self._password else first
         return f"the store at {self} cannot be used: {shown}"
-
-
-def _is_schema(name: str) -> bool:
-    return name.isascii() and name.isidentifier() and name == name.lower() and len(name) <= 40

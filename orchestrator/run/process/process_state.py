@@ -21,21 +21,13 @@ from callsheet.retrievers import AgentGraphRetriever
 
 _LOCK = threading.Lock()
 _LOG = logging.getLogger("callsheet")
-_LOOK_SECONDS, _LONGEST_PAUSE, _RETRY = 2.0, 60.0, 5.0
+_LOOK_SECONDS, _LONGEST_PAUSE, _CALM = 2.0, 60.0, 3
 _LOOK_AGAIN, _LONGEST_LOOK = 60.0, 3_600.0
-_CALM = 3
-"""So many changes in a row are followed at once; after each further one, the pause is doubled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A served catalog.
-
-    Attributes:
-        retriever: Searches it.
-        registry: Makes its tools callable, and knows which agents fail.
-        read: Loads the catalog again, with ``anew`` and the like of ``load``; None: it cannot be loaded again.
-    """
+    """A served catalog; ``read`` loads it again, with ``anew`` and the like of ``load``, if that is possible."""
 
     loaded: Loaded
     retriever: AgentGraphRetriever
@@ -143,15 +135,15 @@ class ServerUpdates:
     def _run(self, stop: threading.Event, *, due: bool, anew: bool) -> None:
         pause = _LOOK_AGAIN
         if due or anew:
-            self._ask(anew=anew)
+            self._ask(stop, anew=anew)
         self.complete.set()
         while self._seconds or any(one.kind in SERVER_TROUBLE for one in self._registry.loaded.problems):
             if stop.wait(self._seconds or pause):
                 return
-            self._ask(anew=bool(self._seconds))
+            self._ask(stop, anew=bool(self._seconds))
             pause = min(2 * pause, _LONGEST_LOOK)
 
-    def _ask(self, *, anew: bool) -> None:
+    def _ask(self, stop: threading.Event, *, anew: bool) -> None:
         news: SimpleQueue[Any] = SimpleQueue()
         loading = in_thread(lambda: self._read(anew=anew, heard=lambda: news.put(None)))
         loading.add_done_callback(news.put)
@@ -160,6 +152,8 @@ class ServerUpdates:
             last = news.get()
             while last is None and not news.empty():
                 last = news.get()
+            if stop.is_set():
+                return
             _reload(self._registry, partial(self._read, known=True) if last is None else loading.result)
             if not any(one.kind == UNHEARD.kind for one in self._registry.loaded.problems):
                 self.complete.set()
@@ -168,8 +162,8 @@ class ServerUpdates:
 def follow_store(store: SharedStore, registry: ToolRegistry, read: Callable[[], Loaded]) -> threading.Event:
     """Reloads a catalog, in a thread, when another process has changed pins or listings in the shared store.
 
-    The version of the catalog is looked at every two seconds. While the store does not answer, the last known catalog
-    stays in use. What could not be reloaded is tried again after five seconds at most.
+    The version of the catalog is looked at every two seconds, and less often after three changes in a row. While the
+    store does not answer, the last known catalog stays in use. What could not be reloaded is tried again.
 
     Returns:
         An event that stops it when set.
@@ -179,22 +173,15 @@ def follow_store(store: SharedStore, registry: ToolRegistry, read: Callable[[], 
         seen, changes, pause, warned = None, 0, 0.0, False
         while not stop.wait(pause):
             try:
-                version = store.catalog_version()
+                version, warned = store.catalog_version(), False
             except CallsheetError as error:
                 if not warned:
                     _LOG.warning("changes by other processes are not seen: %s", error)
-                warned, pause = True, _LOOK_SECONDS
-                continue
-            warned = False
-            if version == seen:
-                changes, pause = 0, _LOOK_SECONDS
-                continue
-            reloaded = _reload(registry, read)
-            seen = version if reloaded else seen
+                version, warned = seen, True
+            changes = changes + 1 if version != seen and _reload(registry, read) else 0
+            seen = version if changes else seen
             # A server that says something else each time must not keep all machines busy.
-            changes += 1
-            longest = _LONGEST_PAUSE if reloaded else _RETRY
-            pause = min(2 * pause, longest) if changes > _CALM else _LOOK_SECONDS
+            pause = min(_LONGEST_PAUSE, _LOOK_SECONDS * 2 ** max(0, changes - _CALM))
 
     return _in_background(again)
 

@@ -111,14 +111,6 @@ def test_a_function_tells_what_its_parameters_are() -> None:
     assert {p.name: p.description for p in made.parameters} == {"a": "The first.", "b": "The second."}
 
 
-async def test_functions_of_either_sort_are_called() -> None:
-    loaded = load([add, later, today])
-    bound = ToolRegistry.from_catalog(loaded).bind(list(loaded.catalog.tools), "run")
-    assert await bound["tools_later"].ainvoke({"text": "hm"}) == "hm"
-    assert bound["tools_add"].invoke({"a": 1, "b": 2}) == "3.0"
-    assert bound["tools_today"].invoke({}) == "Monday"
-
-
 def test_an_app_is_described_by_its_tools_or_by_its_caller() -> None:
     assert load(math).catalog.tool("math/run").description == (
         "Hands a request to math, which has these tools. add: Adds two numbers. read: Reads a file."

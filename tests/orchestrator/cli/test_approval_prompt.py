@@ -8,19 +8,12 @@ from typing import Any
 
 import click
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
 
-from callsheet import create_supervisor
-from callsheet.agents.calls.review import TOOK_EFFECT, flat, review_request
-from callsheet.orchestrator.cli.approval_prompt import ask_person, described
-from scripted_model import ScriptedModel
-from small import outside
+from callsheet.agents.calls.review import TOOK_EFFECT, review_request
+from callsheet.orchestrator.cli.approval_prompt import ask_person
 
 Say = Callable[..., Iterator[str]]
 WHY = "This tool may delete or overwrite something."
-THREAD: Any = {"configurable": {"thread_id": "1"}}
 
 
 def waits(number: int, args: Mapping[str, Any], *, tool: str = "files/delete_file", **more: Any) -> Any:
@@ -66,10 +59,7 @@ def say(monkeypatch: pytest.MonkeyPatch) -> Say:
         (["t"], {f"i{n}": yes(n, always=True) for n in (1, 2, 3)}),
         (["n", ""], {f"i{n}": no(n) for n in (1, 2, 3)}),
         (["n", "not now"], {f"i{n}": no(n, "not now") for n in (1, 2, 3)}),
-        (
-            ["e", "y", "n", "", "r", "gone"],
-            {"i1": yes(1), "i2": no(2), "i3": answered("respond", 3, message="gone")},
-        ),
+        (["e", "y", "n", "", "r", "gone"], {"i1": yes(1), "i2": no(2), "i3": answered("respond", 3, message="gone")}),
         (["e", "t", "q"], {"i1": yes(1, always=True)}),
         (["q"], {}),
     ],
@@ -144,26 +134,3 @@ def test_what_is_left_out_of_a_long_text_is_said(say: Say, capsys: Any) -> None:
     assert all(f"eve{n}@evil.example" in said for n in (1, 2))
     assert said.count("… 4,400 characters …") == 2
     assert said.count("characters in all: each text is shortened, every key is shown") == 2
-
-
-def test_each_call_of_a_group_is_an_interrupt_and_takes_effect_once(say: Say) -> None:
-    deleted: list[str] = []
-
-    def delete_file(path: str) -> str:
-        """Deletes a file."""
-        deleted.append(path)
-        return f"deleted {path}"
-
-    asked = [{"name": "files_delete_file", "args": {"path": f"{name}.tmp"}, "id": name} for name in "abc"]
-    model = ScriptedModel(replies=[AIMessage("", tool_calls=asked), AIMessage("Done.")])
-    app = create_supervisor(outside({"files": [delete_file]}), worker_model=model).compile(checkpointer=InMemorySaver())
-    state = app.invoke({"messages": [HumanMessage("delete the file a.tmp")]}, THREAD)
-    waiting = state["__interrupt__"]
-    assert sorted((one["tool"], flat(one)["args"]["path"], one["why"]) for one in described(waiting)) == [
-        ("files/delete_file", name, WHY) for name in ("a.tmp", "b.tmp", "c.tmp")
-    ]
-    say("a")
-    state = app.invoke(Command(resume=ask_person(waiting)), THREAD)
-    assert "__interrupt__" not in state
-    assert sorted(deleted) == ["a.tmp", "b.tmp", "c.tmp"]
-    assert len(state["results"]["1"]["calls"]) == 3

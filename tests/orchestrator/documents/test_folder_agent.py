@@ -139,12 +139,6 @@ def test_a_folder_is_no_server_and_must_be_agreed_to(config: Callable[..., Path]
     assert str(start) == f"handbook: reads the documents in {path.parent / 'docs'}"
 
 
-def test_a_disabled_folder_is_left_out(config: Callable[..., Path], tmp_path: Path) -> None:
-    (tmp_path / "other").mkdir()
-    path = config({"documents": "docs/", "disabled": True}, other={"documents": "other"})
-    assert [agent.id for agent in load(path).catalog.agents] == ["other"]
-
-
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
@@ -231,10 +225,6 @@ def check(state: Any) -> None:
     (result,) = state["results"].values()
     assert [call["output"] for call in result["calls"]] == [ANSWER]
     assert state["messages"][-1].text == f"The handbook says: {ANSWER}"
-
-
-def test_a_model_object_of_the_supervisor(catalog: Path, reader: Any) -> None:
-    check(asked(app(catalog, model=reader), Settings(planning="none")))
 
 
 def test_a_model_of_the_workers_only(catalog: Path, named: str) -> None:

@@ -243,3 +243,12 @@ async def test_the_sandbox_does_not_block_the_event_loop() -> None:
     with blockbuster_ctx():
         at = await sandbox.start("rate() + 1", {})
         assert await sandbox.proceed(at.snapshot, {"return_value": 1}) == Pause("", value=2)
+
+
+async def test_texts_that_cannot_be_encoded_end_no_program() -> None:
+    lone = "a \ud800 b"
+    sandbox = Sandbox(("look_up",), "given: str\ndef look_up(*, word: str) -> object: ...")
+    code = "try:\n    look_up(word=given)\nexcept RuntimeError as error:\n    print(error)"
+    at = await sandbox.start(code, {"given": lone})
+    assert at.args == {"word": "a ? b"}
+    assert await sandbox.proceed(at.snapshot, {"exc_type": "RuntimeError", "message": lone}) == Pause("a ? b\n")

@@ -100,14 +100,6 @@ def test_two_calls_of_a_fan_out_are_answered_by_id_one_after_the_other(app: Any,
     assert [state["results"][i]["status"] for i in "123"] == ["done"] * 3
 
 
-def test_two_calls_of_a_fan_out_are_answered_at_once(app: Any, shop: Any) -> None:
-    ask(app, REQUEST)
-    state = resume(app, s1={"type": "approve"}, s2={"type": "reject", "message": "not today"})
-    assert shop.called == ["weather_report"]
-    assert "not today" in app.get_state(THREAD).values["results"]["2"]["error"]
-    assert set(asked(state)) == {"3"}
-
-
 def test_two_calls_of_one_turn_are_asked_about_at_once(asking: Any, shop: Any, scripted: Any, say: Any) -> None:
     both = say["calls"]("notebook_write_note", text="a")
     both.tool_calls.append({**say["calls"]("notebook_delete_note", title="b").tool_calls[0]})
@@ -149,12 +141,6 @@ def test_an_edited_call_is_shown_again_before_it_is_sent(app: Any, shop: Any, wo
     assert result["calls"][0]["args"] == {"currency": "NOK"}
     assert "1 NOK = 0.9 EUR" in result["calls"][0]["output"]
     assert "A person changed the arguments" in result["calls"][0]["output"]
-
-
-def test_langchains_form_of_an_edit_is_taken_too(app: Any) -> None:
-    ask(app, REQUEST)
-    state = resume(app, s2={"decisions": [edited(currency="SEK")]})
-    assert flat(asked(state)["2"].value)["args"] == {"currency": "SEK"}
 
 
 def test_a_response_takes_the_place_of_the_call(app: Any, shop: Any) -> None:

@@ -17,10 +17,8 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
-from callsheet.agents import checkpointer
 from callsheet.agents.calls import run_claim
 from callsheet.agents.calls.review import TOOK_EFFECT, decided, flat
-from callsheet.agents.calls.run_claim import InThreads
 
 RATE, NOTE = "look up the rate of USD", "write a note with it"
 STEPS = (("1", RATE, []), ("2", NOTE, ["1"]))
@@ -63,12 +61,7 @@ class Fragile(InMemorySaver):
 
 @pytest.fixture
 def workflow(
-    request: pytest.FixtureRequest,
-    shop: Any,
-    monkeypatch: pytest.MonkeyPatch,
-    scripted: Any,
-    say: Any,
-    worker: Any,
+    request: pytest.FixtureRequest, shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any, say: Any, worker: Any
 ) -> Any:
     """Two steps with a call each; or one step with a program of both calls."""
     shop.approval = None
@@ -158,39 +151,6 @@ def test_sqlite_serves_blocking_callers(workflow: Any, shop: Any, tmp_path: Path
 async def test_sqlite_serves_asynchronous_callers(workflow: Any, shop: Any, tmp_path: Path) -> None:
     async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "runs.sqlite")) as saver:
         await to_the_end(workflow.compile(checkpointer=saver), shop, GIVEN, "sync")
-    assert sorted(shop.called) == ONCE
-
-
-async def test_a_node_sees_the_checkpointer_of_its_run() -> None:
-    from langgraph.graph import START, StateGraph
-    from typing_extensions import TypedDict
-
-    seen: list[Any] = []
-
-    class Empty(TypedDict):
-        x: int
-
-    async def look(state: Empty) -> Empty:
-        seen.append(checkpointer())
-        return state
-
-    graph = StateGraph(Empty)
-    graph.add_node("look", look)
-    graph.add_edge(START, "look")
-    saver = InMemorySaver()
-    await graph.compile(checkpointer=saver).ainvoke({"x": 1}, THREAD)
-    await graph.compile().ainvoke({"x": 1}, THREAD)
-    assert seen == [saver, None]
-    assert checkpointer() is None
-
-
-async def test_a_blocking_checkpointer_is_used_from_threads(tmp_path: Path, workflow: Any, shop: Any) -> None:
-    with SqliteSaver.from_conn_string(str(tmp_path / "runs.sqlite")) as saver:
-        threaded = InThreads(saver)
-        await to_the_end(workflow.compile(checkpointer=threaded), shop, GIVEN, "sync")
-        assert [found.config for found in saver.list(THREAD)] == [f.config async for f in threaded.alist(THREAD)]
-        await threaded.adelete_thread("1")
-        assert await threaded.aget_tuple(THREAD) is None
     assert sorted(shop.called) == ONCE
 
 

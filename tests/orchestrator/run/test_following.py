@@ -27,8 +27,6 @@ from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, Gatewa
 from callsheet.retrievers.index.indexes import VectorStoreIndex
 from servers import HANG, Servers, until
 
-ANYTHING = {"type": "object", "properties": {}}
-
 
 @pytest.fixture
 def servers(tmp_path: Path) -> Servers:
@@ -125,18 +123,6 @@ def test_a_search_meets_the_state_before_or_the_one_after(minilm: Any, rewritten
     assert len(met) > 1
 
 
-def test_a_server_that_is_down_keeps_its_last_tools_and_says_so(servers: Servers, mode: Path) -> None:
-    config = {"a": servers.stdio(f"@{mode}", log="a.log"), "never": servers.stdio("exit")}
-    assert not load_servers(config).down
-    mode.write_text("exit")
-    loaded = load(load_servers(config, anew=True))
-    assert set(loaded.catalog.tools) == {"a/work"}
-    assert set(loaded.down) == {"a"}
-    assert [problem.agent for problem in loaded.problems] == ["a", "never"]
-    assert "Its last known tools are kept, as of 20" in loaded.problems[0].message
-    assert "kept" not in loaded.problems[1].message
-
-
 def test_a_server_whose_last_answer_is_fresh_is_not_started(servers: Servers, tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     config = {"a": servers.stdio("ok", log="a.log"), "b": servers.stdio("ok", log="b.log", limits={"fresh": 0})}
@@ -191,24 +177,6 @@ async def test_a_session_makes_a_listing_new(servers: Servers, followed: Any) ->
     assert kept.stat().st_mtime > time.time() - 4_000
 
 
-async def test_a_tool_that_is_gone_since_its_listing_is_not_called(
-    servers: Servers, mode: Path, tmp_path: Path
-) -> None:
-    config = {"a": servers.stdio(f"@{mode}", log="a.log")}
-    book = PinBook(tmp_path / "pins.json")
-    mode.write_text("hints")
-    load_servers(config, pins=book)
-    mode.write_text("ok")
-    registry = ToolRegistry.from_catalog(load(load_servers(config, pins=book)))
-    try:
-        said = await answered(registry, "a/write")
-    finally:
-        registry.close()
-    assert said.status == "error"
-    assert "does not offer it any more" in said.text
-    assert servers.count("a", "call") == 0
-
-
 def test_an_answer_does_not_stay_fresh_by_being_used(servers: Servers, mode: Path) -> None:
     config = {"a": servers.stdio(f"@{mode}", log="a.log", limits={"fresh": 600})}
     load_servers(config)
@@ -232,18 +200,6 @@ async def test_a_tool_that_is_not_as_it_was_remembered_is_seen_before_it_is_call
     await answered(registry, "a/work")
     assert registry.catalog.tool("a/work") != before
     assert loaded.catalog.tool("a/work") == before
-
-
-async def test_the_mark_goes_when_the_server_is_back(servers: Servers, mode: Path, followed: Any) -> None:
-    config = {"a": servers.stdio(f"@{mode}", log="a.log", limits={"fresh": 0})}
-    load_servers(config)
-    mode.write_text("exit")
-    loaded, registry, _, _ = followed(config)
-    assert set(loaded.down) == set(registry.loaded.down) == {"a"}
-    assert "did not start" in (await answered(registry, "a/work")).text
-    mode.write_text("ok")
-    assert (await answered(registry, "a/work")).status == "success"
-    assert not registry.loaded.down
 
 
 def test_a_catalog_is_read_anew_in_an_interval(minilm: Any) -> None:
@@ -325,15 +281,6 @@ def test_the_pause_grows_with_each_failure_and_ends_with_an_answer(
         assert found
         assert found[1] == pause
         store.recovered("b", server)
-
-
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"number": "x"}', "\x00"])
-def test_a_failure_that_cannot_be_read_is_none(servers: Servers, tmp_path: Path, content: str) -> None:
-    store, server = LastListings(tmp_path), servers.stdio("ok")
-    store.fail("a", server, LATE)
-    (file,) = (tmp_path / "failures").iterdir()
-    file.write_text(content)
-    assert store.failure("a", server) is None
 
 
 def test_a_server_that_is_known_is_not_waited_for_as_long_as_one_that_is_not(

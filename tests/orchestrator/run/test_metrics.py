@@ -54,12 +54,6 @@ def test_without_the_extra_nothing_is_counted_and_the_metrics_name_it(monkeypatc
         told()
 
 
-def test_what_cannot_be_named_in_prometheus_is_escaped() -> None:
-    odd = 'a"b\\c\nd'
-    run_metrics.count_result(StepResult(id="1", text="x", calls=(Call(agent=odd, tool="x", error="x"),)))
-    assert told()["callsheet_call_failures_total", (("agent", odd), ("kind", "tool"))] == 1
-
-
 def test_agents_that_are_down_and_questions_that_wait_are_told_as_they_are_now() -> None:
     samples = told(unavailable={"weather": "it crashed"}, waiting=2)
     assert samples["callsheet_agent_unavailable", (("agent", "weather"),)] == 1

@@ -141,32 +141,30 @@ def test_damaged_scales_and_weights_are_refused_with_both_hashes(
 
 
 def test_passes_come_one_at_a_time_in_the_order_of_arrival(monkeypatch: pytest.MonkeyPatch) -> None:
-    begun, order, inside, may = list[int](), list[int](), threading.Semaphore(1), threading.Event()
+    begun, order, inside, may = threading.Event(), list[int](), threading.Semaphore(1), threading.Event()
 
     class Session:
         def run(self, _: None, feed: dict[str, np.ndarray]) -> list[np.ndarray]:
             assert inside.acquire(blocking=False)
-            begun.append(1)
+            begun.set()
             assert may.wait(60)
             order.append(len(feed["input_ids"][0]))
             inside.release()
             return [np.ones((1, 1, 384), np.float32)]
 
     monkeypatch.setattr(embedding, "_shared_session", lambda *_: Session())
-    queue = embedding._PASSES._work_queue
-    threads = [threading.Thread(target=minilm_states, args=(number,)) for number in range(1, 11)]
-    for waiting, thread in enumerate(threads):
-        thread.start()
-        while len(begun) + queue.qsize() <= waiting:
+    threads = []
+    for length in range(1, 11):
+        ones = np.ones((1, length), np.int64)
+        threads.append(threading.Thread(target=MiniLM()._states, args=(ones, ones)))
+        threads[-1].start()
+        assert begun.wait(60)
+        while embedding._PASSES._work_queue.qsize() < length - 1:
             time.sleep(0.001)
     may.set()
     for thread in threads:
         thread.join(60)
     assert order == [*range(1, 11)]
-
-
-def minilm_states(length: int) -> None:
-    MiniLM()._states(np.ones((1, length), np.int64), np.ones((1, length), np.int64))
 
 
 def test_embedders_go_by_provider_and_model_and_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

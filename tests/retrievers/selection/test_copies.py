@@ -66,11 +66,8 @@ def test_of_nearly_identical_tools_the_later_one_is_the_copy(
 ) -> None:
     loaded = Loaded(catalog(FIRST), **more)
     assert copies_in(loaded, meanings(loaded, cosine)).originals == expected
-
-
-def test_agents_of_one_api_do_not_copy_each_other() -> None:
-    loaded = Loaded(catalog(FIRST, dict.fromkeys(FIRST, "shop")))
-    assert copies_in(loaded, meanings(loaded, 1.0)).originals == {}
+    one_api = Loaded(catalog(FIRST, dict.fromkeys(FIRST, "shop")), **more)
+    assert copies_in(one_api, meanings(one_api, cosine)).originals == {}
 
 
 def test_without_vectors_the_same_words_make_a_copy() -> None:

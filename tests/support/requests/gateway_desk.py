@@ -43,17 +43,7 @@ def answering(answer: types.ElicitResult, heard: list[Any] | None = None) -> Eli
 
 
 class Desk:
-    """A gateway over one server, or the same one under several names, and what the first of them wrote down.
-
-    Args:
-        folder: For the configuration and the logs.
-        minilm: The embedder.
-        names: Names of the servers.
-        server: The program.
-        trusted: Whether their hints are trusted.
-        env: Environment of the servers.
-        policy: Who may see and call what.
-    """
+    """A gateway over one server, or the same one under several names, and what the first of them wrote down."""
 
     def __init__(
         self,

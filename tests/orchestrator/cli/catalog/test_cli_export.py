@@ -66,44 +66,11 @@ def test_an_export_is_a_catalog(name: str, suffix: str, place: Path, sample: Cat
     assert again.stdout == copy.read_text(encoding="utf-8")
 
 
-def test_a_file_that_is_there_is_replaced_whole(place: Path, tmp_path: Path) -> None:
-    (tmp_path / "out").write_text("x" * 1_000_000)
-    assert run(place, "--format", "mermaid", "-o", str(tmp_path / "out")).exit_code == 0
-    assert (tmp_path / "out").read_text().startswith("flowchart LR\n")
-
-
 def test_json_is_one_object(place: Path, tmp_path: Path) -> None:
     assert json.loads(run(place, "--json").stdout)["callsheet"] == 1
     assert "@graph" in json.loads(run(place, "--json", "--format", "jsonld").stdout)
     report = json.loads(run(place, "--json", "--format", "turtle", "-o", str(tmp_path / "x.ttl")).stdout)
     assert report == {"path": str(tmp_path / "x.ttl"), "format": "turtle", "agents": 3, "tools": 4, "skills": 0}
-
-
-def test_a_neighbourhood(place: Path) -> None:
-    near = run(place, "--format", "mermaid", "--around", "weather/find_place").stdout
-    assert 'weather/find_place"]:::start' in near
-    assert "plan_trip" in near
-    assert "convert_length" not in near
-
-
-def test_a_taxonomy_of_ones_own_defines_capabilities(tmp_path: Path) -> None:
-    tool = {"name": "t", "_meta": {"callsheet/capabilities": ["brew", "web-search"]}}
-    (tmp_path / "a.json").write_text(json.dumps({"name": "a", "tools": [tool]}), encoding="utf-8")
-    brew = {
-        "id": "brew",
-        "name": "brew",
-        "definition": "Make tea.",
-        "examples": ["tea", "coffee"],
-        "broader": "computation",
-    }
-    (tmp_path / "own.tax").write_text(json.dumps({"capabilities": [brew]}), encoding="utf-8")
-    words = ["--format", "turtle", "--taxonomy", str(tmp_path / "own.tax")]
-    text = run(tmp_path / "a.json", *words).stdout
-    assert 'skos:definition "Make tea."' in text
-    assert "skos:broader capability:computation" in text
-    assert "skos:broader capability:information-access" in text
-    assert "capability:data-processing" in text
-    assert "capability:system-interaction" not in text
 
 
 @pytest.mark.parametrize(
@@ -112,8 +79,6 @@ def test_a_taxonomy_of_ones_own_defines_capabilities(tmp_path: Path) -> None:
         ([], "--format"),
         (["--format", "rdfxml"], "'rdfxml' is not one of 'turtle'"),
         (["--format", "turtle", "--json"], "turtle is not JSON"),
-        (["--format", "turtle", "--around", "x"], "--around: the format turtle does not use it; it is for mermaid"),
-        (["--format", "mermaid", "--around", "weather/forcast"], "did you mean 'weather/forecast'"),
         (["--format", "json", "-o", "/nowhere/at/all"], "/nowhere/at/all cannot be written"),
     ],
 )
@@ -128,15 +93,6 @@ def test_mistakes_end_with_2_and_are_said(
     assert printed.out == ""
 
 
-def test_a_malformed_rdf_file_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "x.ttl").write_text("<a> <b>", encoding="utf-8")
-    with pytest.raises(SystemExit) as ended:
-        main(["export", "--format", "json", "--catalog", str(tmp_path / "x.ttl")])
-    assert ended.value.code == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"error: {tmp_path / 'x.ttl'}: not valid Turtle: ")
-
-
 @pytest.mark.parametrize(
     ("form", "said"), [("mermaid", "1 skill left out: mermaid shows agents and tools\n"), ("json", "")]
 )
@@ -145,16 +101,6 @@ def test_a_chart_says_that_it_leaves_out_skills(form: str, said: str, sample: Ca
     assert run(tmp_path / "c.json", "--format", form).stderr == said
     saved = run(tmp_path / "c.json", "--format", form, "-o", str(tmp_path / "out")).stderr
     assert saved == f"{said}3 agents, 4 tools{'' if said else ', 1 skill'} in {tmp_path / 'out'}\n"
-
-
-def test_operations_without_an_address_are_not_callable_but_not_left_out(tmp_path: Path) -> None:
-    operation = {"operationId": "getPet", "summary": "Get a pet", "responses": {}}
-    spec = {"openapi": "3.0.0", "info": {"title": "T", "version": "1"}, "paths": {"/pet": {"get": operation}}}
-    (tmp_path / "t.json").write_text(json.dumps(spec))
-    exported = run(tmp_path / "t.json", "--format", "json")
-    assert exported.exit_code == 0
-    assert "getPet" in exported.stdout
-    assert exported.stderr.startswith("not callable: t: the specification names no address")
 
 
 @pytest.fixture

@@ -134,20 +134,6 @@ def test_edges_are_inferred_without_being_asked_for_and_a_rejection_wins(infer: 
     assert (report["dependencies"], report["inferred"]) == (0, 0)
 
 
-def test_an_export_names_the_inferred_edges_and_a_rejection_removes_them(infer: Any, tmp_path: Path) -> None:
-    def exported(*catalogs: str) -> list[str]:
-        arguments = [part for catalog in catalogs for part in ("--catalog", catalog)]
-        _, out, _ = infer(*arguments, "--format", "json", command="export")
-        tools = [tool for agent in json.loads(out)["agents"] for tool in agent["tools"]]
-        return [edge["provenance"] for tool in tools for edge in tool.get("depends_on", ())]
-
-    assert exported() == ["proposed"]
-    rejected = tmp_path / "dependencies.json"
-    infer("-o", str(rejected))
-    rejected.write_text(rejected.read_text(encoding="utf-8").replace('"accept": null', '"accept": false'))
-    assert exported(str(rejected)) == []
-
-
 def test_what_was_seen_while_running_is_proposed_too(infer: Any) -> None:
     ObservationLog().add({("crm/delete_contact", "crm/ping", "contact_id"): 2, ("gone/x", "gone/y", "z"): 9})
     found = {edge["target"]: edge for edge in json.loads(infer("--json")[1])["edges"]}

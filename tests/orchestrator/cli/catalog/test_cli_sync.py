@@ -118,13 +118,9 @@ def test_one_json_object_with_capabilities_tools_and_coverage(run: Cli) -> None:
     }
     assert all(0.5 < entry["confidence"] <= 1 and entry["by"] == "text" for entry in first.values())
     assert next(c for c in found["capabilities"] if c["id"] == "information-access")["tools"] == ["a/send_email"]
-
-
-def test_a_table_for_people(run: Cli) -> None:
-    status, said, _ = run("capabilities")
-    assert status == 0
+    _, said, _ = run("capabilities")
     assert "information-transformation" in said
-    assert "2 of 2 tools have a capability (100.0%)" in said
+    assert said.endswith("2 of 2 tools have a capability (100.0%)\n")
 
 
 def test_with_capabilities_of_ones_own_and_into_a_file(run: Cli, tmp_path: Path) -> None:
@@ -140,27 +136,11 @@ def test_with_capabilities_of_ones_own_and_into_a_file(run: Cli, tmp_path: Path)
     assert kept.tool("a/send_email").capabilities == ("external-api-access",)
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (None, "cannot be read"),
-        ({"capabilities": [{**OURS, "broader": "shell-executio"}]}, "did you mean 'shell-execution'"),
-        ({"capabilities": [OURS, OURS]}, "two capabilities have the id 'rowing'"),
-    ],
-)
 @pytest.mark.parametrize("command", [("capabilities",), ("discover", "row the boat")])
-def test_a_bad_taxonomy_is_one_clear_line(
-    run: Cli, tmp_path: Path, content: object, said: str, command: tuple[str, ...]
-) -> None:
-    if content is not None:
-        (tmp_path / "ours.json").write_text(json.dumps(content))
+def test_a_bad_taxonomy_is_one_clear_line(run: Cli, tmp_path: Path, command: tuple[str, ...]) -> None:
+    (tmp_path / "ours.json").write_text(json.dumps({"capabilities": [{**OURS, "broader": "shell-executio"}]}))
     status, out, err = run(*command, "--taxonomy", tmp_path / "ours.json")
-    assert (status, out, said in err, err.count("\n")) == (2, "", True, 1)
-
-
-def test_a_file_that_cannot_be_written(run: Cli, tmp_path: Path) -> None:
-    status, _, err = run("capabilities", "-o", tmp_path / "none" / "out.json")
-    assert (status, "cannot be written" in err) == (2, True)
+    assert (status, out, "did you mean 'shell-execution'" in err, err.count("\n")) == (2, "", True, 1)
 
 
 def test_a_discovery_as_json_and_for_people(run: Cli) -> None:

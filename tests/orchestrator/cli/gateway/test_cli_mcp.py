@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client, StdioServerParameters, types
 
 from callsheet.graphs import Catalog, agent_from_listing
 from callsheet.retrievers.selection.budget import SchemaTokens
 from commands import run
 from forked import Forked
-from gateway_desk import said
 from servers import FIXTURES, HANG
 
 CATALOG = Path(__file__).parents[4] / "examples" / "eval" / "catalog"
@@ -39,6 +37,44 @@ def test_what_it_would_serve_is_printed(
     assert SchemaTokens(Catalog(agents=(agent,))).count(tool.id for tool in agent.tools) < 1000
 
 
+SERVE = """
+from callsheet.__main__ import main
+from callsheet.orchestrator.server.gateway import catalog_gateway
+catalog_gateway.LATE = 0.2  # seconds for which a search waits for servers that have never answered
+main()
+"""
+HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+
+
+class Served:
+    """``callsheet mcp`` in a process of its own, spoken to in lines of JSON."""
+
+    def __init__(self, *options: str, **how: Any) -> None:
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **how}
+        self.process = Forked(["-c", SERVE, "mcp", "--yes", *options], **pipes)
+        self.out: Any = self.process.stdout
+        self.heard: list[str] = []
+
+    def ask(self, method: str, **params: Any) -> Any:
+        number = len(self.heard) + 1
+        assert self.process.stdin
+        message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        self.process.stdin.write(json.dumps(message, ensure_ascii=False) + "\n")
+        self.process.stdin.flush()
+        while (answer := self.read()).get("id") != number:
+            pass
+        return answer["result"]
+
+    def read(self) -> dict[str, Any]:
+        """The next message."""
+        message: dict[str, Any] = json.loads(next(line for line in self.out if line.startswith("{")))
+        self.heard.append(message.get("method", ""))
+        return message
+
+    def call(self, name: str, **arguments: Any) -> str:
+        return str(self.ask("tools/call", name=name, arguments=arguments)["content"][0]["text"])
+
+
 GATED = """
 import os, runpy, sys, time
 gate, sys.argv = sys.argv[1], sys.argv[2:]
@@ -49,43 +85,31 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 @pytest.mark.server
-async def test_a_client_is_greeted_at_once_whatever_the_servers_do(tmp_path: Path) -> None:
+def test_a_client_is_greeted_at_once_whatever_the_servers_do(tmp_path: Path) -> None:
     """None of the three servers would be waited for within the hour."""
     gate, fault, patience = tmp_path / "gate", str(FIXTURES / "fault_server.py"), {"limits": {"start": 3600}}
     entries: dict[str, Any] = {
         "hangs": {"command": sys.executable, "args": [fault, "hang_init"], "callsheet": patience},
         "opens": {"command": sys.executable, "args": ["-c", GATED, str(gate), fault, "ok"], "callsheet": patience},
     }
+    how: dict[str, Any] = {"cwd": tmp_path, "env": {**os.environ, "CALLSHEET_HOME": str(tmp_path / "home")}}
     with socket.create_server(("127.0.0.1", 0)) as silent:
         entries["silent"] = {"url": f"http://127.0.0.1:{silent.getsockname()[1]}/mcp", "callsheet": patience}
         (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": entries}))
-        server = StdioServerParameters(
-            command=sys.executable,
-            args=["-m", "callsheet", "mcp", "--catalog", "mcp.json", "--yes"],
-            cwd=tmp_path,
-            env={**os.environ, "CALLSHEET_HOME": str(tmp_path / "home")},
-        )
-        heard = asyncio.Event()
-
-        async def listen(message: object) -> None:
-            if isinstance(message, types.ToolListChangedNotification):
-                heard.set()
-
-        query: dict[str, Any] = {"query": "do the work"}
-        async with Client(server, mode="legacy", message_handler=listen, read_timeout_seconds=HANG) as client:
-            assert client.instructions
-            assert client.instructions.startswith("0 tools of 0 agents")
-            await client.list_tools()
-            gate.touch()
-            async with asyncio.timeout(HANG):
-                await heard.wait()
-                while "opens/work" not in said(await client.call_tool("find_tools", query)):
-                    await asyncio.sleep(0.1)
+        served = Served("--catalog", "mcp.json", **how)
+        assert served.ask("initialize", **HELLO)["instructions"].startswith("0 tools of 0 agents")
+        served.ask("tools/list")
+        gate.touch()
+        while served.heard[-1] != "notifications/tools/list_changed":
+            served.read()
+        while "opens/work" not in served.call("find_tools", query="do the work"):
+            time.sleep(0.1)
+        served.process.communicate()
         gate.unlink()
-        async with Client(server, read_timeout_seconds=HANG) as client:
-            assert client.instructions
-            assert client.instructions.startswith("1 tool of 1 agent")
-            assert "opens/work" in said(await client.call_tool("find_tools", query))
+        served = Served("--catalog", "mcp.json", **how)
+        assert served.ask("initialize", **HELLO)["instructions"].startswith("1 tool of 1 agent")
+        assert "opens/work" in served.call("find_tools", query="do the work")
+        served.process.communicate()
 
 
 @pytest.mark.server
@@ -131,46 +155,33 @@ def double(text: str) -> str:
 
 tools = {"doubles": [double]}
 """
-HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 LONG = "ä" * 200_000  # more than a pipe holds, in both directions
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("errors", [subprocess.PIPE, subprocess.STDOUT], ids=["own", "shared"])
-def test_long_messages_and_stray_prints(errors: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("shared", [False, True])
+def test_long_messages_and_stray_prints(shared: bool, tmp_path: Path) -> None:
     """If standard error is the same pipe as the output, the pipe must not become non-blocking."""
     (tmp_path / "doubling.py").write_text(SERVED)
-    words = [sys.executable, "-m", "callsheet", "mcp", "--catalog", "doubling:tools", "--index", ":memory:"]
-    env = {
-        **os.environ,
-        "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}",
-        "CALLSHEET_LIMIT_OUTPUT": "1000000",
-    }
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": errors, "env": env}
-    with subprocess.Popen([*words, "--yes", "--approval", "never"], **pipes) as served:
-        assert served.stdin
-        assert served.stdout
-
-        def asked(number: int, method: str, params: dict[str, Any]) -> dict[str, Any]:
-            assert served.stdin
-            assert served.stdout
-            message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-            served.stdin.write(json.dumps(message, ensure_ascii=False).encode() + b"\n")
-            served.stdin.flush()
-            line = next(line for line in served.stdout if line.startswith(b"{"))
-            found: dict[str, Any] = json.loads(line)
-            return found
-
-        assert asked(1, "initialize", HELLO)["result"]["serverInfo"]["name"] == "callsheet"
-        for number, text in enumerate(("a", LONG, "b"), 2):
-            call = {"tool": "doubles/double", "arguments": {"text": text}}
-            answer = asked(number, "tools/call", {"name": "call_tool", "arguments": call})
-            assert answer["id"] == number
-            assert text * 2 in answer["result"]["content"][0]["text"]
-        served.stdin.close()
-        rest = served.stdout.read()
-        assert served.wait(20) == 0
-        assert not rest.startswith(b"{")
-        if served.stderr:
-            assert served.stderr.read().count(b"stray") == 3
-            assert rest == b""
+    options = ["--catalog", "doubling:tools", "--index", ":memory:", "--approval", "never"]
+    how: dict[str, Any] = {"cwd": tmp_path, "env": {**os.environ, "CALLSHEET_LIMIT_OUTPUT": "1000000"}}
+    if shared:
+        ours, theirs = os.pipe()
+        served = Served(*options, **how, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        served.out = open(ours, encoding="utf-8")  # noqa: PTH123, SIM115
+    else:
+        served = Served(*options, **how)
+    assert served.ask("initialize", **HELLO)["serverInfo"]["name"] == "callsheet"
+    for text in ("a", LONG, "b"):
+        assert text * 2 in served.call("call_tool", tool="doubles/double", arguments={"text": text})
+    assert served.process.stdin
+    served.process.stdin.close()
+    with served.out as out:
+        rest = out.read()
+    assert served.process.wait(HANG) == 0
+    assert not rest.startswith("{")
+    if served.process.stderr:
+        assert rest == ""
+        assert served.process.stderr.read().count("stray") == 3
+        served.process.stderr.close()

@@ -52,7 +52,7 @@ def test_signing_in_makes_the_tools_callable_and_signing_out_deletes_the_tokens(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["tikets"], "no server 'tikets'; servers with an address: tickets"),
+        (["tikets"], "no server 'tikets' in the catalog (did you mean 'tickets'?)"),
         (["local"], "needs no sign-in"),
         (["http://127.0.0.1:9/mcp"], "signing in to http://127.0.0.1:9/mcp failed"),
         (["https://u:hidden-word@example.com/mcp"], "write the address of example.com without user and password"),

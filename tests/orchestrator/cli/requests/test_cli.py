@@ -41,17 +41,6 @@ MANIFEST = {
         {"name": "convert_weight", "description": "Convert a weight.", "inputSchema": {"type": "object"}},
     ],
 }
-CLOCK = '''
-"""Tools for the tests."""
-from langchain_core.tools import tool
-
-@tool
-def tell_time(city: str) -> str:
-    """Tells what time it is in a city."""
-    return f"noon in {city}"
-
-clock = [tell_time]
-'''
 
 
 @pytest.fixture
@@ -111,42 +100,6 @@ def test_retrieve_says_what_the_model_decided(manifests: Path, monkeypatch: pyte
     assert "judged" not in cli(*arguments)[1]
 
 
-def test_ask_answers_with_tools_of_a_python_reference(
-    tmp_path: Path, manifests: Path, monkeypatch: pytest.MonkeyPatch, cli: Any
-) -> None:
-    (tmp_path / "clock_of_the_tests.py").write_text(CLOCK)
-    monkeypatch.chdir(tmp_path)
-    arguments = ["--catalog", "clock_of_the_tests:clock", "--allow", "clock/tell_time"]
-    status, out, _ = cli("ask", "Tell the time in the city 'Oslo'", *arguments, "--json")
-    answer = json.loads(out)
-    step = answer["steps"][0]
-    assert status == 0
-    assert "noon in Oslo" in answer["answer"]
-    assert (step["status"], step["tools"][0], step["calls"][0]["args"]) == (
-        "done",
-        "clock/tell_time",
-        {"city": "Oslo"},
-    )
-    assert {"id", "text", "depends_on", "agents", "tools", "status", "calls", "result", "error"} <= set(step)
-
-
-def test_ask_over_manifests_says_that_they_cannot_be_called(manifests: Path, cli: Any) -> None:
-    status, out, _ = cli(
-        "ask", "Convert 3 miles to kilometers", "--catalog", str(manifests), "--allow", "units/convert_length"
-    )
-    assert status == 1
-    assert "known from a manifest only" in out
-    assert "Plan" in out
-
-
-def test_ask_refuses_what_needs_too_many_steps(manifests: Path, cli: Any) -> None:
-    request = " and ".join(f"convert {number} miles to kilometers" for number in range(1, 14))
-    status, out, _ = cli("ask", request, "--catalog", str(manifests), "--json")
-    report = json.loads(out)
-    assert (status, report["steps"]) == (1, [])
-    assert "the request needs 13 steps, at most 12 are allowed" in report["answer"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -169,14 +122,6 @@ def test_a_callers_mistake_ends_with_2_and_one_clear_word(
     assert said in err
     assert "Traceback" not in err
     assert out == ""
-
-
-def test_a_broken_manifest_is_named_and_the_rest_go_on(manifests: Path, cli: Any) -> None:
-    (manifests / "broken.json").write_text("{not json")
-    status, out, err = cli("index", "--catalog", str(manifests), "--json")
-    assert status == 0
-    assert "broken.json" in err
-    assert json.loads(out)["problems"][0]["agent"] == "broken.json"
 
 
 def _commands(group: click.Group, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -212,10 +157,7 @@ def test_an_interrupt_ends_with_130_and_leaves_no_process(tmp_path: Path) -> Non
         os.kill(int(mark.read_text()), 0)
 
 
-MODEL_COMMANDS = (
-    ("ask", "x", "--model"),
-    ("retrieve", "x", "--decision-model"),
-)
+MODEL_COMMANDS = (("ask", "x", "--model"), ("retrieve", "x", "--decision-model"))
 
 
 @pytest.mark.parametrize("command", MODEL_COMMANDS, ids=lambda words: words[0])

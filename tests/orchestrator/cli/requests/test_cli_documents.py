@@ -116,9 +116,3 @@ def test_sync_names_the_operations_that_a_specification_changed(printed_by: Any,
     assert (orders["added"], orders["changed"], orders["removed"]) == (["listOrders"], ["tellOrder"], ["deleteOrder"])
     again = printed_by("sync", "--catalog", str(file))[1]["servers"][1]
     assert (again["status"], again["added"], again["changed"], again["removed"]) == ("ok", [], [], [])
-
-
-def test_it_is_asked_without_a_model(printed_by: Any, tmp_path: Path, served: Shop) -> None:
-    trusted = written(tmp_path, served.url, trusted=True)
-    _, answer = printed_by("ask", 'Tell the state of the order with the id "A-17"', "--catalog", trusted, "--yes")
-    assert [sent.target for sent in served.sent] == ["/orders/A-17"], answer

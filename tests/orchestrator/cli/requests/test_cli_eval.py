@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from callsheet.orchestrator.apps.model_evaluation import (
     recorded,
     sampled,
 )
-from callsheet.retrievers import LabelledQuery
+from callsheet.retrievers import METHODS, LabelledQuery
 from choosing_model import ChoosingModel
 from commands import run
 from scripted_model import ScriptedModel
@@ -51,18 +52,6 @@ def test_json_holds_the_figures_and_nothing_else_is_printed(cli: Any) -> None:
     assert low <= report["agent"]["recall@1"] <= high
 
 
-def test_a_small_selection_shows_misses_and_confusions(cli: Any) -> None:
-    status, out, _ = cli("eval", QUERIES, "-k", "2", "--tools", "4", "--json", "--misses", "1")
-    report = json.loads(out)
-    assert status == 0
-    assert report["misses"] >= 1
-    (miss,) = report["missed"]
-    assert {"id", "query", "lacking", "got"} <= set(miss)
-    assert {"ids", "kind", "rank", "why"} <= set(miss["lacking"][0])
-    assert report["confused"][0]["count"] >= 1
-    assert "complete@4" in report
-
-
 @pytest.mark.parametrize("size", [("-k", "1"), ("-k", "2", "--tools", "3"), ()])
 def test_what_is_reported_is_what_retrieve_hands_over_with_the_same_options(
     size: tuple[str, ...], tmp_path: Path, cli: Any
@@ -80,71 +69,6 @@ def test_what_is_reported_is_what_retrieve_hands_over_with_the_same_options(
     status, out, _ = cli("eval", str(path), *size, "--json")
     last = f"recall@{size[-1] if '--tools' in size else 10}"
     assert (status, json.loads(out)["tool"][last]) == (0, pytest.approx(sum(shares) / len(shares), abs=1e-4))
-
-
-def test_people_get_tables_of_at_most_100_columns(cli: Any) -> None:
-    status, out, err = cli("eval", QUERIES, "-k", "2", "--tools", "4")
-    assert (status, err) == (0, "")
-    for part in (
-        "13 queries, 4 agents, 16 tools",
-        "agent.recall",
-        "tool.map",
-        "complete",
-        "tokens",
-        "Most often confused",
-    ):
-        assert part in out
-    assert "of 13 queries lack something" in out
-    assert "wanted" in out
-    assert "\x1b" not in out
-    tables = [line for line in out.splitlines() if not line.startswith(("   ", "A selection", "In ", "The "))]
-    assert max(map(len, tables)) <= 100
-
-
-def test_gates_that_hold_end_with_0(cli: Any) -> None:
-    gates = ("--fail-under", "recall@5=.5", "--fail-under", "agent.ndcg@5=0", "--fail-under", "complete@10=0.1")
-    status, out, err = cli("eval", QUERIES, *gates, "--json")
-    assert (status, err) == (0, "")
-    assert [gate["passed"] for gate in json.loads(out)["gates"]] == [True, True, True]
-
-
-def test_each_gate_that_fails_is_a_line_and_the_status_is_1(cli: Any) -> None:
-    gates = [f"--fail-under={metric}=1" for metric in ("recall@1", "tool.map@1", "tool.recall@1")]
-    status, out, err = cli("eval", QUERIES, *gates, "--json")
-    assert status == 1
-    assert [gate["passed"] for gate in json.loads(out)["gates"]] == [False, False, False]
-    lines = err.splitlines()
-    assert len(lines) == 3
-    assert lines[0].startswith("failed: recall@1 is 0.")
-    assert lines[0].endswith("under 1")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--fail-under", "recal@5=.8"], "unknown metric 'recal@5': there are recall@1, recall@3"),
-        (["--fail-under", "recall@7=.8"], "complete@10"),
-        (["--fail-under", "recall@5=.8", "-k", "2"], "unknown metric 'recall@5'"),
-        (["--fail-under", "recall@5"], "'recall@5' is not METRIC=LEAST"),
-        (["--fail-under", "recall@5=80"], "'recall@5=80' is not METRIC=LEAST"),
-        (["--fail-under", "recall@5=nan"], "is not METRIC=LEAST"),
-        (["-k", "0"], "-k"),
-        (["--catalog", "nowhere.json"], "no catalog at nowhere.json"),
-    ],
-)
-def test_a_callers_mistake_ends_with_2(arguments: list[str], said: str, cli: Any) -> None:
-    status, out, err = cli("eval", QUERIES, *arguments)
-    assert (status, out) == (2, "")
-    assert said in " ".join(err.split())
-    assert "Traceback" not in err
-
-
-def test_a_wrong_file_ends_with_2_and_says_where(tmp_path: Path, cli: Any) -> None:
-    path = tmp_path / "queries.jsonl"
-    path.write_text('{"query": "rain?", "tools": ["forcast"]}\n')
-    status, out, err = cli("eval", str(path))
-    assert (status, out) == (2, "")
-    assert "queries.jsonl, line 1: no tool 'forcast' in the catalog (did you mean 'forecast'?)" in err
 
 
 @pytest.mark.parametrize(("metric", "kind"), [("complete@10", "tools"), ("skill.recall@1", "skills")])
@@ -170,20 +94,131 @@ def test_queries_of_skills_only_have_figures_of_skills_only(tmp_path: Path, cli:
     assert (status, "no query has agents labelled" in " ".join(err.split())) == (2, True)
 
 
+def test_people_get_tables_of_at_most_100_columns(cli: Any) -> None:
+    status, out, err = cli("eval", QUERIES, "-k", "2", "--tools", "4")
+    assert (status, err) == (0, "")
+    for part in (
+        "13 queries, 4 agents, 16 tools",
+        "agent.recall",
+        "tool.map",
+        "complete",
+        "tokens",
+        "Most often confused",
+    ):
+        assert part in out
+    assert "of 13 queries lack something" in out
+    assert "\x1b" not in out
+    tables = [line for line in out.splitlines() if not line.startswith(("   ", "A selection"))]
+    assert max(map(len, tables)) <= 100
+
+
+def test_a_gate_that_fails_is_a_line_and_the_status_is_1(cli: Any) -> None:
+    gates = {"recall@5": ".5", "agent.ndcg@5": "0", "complete@10": "0.1", "recall@1": "1", "tool.map@1": "1"}
+    words = [f"--fail-under={metric}={least}" for metric, least in gates.items()]
+    status, out, err = cli("eval", QUERIES, *words, "--json")
+    report = json.loads(out)
+    assert status == 1
+    assert [gate["passed"] for gate in report["gates"]] == [True, True, True, False, False]
+    assert [line.partition(" is 0.")[0] for line in err.splitlines()] == ["failed: recall@1", "failed: tool.map@1"]
+    assert err.endswith("under 1\n")
+    assert cli("eval", QUERIES, *words[:3])[0] == 0
+    assert {"ids", "kind", "rank", "why"} <= set(report["missed"][0]["lacking"][0])
+    assert report["confused"][0]["count"] >= 1
+
+
+def test_methods_are_measured_side_by_side(cli: Any) -> None:
+    status, out, err = cli("eval", QUERIES, "--methods", ",".join(METHODS), "--json")
+    report = json.loads(out)
+    by_name = {method.pop("name"): method for method in report["methods"]}
+    assert (status, err, [*by_name]) == (0, "", [*METHODS])
+    assert by_name["callsheet"].items() <= report.items()
+    for method in by_name.values():
+        assert set(method["agent"]) == set(report["agent"])
+        assert set(method["tool"]) == set(report["tool"])
+        assert method["intervals"].keys() == report["intervals"].keys()
+    assert len({method["tool"]["map@10"] for method in by_name.values()}) > 3
+    status, out, _ = cli("eval", QUERIES, "--methods", "dense,bm25")
+    rows = [line for line in out.splitlines() if line.strip().startswith(("dense", "bm25"))]
+    assert len(rows) == 2
+    assert max(map(len, rows)) <= 100
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name not in ("callsheet", "agent-as-a-graph")])
+def test_retrieve_shows_what_eval_measures(name: str, cli: Any) -> None:
+    query = json.loads(Path(QUERIES).read_text(encoding="utf-8").splitlines()[0])["query"]
+    status, out, _ = cli("retrieve", query, "--method", name, "-k", "10", "--json")
+    found = json.loads(out)
+    tools = sorted((tool for agent in found["agents"] for tool in agent["tools"]), key=lambda tool: -tool["use"])
+    settings = replace(METHODS[name], agents=10)
+    retriever = AgentGraphRetriever.from_catalog(str(EXAMPLE / "catalog"), settings=settings, index=":memory:", k=10)
+    assert (status, found["verdict"]) == (0, "found")
+    assert [tool["id"] for tool in tools] == [tool.id for tool in retriever.select(query).tools]
+
+
+@pytest.mark.parametrize(("command", "option"), [("retrieve", "--method"), ("eval", "--methods")])
+def test_the_methods_are_named_in_the_help_and_in_the_refusal(command: str, option: str, cli: Any) -> None:
+    helped = " ".join(cli(command, "--help")[1].split())
+    assert all(name in helped for name in METHODS if name != "callsheet")
+    status, _, err = cli(command, QUERIES, option, "bm26")
+    assert status == 2
+    assert f"there is no method 'bm26'; there are {', '.join(METHODS)}" in " ".join(err.split())
+
+
 CHOICES = {"rain": ("forecast", {"place": "Oslo", "days": "1"}), "clean": ("air_quality", {"place": "Delhi"})}
 
 
 @pytest.fixture
 def queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The first two labelled queries of the example, and a model that knows their tools."""
-    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("CALLSHEET_CATALOG", str(EXAMPLE / "catalog"))
     monkeypatch.setattr(callsheet.agents, "chat_model", lambda name, **_: ChoosingModel(choices=CHOICES))
     file = tmp_path / "queries.jsonl"
-    lines = (EXAMPLE / "queries.jsonl").read_text(encoding="utf-8").splitlines()[:2]
+    lines = Path(QUERIES).read_text(encoding="utf-8").splitlines()[:2]
     lines[0] = lines[0].replace('"tools"', '"arguments": {"forecast": {"place": "oslo"}}, "tools"')
     file.write_text("\n".join(lines), encoding="utf-8")
     return str(file)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--fail-under", "recal@5=.8"], "unknown metric 'recal@5': there are recall@1, recall@3"),
+        (["--fail-under", "recall@5=.8", "-k", "2"], "unknown metric 'recall@5'"),
+        (["--fail-under", "recall@5"], "'recall@5' is not METRIC=LEAST"),
+        (["--fail-under", "recall@5=nan"], "is not METRIC=LEAST"),
+        (["--arms", "k5"], "--arms needs --model PROVIDER:NAME"),
+        (["--model", "m", "--arms", "k5,most"], "there is no arm 'most': there are all"),
+        (["--model", "m", "--fail-under", "recall@5=.8"], "with --model there are k5.success, k10.success"),
+        (["--model", "m", "--max-cost", "1"], "--max-cost needs the price of the model: give --prices FILE"),
+        (["--model", "m", "--prices", "none.json"], "none.json cannot be read"),
+    ],
+)
+def test_a_callers_mistake_ends_with_2(arguments: list[str], said: str, queries: str, cli: Any) -> None:
+    status, out, err = cli("eval", queries, *arguments)
+    assert (status, out) == (2, "")
+    assert said in " ".join(err.split())
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ({"tools": ["forcast"]}, "queries.jsonl, line 1: no tool 'forcast' in the catalog (did you mean 'forecast'?)"),
+        ({"tools": ["forecast"], "arguments": []}, '"arguments" must hold an object for each tool'),
+        ({"tools": ["forecast"], "arguments": {"air_quality": {}}}, "has weather/air_quality, which"),
+    ],
+)
+def test_a_wrong_file_ends_with_2_and_says_where(line: Any, said: str, tmp_path: Path, cli: Any) -> None:
+    (tmp_path / "queries.jsonl").write_text(json.dumps({"query": "rain?", **line}))
+    status, out, err = cli("eval", tmp_path / "queries.jsonl")
+    assert (status, out) == (2, "")
+    assert said in err
+
+
+def test_a_gate_of_an_arm_fails_too(queries: str, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(callsheet.agents, "chat_model", lambda name, **_: ChoosingModel(choices={}))
+    status, out, err = run(capsys, "eval", queries, "--model", "m", "--arms", "k5", "--fail-under=k5.success=.5")
+    assert (status, err) == (1, "failed: k5.success is 0.0000, under 0.5\n")
+    assert "not chosen" in out
 
 
 def test_arms_are_compared(queries: str, tmp_path: Path, capsys: Any) -> None:
@@ -201,48 +236,6 @@ def test_arms_are_compared(queries: str, tmp_path: Path, capsys: Any) -> None:
     assert len(list((tmp_path / "home" / "model-evaluations").glob("*.json"))) == 4
 
 
-def test_a_gate_that_fails_is_a_line_and_the_status_is_1(
-    queries: str, capsys: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(callsheet.agents, "chat_model", lambda name, **_: ChoosingModel(choices={}))
-    status, out, err = run(capsys, "eval", queries, "--model", "m", "--arms", "k5", "--fail-under=k5.success=.5")
-    assert (status, err) == (1, "failed: k5.success is 0.0000, under 0.5\n")
-    assert "not chosen" in out
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--arms", "k5"), "--arms needs --model PROVIDER:NAME"),
-        (("--model", "m", "--arms", "k5,most"), "there is no arm 'most': there are all"),
-        (("--model", "m", "--fail-under", "recall@5=.8"), "with --model there are k5.success, k10.success"),
-        (("--model", "m", "--max-cost", "1"), "--max-cost needs the price of the model: give --prices FILE"),
-        (("--max-cost", "9"), "--max-cost needs --model PROVIDER:NAME"),
-        (("--model", "m", "--prices", "none.json"), "none.json cannot be read"),
-    ],
-)
-def test_what_cannot_be_measured_is_refused(queries: str, capsys: Any, words: tuple[str, ...], said: str) -> None:
-    status, out, err = run(capsys, "eval", queries, *words)
-    assert (status, out) == (2, "")
-    assert said in " ".join(err.split())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ("[]", '"arguments" must hold an object for each tool'),
-        ('{"air_quality": {}}', "has weather/air_quality, which"),
-    ],
-)
-def test_labels_of_arguments_are_checked(queries: str, capsys: Any, arguments: str, said: str) -> None:
-    line = f'{{"query": "Will it rain?", "tools": ["forecast"], "arguments": {arguments}}}'
-    Path(queries).write_text(line, encoding="utf-8")
-    status, _, err = run(capsys, "eval", queries)
-    assert status == 2
-    assert said in err
-
-
-MANIFESTS = EXAMPLE / "catalog"
 RAIN = LabelledQuery(
     "rain",
     "Will it rain in Oslo tomorrow?",
@@ -256,7 +249,7 @@ RIGHT = {"rain": ("forecast", {"place": "oslo", "days": "1"}), "air": ("air_qual
 
 @pytest.fixture(scope="module")
 def loaded() -> Loaded:
-    return load(MANIFESTS)
+    return load(EXAMPLE / "catalog")
 
 
 @pytest.fixture(scope="module")
@@ -289,16 +282,6 @@ async def test_the_model_judges_which_tools_it_is_given(arms: Any, tmp_path: Pat
     assert [len(case.attempt.offered) for case in judged.cases] == [1, 1]
     assert all(a.attempt.offered[0] != b.attempt.offered[0] for a, b in zip(judged.cases, plain.cases, strict=True))
     assert judged.usage.calls == plain.usage.calls
-
-
-async def test_the_best_tools_are_those_of_the_agents_that_a_selection_picks(loaded: Loaded, tmp_path: Path) -> None:
-    retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:", k=1)
-    made = Arms(recorded(loaded), retriever, ChoosingModel(choices=RIGHT))
-    (arm,) = (await evaluated(made, ["k10"], tmp_path)).arms
-    assert [list(case.attempt.offered) for case in arm.cases] == [
-        [tool.id for tool in retriever.select(query.query).tools] for query in (RAIN, AIR)
-    ]
-    assert {tool.partition("/")[0] for case in arm.cases for tool in case.attempt.offered} == {"weather"}
 
 
 @pytest.mark.parametrize(
@@ -456,12 +439,6 @@ def test_prices_are_per_million_tokens(tmp_path: Path) -> None:
         price_of("m", file)
     with pytest.raises(SettingsError, match="cannot be read"):
         price_of("m", tmp_path / "none.json")
-
-
-def test_an_unknown_arm_is_refused_with_those_that_there_are(arms: Any) -> None:
-    for name in ("k0", "k", "everything", "k5x"):
-        with pytest.raises(SettingsError, match=r"there is no arm .*: there are all"):
-            arms(ChoosingModel(choices={})).named(name)
 
 
 async def test_a_weak_model_that_only_repeats_a_call_is_done(loaded: Loaded) -> None:

@@ -15,7 +15,6 @@ import pytest
 from langgraph.types import Interrupt
 
 from callsheet.agents.models.chat_models import chat_model
-from callsheet.graphs import counted
 from callsheet.orchestrator.cli import ask as ask_command, main as command_line, output
 from callsheet.orchestrator.cli.ask import RunResult
 from callsheet.orchestrator.run.threads import Threads
@@ -33,13 +32,6 @@ def test_every_row_of_retrieve_has_a_tool_and_the_other_agents_are_named_once(cl
     assert [row.split()[-1] for row in rows] == ["weather/forecast", "weather/current_weather"]
     assert last.startswith("without a tool among these: calendar (")
     assert [name in last for name in ("mail (", "files (", "weather")] == [True, True, False]
-
-
-def test_an_empty_catalog_is_no_table(cli: Any, tmp_path: Path) -> None:
-    config = tmp_path / "mcp.json"
-    config.write_text('{"mcpServers": {}}')
-    _, out, _ = cli("retrieve", "will it rain tomorrow", "--catalog", str(config))
-    assert out == "Nothing in the catalog fits.\n"
 
 
 @pytest.mark.parametrize("explain", [False, True])
@@ -74,29 +66,6 @@ def test_a_bug_is_no_negative_answer(monkeypatch: pytest.MonkeyPatch, cli: Any) 
     monkeypatch.setattr(command_line, "callsheet", breaks)
     status, _, err = cli()
     assert (status, err.splitlines()[-1]) == (70, "ZeroDivisionError")
-
-
-def test_one_is_not_many(cli: Any, tmp_path: Path) -> None:
-    folder = tmp_path / "one"
-    folder.mkdir()
-    (folder / "a.json").write_text(json.dumps({"name": "a", "tools": [{"name": "t", "inputSchema": {}}]}))
-    assert cli("index", "--catalog", str(folder))[1].startswith("1 agent, 1 tool, 0 dependencies, 0 inferred: ")
-    assert cli("check", "--catalog", str(folder))[1].splitlines()[-1].startswith("1 agent, 1 tool: ")
-    _, _, err = cli("export", "--format", "json", "-o", str(tmp_path / "x.json"), "--catalog", str(folder))
-    assert err.startswith("1 agent, 1 tool in ")
-    forms = counted(0, "tool"), counted(1, "query", "queries"), counted(2000, "query", "queries")
-    assert forms == ("0 tools", "1 query", "2,000 queries")
-
-
-@pytest.mark.parametrize("group", [(), ("documents",)])
-def test_every_command_says_in_a_whole_line_what_it_is_for(
-    group: tuple[str, ...], cli: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    _, out, _ = cli(*group, "--help")
-    lines = [line for line in out.partition("Commands:\n")[2].splitlines() if line]
-    assert len(lines) >= 2
-    assert [line for line in lines if not line.endswith(".") or line.endswith("...")] == []
 
 
 @pytest.mark.parametrize("servers", [{}, {"time": {"command": "uvx", "disabled": True}}])

@@ -147,7 +147,7 @@ def take_over(when: str, registry: ToolRegistry, config: Any, monkeypatch: pytes
         case "before the answer":
             registry.follow(new)
         case "after binding":
-            once(supervised_call, "question")
+            once(supervised_call, "review_request")
         case "when it is sent":
             once(supervised_call, "read_decision")
 
