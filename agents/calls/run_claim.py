@@ -51,12 +51,12 @@ def in_threads(config: RunnableConfig) -> RunnableConfig:
     """
     configurable = config.get("configurable") or {}
     saver = configurable.get(_KEY)
-    if not isinstance(saver, BaseCheckpointSaver) or isinstance(saver, InThreads):
+    if not isinstance(saver, BaseCheckpointSaver) or isinstance(saver, _InThreads):
         return config
-    return {**config, "configurable": {**configurable, _KEY: InThreads(saver)}}
+    return {**config, "configurable": {**configurable, _KEY: _InThreads(saver)}}
 
 
-class InThreads(BaseCheckpointSaver[Any]):
+class _InThreads(BaseCheckpointSaver[Any]):
     """A checkpointer whose asynchronous methods run the blocking ones of ``saver`` in threads."""
 
     def __init__(self, saver: BaseCheckpointSaver[Any]) -> None:
@@ -67,34 +67,28 @@ class InThreads(BaseCheckpointSaver[Any]):
 
     @property
     def config_specs(self) -> list[Any]:
-        """The saver's own."""
         return self._saver.config_specs
 
     def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...]]) -> BaseCheckpointSaver[Any]:
-        """The same over the saver with these types allowed."""
-        return InThreads(self._saver.with_allowlist(extra_allowlist))
+        return _InThreads(self._saver.with_allowlist(extra_allowlist))
 
     async def aget_tuple(self, *args: Any, **more: Any) -> CheckpointTuple | None:
-        """``get_tuple`` in a thread."""
         return await asyncio.to_thread(self._saver.get_tuple, *args, **more)
 
     async def alist(self, *args: Any, **more: Any) -> AsyncIterator[CheckpointTuple]:
-        """``list`` in a thread."""
         for found in await asyncio.to_thread(lambda: [*self._saver.list(*args, **more)]):
             yield found
 
     async def aput(self, *args: Any, **more: Any) -> RunnableConfig:
-        """``put`` in a thread."""
         return await asyncio.to_thread(self._saver.put, *args, **more)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """``put_writes`` in a thread; LangGraph looks whether it takes ``task_path``."""
+        # LangGraph looks whether it takes ``task_path``.
         await asyncio.to_thread(self._saver.put_writes, config, writes, task_id, task_path)
 
     async def adelete_thread(self, *args: Any, **more: Any) -> None:
-        """``delete_thread`` in a thread."""
         await asyncio.to_thread(self._saver.delete_thread, *args, **more)
 
 

@@ -191,8 +191,10 @@ def _is_not_ordered(record: Record, name: str, now: str | None) -> bool:
 
 def _holds(now: str | None, wanted: str | tuple[Wanted, ...] | None) -> bool:
     """Whether a file has this content, or all of these words; None for one that is not there."""
-    if now is None or wanted is None or isinstance(wanted, str):
-        return (now and now.rstrip()) == (wanted and wanted.rstrip())
+    if now is None or wanted is None:
+        return now is wanted
+    if isinstance(wanted, str):
+        return now.rstrip() == wanted.rstrip()
     return all(_said(one, now) for one in wanted)
 
 
