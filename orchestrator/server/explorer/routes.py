@@ -74,10 +74,13 @@ def create_explorer(
     if runs is not None:
         reading, doing = run_endpoints(runs)
         gets, posts = gets | reading, posts | doing
+    middleware, open_routes = gate(hosts, origins), list[Route]()
     if authenticated:
         from callsheet.orchestrator.server import sign_in  # the import takes a second
 
         posts["sign-in"] = lambda visible, request: sign_in.begin(visible.registry, visible.user, request)
+        open_routes = sign_in.public_routes()
+        middleware += [Middleware(_Public, routes=[*_public(site), *sign_in.public_routes()]), Middleware(RunChecks)]
 
     def guarded(path: str, endpoint: Endpoint, method: str = "GET") -> Route:
         handler = _guarded(site, endpoint, None if authenticated else user or User(), key)
@@ -88,12 +91,7 @@ def create_explorer(
         *(guarded(f"api/{name}", endpoint) for name, endpoint in gets.items()),
         *(guarded(f"api/{name}", endpoint, "POST") for name, endpoint in posts.items()),
     ]
-    middleware = gate(hosts, origins)
-    if authenticated:
-        private += sign_in.public_routes()
-        middleware += [Middleware(_Public, routes=[*_public(site), *sign_in.public_routes()]), Middleware(RunChecks)]
-
-    return Starlette(routes=[*_public(site), *private], middleware=middleware)
+    return Starlette(routes=[*_public(site), *private, *open_routes], middleware=middleware)
 
 
 def _reading(runs: bool) -> dict[str, Endpoint]:

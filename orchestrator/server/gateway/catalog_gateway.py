@@ -63,6 +63,7 @@ class Waiting:
 
     id: str
     question: Mapping[str, Any]
+    reply: asyncio.Future[dict[str, Any]] = field(repr=False)
 
 
 Answer = ToolMessage | Waiting
@@ -114,15 +115,15 @@ class _Running:
     agent: str
     user: User
     progress: Progress | None = None
-    questions: asyncio.Queue[tuple[Waiting, asyncio.Future[dict[str, Any]]]] = field(default_factory=asyncio.Queue)
+    questions: asyncio.Queue[Waiting] = field(default_factory=asyncio.Queue)
     task: asyncio.Task[ToolMessage] = field(init=False)
-    asked: tuple[Waiting, asyncio.Future[dict[str, Any]]] | None = None
+    asked: Waiting | None = None
 
     async def ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
         """Asks the person behind the call."""
-        answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        await self.questions.put((Waiting(uuid.uuid4().hex, question), answer))
-        return await answer
+        waiting = Waiting(uuid.uuid4().hex, question, asyncio.get_running_loop().create_future())
+        await self.questions.put(waiting)
+        return await waiting.reply
 
     async def ask_for_server(self, message: str, form: dict[str, Any]) -> dict[str, Any]:
         """Passes on a question of the server; called by its session."""
@@ -163,15 +164,14 @@ class QuestionRelay:
         running = self._open.get(waiting_id)
         if running is None or running.asked is None or running.user != user:
             raise SettingsError("no such call waits for an answer: make the call again")
-        return running.asked[0]
+        return running.asked
 
     async def answer(self, waiting_id: str, answer: Mapping[str, Any], user: User) -> Answer:
         """Answers a question as of ``waiting``; returns the answer of the call, or the next question."""
-        self.waiting(waiting_id, user)
-        running = self._open.pop(waiting_id)
+        waiting, running = self.waiting(waiting_id, user), self._open.pop(waiting_id)
         running.progress = PROGRESS.get()
-        if running.asked and not running.asked[1].done():
-            running.asked[1].set_result(dict(answer))
+        if not waiting.reply.done():
+            waiting.reply.set_result(dict(answer))
         return await self._next(running)
 
     def drop(self, waiting_id: str, user: User) -> None:
@@ -195,7 +195,7 @@ class QuestionRelay:
         mine = [name for name, other in self._open.items() if other.user == running.user]
         if len(mine) >= MOST_WAITING:
             self.drop(mine[0], running.user)
-        waiting = running.asked[0]
+        waiting = running.asked
         self._open[waiting.id] = running
         # Nobody may come to fetch what became of it; without this, asyncio complains about its error.
         running.task.add_done_callback(lambda task: task.cancelled() or task.exception())
