@@ -35,21 +35,23 @@ async def main():
 pool = SessionPool()
 asyncio.run(main())
 print("ready", flush=True)
+sys.stdin.readline()
 {last}
 """
 
 
-def started(tmp_path: Path, last: str, *modes: str) -> tuple[subprocess.Popen[str], str]:
+def started(tmp_path: Path, last: str, *modes: str) -> tuple[subprocess.Popen[bytes], str]:
     """A program that holds a session with a server in each of these modes, and the tag of their processes."""
     tag = f"callsheet-{uuid.uuid4().hex}"
     script = tmp_path / "program.py"
     script.write_text(PROGRAM.format(faults=str(FAULTS), tag=tag, modes=modes, last=last))
-    process = subprocess.Popen(
-        [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "bufsize": 0}
+    process = subprocess.Popen([sys.executable, str(script)], **pipes)
+    assert process.stdin is not None
     assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
+    assert process.stdout.readline() == b"ready\n"
     assert len(alive(tag)) >= len(modes)
+    process.stdin.write(b"go on\n")
     return process, tag
 
 

@@ -12,7 +12,6 @@ import pytest
 from langgraph_sdk import get_client
 from mcp import Client
 
-from commands import run
 from langgraph_server import DevServer
 from served import pinged
 
@@ -163,20 +162,6 @@ async def test_an_mcp_client_asks_a_question(server: DevServer) -> None:
     assert [step["status"] for step in answer["steps"]] == ["done", "failed"]
     assert "4.828 kilometer" in answer["answer"]
     assert "nobody can be asked here" in answer["steps"][1]["error"]
-
-
-async def test_what_runs_show_of_dependencies_is_in_the_store(
-    client: Any, server: DevServer, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
-    monkeypatch.setenv("CALLSHEET_HOME", str(folder / "elsewhere"))
-    monkeypatch.syspath_prepend(str(folder))
-    edge = ["notebook/add_note", "units/convert_length", "text"]
-    await client.store.put_item(["callsheet", "observed"], "k", {"edge": edge, "count": 3}, index=False)
-    words = ["infer", "--json", "--catalog", "served_agents:agents", "--server", server.url]
-    status, out, _ = await asyncio.to_thread(run, capsys, *words)
-    assert status == 0
-    (found,) = [e for e in json.loads(out)["edges"] if [e["source"], e["target"], e["parameter"]] == edge]
-    assert found["count"] == 3
 
 
 async def test_ten_runs_at_once_leave_the_server_responsive(client: Any, server: DevServer) -> None:
