@@ -7,7 +7,6 @@ import inspect
 import itertools
 import os
 import signal
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -19,6 +18,7 @@ from langgraph.types import Command
 
 from callsheet.agents.calls.review import decided, flat
 from desk import SUM, Desk, LoggedDesk, Office, sums
+from forked import run_forked
 from fuzzing import is_long
 
 TESTS = Path(__file__).parents[2]
@@ -37,18 +37,16 @@ sys.path[:0] = {support!r}
 from callsheet.orchestrator.nodes import Nodes
 from callsheet.orchestrator.step import StepNodes
 from desk import Desk
-from remembered_passes import remembered
 from test_killed import asked, killed_at
 
-with remembered(Path({folder!r}, "passes")):
-    asyncio.run(asked(Path({folder!r}, "whole")))  # what is imported on the way is there for all
-    gc.freeze()
-    for number, (kind, name, at, after) in enumerate({killed!r}):
-        child = os.fork()
-        if not child:
-            killed_at(Path({folder!r}, str(number)), globals()[kind], name, at, after=after)
-            os._exit(0)
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+asyncio.run(asked(Path({folder!r}, "whole")))  # what is imported on the way is there for all
+gc.freeze()
+for number, (kind, name, at, after) in enumerate({killed!r}):
+    child = os.fork()
+    if not child:
+        killed_at(Path({folder!r}, str(number)), globals()[kind], name, at, after=after)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
 
@@ -103,7 +101,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("killed")
     support = [str(Path(__file__).parent), *(path for path in sys.path if Path(path).is_relative_to(TESTS))]
     program = PROGRAM.format(support=support, killed=KILLED, folder=str(folder))
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = run_forked(["-c", program])
     assert {*done.stdout.split()} == {f"{-signal.SIGKILL}"}, done.stderr
     return folder
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from typing import Any
 
@@ -19,6 +18,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from callsheet import AgentGraphRetriever, CallsheetTools, create_retriever_app, create_supervisor
 from callsheet.graphs import SettingsError
+from forked import run_forked
 
 RATE = "look up the rate of USD"
 
@@ -110,7 +110,7 @@ def test_spans_without_contents() -> None:
     """With the settings that the page on traces names; the program has a provider of its own."""
     told = {"LANGSMITH_TRACING": "true", "LANGSMITH_TRACING_MODE": "otel", "LANGSMITH_ENDPOINT": "http://127.0.0.1:9"}
     env = {**os.environ, **told, "LANGSMITH_HIDE_INPUTS": "true", "LANGSMITH_HIDE_OUTPUTS": "true"}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True, check=False)
+    done = run_forked(["-c", PROGRAM], env=env)
     assert done.returncode == 0, done.stderr
     made = json.loads(done.stdout.splitlines()[-1])
     assert {"supervisor", "plan", "retriever", "worker", "worker, step 1", "answer"} <= {name for name, _, _ in made}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 
 from desk import LoggedDesk
+from forked import run_forked
 
 TESTS = Path(__file__).parents[2]
 # Each round is a process of its own: it approves what waits, runs until a question or the end, and is killed.
@@ -20,7 +20,6 @@ sys.path[:0] = {support!r}
 from desk import SUM, LoggedDesk, Office, sums
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.types import Command
-from remembered_passes import remembered
 
 async def round_of(number):
     desk = LoggedDesk(Path({log!r}))
@@ -36,12 +35,11 @@ async def round_of(number):
         print(len(waiting), *sorted(state.get("results", {{}})), flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 
-with remembered(Path({passes!r})):
-    for number in range(4):
-        child = os.fork()
-        if not child:
-            asyncio.run(round_of(number))
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+for number in range(4):
+    child = os.fork()
+    if not child:
+        asyncio.run(round_of(number))
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
 
@@ -51,9 +49,8 @@ def test_each_approval_is_given_in_another_process(store: str, tmp_path: Path) -
         support=[path for path in sys.path if Path(path).is_relative_to(TESTS)],
         log=str(tmp_path / "calls.log"),
         address=f"{place}&options=-csearch_path%3D{schema}",
-        passes=str(tmp_path / "passes"),
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = run_forked(["-c", program])
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[1::2] == [str(-signal.SIGKILL)] * 4, done.stderr

@@ -22,6 +22,7 @@ from callsheet.retrievers.documents import (
     semantic_search,
 )
 from callsheet.retrievers.documents.document_reading import READER
+from forked import run_forked
 
 Write = Callable[[dict[str, str | bytes]], Path]
 
@@ -162,9 +163,7 @@ def test_killed_while_it_embeds_everything_is_as_before(
     DocumentIndex(folder, embeddings=embedder, index=where).sync()
     write({"a.txt": "The new text.", "b.txt": "\n\n".join(f"Sentence number {i} of many." for i in range(2_500))})
     script = KILLED.format(here=HERE, folder=str(folder), index=str(where))
-    done = subprocess.run(
-        [sys.executable, "-c", script], env={**os.environ, "ANONYMIZED_TELEMETRY": "False"}, check=False
-    )
+    done = run_forked(["-c", script], env={**os.environ, "ANONYMIZED_TELEMETRY": "False"})
     assert done.returncode == -9
     index = DocumentIndex(folder, embeddings=embedder, index=where)
     assert [chunk.text for chunk in index.chunks()] == ["The old text.\n"]
