@@ -26,7 +26,6 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload([
     "callsheet.orchestrator.cli.main",
     "callsheet.orchestrator.run.process.process_state",
-    "callsheet.orchestrator.run.process.process_state",
     "callsheet.orchestrator.supervisor",
     "callsheet.agents.servers.session_pool",
     "langgraph.checkpoint.sqlite.aio",
