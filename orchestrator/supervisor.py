@@ -144,7 +144,7 @@ def create_supervisor(
 
 
 def create_retriever_app(retriever: AgentGraphRetriever) -> StateGraph[RetrieverState, Settings, Query, Picked]:
-    """The retriever as a workflow: ``query`` in, ``selection`` with its trace out."""
+    """The retriever as a workflow: ``query`` in, ``selection`` with its trace out; SettingsError: ``check_tracing``."""
     check_tracing()
 
     def retrieve(state: Query) -> Picked:

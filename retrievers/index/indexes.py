@@ -132,7 +132,7 @@ class ChromaIndex:
         self._dimensions, self._after = 0, 0  # the second: hash of all rows after the last update
 
     def sync(self, nodes: Sequence[Node], progress: Progress | None = None) -> Changes:
-        """As in ``VectorIndex``. Other processes that write to the same folder wait for each other."""
+        """As in ``VectorIndex``; other processes wait. SettingsError: the place cannot be opened."""
         rows = {self._row(node): node for node in nodes}
         ids = list(rows)
         exact = self.where is None or (self._snapshot is not None and len(ids) <= EXACT)
