@@ -85,6 +85,7 @@ class Ranker:
         ]
         self._own_words = {copy: _own_words(nodes[copy]) for copy, _ in self._copied}
         self._imitating = {self.row[tool] for tool in copies.last & here}
+        self._imitating_only = self._imitating - self._own_words.keys()
 
     def within(self, view: View) -> Ranker:
         """The ranker of what a view shows."""
@@ -320,18 +321,18 @@ class Ranker:
         called = (self.nodes[row] for word in words for row in self._named.get(word, ()))
         agents = {node.owner for node in called if node.kind == "agent" or node.id.casefold() in words}
         failing = {tool for tool, counts in outcomes.items() if counts.failed > counts.done + 2}
+        gone = left_out.tolist()
         copies = [
             (copy, first)
             for copy, first in self._copied
-            if not (left_out[first] or self.nodes[first].id in failing or self.nodes[copy].owner in agents)
+            if not (gone[first] or self.nodes[first].id in failing or self.nodes[copy].owner in agents)
             and not (copy not in self._imitating and self._own_words[copy] and self._own_words[copy] <= asked)
         ]
         if not copies and not left_out.any():
             return scored
         imitators = {self.nodes[copy].owner for copy, _ in copies if copy in self._imitating}
-        own = {row for row, _ in self._copied}
         last = [copy for copy, _ in copies if copy in self._imitating]
-        last += [row for row in self._imitating - own if self.nodes[row].owner in imitators]
+        last += [row for row in self._imitating_only if self.nodes[row].owner in imitators]
         changed = [np.where(left_out, np.float32(-1), scores) for scores in scored]
         for scores in changed:
             for copy, first in copies:

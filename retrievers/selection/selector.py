@@ -150,9 +150,9 @@ class Selector:
         if ranked is None:
             return Selection(query, trace=Trace(settings=settings.to_dict(), policy=self._policy_summary))
         candidates, ordered = (self._published if settings.in_order else self._judged)(answer, ranked, draft)
-        repeated = {
-            tool: agent for tool, agent in self._ranker.copies.bounded.items() if not {tool, agent} & ranked.named
-        }
+        repeated = self._ranker.copies.bounded
+        if ranked.named:
+            repeated = {tool: agent for tool, agent in repeated.items() if not {tool, agent} & ranked.named}
         budget = Budget(settings.tools, settings.schema_tokens, self.tokens, repeated)
         skills = self._skills(budget, ranked, settings)
         agents = ordered.agents[: settings.agents]
