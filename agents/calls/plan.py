@@ -54,7 +54,9 @@ def ask_user(asked: Question) -> str:
 
 Mode = Literal["none", "once", "adaptive"]
 """How a request is planned: without a plan (one worker), once, or once and then revised after results."""
-Status = Literal["done", "failed", "needs_input", "outcome_unknown", "skipped"]
+Status = Literal["done", "partly", "failed", "needs_input", "outcome_unknown", "skipped"]
+GAVE: tuple[Status, ...] = ("done", "partly")
+"""The statuses of a step that has a result, which later steps may use."""
 
 
 class Step(BaseModel):
@@ -66,7 +68,8 @@ class Step(BaseModel):
         for_each: Id of a step, with an optional path into its result (``1.items``): the step is done once for each item
             there. Empty for a step that is done once.
         item: The item that the step is done for, as JSON; empty if there is none.
-        tools: Ids of tools that the planner wants for it; its worker gets these first.
+        tools: Ids of tools and skills that the planner has named for it; its worker gets all of these.
+        apart: Whether it has a worker of its own, because of long material or long independent work.
         uses: Ids of results of earlier requests of the conversation that it uses.
     """
 
@@ -78,6 +81,7 @@ class Step(BaseModel):
     for_each: str = ""
     item: str = ""
     tools: tuple[str, ...] = ()
+    apart: bool = False
     uses: tuple[str, ...] = ()
 
 
@@ -188,13 +192,22 @@ class Call(BaseModel):
     began: float = 0.0
 
 
+class StepEnd(BaseModel):
+    """How one of the steps of a worker ended, by the worker's word: its status, and its result as JSON, if any."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    status: Status
+    data: Any = None
+
+
 class StepResult(BaseModel):
     """The result of one step; a failure is data, never an exception.
 
     Attributes:
-        status: ``done``, ``failed``, ``needs_input`` (a required argument has no value), ``outcome_unknown`` (a call
-            may or may not have taken effect, so a person must check) or ``skipped`` (a step that it needs was not
-            done).
+        status: ``done``, ``partly`` (something was done and something was not), ``failed``, ``needs_input`` (a required
+            argument has no value), ``outcome_unknown`` (a call may or may not have taken effect, so a person must
+            check) or ``skipped`` (a step that it needs was not done).
         agents: Ids of the selected agents, best first.
         tools: Ids of the tools that the worker had, best first.
         calls: The calls of all attempts, in order, of which there were ``attempts``.
@@ -206,6 +219,9 @@ class StepResult(BaseModel):
         exhausted: Whether no other agent is left to try.
         missing: Tool id -> parameters without a value, or "" -> what the worker asks for; a person may provide them.
         usage: Cost of the worker's model over all attempts.
+        worker: Id of the first step of the worker that did it; empty for a step that no worker has begun.
+        ends: How steps of the worker ended that did not end as the worker did, by their ids. Only a result for a whole
+            worker has it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -225,6 +241,8 @@ class StepResult(BaseModel):
     exhausted: bool = False
     missing: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     usage: Usage = Usage()
+    worker: str = ""
+    ends: dict[str, StepEnd] = Field(default_factory=dict)
 
 
 FROM, CALL, PATH = "$from", "$call", "path"

@@ -151,9 +151,13 @@ def _call(call: Call, step: str, most: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """One step for a worker, and what it should know to do it.
+    """One or several steps for a worker, and what it should know to do them.
 
     Attributes:
+        text: What to do, if it is not the request as it stands.
+        request: The user's message as it stands.
+        steps: The steps of the worker, its first one first.
+        conversation: The latest turns before the request, as text; empty for a first request.
         skills: Name of a skill -> its instructions, as far as the budget allows.
         inputs: Results of the steps that it depends on, directly or indirectly.
         before: The result of an earlier attempt at this step.
@@ -171,6 +175,8 @@ class Brief:
     about: str = ""
     item: str = ""
     given: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    steps: tuple[Step, ...] = ()
+    conversation: str = ""
 
     @property
     def calls_before(self) -> int:
