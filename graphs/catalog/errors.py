@@ -58,10 +58,14 @@ def needs_extra(extra: str) -> str:
 
 def near_names(name: str, known: Iterable[str]) -> str:
     """A hint " (did you mean ...?)" with similar names; empty if there is none, or the name is long."""
-    # Two names are compared in quadratic time.
-    short = [other for other in known if len(other) <= _LONGEST_HINT >= len(name)]
-    near = get_close_matches(name, short, n=3) if short else []
+    near = near_ids(name, known)
     return f" (did you mean {' or '.join(map(repr, near))}?)" if near else ""
+
+
+def near_ids(name: str, known: Iterable[str]) -> list[str]:
+    """At most three similar names, the nearest first; none for a long name, as two are compared in quadratic time."""
+    short = [other for other in known if len(other) <= _LONGEST_HINT >= len(name)]
+    return get_close_matches(name, short, n=3) if short else []
 
 
 class Severity(StrEnum):

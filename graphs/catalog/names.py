@@ -1,0 +1,69 @@
+"""Finds the tools and skills that a model or a person has named, although a name may not be written exactly."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from callsheet.graphs.catalog.errors import near_ids
+from callsheet.graphs.catalog.model import Catalog
+
+_SEPARATORS = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTools:
+    """What a list of names stands for.
+
+    Attributes:
+        ids: Ids of the tools and skills, each once, in the order of the names.
+        unknown: A name that stands for nothing, or for several things, -> the ids that are nearest to it.
+        agents: Names that stand for an agent, which is no tool, as they are written.
+    """
+
+    ids: tuple[str, ...] = ()
+    unknown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    agents: tuple[str, ...] = ()
+
+
+def named_tools(catalog: Catalog, names: Iterable[str]) -> NamedTools:
+    """Resolves names as a roster shows them: ``agent/tool``, ``skills/name``, or a bare name that only one tool has.
+
+    Case and the kind of separators do not count, as in ``agent__tool``, if only one tool is meant.
+    """
+    ids: dict[str, None] = {}
+    unknown: dict[str, tuple[str, ...]] = {}
+    agents: list[str] = []
+    known = [*catalog.tools, *catalog.skills_by_id]
+    folded: dict[str, list[str]] | None = None
+    for name in dict.fromkeys(names):
+        if name in catalog.tools or name in catalog.skills_by_id:
+            ids[name] = None
+            continue
+        if name in catalog.by_id:
+            agents.append(name)
+            continue
+        if folded is None:
+            folded = _folded(known)
+        meant = folded.get(_fold(name), [])
+        if len(meant) == 1:
+            ids[meant[0]] = None
+        else:
+            unknown[name] = tuple(meant or near_ids(name, known))
+    return NamedTools(tuple(ids), unknown, tuple(agents))
+
+
+def _folded(ids: Iterable[str]) -> dict[str, list[str]]:
+    """Every id under its own folded form and under that of its bare name."""
+    folded: dict[str, list[str]] = defaultdict(list)
+    for one in ids:
+        for form in {_fold(one), _fold(one.partition("/")[2])}:
+            folded[form].append(one)
+    return dict(folded)
+
+
+def _fold(name: str) -> str:
+    """The name in lower case with one kind of separator; itself if nothing would be left, as of a Chinese name."""
+    return _SEPARATORS.sub("_", name.lower()).strip("_") or name
