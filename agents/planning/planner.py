@@ -189,8 +189,9 @@ async def read_draft(
     read: Callable[[S], T],
     lookup: Sequence[BaseTool] = (),
 ) -> tuple[T | None, CallsheetError | None, Usage]:
-    """Asks for a draft, and once more after a PlanError of ``read``; returns what ``read`` made of it or None, the
-    last error, and the cost.
+    """Asks for a draft, and once more after a PlanError of ``read``.
+
+    Returns what ``read`` made of the draft or None, the last error, and the cost.
     """
     messages: list[AnyMessage] = [SystemMessage(prompt), HumanMessage(told)]
     spent, problem = Usage(), None
