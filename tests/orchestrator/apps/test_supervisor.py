@@ -60,7 +60,7 @@ def test_plans_dispatches_in_waves_and_answers(catalog: Any, shop: Any, worker: 
 def test_a_step_is_skipped_when_nothing_that_it_waits_for_was_done(catalog: Any, shop: Any, worker: Any) -> None:
     shop.broken = {"exchange_rate"}
     planner = ScriptedModel(replies=[planned(("1", RATE, []), ("2", NOTE, ["1"]), ("3", "write a note", ["2"]))])
-    app = create_supervisor(catalog, planner_model=planner, worker_model=worker, settings=Settings(replans=0))
+    app = create_supervisor(catalog, planner_model=planner, worker_model=worker, settings=Settings())
     state = ask(app.compile(), f"{RATE} and {NOTE}")
     assert [state["results"][i]["status"] for i in "123"] == ["failed", "skipped", "skipped"]
     assert "write_note" not in shop.called
@@ -70,7 +70,7 @@ def test_a_step_is_skipped_when_nothing_that_it_waits_for_was_done(catalog: Any,
 def test_a_failed_step_goes_to_another_agent_once(catalog: Any, shop: Any, worker: Any, *, both: bool) -> None:
     shop.broken = {"weather_report", *(["city_weather"] if both else [])}
     planner = ScriptedModel(replies=[planned(("1", WEATHER, []))])
-    weak = Settings(planning="once", weak_model=True)  # a strong one says itself that it cannot be done
+    weak = Settings(weak_model=True)  # a strong one says itself that it cannot be done
     app = create_supervisor(catalog, planner_model=planner, worker_model=plain(worker), settings=weak).compile()
     result = ask(app, WEATHER)["results"]["1"]
     assert shop.called == ["weather_report", "city_weather"]
@@ -127,7 +127,7 @@ def test_results_reach_a_step_through_others(catalog: Any, worker: Any) -> None:
 
 def test_a_model_that_does_not_answer_is_data(catalog: Any) -> None:
     dead = ScriptedModel(replies=[lambda _: ConnectionError("no route to the provider")])
-    state = ask(create_supervisor(catalog, model=dead, settings=Settings(planning="once")).compile(), RATE)
+    state = ask(create_supervisor(catalog, model=dead, settings=Settings()).compile(), RATE)
     assert "no route to the provider" in state["plan"]["note"]
     assert state["results"]["1"]["status"] == "failed"
     assert "no route to the provider" in state["results"]["1"]["error"]
@@ -203,9 +203,7 @@ def test_an_empty_request_is_answered(catalog: Any) -> None:
 
 def test_a_second_request_of_a_thread_starts_with_a_clean_sheet(catalog: Any, worker: Any) -> None:
     planner = ScriptedModel(replies=[planned(*STEPS), AIMessage(RATE), planned(("9", RATE, []))])
-    workflow = create_supervisor(
-        catalog, planner_model=planner, worker_model=worker, settings=Settings(planning="once")
-    )
+    workflow = create_supervisor(catalog, planner_model=planner, worker_model=worker, settings=Settings())
     app = workflow.compile(checkpointer=InMemorySaver())
     config = {"configurable": {"thread_id": "1"}}
     assert set(ask(app, config=config)["results"]) == {"1", "2", "3"}
@@ -232,7 +230,7 @@ class Hanging(ScriptedModel):
 async def test_a_model_that_never_answers_does_not_stop_the_run(
     catalog: Any, worker: Any, role: str, said: Callable[[Any], str]
 ) -> None:
-    settings = Settings(model_seconds=0.3, replans=0, planning="once")
+    settings = Settings(model_seconds=0.3)
     two = ScriptedModel(replies=[planned(("1", RATE, []), ("2", WEATHER, []))])
     models: dict[str, Any] = {"worker_model": worker, "planner_model": two, role: Hanging()}
     app = create_supervisor(catalog, settings=settings, **models).compile()

@@ -35,7 +35,7 @@ def model() -> DecidingModel:
 
 
 def test_a_step_is_added_when_its_input_is_known(office: Any, desk: Any, model: DecidingModel) -> None:
-    run = office(model, planning="adaptive")
+    run = office(model)
     state = run.ask(NEWEST)
     assert desk.calls == [("list_files", {"folder": "notes"}), ("read_file", {"path": "june.txt"})]
     assert "rent 720" in state["messages"][-1].text
@@ -44,7 +44,7 @@ def test_a_step_is_added_when_its_input_is_known(office: Any, desk: Any, model: 
 
 
 def test_once_cannot_do_it(office: Any, desk: Any, model: DecidingModel) -> None:
-    office(model, planning="once").ask(NEWEST)
+    office(model).ask(NEWEST)
     assert desk.names() == ["list_files"]
     assert model.told("reviser") == []
 
@@ -61,7 +61,7 @@ def asked(
 ) -> tuple[Any, DecidingModel]:
     """The state after a request with this plan and these revisions, and the model with what it was told."""
     model = DecidingModel(plan=lambda _: {"steps": plan, "open": opened}, revise=revise, work=work)
-    return office(model, **{"planning": "adaptive", **settings}).ask(request), model
+    return office(model, **settings).ask(request), model
 
 
 def test_after_a_failure_another_agent_is_tried(office: Any, desk: Any) -> None:
@@ -201,7 +201,7 @@ def test_bad_drafts_do_no_harm(office: Any, desk: Any, planning: str) -> None:
 def test_items_of_items(office: Any, desk: Any) -> None:
     plan = [*MAPPED, {"id": "3", "text": "write {item}", "for_each": "2"}]
     request = "list notes, read each file and write a row for each line"
-    state, _ = asked(office, request, plan, planning="once")
+    state, _ = asked(office, request, plan)
     assert {args["text"] for name, args in desk.calls if name == "write_row"} == {"rent 700", "rent 720", "(empty)"}
     assert list(state["results"])[4:] == ["3.1", "3.2", "3.3"]
 
@@ -216,7 +216,7 @@ def test_a_mapped_step_that_is_asked_for_again_is_refused(office: Any, desk: Any
 def test_a_mapped_step_without_its_list_is_not_run(office: Any, desk: Any) -> None:
     desk.broken = {"list_files"}
     plan = [*steps("list notes", "write hello"), {**READ, "id": "3", "depends_on": ["1", "2"]}]
-    state, _ = asked(office, "list notes, write hello and read each file", plan, planning="once")
+    state, _ = asked(office, "list notes, write hello and read each file", plan)
     assert sorted(desk.names()) == ["list_files", "write_row"]
     assert state["results"]["3"]["status"] == "skipped"
     assert "the step with its items was not done (step 1)" in state["results"]["3"]["error"]
@@ -228,7 +228,7 @@ def test_a_step_for_each_of_no_items_has_no_items(office: Any, desk: Any, late: 
             *steps("list attic"), {"id": "4", "text": "read may.txt"},
             {"id": "5", "text": "read june.txt", "depends_on": ["4"]}]  # fmt: skip
     request = "list attic, read each file and write a row for each, then read two"
-    state, _ = asked(office, request, plan, planning="once")
+    state, _ = asked(office, request, plan)
     assert sorted(desk.names()) == ["list_files", "read_file", "read_file"]
     assert {name: state["results"][name]["result"] for name in "23"} == dict.fromkeys("23", "There are no items.")
 
@@ -236,7 +236,7 @@ def test_a_step_for_each_of_no_items_has_no_items(office: Any, desk: Any, late: 
 def test_approval_inside_mapped_steps(desk: Any) -> None:
     plan = [*steps("list notes"), {"id": "2", "text": "write {item}", "for_each": "1.files[*].name"}]
     desk.approval = "always"
-    run = Office(desk, DecidingModel(plan=lambda _: {"steps": plan}, work=worker), planning="adaptive")
+    run = Office(desk, DecidingModel(plan=lambda _: {"steps": plan}, work=worker))
     run.ask(Command(resume={q.id: {"type": "approve"} for q in run.ask("list notes and write each")["waiting"]}))
     waiting = run.app.get_state(run.config).interrupts
     assert sorted(question.value["step_id"] for question in waiting) == ["2.1", "2.2", "2.3"]
@@ -250,7 +250,7 @@ def test_approval_inside_mapped_steps(desk: Any) -> None:
 
 
 def test_two_threads_at_once(desk: Any) -> None:
-    run = Office(desk, sums(), planning="adaptive")
+    run = Office(desk, sums())
 
     def one(thread: str) -> Any:
         config = {"configurable": {"thread_id": thread}}
@@ -264,7 +264,7 @@ def test_two_threads_at_once(desk: Any) -> None:
 
 
 async def test_a_cancelled_run_of_mapped_steps_is_taken_up(desk: Any) -> None:
-    run = Office(desk, sums(), planning="adaptive")
+    run = Office(desk, sums())
     given = {"messages": [{"role": "user", "content": SUM}]}
 
     async def go(given: Any) -> Any:

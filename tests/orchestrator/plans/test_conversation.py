@@ -50,7 +50,7 @@ def test_results_of_earlier_requests_are_used_by_id(office: Any, desk: Any) -> N
     def work(text: str) -> Any:
         return ("write_row", {"text": {"$from": "t1.1"}}) if text.startswith("write") else asked_for(text)
 
-    run = office(DecidingModel(plan=plan, work=work), planning="once")
+    run = office(DecidingModel(plan=plan, work=work))
     run.ask("read may.txt")
     state = run.ask("write it down")
     assert desk.calls[-1] == ("write_row", {"text": "rent 700"})

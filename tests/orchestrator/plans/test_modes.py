@@ -57,7 +57,7 @@ def test_what_a_mode_costs(office: Any, planning: str, request_text: str, mode: 
 @pytest.mark.parametrize("weak", [False, True])
 def test_the_single_step_of_a_weak_model_is_the_whole_request(office: Any, *, weak: bool) -> None:
     model = DecidingModel(plan=lambda _: {"steps": [{"id": "1", "text": ONE}]}, work=work)
-    state = office(model, planning="once", weak_model=weak).ask(FOUR)
+    state = office(model, weak_model=weak).ask(FOUR)
     assert [step["text"] for step in state["plan"]["steps"]] == [FOUR if weak else ONE]
 
 
@@ -76,7 +76,7 @@ def test_a_failure_of_the_one_worker_is_said(office: Any, desk: Any) -> None:
 
 def test_a_greeting_is_answered_without_a_step(office: Any, desk: Any) -> None:
     model = DecidingModel(plan=lambda _: {"steps": [], "answer": "Hello! What can I do?"})
-    state = office(model, planning="adaptive").ask("Good morning to you, dear assistant")
+    state = office(model).ask("Good morning to you, dear assistant")
     assert state["messages"][-1].text == "Hello! What can I do?"
     assert state["plan"]["steps"] == []
     assert desk.calls == []
@@ -102,7 +102,7 @@ def test_a_question_is_asked_and_its_answer_planned_with(office: Any, desk: Any)
             return {"steps": [{"id": "1", "text": "read june.txt"}]}
         return {"ask": {"question": "Which file?", "choices": ["may.txt", "june.txt"]}}
 
-    run = office(DecidingModel(plan=asking, work=work), planning="once")
+    run = office(DecidingModel(plan=asking, work=work))
     state = run.ask("read the file")
     (question,) = state["waiting"]
     assert question.value["type"] == "question"
@@ -114,7 +114,7 @@ def test_a_question_is_asked_and_its_answer_planned_with(office: Any, desk: Any)
 
 @pytest.mark.parametrize("left", [{"type": "reject"}, "", {"type": "respond"}, 5, None])
 def test_a_question_that_is_left_open_does_nothing(office: Any, desk: Any, left: Any) -> None:
-    run = office(DecidingModel(plan=lambda _: {"ask": "Which file?"}, work=work), planning="once")
+    run = office(DecidingModel(plan=lambda _: {"ask": "Which file?"}, work=work))
     (question,) = run.ask("read the file")["waiting"]
     state = run.ask(Command(resume={question.id: left}))
     assert desk.calls == []
@@ -131,7 +131,7 @@ def test_a_question_of_the_reviser_is_asked_in_the_middle(office: Any, desk: Any
         return ("list_files", {"folder": "notes"}) if text.startswith("list") else work(text)
 
     listing = {"steps": [{"id": "1", "text": "list notes"}], "open": True}
-    run = office(DecidingModel(plan=lambda _: listing, revise=revise, work=decide), planning="adaptive")
+    run = office(DecidingModel(plan=lambda _: listing, revise=revise, work=decide))
     (question,) = run.ask("list notes")["waiting"]
     assert desk.names() == ["list_files"]
     state = run.ask(Command(resume={question.id: decided("respond", question.value, message="yes")}))

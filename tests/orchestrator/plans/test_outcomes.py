@@ -90,7 +90,7 @@ def supervised(
     disk: Disk, worker: ScriptedModel, *plan: dict[str, Any], revise: Any = None, saver: Any = None, **settings: Any
 ) -> Any:
     planner = ScriptedModel(replies=[calls("PlanDraft", steps=list(plan)), calls("PlanRevision", **(revise or {}))])
-    options = Settings(**{"planning": "adaptive", "approval": "never", "tool_floor": 0, **settings})
+    options = Settings(**{"approval": "never", "tool_floor": 0, **settings})
     models: dict[str, Any] = {"planner_model": planner, "worker_model": worker}
     app: Any = create_supervisor(disk.agents(), settings=options, **models).compile(checkpointer=saver)
     app.planner, app.worker = planner, worker

@@ -66,7 +66,6 @@ def test_workers_of_one_plan_share_their_system_prompt() -> None:
         calls("files_read_file", path="june.txt"),
         AIMessage("rent 720"),
         AIMessage("rent 700 and 720"),
-        planning="once",
     )
     workers = sent[1:5]
     assert len({body["messages"][0] for body in workers}) == 1
