@@ -302,11 +302,11 @@ def _step_state(
     began = replaced.get(lead.id)
     return StepState(
         run_id=state["run"],
-        run_request=state["request"],
+        run_request="\n".join([state["request"], *state["answers"]]),
         run_begun=state["begun"],
         steps=[step.model_dump(mode="json") for step in steps],
         conversation=conversation,
-        place=place_of(steps, plan, results),
+        place=place_of(steps, plan, results, revised=bool(state["revisions"])),
         before=began.model_dump(mode="json") if began else {},
         tokens_left=left,
         inputs=[result.model_dump(mode="json") for result in _inputs(state, steps, results, replaced)],

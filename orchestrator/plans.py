@@ -37,7 +37,7 @@ def limit_reached(state: State, settings: Settings, plan: Plan) -> str:
     if settings.run_seconds is not None and time.time() - state["begun"] >= settings.run_seconds:
         return f"the run has taken {settings.run_seconds:g} s, its limit (run_seconds)"
     if plan.mode == "auto" and len(state["waves"]) >= settings.max_waves:
-        return f"the plan has taken {settings.max_waves} waves of steps, its limit (max_waves)"
+        return f"the plan has taken {settings.max_waves} waves of workers, its limit (max_waves)"
     return ""
 
 
@@ -157,7 +157,7 @@ def expand_mapped(state: State, settings: Settings) -> tuple[Plan, list[Revision
         try:
             items = items_of(step, *sources, max_items=settings.max_items)
         except PlanError as error:
-            ended.append(step_result(step, status="failed", error=str(error), exhausted=True))
+            ended.append(step_result(step, status="failed", error=str(error)))
             continue
         if items:
             plan, revision = expanded(plan, step, items, wave=len(state["waves"]))

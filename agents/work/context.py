@@ -48,6 +48,10 @@ _AGENTS = 50
 _BUDGET, _LONGEST, _LEAST = 12_000, 1_500, 200
 """Characters of all results together, and of one text of a result: at most, and at least."""
 _OTHERS = "Several workers carry out the request. Do your own steps and nothing else. The plan:"
+_OPEN = (
+    "The request is carried out in parts; what comes next is planned when your results are known. Do your own steps and "
+    "nothing else. The plan so far:"
+)
 _PRESENT = "A person is present: calls may be put before them, and they can be asked what only they know."
 _ABSENT = "Nobody is present: a question stays unanswered, and ends the work that needs its answer."
 
@@ -101,29 +105,31 @@ def folders_of(registry: ToolRegistry, agent: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*server.callsheet.roots, *filter(None, [server.cwd]), *named)))
 
 
-def place_of(steps: Sequence[Step], plan: Plan, results: Mapping[str, StepResult]) -> str:
-    """The steps of a worker as its outline, within the plan if other workers do some of it; empty for a plan of one.
+def place_of(steps: Sequence[Step], plan: Plan, results: Mapping[str, StepResult], *, revised: bool = False) -> str:
+    """The steps of a worker as its outline, within the plan if others do some of it; empty for a plan of one step.
+
+    Of a plan that was ``revised``, a part may have been done before.
 
     Of the items of a list, the worker sees only its own.
     """
-    if len(plan.steps) < 2:
-        return ""
     own = {step.id for step in steps}
-    if own == {step.id for step in plan.steps}:
+    if own == {step.id for step in plan.steps} and not (plan.open or revised):
+        if len(steps) == 1:
+            return ""
         lines = ["Its steps:", plan_lines(plan.steps, whole=own)]
     else:
         lead = steps[0]
         items = [one.id for one in plan.steps if one.item and one.for_each == lead.for_each] if lead.item else []
         marks = {name: f" [{result.status}]" for name, result in results.items()} | dict.fromkeys(own, " <- yours")
         told = (step for step in plan.steps if step.id in own or step.id not in items)
-        lines = [_OTHERS, plan_lines(told, marks, whole=own)]
+        lines = [_OPEN if plan.open else _OTHERS, plan_lines(told, marks, whole=own)]
         if items:
             lines.append(f"Yours is item {1 + items.index(lead.id)} of {len(items)} of the result of {lead.for_each}.")
-    lines += [
-        f"Step {source} must give the list for step {step.id}: call finish with the items as its data in steps."
-        for step in plan.steps
-        if step.for_each and not step.item and (source := source_of(step.for_each, own)) in own
-    ]
+    how = "as data" if len(steps) == 1 else "as its data in steps"
+    for step in plan.steps:
+        source = source_of(step.for_each, own)
+        if step.for_each and not step.item and source in own:
+            lines.append(f"Step {source} must give the list for step {step.id}: call finish with the items {how}.")
     return "\n".join(lines)
 
 

@@ -26,10 +26,10 @@ def step_results(
     """
     if len(steps) == 1:
         step = steps[0]
-        fields = {"id": step.id, "text": step.text, "depends_on": step.depends_on, "worker": step.id, "ends": {}}
         end = whole.ends.get(step.id)
         one = whole if end is None else whole.model_copy(update=_ended(whole, end))
-        return [one.model_copy(update=fields | {"agents": tuple(agents.get(step.id, ()))})]
+        alone: dict[str, object] = {"id": step.id, "text": step.text, "depends_on": step.depends_on, "ends": {}}
+        return [one.model_copy(update={**alone, "worker": step.id, "agents": tuple(agents.get(step.id, ()))})]
     lead = steps[0].id
     calls = calls_of_steps(whole.calls, steps, given)
     shared = {tool for tools in given.values() for tool in tools}
@@ -39,7 +39,7 @@ def step_results(
         tools = [*given.get(step.id, ())]
         if step.id == lead:
             tools += [tool for tool in whole.tools if tool not in shared]
-        fields = {
+        fields: dict[str, object] = {
             "id": step.id,
             "text": step.text,
             "depends_on": step.depends_on,

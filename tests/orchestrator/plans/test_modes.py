@@ -30,13 +30,9 @@ def plan(text: str) -> dict[str, Any]:
     ("planning", "request_text", "mode", "roles"),
     [
         ("none", ONE, "none", ["worker"] * 2),
-        ("once", ONE, "once", ["planner", "worker", "worker"]),
-        ("adaptive", ONE, "adaptive", ["planner", "worker", "worker"]),
-        ("auto", ONE, "adaptive", ["planner", "worker", "worker"]),
+        ("auto", ONE, "auto", ["planner", "worker", "worker"]),
         ("none", FOUR, "none", ["worker"] * 2),
-        ("once", FOUR, "once", ["planner", *["worker"] * 8, "answer"]),
-        ("adaptive", FOUR, "adaptive", ["planner", *["worker"] * 8, "answer"]),
-        ("auto", FOUR, "adaptive", ["planner", *["worker"] * 8, "answer"]),
+        ("auto", FOUR, "auto", ["planner", *["worker"] * 8, "answer"]),
     ],
 )
 def test_what_a_mode_costs(office: Any, planning: str, request_text: str, mode: str, roles: list[str]) -> None:
@@ -52,13 +48,6 @@ def test_what_a_mode_costs(office: Any, planning: str, request_text: str, mode: 
     )
     assert sum(spent["calls"] for spent in usage["by_role"].values()) == len(roles)
     assert {step: spent["calls"] for step, spent in usage["by_step"].items()} == dict.fromkeys(state["results"], 2)
-
-
-@pytest.mark.parametrize("weak", [False, True])
-def test_the_single_step_of_a_weak_model_is_the_whole_request(office: Any, *, weak: bool) -> None:
-    model = DecidingModel(plan=lambda _: {"steps": [{"id": "1", "text": ONE}]}, work=work)
-    state = office(model, weak_model=weak).ask(FOUR)
-    assert [step["text"] for step in state["plan"]["steps"]] == [FOUR if weak else ONE]
 
 
 def test_a_prompt_for_the_answer_is_followed_in_every_mode(office: Any) -> None:
@@ -102,7 +91,11 @@ def test_a_question_is_asked_and_its_answer_planned_with(office: Any, desk: Any)
             return {"steps": [{"id": "1", "text": "read june.txt"}]}
         return {"ask": {"question": "Which file?", "choices": ["may.txt", "june.txt"]}}
 
-    run = office(DecidingModel(plan=asking, work=work))
+    def told(text: str) -> Any:
+        assert "read the file\nYou asked: Which file? The user answered: june.txt" in text
+        return "read_file", {"path": "june.txt"}
+
+    run = office(DecidingModel(plan=asking, work=told))
     state = run.ask("read the file")
     (question,) = state["waiting"]
     assert question.value["type"] == "question"

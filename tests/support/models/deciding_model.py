@@ -27,7 +27,7 @@ class DecidingModel(BaseChatModel):
         work: From a worker's message, with its own steps first, to a tool call (name with or without its agent's,
             args); from its result on, the result is the answer.
         answer: From the results to the answer.
-        shown: The role and the last text of each call, in order.
+        shown: The role and the last text of each call, in order; ``systems`` has its system prompt.
         tokens: Input and output tokens that each call reports.
     """
 
@@ -36,6 +36,7 @@ class DecidingModel(BaseChatModel):
     work: Decide = lambda _: None
     answer: Decide = lambda text: f"Answer: {text}"
     shown: list[tuple[str, str]] = Field(default_factory=list)
+    systems: list[str] = Field(default_factory=list)
     tokens: tuple[int, int] = (100, 10)
 
     @property
@@ -54,6 +55,10 @@ class DecidingModel(BaseChatModel):
         """What it was shown in a role, in order."""
         return [text for asked, text in self.shown if asked == role]
 
+    def prompts(self, role: str) -> list[str]:
+        """The system prompts that it was shown in a role, in order."""
+        return [system for (asked, _), system in zip(self.shown, self.systems, strict=True) if asked == role]
+
     def _generate(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> ChatResult:
@@ -61,6 +66,7 @@ class DecidingModel(BaseChatModel):
         role = _role(messages, names)
         text = messages[-1].text
         self.shown.append((role, text))
+        self.systems.append(messages[0].text)
         message = self._worked(messages, names) if role == "worker" else self._reply(role, text, messages)
         given, written = self.tokens
         usage = {"input_tokens": given, "output_tokens": written, "total_tokens": given + written}
