@@ -252,6 +252,15 @@ def agents_found(retriever: AgentGraphRetriever, request: str, *, most: int = 20
     return agents[:most], list(dict.fromkeys(tools))
 
 
+def lines_for(retriever: AgentGraphRetriever, words: str, *, most: int = 5, max_tokens: int = 1_500) -> str:
+    """The lines of the agents that words find, as an answer to a model that has to name what it needs."""
+    agents, tools = agents_found(retriever, words, most=most)
+    lines = found_lines(retriever.catalog, agents, max_tokens=max_tokens, first=tools[:_PER_CLAUSE])
+    if not lines:
+        return "There is no agent with tools."
+    return f"Agents that fit best, with the names of their tools; name what you need. {LEGEND}\n{lines}"
+
+
 def _tools_for(retriever: AgentGraphRetriever, text: str) -> list[str]:
     most = retriever.selector.settings.max_query
     selection = retriever.select(text[:most], agents=_PER_CLAUSE, tools=_PER_CLAUSE, skills=0, judged=0)
