@@ -21,7 +21,7 @@ from callsheet.retrievers.index.node_texts import COMPOSED, first_sentence
 from callsheet.retrievers.retriever import AgentGraphRetriever
 from callsheet.retrievers.selection.select_settings import units_of
 
-LEGEND = "A tool's id is agent/tool; git_{add, log} stands for git_add and git_log."
+LEGEND = "A tool's id is agent/tool; x_{a, b} stands for x_a and x_b."
 """How to read a roster, for the prompts that hold one."""
 _ABOUT = (80, 40, 0)
 """Characters of what an agent is for: the first is the usual one, the others are for a catalog that is too large."""

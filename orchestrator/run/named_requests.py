@@ -20,12 +20,10 @@ def tool_requests(
     bind: Callable[..., Mapping[str, Any]],
     **more: Any,
 ) -> ToolRequests:
-    """Adds what is named, and answers words with names.
+    """Answers requests by adding what is named, and by names for words.
 
-    Args:
-        visible: The retriever, restricted to what the user may see.
-        bind: From ids, and the names in use, to tools by the names that the model sees.
-        more: Further fields of ``ToolRequests``.
+    ``visible`` is restricted to what the user may see; ``bind`` makes tools by the names that the model sees from ids
+    and the names in use; ``more`` are further fields of ``ToolRequests``.
     """
     catalog = visible.catalog
 

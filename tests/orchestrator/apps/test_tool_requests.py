@@ -357,15 +357,3 @@ def test_a_model_that_takes_no_additions_gets_them_behind_the_others(catalog: An
     assert not additions(second)
     assert second["tools"][: len(first["tools"])] == first["tools"]
     assert "notebook_write_note" in [tool["name"] for tool in second["tools"]]
-
-
-async def test_the_middleware_adds_for_openai_what_later_messages_need(catalog: Any, shop: Any) -> None:
-    with openai(MESSAGE, *CALLS[1:], MESSAGE, MESSAGE) as (url, bodies):
-        added = CallsheetTools(catalog, agents=1, tools=1, approval="never")
-        agent = create_agent(gpt(url), tools=[], middleware=[added], checkpointer=InMemorySaver())
-        for text in (RATE, "write a note into the notebook", RATE):
-            await agent.ainvoke({"messages": [HumanMessage(text)]}, {"configurable": {"thread_id": "1"}})
-    assert shop.called == ["write_note"]
-    assert all(prefixed(before, after, "input") for before, after in pairwise(bodies))
-    (items,) = additions(bodies[-1])
-    assert "notebook_write_note" in [tool["name"] for tool in items["tools"]]
