@@ -16,7 +16,7 @@ from callsheet.retrievers.selection.selector import Draft, Selector
 
 FLOOR = 0.0005
 """Least share of the best tool's expected use that a tool of a shortlist needs."""
-FLOOR_BESIDE_NAMED = 0.05
+FLOOR_BESIDE_NAMED = 0.01
 """The same for what is added to a step whose tools the plan names: the plan may well have named all."""
 
 
