@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import fleet, latency, models, report
-from benchmarks.measurements import arag, attack, dependencies, nothing_fits, papers, toolkg
+from benchmarks.measurements import arag, attack, dependencies, nothing_fits, papers, toolkg, whole_requests
 from benchmarks.rankings import outcomes, summary
 from benchmarks.rivals import beside_rivals, worth_comparing
 from benchmarks.search import World, embedder_of_this_run, vectors_of_this_run
@@ -108,6 +108,7 @@ _MODEL = "--model names no chat model"
 _SCALE = "Chroma's index of 100,000 nodes takes minutes: add --scale"
 SPECIAL: Mapping[str, Callable[[Any, Say], Body]] = {
     "nothing-fits": lambda options, say: nothing_fits.measure(_on_sets(options, nothing_fits.SETS)),
+    "whole-requests": lambda options, say: whole_requests.measure(_on_sets(options, list(whole_requests.PLANS))),
     "capabilities": lambda options, say: toolkg.measure_capabilities(_data(options, "livemcpbench")),
     "discovery": lambda options, say: toolkg.measure_discovery(_on_sets(options, toolkg.SETS), options.data),
     "inferred-edges": lambda options, say: dependencies.measure_edges(),

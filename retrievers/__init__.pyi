@@ -62,3 +62,4 @@ from .selection.select_settings import (
     units_of as units_of,
 )
 from .selection.selector import Selector as Selector
+from .selection.step_selection import StepNeed as StepNeed

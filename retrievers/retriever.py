@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from callsheet.retrievers.selection.result import PickedAgent, PickedSkill, Sele
 from callsheet.retrievers.selection.select_settings import SelectSettings
 from callsheet.retrievers.selection.selector import Draft, Selector
 from callsheet.retrievers.selection.selector_factory import SelectorFactory, selector_factory
+from callsheet.retrievers.selection.step_selection import StepNeed, select_steps
 
 if TYPE_CHECKING:
     from langchain_core.vectorstores import VectorStore
@@ -179,6 +180,29 @@ class AgentGraphRetriever(BaseRetriever):
 
     def _of_user(self, changes: dict[str, Any]) -> dict[str, Any]:
         return changes if counts_outcomes(self.policy, self.user) else {**changes, "learned": False}
+
+    def select_steps(
+        self,
+        needs: Sequence[StepNeed],
+        *,
+        fill: int = 10,
+        tools: int = 15,
+        schema_tokens: int | None = 8_000,
+        decision_model: DecisionModel | None = None,
+        **changes: Any,
+    ) -> tuple[Selection, ...]:
+        """Selects the tools for the steps of one worker together, and returns one selection for each step.
+
+        First come all tools that the plan names, then what these declare to need, then the best tools of each step in
+        turn, until there are ``fill`` tools. ``tools`` and ``schema_tokens`` limit all steps together. What is named
+        and not given is in ``trace.cut``, with the reason. Without ``decision_model``, the retriever's own judges the
+        tools of the steps of which the plan names none.
+
+        Changes are fields of ``SelectSettings`` for this call; see ``selection.step_selection.select_steps``.
+        """
+        judge, known = _judge(decision_model), self._of_user(changes)
+        with self._searching() as visible:
+            return select_steps(visible, needs, judge, fill=fill, tools=tools, schema_tokens=schema_tokens, **known)
 
     def more(self, query: str, has: str | Collection[str], *, most: int = 3, **changes: Any) -> tuple[str, ...]:
         """Ids of more tools for a query than the caller has; empty if none fits.

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from callsheet.graphs.catalog.errors import near_ids
 from callsheet.graphs.catalog.model import Catalog
+from callsheet.graphs.text.sanitizing import shown
 
 _SEPARATORS = re.compile(r"[^a-z0-9]+")
 
@@ -65,5 +66,6 @@ def _folded(ids: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _fold(name: str) -> str:
-    """The name in lower case with one kind of separator; itself if nothing would be left, as of a Chinese name."""
-    return _SEPARATORS.sub("_", name.lower()).strip("_") or name
+    """The name as a model sees it, in lower case with one kind of separator; itself if nothing else would be left."""
+    seen = shown(name, most=None)
+    return _SEPARATORS.sub("_", seen.lower()).strip("_") or seen

@@ -146,6 +146,7 @@ class PickedTool:
         inferred: Evidence for the last dependency of ``via``, if no person wrote or accepted it; otherwise empty.
         probability: How likely it does what is asked, or a part of it: by the decision model, or else by
             ``scoring.tool_probability``; None if neither says so.
+        named: Its place, from 1, among the tools that the plan names for the step; 0 if the plan does not name it.
     """
 
     id: str
@@ -155,6 +156,7 @@ class PickedTool:
     use: float = 0.0
     inferred: str = ""
     probability: float | None = None
+    named: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,9 +263,9 @@ class Selection:
 
     @property
     def tools(self) -> tuple[PickedTool, ...]:
-        """All tools without repetitions, by expected use."""
+        """All tools without repetitions: those that the plan names in its order, then the others by expected use."""
         unique = {tool.id: tool for agent in reversed(self.agents) for tool in reversed(agent.tools)}
-        return tuple(sorted(unique.values(), key=lambda tool: -tool.use))
+        return tuple(sorted(unique.values(), key=lambda tool: (not tool.named, tool.named, -tool.use)))
 
     def to_dict(self, *, trace: bool = False) -> dict[str, Any]:
         """JSON values, for ``callsheet retrieve --json`` and for the state of a graph."""
@@ -276,6 +278,8 @@ class Selection:
 def explain_tool(tool_id: str, selection: Selection) -> str:
     """One line that explains why a tool is in a selection."""
     picked = next(tool for tool in selection.tools if tool.id == tool_id)
+    if picked.named:
+        return "named in the plan"
     if len(picked.via) > 1:
         word = "required" if picked.required else "used"
         why = f"; inferred: {picked.inferred}" if picked.inferred else ""

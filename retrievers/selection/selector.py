@@ -23,7 +23,15 @@ from callsheet.retrievers.selection.budget import Budget, SchemaTokens
 from callsheet.retrievers.selection.copies import Copies
 from callsheet.retrievers.selection.decision import Answer, Question, ToolJudge, question_of
 from callsheet.retrievers.selection.ranking import Ranker
-from callsheet.retrievers.selection.result import PickedAgent, PickedSkill, PickedTool, Ranked, Selection, Trace
+from callsheet.retrievers.selection.result import (
+    Evidence,
+    PickedAgent,
+    PickedSkill,
+    PickedTool,
+    Ranked,
+    Selection,
+    Trace,
+)
 from callsheet.retrievers.selection.scoring import tool_probability
 from callsheet.retrievers.selection.select_settings import SelectSettings
 
@@ -88,15 +96,15 @@ class Selector:
 
     def _search(self, catalog: Catalog, ranker: Ranker) -> None:
         """Selects from this catalog from now on."""
-        self.catalog, self.graph, self._ranker = catalog, ranker.graph, ranker
+        self.catalog, self.graph, self.ranker = catalog, ranker.graph, ranker
         self.tokens = SchemaTokens(catalog)
-        self._required = cache(partial(required_paths, self.graph))
+        self.required = cache(partial(required_paths, self.graph))
         self._parts: WeakKeyDictionary[View, Selector] = WeakKeyDictionary()
 
     @property
     def capabilities(self) -> CapabilityIndex:
         """The capabilities of the tools; a ``SettingsError`` if there is no ``CapabilityIndex``."""
-        return self._ranker.capabilities
+        return self.ranker.capabilities
 
     def within(self, view: View) -> Selector:
         """The selector restricted to a view, cached for each view."""
@@ -104,7 +112,7 @@ class Selector:
             return self
         if (part := self._parts.get(view)) is None:
             part = copy(self)
-            part._search(view.catalog, self._ranker.within(view))
+            part._search(view.catalog, self.ranker.within(view))
             part._policy_summary = view.summary(len(self.catalog.tools))
             self._parts[view] = part
         return part
@@ -132,9 +140,9 @@ class Selector:
         if settings.texts != self.settings.texts:
             raise SettingsError(f"the index holds {self.settings.texts} texts: give {settings.texts!r} when it is made")
         query = bounded(query, settings.max_query, "max_query")
-        if not query.strip() or not self._ranker.nodes:
+        if not query.strip() or not self.ranker.nodes:
             return Draft(self, query, settings)
-        ranked = self._ranker.rank(query, settings)
+        ranked = self.ranker.rank(query, settings)
         judge = (judge or self._judge) if settings.judged else None
         asks = judge is not None
         found = self._found(ranked) if settings.in_order else self._candidates(ranked, settings, every=asks)
@@ -150,20 +158,17 @@ class Selector:
         if ranked is None:
             return Selection(query, trace=Trace(settings=settings.to_dict(), policy=self._policy_summary))
         candidates, ordered = (self._published if settings.in_order else self._judged)(answer, ranked, draft)
-        repeated = self._ranker.copies.bounded
-        if ranked.named:
-            repeated = {tool: agent for tool, agent in repeated.items() if not {tool, agent} & ranked.named}
-        budget = Budget(settings.tools, settings.schema_tokens, self.tokens, repeated)
+        budget = Budget(settings.tools, settings.schema_tokens, self.tokens, self.bounded(ranked.named))
         skills = self._skills(budget, ranked, settings)
         agents = ordered.agents[: settings.agents]
-        named = dict.fromkeys(self._ranker.row[owner] for owner, _ in budget.taken.values())
+        named = dict.fromkeys(self.ranker.row[owner] for owner, _ in budget.taken.values())
         agents += tuple((row, float(ranked.scores[row])) for row in named if row not in dict(agents))
         if settings.in_order:
             for tool in candidates:  # each alone, where the path to it is there
                 if budget.taken.keys() >= {*tool.via[:-1]}:
-                    budget.offer(self._owner(self._ranker.row[tool.via[0]]), [tool])
+                    budget.offer(self._owner(self.ranker.row[tool.via[0]]), [tool])
         else:
-            names = {self._ranker.nodes[row].id for row, _ in agents}
+            names = {self.ranker.nodes[row].id for row, _ in agents}
             self._spend(budget, candidates, ordered, names, settings)
             if settings.equip and settings.tools >= 2 * len(names) and not (answer and answer.tools):
                 self._equip(budget, names, ordered)
@@ -171,10 +176,10 @@ class Selector:
         taken = sorted(budget.taken.values(), key=lambda item: -item[1].use)
         if own:
             taken = [(a, replace(tool, probability=tool_probability(tool.score, tool.use))) for a, tool in taken]
-        scored = ((self._ranker.nodes[row].id, score) for row, score in agents)
+        scored = ((self.ranker.nodes[row].id, score) for row, score in agents)
         picked = tuple(PickedAgent(a, score, tuple(t for owner, t in taken if owner == a)) for a, score in scored)
         equipped = tuple(agent for agent in picked if agent.tools) if settings.shortlist else ()
-        nodes = ranked.evidence(self._ranker.nodes, self._ranker.row, set(budget.taken))
+        nodes = self.evidence(ranked, set(budget.taken))
         fit = ranked.fit(nodes, budget.taken, skills, answer.decision if answer else None, settings)
         return Selection(
             query=query,
@@ -196,6 +201,17 @@ class Selector:
             ),
         )
 
+    def bounded(self, named: Collection[str]) -> Mapping[str, str]:
+        """The tools of which one agent gets a fifth of the places (``Copies``), without what is named and its tools."""
+        bounded = self.ranker.copies.bounded
+        if not named:
+            return bounded
+        return {tool: agent for tool, agent in bounded.items() if tool not in named and agent not in named}
+
+    def evidence(self, ranked: Ranked, tools: set[str]) -> tuple[Evidence, ...]:
+        """The scores of the best nodes and of these tools."""
+        return ranked.evidence(self.ranker.nodes, self.ranker.row, tools)
+
     def _skills(self, budget: Budget, ranked: Ranked, settings: SelectSettings) -> tuple[PickedSkill, ...]:
         """The skills that fit; the tools that they name, with what these require, get at most half of the budget.
 
@@ -203,12 +219,12 @@ class Selector:
         """
         picked: list[PickedSkill] = []
         for row, score in ranked.skills:
-            skill = self.catalog.skills_by_id[self._ranker.nodes[row].id]
-            for tool_row in sorted(map(self._ranker.row.__getitem__, skill.tools), key=lambda r: -ranked.scores[r]):
-                tool = self._tool(ranked, (skill.id, self._ranker.nodes[tool_row].id))
+            skill = self.catalog.skills_by_id[self.ranker.nodes[row].id]
+            for tool_row in sorted(map(self.ranker.row.__getitem__, skill.tools), key=lambda r: -ranked.scores[r]):
+                tool = self.tool(ranked, (skill.id, self.ranker.nodes[tool_row].id))
                 if self._owner(tool_row) in settings.without:
                     budget.leave_out(tool, "its agent is left out")
-                elif len(budget.taken.keys() | {tool.id, *self._required(tool.id)}) > settings.tools // 2:
+                elif len(budget.taken.keys() | {tool.id, *self.required(tool.id)}) > settings.tools // 2:
                     budget.leave_out(tool, "tools that skills name get half of the budget")
                 else:
                     self._offer(budget, self._owner(tool_row), tool, ranked)
@@ -238,10 +254,10 @@ class Selector:
         return tools, replace(ranked, agents=agents, use={**ranked.use, **self._uses(tools)})
 
     def _uses(self, tools: Sequence[PickedTool]) -> dict[int, float]:
-        return {self._ranker.row[tool.id]: tool.use for tool in reversed(tools)}
+        return {self.ranker.row[tool.id]: tool.use for tool in reversed(tools)}
 
     def _row_of_owner(self, tool: PickedTool) -> int:
-        return self._ranker.row[self._owner(self._ranker.row[tool.id])]
+        return self.ranker.row[self._owner(self.ranker.row[tool.id])]
 
     def _spend(
         self,
@@ -258,18 +274,18 @@ class Selector:
             if (budget.full or candidate.use < least) and len(budget.cut) >= _MAX_CUT:
                 return
             why = self._too_weak(candidate, ranked, least) if budget.taken else ""
-            if why := why or ("" if budget.full else self._repeated(candidate.id, budget.taken)):
+            if why := why or ("" if budget.full else self.repeated(candidate.id, budget.taken)):
                 budget.leave_out(candidate, why)
                 continue
             needing = candidate.via[0]
             if needing != candidate.id:
-                source = self._ranker.row[needing]
+                source = self.ranker.row[needing]
                 if self._owner(source) in picked and ranked.use.get(source, 0.0) >= least:
-                    self._offer(budget, self._owner(source), self._tool(ranked, (needing,)), ranked)
+                    self._offer(budget, self._owner(source), self.tool(ranked, (needing,)), ranked)
                 if needing in budget.taken:
                     self._attach(budget, candidate, ranked)
                     continue
-            owner = self._owner(self._ranker.row[candidate.id])
+            owner = self._owner(self.ranker.row[candidate.id])
             if owner in picked:
                 self._offer(budget, owner, replace(candidate, via=(candidate.id,), required=False), ranked)
 
@@ -277,22 +293,22 @@ class Selector:
         """Gives each agent without a tool its best one, in the place of the weakest that nothing else needs."""
         best = {self._owner(row): row for row in reversed(ranked.tools)}
         picked = [tool for _, tool in budget.taken.values()]
-        needed = ranked.named.union(*(self._required(tool.id) for tool in picked), *(tool.via[:-1] for tool in picked))
+        needed = ranked.named.union(*(self.required(tool.id) for tool in picked), *(tool.via[:-1] for tool in picked))
         for agent in sorted(agents & best.keys() - {owner for owner, _ in budget.taken.values()}):
             owners = Counter(owner for owner, _ in budget.taken.values())
             spare = [tool for owner, tool in budget.taken.values() if owners[owner] > 1 and tool.id not in needed]
             if budget.full and spare:
                 del budget.taken[(weakest := min(spare, key=lambda tool: tool.use)).id]
                 budget.leave_out(weakest, "its place went to an agent without a tool")
-            self._offer(budget, agent, self._tool(ranked, (self._ranker.nodes[best[agent]].id,)), ranked)
+            self._offer(budget, agent, self.tool(ranked, (self.ranker.nodes[best[agent]].id,)), ranked)
 
-    def _repeated(self, tool: str, taken: Collection[str]) -> str:
+    def repeated(self, tool: str, taken: Collection[str]) -> str:
         """Why a tool adds nothing to those that are taken; empty if it does, or if the index has no vectors."""
         if copied := self.tokens.copied(tool, taken):
             return f"it is the same tool as {copied}"
-        row, owner = self._ranker.row[tool], self._owner(self._ranker.row[tool])
-        others = {other: n for other in taken if self._owner(n := self._ranker.row[other]) != owner}
-        cosines = self._ranker.cosines(row, list(others.values())) if len(others) >= ALTERNATIVES else None
+        row, owner = self.ranker.row[tool], self._owner(self.ranker.row[tool])
+        others = {other: n for other in taken if self._owner(n := self.ranker.row[other]) != owner}
+        cosines = self.ranker.cosines(row, list(others.values())) if len(others) >= ALTERNATIVES else None
         like = [] if cosines is None else list(compress(others, cosines >= ALTERNATIVE))
         return f"{' and '.join(like[:ALTERNATIVES])} do the same" if len(like) >= ALTERNATIVES else ""
 
@@ -300,28 +316,28 @@ class Selector:
         """Why a tool is too weak for the budget; empty if it is not."""
         if not least:
             return ""
-        link = self._ranker.link(self._ranker.row[tool.id], ranked)
+        link = self.ranker.link(self.ranker.row[tool.id], ranked)
         worth = f"expected use {tool.use:.2g}" + (f" x link {link:.2g}" if ranked.likely is not None else "")
         return f"{worth}, the minimum is {least:.2g}" if tool.use * link < least else ""
 
     def _attach(self, budget: Budget, tool: PickedTool, ranked: Ranked) -> None:
         """Adds a dependency of a selected tool with the tools on the path between them, or not at all."""
         agent = budget.taken[tool.via[0]][0]
-        needed = self._required(tool.via[0])
+        needed = self.required(tool.via[0])
         for end in range(2, len(tool.via)):
             between = tool.via[:end]
-            self._offer(budget, agent, self._tool(ranked, between, needed=between[-1] in needed), ranked)
+            self._offer(budget, agent, self.tool(ranked, between, needed=between[-1] in needed), ranked)
             if between[-1] not in budget.taken:
                 return
         self._offer(budget, agent, tool, ranked)
 
     def _offer(self, budget: Budget, agent: str, tool: PickedTool, ranked: Ranked) -> None:
         """Adds a tool with everything that it requires, whatever the rank."""
-        paths = ((*tool.via[:-1], *path) for path in self._required(tool.id).values())
-        budget.offer(agent, [tool, *(self._tool(ranked, path, needed=True) for path in paths)])
+        paths = ((*tool.via[:-1], *path) for path in self.required(tool.id).values())
+        budget.offer(agent, [tool, *(self.tool(ranked, path, needed=True) for path in paths)])
 
     def _owner(self, row: int) -> str:
-        return self._ranker.nodes[row].owner
+        return self.ranker.nodes[row].owner
 
     def _candidates(self, ranked: Ranked, settings: SelectSettings, *, every: bool) -> Iterator[PickedTool]:
         """The tools in the order of the budget, each with its path.
@@ -333,17 +349,17 @@ class Selector:
             source = ranked.source.get(row, row)
             if source == row and picked is not None and self._owner(row) not in picked:
                 continue
-            path: tuple[str, ...] = (self._ranker.nodes[row].id,)
+            path: tuple[str, ...] = (self.ranker.nodes[row].id,)
             needed = False
             if source != row:
-                reached = next(r for r, _ in self._ranker.needs(source, settings) if r.tool == path[0])
+                reached = next(r for r, _ in self.ranker.needs(source, settings) if r.tool == path[0])
                 path, needed = reached.path, reached.direct
-            yield self._tool(ranked, path, needed=needed)
+            yield self.tool(ranked, path, needed=needed)
 
     def _found(self, ranked: Ranked) -> Iterator[PickedTool]:
         """The tools that a plain search found, in its order."""
         for row in sorted(ranked.tools, key=lambda row: -ranked.scores[row]):
-            yield self._tool(ranked, (self._ranker.nodes[row].id,))
+            yield self.tool(ranked, (self.ranker.nodes[row].id,))
 
     def _published(self, answer: Answer | None, ranked: Ranked, draft: Draft) -> tuple[Iterable[PickedTool], Ranked]:
         """The tools of a published method in its order, and the ranking with its agents.
@@ -351,7 +367,7 @@ class Selector:
         The judge comes before the walk, as in lines 7 to 11 of Algorithm 1 of Graph RAG-Tool Fusion. Its agents, and
         those of a plain search, are the owners of the tools that the search found.
         """
-        nodes, row_of, settings = self._ranker.nodes, self._ranker.row, draft.settings
+        nodes, row_of, settings = self.ranker.nodes, self.ranker.row, draft.settings
         rows = sorted(ranked.tools, key=lambda row: -ranked.scores[row])
         told = {tool.id: tool.probability for tool in answer.tools} if answer else {}
         rows[: len(told)] = [row_of[tool] for tool in told]
@@ -367,11 +383,12 @@ class Selector:
         how: dict[str, Any] = {"limit": settings.tools, "d_limit": limit, "direct_first": settings.direct_first}
         tools = []
         for place, one in enumerate(graph_rag_tool_fusion(found[:count], self.graph, **how)):
-            tool = self._tool(ranked, one.path, needed=one.direct and len(one.path) > 1)
+            tool = self.tool(ranked, one.path, needed=one.direct and len(one.path) > 1)
             tools.append(replace(tool, use=float(settings.tools - place), probability=told.get(one.tool)))
         return tools, replace(ranked, agents=agents, use=self._uses(tools))
 
-    def _tool(self, ranked: Ranked, path: tuple[str, ...], *, needed: bool = False) -> PickedTool:
-        row = self._ranker.row[path[-1]]
+    def tool(self, ranked: Ranked, path: tuple[str, ...], *, needed: bool = False) -> PickedTool:
+        """The last tool of a path of dependencies, with its scores."""
+        row = self.ranker.row[path[-1]]
         score, use = float(ranked.scores[row]), ranked.use.get(row, 0.0)
         return PickedTool(path[-1], score, path, needed, use, evidence(self.graph, path))

@@ -44,3 +44,8 @@ def test_an_unknown_name_has_the_nearest_ids_beside_it() -> None:
 
 def test_names_are_counted_once() -> None:
     assert named_tools(CATALOG, ["git_log", "git/git_log", "git_log"]).ids == ("git/git_log",)
+
+
+def test_a_name_with_a_hidden_character_is_found_as_it_is_seen() -> None:
+    catalog = Catalog(agents=(_agent("bank", "pay\u200bment", "send\nmoney"),))
+    assert named_tools(catalog, ["bank/payment", "send money"]).ids == ("bank/pay\u200bment", "bank/send\nmoney")

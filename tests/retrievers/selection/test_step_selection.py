@@ -96,7 +96,7 @@ def test_the_best_of_each_step_are_added_in_turn() -> None:
         catalog_of(a_x="", a_y="", a_z="", b_x="", b_y="", b_z=""), {}, parts={FIRST: first, SECOND: second}
     )
     one, two = select_steps(made, [StepNeed(FIRST), StepNeed(SECOND)], fill=3)
-    assert (ids(one), ids(two)) == (["a/x", "a/y"], ["b/x"])
+    assert (sorted(ids(one)), ids(two)) == (["a/x", "a/y"], ["b/x"])
     assert reasons(two)["b/y"] == "the budget is spent"
 
 
@@ -129,7 +129,8 @@ def test_names_that_are_no_tools_are_reported() -> None:
     made = selector(catalog_of(a_x="", b_y=""), {"b/y": 0.9})
     (picked,) = select_steps(made, [StepNeed(FIRST, ("a/gone", "nothing", "a"))])
     assert ids(picked)[0] == "b/y"  # by the text, since nothing that is there is named
-    assert reasons(picked) == {"a/gone": "unknown", "nothing": "unknown", "a": "an agent, not a tool"}
+    unknown = {"a/gone": "unknown", "nothing": "unknown", "a": "an agent, not a tool"}
+    assert reasons(picked).items() >= unknown.items()
     assert picked.trace.verdict != "the plan names what is needed"
 
 
@@ -163,7 +164,7 @@ def test_a_judge_is_asked_only_of_steps_without_named_tools() -> None:
     one, two = select_steps(made, steps, Judge(), fill=2)
     assert asked == [SECOND]
     assert (one.decision, two.decision and two.decision.by) == (None, "a judge")
-    assert ids(one) == ["c/z"]
+    assert (ids(one), ids(two)) == (["c/z"], ["c/z", "b/y"])  # the judge puts the shared one first
 
 
 def _with_skill() -> Catalog:
