@@ -43,11 +43,8 @@ from callsheet.agents.work.step_results import step_results
 from callsheet.graphs import CallsheetError, Catalog, SettingsError, shown
 from callsheet.graphs.catalog.errors import needs_extra
 from callsheet.graphs.text.model_schema import model_schema
-<<<<<<< HEAD
 from callsheet.orchestrator.plans import with_roster
-=======
 from callsheet.orchestrator.run.named_requests import tool_requests
->>>>>>> main
 from callsheet.orchestrator.run.run_context import RunConfiguration, caller
 from callsheet.orchestrator.run.run_metrics import count_result, count_selections, measured
 from callsheet.orchestrator.state import StepState, continued, step_result
@@ -232,23 +229,9 @@ class StepNodes:
         )
 
     def _requests(self, step: Step, state: StepState) -> ToolRequests:
-<<<<<<< HEAD
-        """Answers a worker's requests for tools by another selection, without the tools that it has."""
-        configuration, write = self._configuration(state), get_stream_writer()
-        settings, decision = configuration.settings, configuration.decision()
-        user, visible = caller(), self._visible()
-
-        async def find(what: str, has: Collection[str]) -> Sequence[str]:
-            without = tuple(self.registry.unavailable())
-            reach = {**settings.reach(most=False), **decision, "without": without}
-            added = await asyncio.to_thread(visible.more, what, has, **reach)
-            write({"event": "added", "step_id": step.id, "what": what, "tools": list(added)})
-            return added
-=======
         """Answers a worker's requests for tools: named ones are added, words are answered with names."""
         write, user, visible = get_stream_writer(), caller(), self._visible()
         catalog, most = visible.catalog, self._configuration(state).settings.skill_tokens
->>>>>>> main
 
         def bind(ids: Sequence[str], taken: Collection[str]) -> Mapping[str, BoundTool]:
             return self.registry.bind(ids, state["run_id"], beside=taken, user=user, held_only=True)

@@ -25,12 +25,8 @@ from langgraph.config import get_stream_writer
 
 from callsheet.agents.approval.questions import missing_values
 from callsheet.agents.approval.supervised_call import Answer, Send, in_doubt, supervised
-<<<<<<< HEAD
-from callsheet.agents.calls.plan import ResultValueError, Status, StepResult, resolved, value_of
-=======
 from callsheet.agents.calls.call_context import PROGRESS, within
-from callsheet.agents.calls.plan import Call, ResultValueError, Status, StepResult, resolved, value_of
->>>>>>> main
+from callsheet.agents.calls.plan import ResultValueError, Status, StepResult, resolved, value_of
 from callsheet.agents.calls.run_claim import checkpointer, sole_run
 from callsheet.agents.calls.token_usage import usage_of, with_usage_of
 from callsheet.agents.calls.tool_result import answer_to, artifact_of
