@@ -49,8 +49,8 @@ _BUDGET, _LONGEST, _LEAST = 12_000, 1_500, 200
 """Characters of all results together, and of one text of a result: at most, and at least."""
 _OTHERS = "Several workers carry out the request. Do your own steps and nothing else. The plan:"
 _OPEN = (
-    "The request is carried out in parts; what comes next is planned when your results are known. Do your own steps and "
-    "nothing else. The plan so far:"
+    "The request is carried out in parts; what comes next is planned when your results are known. Do your own steps "
+    "and nothing else. The plan so far:"
 )
 _PRESENT = "A person is present: calls may be put before them, and they can be asked what only they know."
 _ABSENT = "Nobody is present: a question stays unanswered, and ends the work that needs its answer."
