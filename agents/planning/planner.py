@@ -197,7 +197,7 @@ async def read_draft(
     spent, problem = Usage(), None
     for _ in ("first", "repair"):
         try:
-            draft, usage = await structured(model, schema, messages, beside=lookup)
+            draft, usage = await structured(model, schema, messages, **({"beside": lookup} if lookup else {}))
         except ModelError as error:
             return None, problem if isinstance(problem, TooManyStepsError) else error, spent + error.usage
         spent += usage
