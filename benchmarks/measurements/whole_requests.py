@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.bootstrap import Bootstrap, cell
+from benchmarks.bootstrap import SEED, Bootstrap, cell
 from benchmarks.search import World
 from benchmarks.sets.cases import Benchmark, Case
+from callsheet.graphs import Catalog
 from callsheet.retrievers import AgentGraphRetriever, Selection, StepNeed
 from callsheet.retrievers.evaluation.evaluator import recall
 
@@ -18,6 +20,9 @@ PLANS: Mapping[str, str] = {
     "livemcpbench-direct": "plans_livemcpbench.jsonl",
 }
 """The recorded answers of a model, by the name of the benchmark whose requests it planned."""
+LARGE = "sealtools"
+"""The benchmark of which a part is a large catalog: the names of all its tools do not fit into a prompt."""
+LARGE_TOOLS, LARGE_QUERIES = 3_000, 60
 COLUMNS = ("requests", "n", "what a worker gets", "recall", "all needed", "tools", "schema tokens")
 _FOLDER = Path(__file__).parents[1] / "sets"
 _ABOUT = (
@@ -35,6 +40,27 @@ class RecordedPlan:
 
     picks: tuple[str, ...]
     steps: tuple[str, ...]
+
+
+def large_catalog(bench: Benchmark, *, tools: int = LARGE_TOOLS, queries: int = LARGE_QUERIES) -> Benchmark:
+    """A part of a benchmark: agents drawn until they have so many tools, and queries drawn of those that need no other.
+
+    Source of randomness: ``bootstrap.SEED``, the same part each time.
+    """
+    chance = random.Random(SEED)
+    agents, count = [], 0
+    for agent in chance.sample(bench.catalog.agents, len(bench.catalog.agents)):
+        if count >= tools:
+            break
+        agents.append(agent)
+        count += len(agent.tools)
+    catalog = Catalog(agents=tuple(sorted(agents, key=lambda agent: agent.id)))
+    inside = [case for case in bench.cases("tool") if set().union(*case.tools) <= catalog.tools.keys()]
+    cases = chance.sample(inside, min(queries, len(inside)))
+    about = f"{bench.about}; {len(catalog.agents)} agents with {len(catalog.tools)} tools"
+    name = f"{bench.name}-{tools}"
+    cases = sorted(cases, key=lambda case: case.id)
+    return replace(bench, name=name, about=about, catalog=catalog, queries=tuple(cases))
 
 
 Way = Callable[[AgentGraphRetriever, Case, RecordedPlan], list[str]]
