@@ -31,7 +31,8 @@ class Limits(BaseSettings):
     Attributes:
         start: Seconds for a server to start and initialize.
         list: Seconds for listing its tools.
-        call: Seconds for one call.
+        call: Seconds for one call, and from each of its reports of progress to the next.
+        longest_call: Seconds for one call that reports progress.
         output: Characters of a result for a model; the rest is stored as a file.
         message: Maximum bytes of one message; a longer one ends the session.
         tools: Maximum tools of a server; a server with more is not used.
@@ -54,6 +55,7 @@ class Limits(BaseSettings):
     start: float = Field(default=60.0, gt=0)
     list: float = Field(default=15.0, gt=0)
     call: float = Field(default=60.0, gt=0)
+    longest_call: float = Field(default=600.0, gt=0)
     output: int = Field(default=256_000, ge=100)
     message: int = Field(default=5_000_000, ge=10_000)
     tools: int = Field(default=10_000, ge=1)

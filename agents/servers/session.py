@@ -3,214 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 
 from callsheet.agents.calls.call_context import Ask, Limits, Progress
-from callsheet.agents.calls.tool_result import Effect, Fault
-from callsheet.agents.safety.secrets import Redaction, hide_in_logs, named_in, of_server
+from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.safety.secrets import hide_in_logs, named_in, of_server
 from callsheet.agents.servers.catalogs.listings import Listing, cleaned, listed_resources, listed_tools
+from callsheet.agents.servers.faults import CLOSED, START, Faults
+from callsheet.agents.servers.server_questions import CallClock, ServerQuestions
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
-from callsheet.graphs.text.json_schema import shown_form
-from callsheet.graphs.text.sanitizing import shown
-
-if TYPE_CHECKING:
-    from mcp.client.context import ClientRequestContext
-    from mcp.types import ElicitRequestParams, ElicitResult, ErrorData
-
-    from callsheet.agents.servers.transport.stdio import ChildProcess
 
 _GOODBYE, _SETTLING = 4.0, 0.5
-_START = "initialize"
-# Messages of the client library in place of an answer: the connection broke, none came, it cannot be parsed.
-_CLOSED, _NO_ANSWER = "Connection closed", "SSE stream"
-_UNREADABLE = (
-    *("its answer is not", "Server returned an error response", "Unexpected content type", "Redirect to"),
-    "server answered a request with 202",
-)
-_NOT_SENT = ("ConnectError", "ConnectTimeout")
-_LONGEST = 4_000
-
-
-class Faults:
-    """The errors of one server; ``cause`` is the error that broke the connection, if known."""
-
-    def __init__(self, redaction: Redaction) -> None:
-        self.redaction, self.hidden = redaction, redaction.text
-        self.child: ChildProcess | None = None
-        self.cause: BaseException | None = None
-
-    def late(self, doing: str, seconds: float) -> Fault:
-        """The fault for a timeout."""
-        if doing == _START:
-            return Fault("timeout", self._said(f"it did not start within {seconds:.3g} s"), effect="none")
-        return Fault("timeout", f"no answer to {doing} within {seconds:.3g} s{_doubt(doing)}")
-
-    async def broken(self, what: str, doing: str) -> Fault:
-        """The fault for a lost connection."""
-        if self.child is not None and self.child.ended:
-            await self.child.settled()
-            status = self.child.status
-            what = "the server closed its output" if status is None else f"the server ended with status {status}"
-        elif self.cause is not None and doing != _START:
-            what = _named(_leaf(self.cause))
-        if doing == _START:
-            return Fault("start", self._said(f"it did not start: {what}"), effect="none")
-        effect: Effect = "none" if what.startswith(_NOT_SENT) else "unknown"
-        return Fault("crash", self._said(f"{what} during {doing}{_doubt(doing, effect)}"), effect=effect)
-
-    async def of(self, error: BaseException, doing: str) -> Fault:
-        """The fault for an exception during an exchange."""
-        from mcp import MCPError
-        from mcp.types import INVALID_PARAMS
-
-        if isinstance(error, Fault):
-            return Fault(error.kind, self.hidden(str(error)), effect=error.effect)
-        if self.child is not None and (fault := self.child.fault) is not None:
-            return Fault(fault.kind, self.hidden(f"{fault}{_doubt(doing, fault.effect)}"), effect=fault.effect)
-        leaf = _leaf(error)
-        if not isinstance(leaf, MCPError):
-            return await self.broken(_named(leaf), doing)
-        unparsed = leaf.message.startswith("Failed to parse")  # what follows is of the library that parses
-        said = "its answer is not a JSON-RPC response" if unparsed else leaf.message
-        if "exceeded the" in said and said.startswith(_NO_ANSWER):
-            return Fault("too_large", f"{said}{_doubt(doing)}")
-        if (self.child is not None and self.child.ended) or said == _CLOSED or said.startswith(_NO_ANSWER):
-            return await self.broken("the connection was closed", doing)
-        if said == "Session terminated":
-            return Fault("crash", "the server has forgotten this session", effect="none")
-        told = self.hidden(f"the server answered {doing} with error {leaf.code}: {said}"[:_LONGEST])
-        if doing == _START:
-            return Fault("protocol", f"{told} (unsupported protocol)", effect="none")
-        if said.startswith(_UNREADABLE):
-            return Fault("protocol", told + _doubt(doing))
-        # A tool that refuses its arguments: its server works.
-        refuses = doing == "tools/call" and leaf.code == INVALID_PARAMS
-        return Fault("tool" if refuses else "protocol", told, effect="reported")
-
-    def _said(self, what: str) -> str:
-        if self.child is None:
-            return self.hidden(what)
-        words = [("Not of the protocol, it printed", self.child.printed), ("Its last words", self.child.last_words)]
-        return self.hidden("\n".join((what, *(f"{about}: {said}" for about, said in words if said))))
-
-
-def _doubt(method: str, effect: Effect = "unknown") -> str:
-    return "; whether the call took effect is unknown" if method == "tools/call" and effect != "none" else ""
-
-
-def _named(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}".rstrip(": ").split("\n")[0][:_LONGEST]
-
-
-def _leaf(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
-
-
-Send = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
-MOST_QUESTIONS = 5
-"""Questions in one call, after which further ones are refused."""
-_SECONDS, _LONGEST_FORM = 300.0, 20_000
-_NOBODY = "nobody can be asked: this call has no person behind it, or its client shows no forms"
-_SEVERAL = "several calls are running, and nobody knows which one asks"
-_FORMS_ONLY = "only questions in the form of a form can be passed on, no addresses to open"
-_TOO_MANY = f"a call may ask {MOST_QUESTIONS} questions at most"
-_METHOD = "elicitation/create"
-
-
-@dataclass(slots=True, eq=False)
-class _Call:
-    ask: Ask | None
-    timeout: asyncio.Timeout
-    seconds: float
-    asked: int = 0
-    open: int = 0
-
-
-class ServerQuestions:
-    """The questions of one session: a person has five minutes for each, in which the timeout of the call stands."""
-
-    def __init__(self, redaction: Redaction) -> None:
-        self._redaction = redaction
-        self._calls: list[_Call] = []
-
-    async def answered(self, send: Send, params: Mapping[str, Any], seconds: float, ask: Ask | None) -> dict[str, Any]:
-        """The final answer to the request that ``send`` sends, after the questions of the server."""
-        for asked in range(MOST_QUESTIONS + 1):
-            async with asyncio.timeout(seconds) as timeout:
-                # A server of the older protocol asks while its call runs.
-                self._calls.append(call := _Call(ask, timeout, seconds))
-                try:
-                    answer = await send(params)
-                finally:
-                    self._calls.remove(call)
-            if answer.get("resultType") != "input_required":
-                return answer
-            if asked < MOST_QUESTIONS:
-                params = {**params, **await self._answers(answer, ask)}
-        raise Fault("protocol", f"it asked more than {MOST_QUESTIONS} times for input")
-
-    async def elicited(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult | ErrorData:
-        """Answers ``elicitation/create``; what cannot be asked is an error that says why."""
-        from mcp.types import INVALID_REQUEST, ElicitResult, ErrorData
-
-        call = self._calls[0] if len(self._calls) == 1 else None
-        if call is None or call.ask is None or call.timeout.expired():
-            return ErrorData(code=INVALID_REQUEST, message=_SEVERAL if len(self._calls) > 1 else _NOBODY)
-        call.asked += 1
-        if call.asked > MOST_QUESTIONS:
-            return ErrorData(code=INVALID_REQUEST, message=_TOO_MANY)
-        call.open += 1
-        call.timeout.reschedule(None)
-        try:
-            given = params.model_dump(mode="json", by_alias=True)
-            return ElicitResult.model_validate(await self._asked(call.ask, given), by_name=False)
-        except Fault as fault:
-            return ErrorData(code=INVALID_REQUEST, message=str(fault))
-        finally:
-            call.open -= 1
-            if call in self._calls and not call.open:
-                call.timeout.reschedule(asyncio.get_running_loop().time() + call.seconds)
-
-    async def _answers(self, result: Mapping[str, Any], ask: Ask | None) -> dict[str, Any]:
-        """Parameters that send a call again, with the answers that an ``input_required`` result asks for."""
-        requests, state = result.get("inputRequests"), result.get("requestState")
-        found = list(requests.items()) if isinstance(requests, dict) else []
-        if not found or len(found) > MOST_QUESTIONS or not all(isinstance(one, dict) for _, one in found):
-            raise Fault("protocol", "it asks for more input in a form that is not supported", effect="unknown")
-        others = {shown(str(one.get("method")), most=100) for _, one in found} - {_METHOD}
-        if others:
-            raise Fault("protocol", f"it asks for {', '.join(sorted(others))}, which is not supported")
-        if ask is None:
-            raise Fault("protocol", f"it asks a question, and {_NOBODY}")
-        answers = {name: await self._asked(ask, one.get("params")) for name, one in found}
-        return {"inputResponses": answers, **({"requestState": state} if isinstance(state, str) else {})}
-
-    async def _asked(self, ask: Ask, params: Any) -> dict[str, Any]:
-        given = self._redaction.value(params) if isinstance(params, dict) else {}
-        message, form = given.get("message"), given.get("requestedSchema")
-        if given.get("mode", "form") != "form" or not isinstance(message, str) or not isinstance(form, dict):
-            raise Fault("protocol", _FORMS_ONLY)
-        if form.get("type") != "object" or not isinstance(form.get("properties"), dict):
-            raise Fault("protocol", "its form is not an object with properties")
-        if len(json.dumps(form)) > _LONGEST_FORM:
-            raise Fault("protocol", f"its form has more than {_LONGEST_FORM:,} characters")
-        try:
-            async with asyncio.timeout(_SECONDS):
-                return await ask(shown(message), shown_form(form))
-        except TimeoutError:
-            return {"action": "cancel"}
 
 
 class Session:
@@ -272,16 +83,24 @@ class Session:
         seconds: float,
         progress: Progress | None = None,
         ask: Ask | None = None,
+        *,
+        longest: float = 0.0,
     ) -> dict[str, Any]:
-        """The server's raw answer, or ``Fault``; its start and the time of a person do not count as ``seconds``."""
+        """The server's raw answer, or ``Fault``; its start and the time of a person do not count as ``seconds``.
+
+        Each report of progress gives the server ``seconds`` more, up to ``longest`` in all.
+        """
         async with self._used():
             client = await asyncio.shield(self._client)
+            clock = CallClock(seconds, longest, progress, self.hidden)
             try:
-                send = partial(self._exchange, client, method, progress=progress)
-                answer = await self._questions.answered(send, params, seconds, ask)
+                # Whoever cannot wait for longer asks for no reports.
+                heard = clock.heard if longest > seconds or progress else None
+                send = partial(self._exchange, client, method, progress=heard)
+                answer = await self._questions.answered(send, params, clock, ask)
             except TimeoutError:
                 self.hang_up()
-                raise self._faults.late(method, seconds) from None
+                raise self._faults.late(method, clock.within) from None
             except asyncio.CancelledError:
                 if (task := asyncio.current_task()) is None or task.cancelling():
                     self.retire()  # the server has just been told, and gets time to undo its work
@@ -291,7 +110,7 @@ class Session:
             except Fault:
                 raise
             except Exception as error:  # whatever the client library raises becomes a Fault
-                if self.server.transport != "stdio" and str(error) == _CLOSED:
+                if self.server.transport != "stdio" and str(error) == CLOSED:
                     # The task that owns the connection gets the error that broke it.
                     await asyncio.wait([self._owner], timeout=_SETTLING)
                 fault = await self._faults.of(error, method)
@@ -410,10 +229,10 @@ class Session:
             with self._scope:
                 fault = await self._live() or fault
             if (child := self._faults.child) is not None and child.fault is not None:
-                fault = await self._faults.of(child.fault, _START)
+                fault = await self._faults.of(child.fault, START)
         except Exception as error:  # noqa: BLE001 (any error of a server or the client library becomes a Fault)
             self._faults.cause = error
-            fault = await self._faults.of(error, _START)
+            fault = await self._faults.of(error, START)
         finally:
             self.retired = True
             if not self._client.done():
@@ -449,5 +268,5 @@ class Session:
                 await self._stop.wait()
                 scope.deadline = anyio.current_time() + _GOODBYE
         if scope.cancelled_caught and not self._client.done():
-            return child.fault or self._faults.late(_START, self.limits.start)
+            return child.fault or self._faults.late(START, f"{self.limits.start:.3g} s")
         return None

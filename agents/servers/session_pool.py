@@ -402,7 +402,8 @@ class SessionPool:
             sent = True
             call = "tools/call", {"name": tool, "arguments": request.args}
             method, params = read_request(tool, request.args) if request.reads else call
-            result = await session.ask(method, params, limits.call, request.progress, request.ask)
+            more = request.progress, request.ask
+            result = await session.ask(method, params, limits.call, *more, longest=limits.longest_call)
         except Fault as fault:
             effect = fault.effect if sent else "none"
             hint = page_hint(agent_id) if fault.kind == "sign_in" else ""

@@ -25,6 +25,7 @@ from langgraph.config import get_stream_writer
 
 from callsheet.agents.approval.questions import missing_values
 from callsheet.agents.approval.supervised_call import Answer, Send, in_doubt, supervised
+from callsheet.agents.calls.call_context import PROGRESS, within
 from callsheet.agents.calls.plan import Call, ResultValueError, Status, StepResult, resolved, value_of
 from callsheet.agents.calls.run_claim import checkpointer, sole_run
 from callsheet.agents.calls.token_usage import usage_of, with_usage_of
@@ -49,14 +50,14 @@ from callsheet.agents.work.equipment import (
     UnsetModel,
     abbreviated,
     answer_reading,
-    answer_request,
     finished,
     made_calls,
     outcome_of,
     refused_finish,
     repeats_last,
 )
-from callsheet.graphs.text.sanitizing import counted
+from callsheet.agents.work.tool_requests import answer_request
+from callsheet.graphs.text.sanitizing import counted, shown
 
 STEP_ID = "step_id"
 M = TypeVar("M", bound=BaseMessage)
@@ -82,14 +83,22 @@ class TellCalls(AgentMiddleware[AgentState[Any], Any]):
     """Writes to the custom stream when a call starts and ends. A worker's last middleware, next to the tool."""
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: Send) -> Answer:
-        """Sends a call between the events ``tool_started`` and ``tool_finished``."""
+        """Sends a call between the events ``tool_started`` and ``tool_finished``, with its ``progress``."""
         write, call, tool = get_stream_writer(), request.tool_call, request.tool
         about = {STEP_ID: _equipment(request).step_id, "call_id": call["id"], "tool": call["name"]}
         if isinstance(tool, BoundTool):
             about |= {"tool": tool.id, "agent": tool.agent}
         began = time.time()
         write({"event": "tool_started", **about, "args": call["args"], "began": began})
-        answer, outcome = await handler(request), {"status": "success"}
+        outer = PROGRESS.get()
+
+        async def report(done: float, total: float | None, text: str | None) -> None:
+            write({"event": "progress", **about, "progress": done, "total": total, "text": shown(text or "")})
+            if outer is not None:
+                await outer(done, total, text)
+
+        with within(PROGRESS, report):
+            answer, outcome = await handler(request), {"status": "success"}
         if isinstance(answer, ToolMessage):
             artifact = artifact_of(answer)
             outcome = {"status": answer.status, "output": answer.text}

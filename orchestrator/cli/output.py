@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.segment import Segment
+from rich.status import Status
 from rich.table import Column, Table
 
 from callsheet.agents.calls.review import flat
@@ -228,7 +229,7 @@ def show_model_evaluation(evaluation: ModelEvaluation) -> None:
             out.print(f"   {escape(detail)}", style=GREY, soft_wrap=True)
 
 
-_WIDTH = 180
+_WIDTH, _WORKING = 180, "Working"
 _STATUS_COLOURS = {
     "done": "green",
     "failed": "red",
@@ -236,6 +237,14 @@ _STATUS_COLOURS = {
     "outcome_unknown": "magenta",
     "skipped": GREY,
 }
+
+
+def progress_line(event: Mapping[str, Any]) -> str:
+    """The progress of a call, or of a remote agent, in one line."""
+    far = "" if (done := event.get("progress")) is None else f"{done:g}"
+    if far and event.get("total") is not None:
+        far += f" of {event['total']:g}"
+    return ": ".join(filter(None, (_WORKING, event.get("tool") or event.get("agent", ""), far, event.get("text", ""))))
 
 
 class Show:
@@ -246,10 +255,12 @@ class Show:
         self._why: dict[str, dict[str, str]] = {}
         self._told: dict[str, list[Any]] = {}
         self._usage: Mapping[str, Any] = {}
+        self._status: Status | None = None
 
     def working(self) -> AbstractContextManager[object]:
-        """Shows on a terminal that the run is working."""
-        return self._console.status("Working") if self._console.is_terminal else nullcontext()
+        """Shows on a terminal that the run is working, and how far a call is that says so."""
+        self._status = self._console.status(_WORKING) if self._console.is_terminal else None
+        return self._status or nullcontext()
 
     def event(self, event: Mapping[str, Any]) -> None:
         """Prints one custom event of the supervisor; unknown events are ignored."""
@@ -269,6 +280,10 @@ class Show:
                 self._usage = event
             case "tool_started":
                 self._used(event.get("step_id", ""), event["tool"])
+            case "progress" if self._status is not None:
+                self._status.update(escape(one_line(progress_line(event), _WIDTH)))
+            case "tool_finished" if self._status is not None:
+                self._status.update(_WORKING)
 
     def answer(self, text: str, seconds: float) -> None:
         """Prints the answer."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -27,20 +28,34 @@ from mcp.types import (
     PromptListChangedNotification,
     ResourceListChangedNotification,
     ToolListChangedNotification,
+    server_notification_adapter,
 )
 
 from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.servers.transport.allowance import (
+    BYTES_PER_SECOND,
+    MESSAGES,
+    MESSAGES_PER_SECOND,
+    Allowance,
+)
 from callsheet.agents.servers.transport.http import BoundedHttpClient
 from callsheet.agents.servers.transport.stdio import ChildProcess
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
 # Errors of a server become outcomes; without a handler, their tracebacks would also be printed.
-logging.getLogger("mcp.client").addHandler(logging.NullHandler())
+for _name in ("mcp", "client", "httpx2", "httpcore2"):  # "client" is the logger of the library's sessions
+    logging.getLogger(_name).addHandler(logging.NullHandler())
 
 RAW = "callsheet/raw"
 """Key of ``_meta`` for the server's raw answer."""
 
-_MOST_UNANSWERED, _MOST_UNSOLICITED, _COURTESY = 4, 5_000, 0.5
+_MOST_UNANSWERED, _COURTESY = 4, 0.5
+_PROGRESS, _BETWEEN_REPORTS = "notifications/progress", 0.05
+"""Seconds between two reports of progress of one call that are passed on."""
+_LARGEST = 1e300
+_LISTS_CHANGED = frozenset(f"notifications/{kind}/list_changed" for kind in ("tools", "resources", "prompts"))
+_OF_LIBRARY = frozenset(("notifications/cancelled", "notifications/subscriptions/acknowledged"))
+"""Notifications that the client library itself uses."""
 _CHANGES = (ToolListChangedNotification, ResourceListChangedNotification, PromptListChangedNotification)
 _PAGE = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 _MENDED: Mapping[str, dict[str, Any]] = {
@@ -121,10 +136,13 @@ class _Exchange:
 
     def __init__(self, child: ChildProcess) -> None:
         self.answers, self._child = 0, child
-        # Our open requests whose answers are mended: id -> method.
+        # Our open requests whose answers are mended: id -> method; and when each has reported progress.
         self._methods: dict[str, str] = {}
-        # Messages since the last answer to our requests, and bytes received until then.
-        self._unsolicited, self._solicited = 0, child.received
+        self._reported: dict[str, float] = {}
+        # What may still come before the next answer to our requests, and bytes received until now. One answer may have
+        # the size of a message, and so may the messages before it.
+        self._messages = Allowance(MESSAGES, MESSAGES_PER_SECOND)
+        self._bytes, self._received = Allowance(2 * child.limits.message, BYTES_PER_SECOND), child.received
         # Requests of the server that were not answered yet.
         self._unanswered, self._answered = 0, asyncio.Event()
 
@@ -147,39 +165,80 @@ class _Exchange:
             self._answered.set()
 
     async def _receive(self, stream: Any) -> SessionMessage | Exception:
-        while self._unanswered >= _MOST_UNANSWERED:
-            self._answered.clear()
-            await self._answered.wait()
-        item: SessionMessage | Exception = await stream.receive()
-        self._count()
-        match item:
-            case SessionMessage(message=JSONRPCResponse() as response):
-                self._mend(response)
-            case SessionMessage(message=JSONRPCRequest()):
-                self._unanswered += 1
-        return item
+        while True:
+            while self._unanswered >= _MOST_UNANSWERED:
+                self._answered.clear()
+                await self._answered.wait()
+            item: SessionMessage | Exception = await stream.receive()
+            self._count()
+            match item:
+                case SessionMessage(message=JSONRPCResponse() | JSONRPCError() as answer):
+                    self._take(answer)
+                case SessionMessage(message=JSONRPCRequest()):
+                    self._unanswered += 1
+                case SessionMessage(message=JSONRPCNotification() as told) if not self._wanted(told):
+                    continue
+            return item
 
     def _count(self) -> None:
         """Ends a session with too many unsolicited messages."""
-        self._unsolicited += 1
-        # One answer may have the size of a message, and so may the messages before it.
-        most = 2 * self._child.limits.message
-        if self._unsolicited > _MOST_UNSOLICITED:
-            excess = f"{_MOST_UNSOLICITED:,} messages unasked"
-        elif self._child.received - self._solicited > most:
-            excess = f"{most:,} bytes, most of them unasked"
+        size, self._received = self._child.received - self._received, self._child.received
+        if not self._messages.spend():
+            excess = f"more messages unasked than {self._messages}"
+        elif not self._bytes.spend(size):
+            excess = f"more bytes than {self._bytes}, most of them unasked"
         else:
             return
-        self._child.fault = Fault("too_large", f"it sent more than {excess}")
+        self._child.fault = Fault("too_large", f"it sent {excess}")
         raise self._child.fault
 
-    def _mend(self, response: JSONRPCResponse) -> None:
-        if method := self._methods.pop(str(response.id), ""):
-            self._unsolicited, self._solicited, self.answers = 0, self._child.received, self.answers + 1
-            raw = response.result
-            cursor = raw.get("nextCursor")
-            page = {"nextCursor": cursor} if method.endswith("/list") and isinstance(cursor, str) else {}
-            response.result = {**_MENDED[method], **page, "_meta": {RAW: raw}}
+    def _wanted(self, told: JSONRPCNotification) -> bool:
+        """Whether anybody here listens to a notification; the library logs those that are invalid with a traceback."""
+        if told.method == _PROGRESS:
+            return self._is_report(told.params or {})
+        if told.method in _LISTS_CHANGED:
+            told.params = told.params if _is_valid(told) else None
+            return True
+        return told.method in _OF_LIBRARY and _is_valid(told)
+
+    def _is_report(self, params: Mapping[str, Any]) -> bool:
+        """Whether this is a report of a running request, and the last one is not too recent."""
+        token = params.get("progressToken")
+        known = isinstance(token, str | int) and str(token) in self._methods
+        if not known or not _is_number(params.get("progress")) or not _is_number(params.get("total", 0)):
+            return False
+        now = time.monotonic()
+        if now - self._reported.get(str(token), 0.0) < _BETWEEN_REPORTS:
+            return False
+        self._reported[str(token)] = now
+        return True
+
+    def _take(self, answer: JSONRPCResponse | JSONRPCError) -> None:
+        """Counts an answer to one of our requests, and mends it."""
+        asked = str(answer.id)
+        self._reported.pop(asked, None)
+        if method := self._methods.pop(asked, ""):
+            self._messages.refill()
+            self._bytes.refill()
+            self.answers += 1
+            if isinstance(answer, JSONRPCResponse):
+                raw = answer.result
+                cursor = raw.get("nextCursor")
+                page = {"nextCursor": cursor} if method.endswith("/list") and isinstance(cursor, str) else {}
+                answer.result = {**_MENDED[method], **page, "_meta": {RAW: raw}}
+
+
+def _is_number(value: Any) -> bool:
+    """Whether the library can read a value as a floating-point number, and JSON can write that."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST
+
+
+def _is_valid(told: JSONRPCNotification) -> bool:
+    try:
+        server_notification_adapter.validate_python({"method": told.method, "params": told.params}, by_name=False)
+    except ValueError:
+        return False
+    return True
 
 
 class _Stream(ObjectStream[Any]):

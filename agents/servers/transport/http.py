@@ -14,13 +14,19 @@ import httpx2
 from mcp.shared._httpx_utils import MCP_DEFAULT_SSE_READ_TIMEOUT, MCP_DEFAULT_TIMEOUT, next_request_within_origin
 
 from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.servers.transport.allowance import (
+    BYTES_PER_SECOND,
+    MESSAGES,
+    MESSAGES_PER_SECOND,
+    Allowance,
+)
 from callsheet.agents.servers.transport.messages import answer_to
 
 _TIMEOUT = httpx2.Timeout(MCP_DEFAULT_TIMEOUT, read=MCP_DEFAULT_SSE_READ_TIMEOUT)
 _MOST_REDIRECTS = 3
 _BETWEEN_STREAMS = 0.5
 """Seconds between two requests for a stream of events; a server may ask for none."""
-_PIECE, _MOST_EVENTS = 4_096, 5_000
+_PIECE = 4_096
 _ENDS = (b"\n\n", b"\r\r", b"\n\r")
 """End of an event in a stream."""
 
@@ -125,20 +131,26 @@ class _Body(httpx2.AsyncByteStream):
             yield piece
 
     async def _pieces(self) -> AsyncIterator[bytes]:
-        client, (size, events, answers) = self._client, (0, 0, self._client.answers())
-        most = client.most * (2 if self._events and client.kind != "a2a" else 1)
+        client, size, answers = self._client, 0, self._client.answers()
+        events = Allowance(MESSAGES, MESSAGES_PER_SECOND)
+        # One answer may have the size of a message, and so may the messages before it.
+        streamed = Allowance(client.most * (2 if client.kind != "a2a" else 1), BYTES_PER_SECOND)
         async for chunk in self._inner:
             for start in range(0, len(chunk), _PIECE):
                 piece = chunk[start : start + _PIECE]
-                if self._events and answers != client.answers():
-                    size, events, answers = 0, 0, client.answers()
-                size, events = size + len(piece), events + sum(map(piece.count, _ENDS))
+                size += len(piece)
                 if self._compressed:
                     raise client.failed("too_large", "it sent a compressed message unasked")
-                if self._events and (events > _MOST_EVENTS or size > most):
-                    raise client.failed("too_large", f"it sent {events:,} events, {size:,} bytes, and no answer")
-                if size > most:
-                    raise client.failed("too_large", f"it sent a message of more than {most:,} bytes")
+                if self._events:
+                    if answers != client.answers():
+                        answers = client.answers()
+                        events.refill()
+                        streamed.refill()
+                    if not (events.spend(sum(map(piece.count, _ENDS))) and streamed.spend(len(piece))):
+                        most = f"{events}, or bytes than {streamed}"
+                        raise client.failed("too_large", f"it sent more events without an answer than {most}")
+                elif size > client.most:
+                    raise client.failed("too_large", f"it sent a message of more than {client.most:,} bytes")
                 yield piece
                 # The parser of these pieces may never wait, so other tasks get a turn here.
                 await asyncio.sleep(0)

@@ -24,6 +24,12 @@ from mcp.shared.message import SessionMessage
 
 from callsheet.agents.calls.call_context import Limits
 from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.servers.transport.allowance import (
+    BYTES_PER_SECOND,
+    MESSAGES,
+    MESSAGES_PER_SECOND,
+    Allowance,
+)
 from callsheet.agents.servers.transport.messages import parsed
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.text.sanitizing import shown
@@ -35,7 +41,7 @@ _CURES = {"uv": _UV, "uvx": _UV, "node": _NODE, "npx": _NODE}
 _MARK, _PROC = "CALLSHEET_SESSION", Path("/proc")
 _LISTING = ("/bin/ps", "-E", "-A", "-ww", "-o", "pid=,ppid=,pgid=,state=,lstart=,command=")
 _TAIL, _BUFFER, _LARGE = 8_192, 65_536, 65_536  # bytes; larger messages are parsed in a thread
-_MOST_NOISE, _MOST_NOISE_LATER, _MOST_QUOTED, _LONGEST_QUOTE = 100, 1_000, 3, 200
+_MOST_NOISE, _MOST_QUOTED, _LONGEST_QUOTE = 100, 3, 200
 _GRACE, _KILL_AFTER, _SETTLING, _HELD_OPEN, _POLL = 1.0, 1.0, 0.3, 0.2, 0.03
 
 
@@ -60,7 +66,7 @@ def program_of(command: str, environment: Mapping[str, str]) -> str:
 class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
     """A stdio server; for a server over HTTP, only the limits and the fault.
 
-    ``limits.message`` bounds a message, and other output between two messages; ``on_end`` is called once if it ends by
+    ``limits.message`` bounds a message; ``on_end`` is called once if it ends by
     itself.
 
     Attributes:
@@ -80,8 +86,9 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
         self._incoming: MemoryObjectSendStream[SessionMessage | Exception]
         self.ended = self.responsive = self._stopping = False
         self._greeted = self._reads = False
-        # Lines and bytes since the last message that are not the protocol.
-        self.received = self._noise = self._noise_bytes = 0
+        # Lines that are not the protocol: their number, and what may still come of them.
+        self.received = self._noise = 0
+        self._lines, self._bytes = Allowance(MESSAGES, MESSAGES_PER_SECOND), Allowance(limits.message, BYTES_PER_SECOND)
         self._quoted, self._partial, self._said = list[bytes](), bytearray(), b""
 
     @property
@@ -177,20 +184,21 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
         if message is None:
             self._count(line)
             return
-        self._greeted, self._noise, self._noise_bytes = True, 0, 0
+        self._greeted = True
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             await self._incoming.send(SessionMessage(message))
 
     def _count(self, line: bytes) -> None:
         """Counts a line that is not the protocol, and stores the first ones for the error message."""
-        self._noise, self._noise_bytes = self._noise + 1, self._noise_bytes + len(line)
+        self._noise += 1
         if line.strip() and len(self._quoted) < _MOST_QUOTED:
             self._quoted.append(line[:_LONGEST_QUOTE])
         if not self._greeted and self._noise > _MOST_NOISE:
             said = f"it does not speak the protocol, it printed {self.printed}"
             self._end(Fault("protocol", said, effect="none"))
-        elif self._noise > _MOST_NOISE_LATER or self._noise_bytes > self.limits.message:
-            said = f"it printed {self._noise:,} consecutive lines that are not the protocol, such as {self.printed}"
+        elif not (self._lines.spend() and self._bytes.spend(len(line))):
+            most = f"{self._lines}, or bytes than {self._bytes}"
+            said = f"it printed more lines that are not the protocol than {most}, such as {self.printed}"
             self._end(Fault("protocol", said))
 
     def _end(self, fault: Fault | None = None) -> None:

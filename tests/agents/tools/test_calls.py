@@ -20,7 +20,7 @@ from callsheet.agents.calls.call_context import Limits
 from callsheet.agents.calls.tool_result import KeptResults, Outcome, failed, outcome_of
 from callsheet.agents.safety.secrets import Redaction
 from callsheet.agents.servers import in_process
-from callsheet.agents.servers.session import Faults
+from callsheet.agents.servers.faults import Faults
 from callsheet.agents.servers.session_pool import Circuits, SessionPool
 from callsheet.graphs import SettingsError
 from servers import Servers

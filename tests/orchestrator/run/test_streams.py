@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +17,10 @@ from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGenerationChunk
 from langgraph.checkpoint.memory import InMemorySaver
 
-from callsheet import create_supervisor
+from callsheet import create_supervisor, load
+from callsheet.orchestrator import Settings
 from scripted_model import ScriptedModel
+from servers import FIXTURES
 
 WEATHER, RATE = "tell the weather of Oslo", "look up the rate of USD"
 STEPS = (("a", WEATHER, []), ("b", RATE, []))
@@ -116,3 +120,17 @@ async def test_the_tokens_of_a_worker_are_streamed_with_its_step(catalog: Any, s
     tokens = [message.text for message, about in said if message.type == "AIMessageChunk" and message.text]
     assert tokens == ["One ", "dollar ", "is ", "0.9 ", "EUR ", "today."]
     assert {about["step_id"] for _, about in said} == {"1"}
+
+
+async def test_the_progress_of_a_call_is_an_event_between_its_start_and_its_end(tmp_path: Path) -> None:
+    server = {"command": sys.executable, "args": [str(FIXTURES / "talking_server.py"), "progress", "3", "0.2"]}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"studio": server}}))
+    loaded = load(tmp_path / "mcp.json", yes=True)
+    app = create_supervisor(loaded, settings=Settings(allow=("studio/work",))).compile(checkpointer=InMemorySaver())
+    given = {"messages": [HumanMessage("does work")]}
+    stream = app.astream(given, THREAD, stream_mode="custom", subgraphs=True)
+    events = [event async for _, event in stream if event["event"] in ("tool_started", "progress", "tool_finished")]
+    assert [event["event"] for event in events] == ["tool_started", *["progress"] * 3, "tool_finished"]
+    told = events[1]
+    assert (told["agent"], told["tool"], told["call_id"]) == ("studio", "studio/work", events[0]["call_id"])
+    assert (told["progress"], told["total"], told["text"]) == (0, 3, "part 0")

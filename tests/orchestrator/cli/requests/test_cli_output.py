@@ -237,3 +237,15 @@ def test_all_rounds_of_a_request_share_one_loop(monkeypatch: pytest.MonkeyPatch,
     ask_command._answered(None, Threads(tmp_path), "1", {}, None, "never")
     assert len(loops) == 2
     assert loops[0] is loops[1]
+
+
+@pytest.mark.parametrize(
+    ("event", "line"),
+    [
+        ({"tool": "studio/render", "progress": 3.0, "total": 10.0, "text": "part 3"}, "studio/render: 3 of 10: part 3"),
+        ({"tool": "studio/render", "progress": 0.5, "total": None, "text": ""}, "studio/render: 0.5"),
+        ({"agent": "remote", "state": "working", "text": "looking it up"}, "remote: looking it up"),
+    ],
+)
+def test_the_progress_of_a_call_is_one_line(event: Any, line: str) -> None:
+    assert output.progress_line(event) == f"Working: {line}"

@@ -15,7 +15,7 @@ from mcp import types
 from callsheet.agents.calls.call_context import ask_of_caller
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import Redaction
-from callsheet.agents.servers.session import ServerQuestions
+from callsheet.agents.servers.server_questions import CallClock, ServerQuestions
 from callsheet.graphs import SettingsError, User
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, QuestionRelay, Waiting
 from callsheet.retrievers import MiniLMEmbeddings
@@ -157,8 +157,10 @@ async def test_of_two_calls_at_once_nobody_knows_which_one_asks() -> None:
         answers.append(await questions.elicited(None, question("Which?")))  # type: ignore[arg-type]
         return {}
 
-    await asyncio.gather(questions.answered(send, {}, 5, ask), questions.answered(send, {}, 5, ask))
-    await questions.answered(send, {}, 5, ask)
+    await asyncio.gather(
+        questions.answered(send, {}, CallClock(5), ask), questions.answered(send, {}, CallClock(5), ask)
+    )
+    await questions.answered(send, {}, CallClock(5), ask)
     first, _, alone = answers
     assert isinstance(first, types.ErrorData)
     assert "several calls are running" in first.message
@@ -178,9 +180,9 @@ async def test_the_timeout_waits_for_the_person_with_all_questions_and_goes_on_t
         await asyncio.sleep(params["then"])
         return {"done": True}
 
-    assert await questions.answered(send, {"then": 0}, 0.2, person) == {"done": True}  # type: ignore[arg-type]
+    assert await questions.answered(send, {"then": 0}, CallClock(0.2), person) == {"done": True}  # type: ignore[arg-type]
     with pytest.raises(TimeoutError):
-        await questions.answered(send, {"then": 5}, 0.2, person)  # type: ignore[arg-type]
+        await questions.answered(send, {"then": 5}, CallClock(0.2), person)  # type: ignore[arg-type]
 
 
 def _form(schema: dict[str, Any]) -> dict[str, Any]:
@@ -209,7 +211,7 @@ async def test_what_cannot_be_given_ends_the_call(result: dict[str, Any]) -> Non
         return {"resultType": "input_required", **result}
 
     with pytest.raises(Fault) as raised:
-        await ServerQuestions(Redaction([])).answered(send, {}, 5, ask)
+        await ServerQuestions(Redaction([])).answered(send, {}, CallClock(5), ask)
     assert raised.value.kind == "protocol"
 
 
@@ -224,5 +226,5 @@ async def test_a_server_that_always_asks_again_is_left() -> None:
         return {"resultType": "input_required", **_form(EMPTY), "requestState": "s"}
 
     with pytest.raises(Fault, match="more than 5 times"):
-        await ServerQuestions(Redaction([])).answered(send, {}, 5, ask)
+        await ServerQuestions(Redaction([])).answered(send, {}, CallClock(5), ask)
     assert len(asked) == 5

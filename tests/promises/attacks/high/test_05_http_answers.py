@@ -48,7 +48,7 @@ async def outcome(web: HttpPuppet, limits: Limits = PATIENT) -> Outcome:
         ("tools/call", lambda _: Reply(reply(b'{"jsonrpc":"2.0","method":"ping","id":1}')), "protocol", NO_ANSWER),
         ("tools/call", lambda answer: Reply(reply(answer[:20])), "protocol", NO_ANSWER),
         ("tools/call", lambda _: Reply(reply(event(b"{}"), b"text/event-stream")), "protocol", NO_ANSWER),
-        ("tools/call", stream(b": x\n\n" * 10_000), "too_large", "events"),
+        ("tools/call", stream(b": x\n\n" * 100_000), "too_large", "events"),
         ("tools/call", stream((b"data: " + b"x" * 90_000 + b"\n\n")[:-1] * 120), "too_large", "byte limit"),
         ("initialize", session(b"\xff"), "protocol", "not visible ASCII"),
     ],

@@ -30,13 +30,13 @@ def flooding(mode: str) -> ServerConfig:
 @pytest.mark.parametrize(
     ("mode", "kind", "says"),
     [
-        ("braces", "protocol", "1,001 consecutive lines that are not the protocol, such as '{}'"),
-        ("blank", "protocol", "1,001 consecutive lines"),
+        ("braces", "protocol", "more lines that are not the protocol than 20,000 at once and 1,000 a second"),
+        ("blank", "protocol", "more lines that are not the protocol"),
         ("log", "protocol", "INFO something happened"),
-        ("long", "protocol", "consecutive lines"),
-        ("notes", "too_large", "more than 5,000 messages unasked"),
-        ("answers", "too_large", "more than 5,000 messages unasked"),
-        ("large", "too_large", "more than 10,000,000 bytes, most of them unasked"),
+        ("long", "protocol", "or bytes than 5,000,000 at once and 500,000 a second"),
+        ("notes", "too_large", "more messages unasked than 20,000 at once and 1,000 a second"),
+        ("answers", "too_large", "more messages unasked"),
+        ("large", "too_large", "more bytes than 10,000,000 at once and 500,000 a second, most of them unasked"),
     ],
 )
 async def test_a_session_ends_in_which_a_server_talks_and_talks(mode: str, kind: str, says: str) -> None:

@@ -1,0 +1,186 @@
+"""The questions of a server to the person behind a call, and how long a call may take."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from callsheet.agents.calls.call_context import Ask, Progress
+from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.safety.secrets import Redaction
+from callsheet.graphs.text.json_schema import shown_form
+from callsheet.graphs.text.sanitizing import shown
+
+if TYPE_CHECKING:
+    from mcp.client.context import ClientRequestContext
+    from mcp.types import ElicitRequestParams, ElicitResult, ErrorData
+
+Send = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
+MOST_QUESTIONS = 5
+"""Questions in one call, after which further ones are refused."""
+_SECONDS, _LONGEST_FORM = 300.0, 20_000
+_NOBODY = "nobody can be asked: this call has no person behind it, or its client shows no forms"
+_SEVERAL = "several calls are running, and nobody knows which one asks"
+_FORMS_ONLY = "only questions in the form of a form can be passed on, no addresses to open"
+_TOO_MANY = f"a call may ask {MOST_QUESTIONS} questions at most"
+_METHOD = "elicitation/create"
+
+
+class CallClock:
+    """How long a call may take: ``seconds`` from its start and from each report of progress, ``longest`` in all.
+
+    The time in which a person thinks about a question does not count.
+
+    Args:
+        progress: Receives the reports too.
+        hidden: Removes the server's secrets from their texts.
+    """
+
+    def __init__(
+        self,
+        seconds: float,
+        longest: float = 0.0,
+        progress: Progress | None = None,
+        hidden: Callable[[str], str] = lambda text: text,
+    ) -> None:
+        self.seconds, self.longest = seconds, max(seconds, longest)
+        self._progress, self._hidden = progress, hidden
+        self._timeout: asyncio.Timeout | None = None
+        self._last = ""
+        # When the call ends if nothing more is heard, when it ends in any case, and since when a person thinks.
+        self._due = self._end = self._since = 0.0
+        # Questions of the server in this call: all, and those without an answer.
+        self.asked, self._open = 0, 0
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Limits this block, which is one request of the call; raises ``TimeoutError``."""
+        self._last, self._end = "", _now() + self.longest
+        try:
+            async with asyncio.timeout(None) as self._timeout:
+                self._extend()
+                yield
+        finally:
+            self._timeout = None
+
+    @property
+    def over(self) -> bool:
+        """Whether the request has ended, or its time has passed."""
+        return self._timeout is None or self._timeout.expired()
+
+    @property
+    def within(self) -> str:
+        """What has passed without an answer, in words."""
+        if not self._last:
+            return f"{self.seconds:.3g} s"
+        if self._due < self._end:
+            return f"{self.seconds:.3g} s of its last report of progress ({self._last})"
+        return f"{self.longest:.3g} s, the most that a call may take; its last report of progress was {self._last}"
+
+    async def heard(self, progress: float, total: float | None, message: str | None) -> None:
+        """Gives the server more time after a report of progress, and passes the report on."""
+        self._last = f"{progress:.6g}" if total is None else f"{progress:.6g} of {total:.6g}"
+        self._extend()
+        if self._progress is not None:
+            await self._progress(progress, total, message and self._hidden(message))
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Stops the clock while a person thinks."""
+        if not self._open:
+            self._since = _now()
+        self._open += 1
+        if self._timeout is not None:
+            self._timeout.reschedule(None)
+        try:
+            yield
+        finally:
+            self._open -= 1
+            if not self._open:
+                self._end += _now() - self._since
+                self._extend()
+
+    def _extend(self) -> None:
+        if not self.over and not self._open and self._timeout is not None:
+            self._due = min(_now() + self.seconds, self._end)
+            self._timeout.reschedule(self._due)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+class ServerQuestions:
+    """The questions of one session: a person has five minutes for each, in which the timeout of the call stands."""
+
+    def __init__(self, redaction: Redaction) -> None:
+        self._redaction = redaction
+        # The calls that are running, and who can be asked in each.
+        self._calls: list[tuple[CallClock, Ask | None]] = []
+
+    async def answered(
+        self, send: Send, params: Mapping[str, Any], clock: CallClock, ask: Ask | None
+    ) -> dict[str, Any]:
+        """The final answer to the request that ``send`` sends, after the questions of the server."""
+        for asked in range(MOST_QUESTIONS + 1):
+            async with clock.running():
+                # A server of the older protocol asks while its call runs.
+                self._calls.append(call := (clock, ask))
+                try:
+                    answer = await send(params)
+                finally:
+                    self._calls.remove(call)
+            if answer.get("resultType") != "input_required":
+                return answer
+            if asked < MOST_QUESTIONS:
+                params = {**params, **await self._answers(answer, ask)}
+        raise Fault("protocol", f"it asked more than {MOST_QUESTIONS} times for input")
+
+    async def elicited(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult | ErrorData:
+        """Answers ``elicitation/create``; what cannot be asked is an error that says why."""
+        from mcp.types import INVALID_REQUEST, ElicitResult, ErrorData
+
+        clock, ask = self._calls[0] if len(self._calls) == 1 else (None, None)
+        if clock is None or ask is None or clock.over:
+            return ErrorData(code=INVALID_REQUEST, message=_SEVERAL if len(self._calls) > 1 else _NOBODY)
+        clock.asked += 1
+        if clock.asked > MOST_QUESTIONS:
+            return ErrorData(code=INVALID_REQUEST, message=_TOO_MANY)
+        with clock.stopped():
+            try:
+                given = params.model_dump(mode="json", by_alias=True)
+                return ElicitResult.model_validate(await self._asked(ask, given), by_name=False)
+            except Fault as fault:
+                return ErrorData(code=INVALID_REQUEST, message=str(fault))
+
+    async def _answers(self, result: Mapping[str, Any], ask: Ask | None) -> dict[str, Any]:
+        """Parameters that send a call again, with the answers that an ``input_required`` result asks for."""
+        requests, state = result.get("inputRequests"), result.get("requestState")
+        found = list(requests.items()) if isinstance(requests, dict) else []
+        if not found or len(found) > MOST_QUESTIONS or not all(isinstance(one, dict) for _, one in found):
+            raise Fault("protocol", "it asks for more input in a form that is not supported", effect="unknown")
+        others = {shown(str(one.get("method")), most=100) for _, one in found} - {_METHOD}
+        if others:
+            raise Fault("protocol", f"it asks for {', '.join(sorted(others))}, which is not supported")
+        if ask is None:
+            raise Fault("protocol", f"it asks a question, and {_NOBODY}")
+        answers = {name: await self._asked(ask, one.get("params")) for name, one in found}
+        return {"inputResponses": answers, **({"requestState": state} if isinstance(state, str) else {})}
+
+    async def _asked(self, ask: Ask, params: Any) -> dict[str, Any]:
+        given = self._redaction.value(params) if isinstance(params, dict) else {}
+        message, form = given.get("message"), given.get("requestedSchema")
+        if given.get("mode", "form") != "form" or not isinstance(message, str) or not isinstance(form, dict):
+            raise Fault("protocol", _FORMS_ONLY)
+        if form.get("type") != "object" or not isinstance(form.get("properties"), dict):
+            raise Fault("protocol", "its form is not an object with properties")
+        if len(json.dumps(form)) > _LONGEST_FORM:
+            raise Fault("protocol", f"its form has more than {_LONGEST_FORM:,} characters")
+        try:
+            async with asyncio.timeout(_SECONDS):
+                return await ask(shown(message), shown_form(form))
+        except TimeoutError:
+            return {"action": "cancel"}

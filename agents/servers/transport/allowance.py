@@ -1,0 +1,38 @@
+"""How much a server may send unasked: a stock, which time refills."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+MESSAGES, MESSAGES_PER_SECOND = 20_000, 1_000
+"""Messages, events of a stream or lines of output that a server may send at once, and for each second after that."""
+BYTES_PER_SECOND = 500_000
+
+
+class Allowance:
+    """A stock of messages or bytes. Who sends slowly enough never uses it up.
+
+    Args:
+        stock: How much may be sent at once.
+        per_second: How much of it comes back in a second.
+    """
+
+    def __init__(self, stock: float, per_second: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self.stock, self.per_second, self._clock = stock, per_second, clock
+        self._left, self._when = stock, clock()
+
+    def spend(self, amount: float = 1) -> bool:
+        """Takes an amount from the stock; returns whether that much was there."""
+        now = self._clock()
+        self._left = min(self.stock, self._left + (now - self._when) * self.per_second) - amount
+        self._when = now
+        return self._left >= 0
+
+    def refill(self) -> None:
+        """Fills the stock again, as after an answer."""
+        self._left = self.stock
+
+    def __str__(self) -> str:
+        """The bound in words."""
+        return f"{self.stock:,} at once and {self.per_second:,} a second"

@@ -1,0 +1,207 @@
+"""What a server says while it works: progress gives it time, and no number of words ends its call."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from mcp import MCPError
+from mcp.types import INTERNAL_ERROR, URL_ELICITATION_REQUIRED
+
+from callsheet.agents.calls.call_context import PROGRESS, Limits, within
+from callsheet.agents.calls.tool_result import Outcome, failed
+from callsheet.agents.safety.secrets import Redaction
+from callsheet.agents.servers.faults import Faults
+from callsheet.agents.servers.session_pool import Circuits, SessionPool
+from callsheet.agents.servers.transport.allowance import Allowance
+from callsheet.graphs.catalog.formats.server_config import ServerConfig, ServerOptions
+from http_puppet import HttpPuppet, Reply, event
+from puppet import Puppet, line, result
+from servers import FIXTURES, HANG
+
+DONE = {"content": [{"type": "text", "text": "done"}]}
+
+
+@pytest.fixture
+def pool() -> Iterator[SessionPool]:
+    pool = SessionPool(limits=Limits(start=HANG, list=HANG, call=HANG, failures=50))
+    yield pool
+    pool.close()
+
+
+def talking(*words: object, **limits: float) -> ServerConfig:
+    args = (str(FIXTURES / "talking_server.py"), *map(str, words))
+    return ServerConfig(command=sys.executable, args=args, callsheet=ServerOptions(limits=limits))
+
+
+async def work(pool: SessionPool, server: ServerConfig) -> Outcome:
+    return await pool.call("run", "talker", server, "work", {})
+
+
+async def test_a_call_that_reports_progress_may_take_longer_than_one_that_is_silent(pool: SessionPool) -> None:
+    outcome = await work(pool, talking("progress", 8, 0.4, call=1.5))
+    assert (outcome.text, outcome.error) == ("done", "")
+    assert outcome.seconds > 3
+
+
+async def test_each_report_reaches_whoever_watches_with_its_numbers(pool: SessionPool) -> None:
+    reports = list[tuple[float, float | None, str | None]]()
+
+    async def watch(*report: Any) -> None:
+        reports.append(report)
+
+    with within(PROGRESS, watch):
+        await work(pool, talking("progress", 3, 0.2))
+    assert reports == [(0, 3, "part 0"), (1, 3, "part 1"), (2, 3, "part 2")]
+
+
+async def test_a_report_that_is_followed_by_nothing_does_not_keep_a_call(pool: SessionPool) -> None:
+    outcome = await work(pool, talking("stuck", call=1))
+    assert (outcome.kind, outcome.effect) == ("timeout", "unknown")
+    assert "within 1 s of its last report of progress (0 of 1)" in outcome.error
+
+
+async def test_progress_extends_a_call_up_to_a_maximum_only(pool: SessionPool) -> None:
+    began = time.monotonic()
+    outcome = await work(pool, talking("endless", 9, 0.1, call=1, longest_call=2))
+    assert time.monotonic() - began < 10
+    assert outcome.kind == "timeout"
+    assert "within 2 s, the most that a call may take; its last report of progress was 0 of 9" in outcome.error
+
+
+async def test_progress_over_http_counts_too(pool: SessionPool) -> None:
+    web = HttpPuppet("http", call=HANG)
+    reports = list[float]()
+
+    async def watch(progress: float, *_: Any) -> None:
+        reports.append(progress)
+
+    def told(answer: bytes) -> Reply:
+        token = web.calls[-1]["_meta"]["progressToken"]
+        report = {"progressToken": token, "progress": 1}
+        said = event(line({"jsonrpc": "2.0", "method": "notifications/progress", "params": report})) + event(answer)
+        head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: %d\r\n\r\n"
+        return Reply(head % len(said) + said)
+
+    web.pages, web.answers["tools/call"] = ({"tools": [{"name": "work", "inputSchema": {}}]},), result(DONE)
+    web.replies["tools/call"] = told
+    with within(PROGRESS, watch):
+        outcome = await work(pool, web.config)
+    web.close()
+    assert (outcome.text, reports) == ("done", [1])
+
+
+@pytest.mark.parametrize(("mode", "number"), [("logs", 6_000), ("logs", 18_000), ("lines", 6_000), ("progress", 6_000)])
+async def test_no_log_of_some_thousand_lines_ends_a_call(pool: SessionPool, mode: str, number: int) -> None:
+    server = talking(mode, number)
+    for _ in range(2):  # an answer refills what the next call may say
+        outcome = await work(pool, server)
+        assert (outcome.text, outcome.error) == ("done", "")
+        time.sleep(0.0 if mode != "lines" else 0.1)
+
+
+async def test_a_thousand_events_of_a_stream_end_no_call(pool: SessionPool) -> None:
+    web = HttpPuppet("http", call=HANG)
+    log = event(line({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}}))
+
+    def told(answer: bytes) -> Reply:
+        said = log * 6_000 + event(answer)
+        head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: %d\r\n\r\n"
+        return Reply(head % len(said) + said)
+
+    web.pages, web.answers["tools/call"] = ({"tools": [{"name": "work", "inputSchema": {}}]},), result(DONE)
+    web.replies["tools/call"] = told
+    outcome = await work(pool, web.config)
+    web.close()
+    assert (outcome.text, outcome.error) == ("done", "")
+
+
+def test_who_sends_slowly_enough_never_uses_the_allowance_up() -> None:
+    now = 0.0
+    slow = Allowance(10, 5, clock=lambda: now)
+    for _ in range(1_000):
+        assert slow.spend()
+        now += 0.2
+    fast = Allowance(10, 5, clock=lambda: now)
+    assert [fast.spend() for _ in range(11)] == [True] * 10 + [False]
+    fast.refill()
+    assert fast.spend(10)
+
+
+async def test_notifications_that_are_not_valid_reach_neither_terminal_nor_log(
+    pool: SessionPool, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        outcome = await work(pool, talking("invalid", 20))
+    assert (outcome.text, outcome.error) == ("done", "")
+    assert not caplog.records
+
+
+def test_no_logger_of_the_client_library_falls_back_to_the_terminal() -> None:
+    import callsheet.agents.servers.transport.client  # noqa: F401 (it sets the loggers up)
+
+    for name in ("client", "mcp", "mcp.client.session", "mcp.shared.jsonrpc_dispatcher", "httpx2", "httpcore2.http11"):
+        logger: logging.Logger | None = logging.getLogger(name)
+        handlers = list[logging.Handler]()
+        while logger is not None and logger is not logging.root:
+            handlers += logger.handlers
+            logger = logger.parent
+        assert handlers, name
+
+
+CONSENT = {"mode": "url", "elicitationId": "1", "url": "https://example.org/consent", "message": "Connect your account"}
+
+
+@pytest.mark.parametrize(
+    ("code", "data", "kind", "says"),
+    [
+        (
+            URL_ELICITATION_REQUIRED,
+            {"elicitations": [CONSENT]},
+            "tool",
+            "https://example.org/consent (Connect your acc",
+        ),
+        (
+            URL_ELICITATION_REQUIRED,
+            {"elicitations": [CONSENT, {**CONSENT, "url": "https://b.example/"}]},
+            "tool",
+            "b.ex",
+        ),
+        (URL_ELICITATION_REQUIRED, {"elicitations": "none"}, "tool", 'data: {"elicitations": "none"}'),
+        (INTERNAL_ERROR, {"field": "city", "allowed": ["Oslo"]}, "protocol", '"allowed": ["Oslo"]'),
+        (INTERNAL_ERROR, "the disk is full", "protocol", "data: the disk is full"),
+        (INTERNAL_ERROR, ["x\u202ey"], "protocol", 'data: ["xy"]'),
+    ],
+)
+async def test_the_data_of_an_error_is_told(code: int, data: Any, kind: str, says: str) -> None:
+    fault = await Faults(Redaction([])).of(MCPError(code, "no", data), "tools/call")
+    assert (fault.kind, fault.effect) == (kind, "reported")
+    assert says in str(fault)
+    circuits = Circuits(Limits(failures=1, pause=10))
+    circuits.told("a", failed("a", "t", fault.kind, str(fault), fault.effect))
+    assert bool(circuits.barred("a")) is (kind == "protocol")
+
+
+async def test_secrets_and_length_of_an_errors_data_are_bounded_too() -> None:
+    fault = await Faults(Redaction(["canary-8c41f"])).of(MCPError(1, "no", {"key": "canary-8c41f" + "x" * 9_000}), "a")
+    assert "canary" not in str(fault)
+    assert len(str(fault)) < 3_000
+
+
+async def test_a_server_that_asks_for_consent_is_told_of_through_a_call(pool: SessionPool) -> None:
+    puppet = Puppet()
+    error = {
+        "code": URL_ELICITATION_REQUIRED,
+        "message": "URL elicitation required",
+        "data": {"elicitations": [CONSENT]},
+    }
+    puppet.pages = ({"tools": [{"name": "work", "inputSchema": {}}]},)
+    puppet.answers["tools/call"] = lambda number: line({"jsonrpc": "2.0", "id": number, "error": error})
+    outcome = await work(pool, puppet.config)
+    puppet.close()
+    assert (outcome.kind, outcome.effect) == ("tool", "reported")
+    assert "a person must open https://example.org/consent (Connect your account)" in outcome.error
