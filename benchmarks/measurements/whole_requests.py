@@ -28,7 +28,8 @@ COLUMNS = ("requests", "n", "what a worker gets", "recall", "all needed", "tools
 _FOLDER = Path(__file__).parents[1] / "sets"
 _ABOUT = (
     "Whole requests, with the plans of a strong model: tools by name (picks) and short texts (steps), given before any "
-    "answer was known. It saw the names of all tools; of the 3,000 of Seal-Tools, what a planner sees of so many. All needed: share of requests with every needed tool. Tools and tokens of their schemas: means"
+    "answer was known. It saw the names of all tools; of the 3,000 of Seal-Tools, what a planner sees of so many. All "
+    "needed: share of requests with every needed tool. Tools and tokens of their schemas: means"
 )
 _FAR = 60
 """Number of tools of a ranking in which the step of a pick is looked for."""

@@ -81,11 +81,10 @@ def test_recorded_plans_hold_ids_and_texts_only(name: str) -> None:
 
 
 def test_a_part_of_a_catalog_has_the_queries_that_need_no_other_tool(bench: Benchmark) -> None:
-    part = large_catalog(bench, tools=1, queries=5)
-    assert len(part.catalog.agents) == 1
-    assert part.name == "mcp-atlas-requests-1"
-    assert all(case.tools for case in part.queries)
-    assert large_catalog(bench, tools=1, queries=5) == part
+    part = large_catalog(bench, tools=3, queries=5)
+    assert part.name == "mcp-atlas-requests-3"
+    assert len(part.catalog.agents) < len(bench.catalog.agents)
+    assert large_catalog(bench, tools=3, queries=5) == part
     whole = large_catalog(bench, tools=1_000, queries=5)
     assert len(whole.catalog.tools) == len(bench.catalog.tools)
     assert [case.id for case in whole.queries] == ["1"]
