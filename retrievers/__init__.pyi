@@ -36,7 +36,7 @@ from .papers.rank_fusion import (
 )
 from .papers.tool_fusion import graph_rag_tool_fusion as graph_rag_tool_fusion
 from .retriever import AgentGraphRetriever as AgentGraphRetriever
-from .selection.decision import DecisionError as DecisionError, Judgement as Judgement, ToolJudge as ToolJudge
+from .selection.decision import DecisionError as DecisionError
 from .selection.decision_models import ChatDecisionModel as ChatDecisionModel, DecisionModel as DecisionModel
 from .selection.result import (
     Cut as Cut,

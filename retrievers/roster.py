@@ -73,10 +73,12 @@ def roster(catalog: Catalog, *, max_tokens: int = 4_000) -> Roster:
 def _made(catalog: Catalog, max_tokens: int) -> Roster:
     agents = sorted((agent for agent in catalog.agents if agent.tools), key=lambda agent: agent.id)
     skills = sorted(catalog.skills, key=lambda skill: skill.id)
-    for most in _ABOUT:
-        lines = [*(_whole_line(agent, most) for agent in agents), *(_skill_line(skill, most) for skill in skills)]
-        if (cost := _cost(lines)) <= max_tokens:
-            return Roster("\n".join(lines), whole=True, tokens=cost)
+    # A name and the comma behind it are two tokens at least, so that the lines of a large catalog are never made.
+    if 2 * len(catalog.tools) <= max_tokens:
+        for most in _ABOUT:
+            lines = [*(_whole_line(agent, most) for agent in agents), *(_skill_line(skill, most) for skill in skills)]
+            if (cost := _cost(lines)) <= max_tokens:
+                return Roster("\n".join(lines), whole=True, tokens=cost)
     for most in _ABOUT:
         lines = [*(_short_line(agent, most) for agent in agents), *(_skill_line(skill, most) for skill in skills)]
         if (cost := _cost(lines)) <= max_tokens:

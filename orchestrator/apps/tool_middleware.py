@@ -169,7 +169,8 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
             self._reach["skills"] = 0
         if decision_model is not None:
             model = chat_model(decision_model) if isinstance(decision_model, str) else decision_model
-            self._reach["decision_model"] = judge_of(model)
+            judge_of(model)  # refuses what is none
+            self._reach["decision_model"] = model
         self._approval: ApprovalPolicy = approval
         self._reviews = reviews_of(interrupt_on, self._registry.catalog.tools)
         self._code_mode, self._skill_tokens = code_mode, told.skill_tokens

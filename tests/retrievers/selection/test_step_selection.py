@@ -6,7 +6,8 @@ import pytest
 from langchain_core.documents import Document
 
 from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Policy, Provenance, SettingsError, Skill, Tool
-from callsheet.retrievers import AgentGraphRetriever, Judgement, Selection, StepNeed, explain_tool
+from callsheet.retrievers import AgentGraphRetriever, Selection, StepNeed, explain_tool
+from callsheet.retrievers.selection.decision import Judgement
 from callsheet.retrievers.selection.step_selection import select_steps
 from scripted import catalog_of, selector
 
