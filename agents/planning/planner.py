@@ -14,8 +14,9 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from callsheet.agents.calls.plan import Mode, Plan, Question, Step, StepResult, plan_errors, source_of
 from callsheet.agents.calls.token_usage import Usage
-from callsheet.agents.models.chat_models import ModelError, structured
+from callsheet.agents.models.chat_models import ModelError
 from callsheet.agents.models.prompts import PLANNER
+from callsheet.agents.models.structured import structured
 from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.work.context import Brief, synthesize
 from callsheet.agents.work.equipment import Equipment
@@ -197,7 +198,7 @@ async def read_draft(
     spent, problem = Usage(), None
     for _ in ("first", "repair"):
         try:
-            draft, usage = await structured(model, schema, messages, **({"beside": lookup} if lookup else {}))
+            draft, usage = await structured(model, schema, messages, beside=lookup)
         except ModelError as error:
             return None, problem if isinstance(problem, TooManyStepsError) else error, spent + error.usage
         spent += usage

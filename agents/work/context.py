@@ -240,6 +240,11 @@ class Brief:
     conversation: str = ""
 
     @property
+    def step_ids(self) -> tuple[str, ...]:
+        """The ids of its steps."""
+        return tuple(step.id for step in self.steps)
+
+    @property
     def calls_before(self) -> int:
         """Number of calls of an earlier attempt."""
         return len(self.before.calls) if self.before else 0
