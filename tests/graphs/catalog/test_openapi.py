@@ -48,7 +48,7 @@ def test_the_text_is_summary_and_description(operation: dict[str, Any], text: st
 
 
 @pytest.mark.parametrize(("given", "marked"), [(True, True), (False, False), ("yes", False)])
-def test_a_deprecated_operation_is_marked(given: Any, marked: bool) -> None:  # noqa: FBT001
+def test_a_deprecated_operation_is_marked(given: Any, marked: bool) -> None:
     assert ("deprecated" in read({"deprecated": given})["annotations"]) is marked
 
 
