@@ -26,7 +26,7 @@ from langgraph.config import get_stream_writer
 from callsheet.agents.approval.questions import missing_values
 from callsheet.agents.approval.supervised_call import Answer, Send, in_doubt, supervised
 from callsheet.agents.calls.call_context import PROGRESS, within
-from callsheet.agents.calls.plan import Call, ResultValueError, Status, StepResult, resolved, value_of
+from callsheet.agents.calls.plan import ResultValueError, Status, StepResult, resolved, value_of
 from callsheet.agents.calls.run_claim import checkpointer, sole_run
 from callsheet.agents.calls.token_usage import usage_of, with_usage_of
 from callsheet.agents.calls.tool_result import answer_to, artifact_of
@@ -42,10 +42,8 @@ from callsheet.agents.models.prompts import AGAIN, LAST_TURN
 from callsheet.agents.registry.binding import NEED_TOOL, READ_RESULT, RUN_PROGRAM, BoundTool, names_of
 from callsheet.agents.work.context import Brief
 from callsheet.agents.work.equipment import (
-    ENDINGS,
     FINISH,
     OUTCOME,
-    OWN_TOOLS,
     Equipment,
     UnsetModel,
     abbreviated,
@@ -320,7 +318,6 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
     if status != "done" and lacks not in error:
         error = f"{error}\n{lacks}"  # it names the page, whatever the model says
     declared = last.additional_kwargs.get(OUTCOME, {})
-    by_word = bool(declared.get("reply")) and declared.get("status") in ENDINGS  # then no other agents try
     return StepResult(
         id="",
         text=brief.text,
@@ -331,16 +328,10 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
         note="" if status != "done" or any(call.agent for call in calls) else "no tool was called",
         data=declared.get("data"),
         error=error,
-        exhausted=status != "done"
-        and (by_word or any(call.kind in ("rejected", "sign_in") or _may_last(call, equipment) for call in calls)),
+        replan=declared.get("status") == "need_plan",
         missing=missing_values(declared),
         usage=usage_of(messages, time.monotonic() - began),
     )
-
-
-def _may_last(call: Call, equipment: Equipment) -> bool:
-    """Whether a call took effect and may have changed something: another agent must not repeat it."""
-    return not (call.error or call.tool in (*OWN_TOOLS, RUN_PROGRAM) or equipment.harmless(call.tool))
 
 
 def _not_held(call: ToolCall, tools: Mapping[str, BoundTool], refused: Mapping[str, str]) -> ToolMessage:

@@ -318,7 +318,9 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         def skills(ids: Sequence[str]) -> Mapping[str, str]:
             return skill_texts(seen.catalog, ids, most=self._skill_tokens)
 
-        requests = tool_requests(seen, self._registry, caller(), bind=bind, skills=skills, most=min(_AT_ONCE, room))
+        sees_names = bool(self._roster_tokens) and roster(seen.catalog, max_tokens=self._roster_tokens).whole
+        answers: dict[str, Any] = {"bind": bind, "skills": skills, "most": min(_AT_ONCE, room)}
+        requests = tool_requests(seen, self._registry, caller(), sees_names=sees_names, **answers)
         said = await answer_request(call, held, requests)
         added = said.artifact["added"] if said.artifact else []
         return Command(update={"messages": [said], "callsheet_tools": added})

@@ -11,6 +11,8 @@ from callsheet.graphs import User
 from callsheet.retrievers import AgentGraphRetriever
 from callsheet.retrievers.roster import lines_for, list_tools
 
+_FEW = 5
+
 
 def tool_requests(
     visible: AgentGraphRetriever,
@@ -18,12 +20,14 @@ def tool_requests(
     user: User | None,
     *,
     bind: Callable[..., Mapping[str, Any]],
+    sees_names: bool = False,
     **more: Any,
 ) -> ToolRequests:
     """Answers requests by adding what is named, and by names for words.
 
-    ``visible`` is restricted to what the user may see; ``bind`` makes tools by the names that the model sees from ids
-    and the names in use; ``more`` are further fields of ``ToolRequests``.
+    ``visible`` is restricted to what the user may see. ``bind`` makes tools by the names that the model sees, from ids
+    and the names in use. A model that ``sees_names`` of all tools anyway gets the lines of few agents for words.
+    ``more`` are further fields of ``ToolRequests``.
     """
     catalog = visible.catalog
 
@@ -34,7 +38,7 @@ def tool_requests(
 
     return ToolRequests(
         catalog=catalog,
-        find=lambda words: asyncio.to_thread(lines_for, visible, words),
+        find=lambda words: asyncio.to_thread(lines_for, visible, words, most=_FEW if sees_names else None),
         list_tools=lambda agent: list_tools(catalog, agent),
         bind=bind,
         refused=refused,

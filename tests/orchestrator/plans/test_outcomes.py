@@ -13,6 +13,7 @@ from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
 from callsheet.agents.calls.review import decided, flat
+from deciding_model import own_steps, with_workers
 from scripted_model import ScriptedModel, calls
 
 BROKEN, MENDED = '{"a": 1,', '{"a": 1}'
@@ -52,9 +53,14 @@ class Disk:
             self.called.append(("measure", path))
             return '{"rows": [{"name": "b.txt"}, {"name": "c.txt"}]}'
 
-        for made in (read_file, write_file, list_files, measure):
+        @tool
+        def read_clock() -> str:
+            """Reads the time of day."""
+            return "noon"
+
+        for made in (read_file, write_file, list_files, measure, read_clock):
             made.metadata = {"callsheet/approval": "never"}
-        return {"disk": [read_file, write_file, list_files, measure]}
+        return {"disk": [read_file, write_file, list_files, measure], "clock": [read_clock]}
 
 
 @pytest.fixture
@@ -79,7 +85,7 @@ def by_step(**replies: Sequence[Said]) -> ScriptedModel:
     left = {word: list(said) for word, said in replies.items()}
 
     def reply(messages: Sequence[BaseMessage]) -> AIMessage:
-        word = messages[1].text.split()[0].lower().rstrip(":.")
+        word = own_steps(messages[1].text).split()[0].lower().rstrip(":.")
         said = left[word].pop(0)
         return said(messages) if callable(said) else said
 
@@ -89,8 +95,9 @@ def by_step(**replies: Sequence[Said]) -> ScriptedModel:
 def supervised(
     disk: Disk, worker: ScriptedModel, *plan: dict[str, Any], revise: Any = None, saver: Any = None, **settings: Any
 ) -> Any:
-    planner = ScriptedModel(replies=[calls("PlanDraft", steps=list(plan)), calls("PlanRevision", **(revise or {}))])
-    options = Settings(**{"planning": "adaptive", "approval": "never", "tool_floor": 0, **settings})
+    drafts = with_workers({"steps": list(plan)}) if len(plan) > 1 else {"steps": list(plan)}
+    planner = ScriptedModel(replies=[calls("PlanDraft", **drafts), calls("PlanRevision", **(revise or {}))])
+    options = Settings(**{"approval": "never", "tool_floor": 0, **settings})
     models: dict[str, Any] = {"planner_model": planner, "worker_model": worker}
     app: Any = create_supervisor(disk.agents(), settings=options, **models).compile(checkpointer=saver)
     app.planner, app.worker = planner, worker
@@ -158,7 +165,7 @@ def reads(told: Sequence[BaseMessage]) -> AIMessage:
     """Reads the file of its step, then says what stands there: several steps run side by side."""
     if isinstance(told[-1], ToolMessage):
         return AIMessage(told[-1].text)
-    return call("read_file", path=told[1].text.split()[1])
+    return call("read_file", path=own_steps(told[1].text).split()[1])
 
 
 @pytest.mark.parametrize(
@@ -232,13 +239,21 @@ def test_a_worker_passes_the_result_of_its_own_call_by_reference(disk: Disk) -> 
 # --------------------------------------------------------------------------------------- what was not done is said
 
 
-def test_an_honest_cannot_is_no_success_and_the_reviser_reads_why(disk: Disk) -> None:
+def test_an_honest_cannot_ends_the_request_without_another_plan(disk: Disk) -> None:
     worker = by_step(mend=[call("read_file", path="gone.json"), finish("cannot", "gone.json does not exist.")])
-    app = supervised(disk, worker, ONE, revise={"reason": "no other way"})
+    app = supervised(disk, worker, ONE)
     state = ask(app)
     assert (state["results"]["1"]["status"], state["results"]["1"]["error"]) == ("failed", "gone.json does not exist.")
+    assert len(app.planner.shown) == 1
+    assert state["messages"][-1].text == "Not done: gone.json does not exist."
+
+
+def test_a_worker_that_asks_for_another_plan_is_read_by_the_reviser(disk: Disk) -> None:
+    worker = by_step(mend=[call("read_file", path="gone.json"), finish("need_plan", "gone.json does not exist.")])
+    app = supervised(disk, worker, ONE, revise={"reason": "no other way"})
+    state = ask(app)
     told = app.planner.shown[1]["messages"][-1].text
-    assert "(failed) gone.json does not exist." in told
+    assert "(failed) the worker asks for another plan: gone.json does not exist." in told
     assert "1/c1 disk/read_file" in told
     assert "cannot be opened by this program" in told
     assert "gone.json does not exist." in state["messages"][-1].text
@@ -304,7 +319,7 @@ def test_what_only_a_person_knows_is_asked_and_the_step_goes_on(disk: Disk) -> N
     result = state["results"]["1"]
     assert (result["status"], [one["id"] for one in result["calls"]]) == ("done", ["c1", "c2"])
     opening = worker.shown[2]["messages"][-1].text
-    assert "This step was begun before" in opening
+    assert "This was begun before" in opening
     assert "1/c1 disk/read_file" in opening
 
 
@@ -351,19 +366,33 @@ def test_a_worker_is_told_that_a_person_is_present(disk: Disk) -> None:
     assert "A person is present" in worker.shown[0]["messages"][-1].text
 
 
-def test_a_step_of_several_knows_the_request_and_its_place(disk: Disk) -> None:
-    worker = by_step(list=[AIMessage("a")], write=[AIMessage("b")])
+def test_a_worker_of_several_knows_the_request_and_its_place(disk: Disk) -> None:
+    worker = by_step(list=[call("list_files"), AIMessage("a")], write=[call("list_files"), AIMessage("b")])
     ask(supervised(disk, worker, LIST, WRITE), "List them and write them")
-    told = worker.shown[1]["messages"][-1].text
-    assert "The whole request, of which this is one step:\nList them and write them" in told
-    assert "1. list them [done]\n2. write them (after 1) <- your step" in told
+    told = worker.shown[2]["messages"][-1].text
+    assert told.startswith("List them and write them\n")
+    assert "Do your own steps and nothing else" in told
+    assert "1. list them [done]\n2. write them (after 1) <- yours" in told
 
 
 def test_a_worker_gets_the_tools_that_the_planner_named_and_no_others(disk: Disk) -> None:
     worker = by_step(mend=[call("measure", path="a.json"), AIMessage("Measured.")])
-    state = ask(supervised(disk, worker, {**ONE, "tools": ["disk/measure"]}, tools=12))
+    state = ask(supervised(disk, worker, {**ONE, "tools": ["measure"]}, tools=1))
     tools = state["results"]["1"]["tools"]
     assert tools == ["disk/measure"]
     assert [one["tool"] for one in state["results"]["1"]["calls"]] == ["disk/measure"]
-    unknown = supervised(disk, by_step(mend=[AIMessage("Ok")]), {**ONE, "tools": ["disk/gone", "nobody/x"]})
-    assert ask(unknown)["results"]["1"]["status"] == "done"
+
+
+def test_names_that_no_tool_has_go_back_to_the_planner_once(disk: Disk) -> None:
+    worker = by_step(mend=[call("measure", path="a.json"), AIMessage("Measured.")])
+    wrong = {**ONE, "tools": ["disk/mesure", "nobody/x"]}
+    app = supervised(disk, worker, wrong)
+    app.planner.replies[:] = [calls("PlanDraft", steps=[wrong])]
+    state = ask(app)
+    complaint = app.planner.shown[1]["messages"][-1].text
+    assert "there is no tool 'disk/mesure' (did you mean disk/measure" in complaint
+    assert len(app.planner.shown) == 2
+    assert state["results"]["1"]["status"] == "done"
+    opening = worker.shown[0]["messages"][-1].text
+    assert "The plan also names these tools, which you do not have" in opening
+    assert "- nobody/x: " in opening

@@ -57,8 +57,10 @@ def test_each_request_of_a_step_begins_with_the_one_before() -> None:
 
 
 def test_workers_of_one_plan_share_their_system_prompt() -> None:
-    plan = [{"id": str(n), "text": f"read {name}"} for n, name in enumerate(("may.txt", "june.txt"), 1)]
-    plan[1]["depends_on"] = ["1"]  # type: ignore[assignment]
+    plan: Any = [
+        {"id": str(n), "text": f"read {name}", "apart": True} for n, name in enumerate(("may.txt", "june.txt"), 1)
+    ]
+    plan[1]["depends_on"] = ["1"]
     sent = bodies(
         calls("PlanDraft", steps=plan),
         calls("files_read_file", path="may.txt"),
@@ -66,7 +68,6 @@ def test_workers_of_one_plan_share_their_system_prompt() -> None:
         calls("files_read_file", path="june.txt"),
         AIMessage("rent 720"),
         AIMessage("rent 700 and 720"),
-        planning="once",
     )
     workers = sent[1:5]
     assert len({body["messages"][0] for body in workers}) == 1

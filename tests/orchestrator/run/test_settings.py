@@ -68,7 +68,7 @@ def test_prompts_of_a_run_reach_its_models(catalog: Any, scripted: Any, say: Any
     app: Any = create_supervisor(catalog, **models, prompts=Prompts(answer="Answer like a pirate.")).compile()
     app.invoke(
         {"messages": RATE},
-        context={"planning": "once", "planner_prompt": "Plan in Latin.", "worker_prompt": "Work in Greek."},
+        context={"planner_prompt": "Plan in Latin.", "worker_prompt": "Work in Greek."},
     )
     told = [model.shown[0]["messages"][0].text for model in (planner, worker, answer)]
     assert told == ["Plan in Latin.", "Work in Greek.", "Answer like a pirate."]

@@ -47,8 +47,10 @@ def calls(name: str, /, **args: Any) -> AIMessage:
 
 
 def planned(*steps: tuple[str, str, list[str]]) -> AIMessage:
-    """A reply that gives a plan."""
-    return calls("PlanDraft", steps=[{"id": i, "text": text, "depends_on": after} for i, text, after in steps])
+    """A reply that gives a plan; of several steps, each has a worker of its own."""
+    apart = len(steps) > 1
+    drafts = [{"id": i, "text": text, "depends_on": after, "apart": apart} for i, text, after in steps]
+    return calls("PlanDraft", steps=drafts)
 
 
 def ended(last: Any) -> AIMessage:
