@@ -231,7 +231,8 @@ class StepNodes:
     def _requests(self, step: Step, state: StepState) -> ToolRequests:
         """Answers a worker's requests for tools: named ones are added, words are answered with names."""
         write, user, visible = get_stream_writer(), caller(), self._visible()
-        catalog, most = visible.catalog, self._configuration(state).settings.skill_tokens
+        catalog, settings = visible.catalog, self._configuration(state).settings
+        seen = settings.roster_tokens if settings.planning == "none" else 0
 
         def bind(ids: Sequence[str], taken: Collection[str]) -> Mapping[str, BoundTool]:
             return self.registry.bind(ids, state["run_id"], beside=taken, user=user, held_only=True)
@@ -240,9 +241,10 @@ class StepNodes:
             write({"event": "added", "step_id": step.id, "what": asked, "tools": list(ids)})
 
         def skills(ids: Sequence[str]) -> Mapping[str, str]:
-            return skill_texts(catalog, ids, most=most)
+            return skill_texts(catalog, ids, most=settings.skill_tokens)
 
-        return tool_requests(visible, self.registry, user, bind=bind, added=added, skills=skills)
+        answers: dict[str, Any] = {"bind": bind, "added": added, "skills": skills}
+        return tool_requests(visible, self.registry, user, roster_tokens=seen, **answers)
 
     def question(self, result: StepResult, state: StepState, policy: ApprovalPolicy) -> dict[str, Any]:
         """The question to a person for missing values that were not entered before; empty if nobody can be asked."""

@@ -1,4 +1,4 @@
-from .catalog_tools import CatalogTools as CatalogTools, catalog_outline as catalog_outline
+from .catalog_tools import CatalogTools as CatalogTools
 from .evaluation.evaluator import (
     Evaluation as Evaluation,
     average_precision as average_precision,

@@ -35,6 +35,8 @@ _DEPRECATED = re.compile(r"\W*deprecated\b", re.IGNORECASE)
 _NOT_WORDS = re.compile(r"[\W_]+")
 _PER_CLAUSE = 6
 """Number of tools that are searched for each clause of a request; the best agents own them."""
+_RANKED = 60
+"""Number of tools by which agents are ranked for words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,10 +256,18 @@ def agents_found(retriever: AgentGraphRetriever, request: str, *, most: int = 20
     return agents[:most], list(dict.fromkeys(tools))
 
 
-def lines_for(retriever: AgentGraphRetriever, words: str, *, most: int = 5, max_tokens: int = 1_500) -> str:
-    """The lines of the agents that words find, as an answer to a model that has to name what it needs."""
-    agents, tools = agents_found(retriever, words, most=most)
-    lines = found_lines(retriever.catalog, agents, max_tokens=max_tokens, first=tools[:_PER_CLAUSE])
+def lines_for(retriever: AgentGraphRetriever, words: str, *, most: int | None = None, max_tokens: int = 1_500) -> str:
+    """The lines of the agents that fit words best, as an answer to a model that has to name what it needs.
+
+    A ranking of tools by a few words is often wrong, and names are cheap: further agents follow in the order of their
+    scores, up to ``max_tokens``, or to ``most`` agents for a model that sees all names anyway.
+    """
+    agents, tools = agents_found(retriever, words)
+    everyone = max(1, len(retriever.catalog.agents))
+    text = words[: retriever.selector.settings.max_query]
+    ranked = retriever.select(text, agents=everyone, tools=_RANKED, skills=0, judged=0).agents
+    ids = list(dict.fromkeys([*agents, *(agent.id for agent in ranked)]))[:most]
+    lines = found_lines(retriever.catalog, ids, max_tokens=max_tokens, first=tools[:_PER_CLAUSE])
     if not lines:
         return "There is no agent with tools."
     return f"Agents that fit best, with the names of their tools; name what you need. {LEGEND}\n{lines}"

@@ -318,7 +318,8 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         def skills(ids: Sequence[str]) -> Mapping[str, str]:
             return skill_texts(seen.catalog, ids, most=self._skill_tokens)
 
-        requests = tool_requests(seen, self._registry, caller(), bind=bind, skills=skills, most=min(_AT_ONCE, room))
+        answers: dict[str, Any] = {"bind": bind, "skills": skills, "most": min(_AT_ONCE, room)}
+        requests = tool_requests(seen, self._registry, caller(), roster_tokens=self._roster_tokens, **answers)
         said = await answer_request(call, held, requests)
         added = said.artifact["added"] if said.artifact else []
         return Command(update={"messages": [said], "callsheet_tools": added})
