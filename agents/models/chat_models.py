@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import lru_cache
@@ -108,10 +108,18 @@ def unstreamed(model: BaseChatModel, tools: Mapping[str, BoundTool]) -> BaseChat
 
 
 def normalize(
-    response: ModelResponse[Any], tools: Mapping[str, BoundTool], secrets: RunSecrets | None = None
+    response: ModelResponse[Any],
+    tools: Mapping[str, BoundTool],
+    secrets: RunSecrets | None = None,
+    *,
+    broken: Collection[str] | None = None,
 ) -> ModelResponse[Any]:
-    """The response for the state: calls have ids, own names of arguments, and with ``secrets`` masked arguments."""
-    return replace(response, result=[_for_state(message, tools, secrets) for message in response.result])
+    """The response for the state: calls have ids, own names of arguments, and with ``secrets`` masked arguments.
+
+    A call whose arguments are no JSON becomes a call like any other, for ``broken_call`` to answer: those of the tools
+    named in ``broken``, or all.
+    """
+    return replace(response, result=[_for_state(message, tools, secrets, broken) for message in response.result])
 
 
 BROKEN = "callsheet_broken_calls"
@@ -119,7 +127,9 @@ BROKEN = "callsheet_broken_calls"
 _QUOTED = 200
 
 
-def _for_state(message: BaseMessage, tools: Mapping[str, BoundTool], secrets: RunSecrets | None) -> BaseMessage:
+def _for_state(
+    message: BaseMessage, tools: Mapping[str, BoundTool], secrets: RunSecrets | None, broken: Collection[str] | None
+) -> BaseMessage:
     if not isinstance(message, AIMessage):
         return message
     forms, calls = {name: tool.form for name, tool in tools.items()}, list[Any]()
@@ -130,13 +140,17 @@ def _for_state(message: BaseMessage, tools: Mapping[str, BoundTool], secrets: Ru
             args = secrets.masked(form.plain, args) if form else secrets.hidden(args)
         calls.append({**call, "id": call["id"] or f"call_{uuid.uuid4().hex}", "args": args})
     problems: dict[str, str] = {}
-    for broken in message.invalid_tool_calls:
-        call_id = broken["id"] or f"call_{uuid.uuid4().hex}"
-        form = forms.get(broken["name"] or "")
-        written = MASK if form and has_secrets(form.plain) else str(broken["args"])[:_QUOTED]
+    left: list[Any] = []
+    for invalid in message.invalid_tool_calls:
+        name = invalid["name"] or ""
+        if broken is not None and name not in broken:
+            left.append(invalid)
+            continue
+        call_id = invalid["id"] or f"call_{uuid.uuid4().hex}"
+        form = forms.get(name)
+        written = MASK if form and has_secrets(form.plain) else str(invalid["args"])[:_QUOTED]
         problems[call_id] = f"the arguments of this call are no JSON object: {written}"
-        # A call like any other, so that it gets an answer.
-        calls.append({"name": broken["name"] or "", "args": {}, "id": call_id, "type": "tool_call"})
+        calls.append({"name": name, "args": {}, "id": call_id, "type": "tool_call"})
     changes: dict[str, Any] = {}
     if secrets is not None:
         changes = {name: secrets.hidden(getattr(message, name)) for name in _TEXTS}
@@ -145,7 +159,7 @@ def _for_state(message: BaseMessage, tools: Mapping[str, BoundTool], secrets: Ru
         said = {**changes.get("additional_kwargs", message.additional_kwargs), BROKEN: problems}
         # The provider's own form of the calls would be sent beside ours.
         said.pop("tool_calls", None)
-        changes |= {"additional_kwargs": said, "invalid_tool_calls": []}
+        changes |= {"additional_kwargs": said, "invalid_tool_calls": left}
     return message.model_copy(update={**changes, "tool_calls": calls})
 
 

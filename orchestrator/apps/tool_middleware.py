@@ -34,18 +34,20 @@ from callsheet.agents import (
     supervised,
     unstreamed,
 )
+from callsheet.agents.approval.call_order import in_order
 from callsheet.agents.approval.supervised_call import Answer, InterruptOn, Send, reviews_of
 from callsheet.agents.calls.tool_result import answer_to
-from callsheet.agents.models.chat_models import chat_model
+from callsheet.agents.models.chat_models import broken_call, chat_model
 from callsheet.agents.registry import binding
-from callsheet.agents.registry.binding import NEED_TOOL, READ_SKILL
+from callsheet.agents.registry.binding import NEED_TOOL, READ_RESULT, READ_SKILL, RUN_PROGRAM
 from callsheet.agents.safety.secrets import RunSecrets
 from callsheet.agents.work.equipment import (
     READ_DEFINITION,
-    abbreviated,
     answer_reading,
     answer_skill,
+    calls_by_id,
     calls_of,
+    labelled,
     long_calls,
     skill_definition,
 )
@@ -78,6 +80,10 @@ _CALLS = 64
 def _joined(held: list[str], new: list[str]) -> list[str]:
     """Appends new ids, without duplicates: parallel calls add to the same list."""
     return list(dict.fromkeys([*held, *new]))
+
+
+_OWN = (NEED_TOOL, READ_RESULT, READ_SKILL, RUN_PROGRAM)
+"""The tools of the middleware itself."""
 
 
 class EquippedState(AgentState[Any]):
@@ -242,10 +248,13 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         state: Any = request.state
         own = _joined(state.get("callsheet_own", []), [_name(tool) for tool in request.tools])
         held = self._held(state, own)
-        long, skills = long_calls(calls_of(state["messages"], held)), self._skills(state)
+        known = calls_by_id(state["messages"], held)
+        # Only these need a label: read_result takes the id of an answer that is shown in part.
+        long = {call_id: call for call_id, call in known.items() if long_calls([call])}
+        skills = self._skills(state)
         own_tools = [dict(tool) for tool in (DEFINITION, READ_DEFINITION) if _name(dict(tool)) not in own]
         reads = [skill_definition(skills)] if skills and READ_SKILL not in own else []
-        shown = request.override(model=unstreamed(request.model, held), messages=abbreviated(request.messages, long))
+        shown = request.override(model=unstreamed(request.model, held), messages=labelled(request.messages, long))
         if NEED_TOOL not in own and (text := self._roster()):
             shown = shown.override(system_message=_with_block(request.system_message, text))
         if self._code_mode:
@@ -269,7 +278,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
     def _normalized(
         self, response: ModelResponse[Any], state: Any, own: list[str], held: Mapping[str, BoundTool]
     ) -> ExtendedModelResponse[Any]:
-        response = normalize(response, held, self._secrets(state))
+        response = normalize(response, held, self._secrets(state), broken={*_OWN, *held})
         command: Command[Any] = Command(update={"callsheet_own": own})
         return ExtendedModelResponse(response, command if own != state.get("callsheet_own", []) else None)
 
@@ -277,6 +286,8 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         """The answer to a call that is not of the agent's own tools."""
         call, state = request.tool_call, request.state
         held, supervision = self._held(state), self._supervision(state)
+        if problem := broken_call(call, state["messages"]):
+            return answer_to(call, problem, {"effect": "none"}, error=True)
         match call["name"]:
             case binding.NEED_TOOL:
                 return await self._added(request, held)
@@ -293,13 +304,25 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
                 def make(inner: ToolCallRequest, tool: BoundTool) -> Awaitable[Answer]:
                     return supervised(inner, tool, supervision, send)
 
-                return await run_program(request, held, make, most=_CALLS, secrets=supervision.secrets)
+                async def run() -> Answer:
+                    return await run_program(request, held, make, most=_CALLS, secrets=supervision.secrets)
+
+                return await in_order(request, held, self._reads, run)
         tool = request.tool or held.get(call["name"])
         if tool is None:
             return await _of_others(request, send, [*state.get("callsheet_own", []), NEED_TOOL, *held])
         if not isinstance(tool, BoundTool):
             return await send(request)
-        return await supervised(request.override(tool=tool), tool, supervision, send)
+        bound = tool
+
+        async def call_it() -> Answer:
+            return await supervised(request.override(tool=bound), bound, supervision, send)
+
+        return await in_order(request, held, self._reads, call_it)
+
+    def _reads(self, tool_id: str) -> bool:
+        """Whether a tool is known to change nothing."""
+        return self._registry.assurance(tool_id).harm == "none"
 
     def _supervision(self, state: Any) -> Supervision:
         standing, secrets = standing_approvals(self._registry.loaded), self._secrets(state)
