@@ -103,7 +103,7 @@ async def answer_request(call: ToolCall, tools: Mapping[str, BoundTool], request
         *([f"Not added, because a call adds at most {requests.most}: {', '.join(over)}"] if over else []),
         *_unknown_lines(named),
         *(requests.list_tools(agent) for agent in named.agents),
-        *(f"The skill {name!r}:\n{text}" for name, text in requests.skills(_skills(named, requests)).items()),
+        *_skill_lines(named, requests),
     ]
     useful = bool(words) or len(named.unknown) < len(names)
     # A name that resembles nothing still says what is wanted.
@@ -135,5 +135,11 @@ def _unknown_lines(named: NamedTools) -> Iterator[str]:
         yield f"There is no tool {name!r}" + (f"; near: {', '.join(near)}" if near else "")
 
 
-def _skills(named: NamedTools, requests: ToolRequests) -> list[str]:
-    return [one for one in named.ids if one in requests.catalog.skills_by_id]
+def _skill_lines(named: NamedTools, requests: ToolRequests) -> Iterator[str]:
+    skills = [requests.catalog.skills_by_id[one] for one in named.ids if one in requests.catalog.skills_by_id]
+    texts = requests.skills([skill.id for skill in skills]) if skills else {}
+    for skill in skills:
+        if skill.name in texts:
+            yield f"The skill {skill.name!r}:\n{texts[skill.name]}"
+        else:
+            yield f"The skill {skill.name!r} cannot be read here"

@@ -258,7 +258,8 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         """The roster of what the user may see, with how to use it; the same text until the catalog changes."""
         if not self._roster_tokens:
             return ""
-        seen = roster(self._retriever.within(caller()).catalog, max_tokens=self._roster_tokens)
+        catalog, readable = self._retriever.within(caller()).catalog, self._skill_tokens > 0
+        seen = roster(catalog, max_tokens=self._roster_tokens, skills=readable)
         return f"{_ROSTER if seen.whole else _AGENTS}\n\n{seen.text}" if seen.text else ""
 
     def _skills(self, state: Any) -> list[Skill]:
