@@ -186,6 +186,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
 
     def before_model(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Selects tools for the last message of the user, if that was not done."""
+        self._roster()  # made here, where it may take a while, and only read before the call of the model
         text = request_of(state.get("messages", []))
         key = sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
         if not text.strip() or key == state.get("callsheet_request"):
