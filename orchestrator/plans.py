@@ -221,7 +221,7 @@ async def plan_request(
     async def context() -> str:
         return await asyncio.to_thread(told)
 
-    names = roster(retriever.catalog, max_tokens=settings.roster_tokens)
+    names = roster(retriever.catalog, max_tokens=settings.roster_tokens, skills=configuration.read_skills)
     return await configuration.reasoner("planner").plan(
         PlanTask(
             request=request,
@@ -242,7 +242,8 @@ async def plan_request(
 
 def with_roster(configuration: RunConfiguration, name: str, retriever: AgentGraphRetriever) -> str:
     """A system prompt with the roster at its end: the same text for each request over the same catalog."""
-    names = roster(retriever.catalog, max_tokens=configuration.settings.roster_tokens)
+    tokens = configuration.settings.roster_tokens
+    names = roster(retriever.catalog, max_tokens=tokens, skills=configuration.read_skills)
     return f"{configuration.prompt(name)}\n{LEGEND}\n\n{names.text}"
 
 

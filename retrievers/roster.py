@@ -54,7 +54,7 @@ class Roster:
     tokens: int
 
 
-def roster(catalog: Catalog, *, max_tokens: int = 4_000) -> Roster:
+def roster(catalog: Catalog, *, max_tokens: int = 4_000, skills: bool = True) -> Roster:
     """Lists every agent with the names of all its tools, sorted, a line each; then the skills.
 
     Agents without tools are left out, because nothing of them can be called. If all names do not fit into
@@ -62,19 +62,19 @@ def roster(catalog: Catalog, *, max_tokens: int = 4_000) -> Roster:
     say what each agent is for and how many tools it has, and these words are shortened in the same way. What is left
     even then is counted in the last line.
 
-    The catalog is what the user may see. Every text of a server is cleaned to one line. The result is kept with the
-    catalog.
+    The catalog is what the user may see; ``skills`` says whether they can be read. Every text of a server is cleaned to
+    one line. The result is kept with the catalog.
     """
-    key = f"roster {max_tokens}"
+    key = f"roster {max_tokens} {skills}"
     made: Roster | None = catalog.derived.get(key)
     if made is None:
-        made = catalog.derived[key] = _made(catalog, max_tokens)
+        made = catalog.derived[key] = _made(catalog, max_tokens, catalog.skills if skills else ())
     return made
 
 
-def _made(catalog: Catalog, max_tokens: int) -> Roster:
+def _made(catalog: Catalog, max_tokens: int, listed: Iterable[Skill]) -> Roster:
     agents = sorted((agent for agent in catalog.agents if agent.tools), key=lambda agent: agent.id)
-    skills = sorted(catalog.skills, key=lambda skill: skill.id)
+    skills = sorted(listed, key=lambda skill: skill.id)
     # A name and the comma behind it are two tokens at least, so that the lines of a large catalog are never made.
     if 2 * len(catalog.tools) <= max_tokens:
         for most in _ABOUT:

@@ -192,6 +192,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
 
     def before_model(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Selects tools for the last message of the user, if that was not done."""
+        self._roster()  # made here, where it may take a while, and only read before the call of the model
         text = request_of(state.get("messages", []))
         key = sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
         if not text.strip() or key == state.get("callsheet_request"):
@@ -267,7 +268,8 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         """The roster of what the user may see, with how to use it; the same text until the catalog changes."""
         if not self._roster_tokens:
             return ""
-        seen = roster(self._retriever.within(caller()).catalog, max_tokens=self._roster_tokens)
+        catalog, readable = self._retriever.within(caller()).catalog, self._skill_tokens > 0
+        seen = roster(catalog, max_tokens=self._roster_tokens, skills=readable)
         return f"{_ROSTER if seen.whole else _AGENTS}\n\n{seen.text}" if seen.text else ""
 
     def _skills(self, state: Any) -> list[Skill]:

@@ -150,6 +150,7 @@ def test_skills_are_lines_after_the_agents() -> None:
         "skills/bare (skill)",
         "skills/report (skill): How to write a report.",
     ]
+    assert roster(catalog, skills=False).text == "zoo: feed"
 
 
 def test_an_empty_catalog_has_an_empty_roster() -> None:

@@ -246,7 +246,7 @@ class GatewayServer:
                 resources = await asyncio.to_thread(self._gateway.resources.find, given.query, caller.user)
                 return found_text(selection, self._gateway.catalog(caller), resources, names=await self._names(caller))
             case ReadTools():
-                return self._gateway.read(given.tools, caller)
+                return await asyncio.to_thread(self._gateway.read, given.tools, caller)
             case AskRequest() if self._ask:
                 return await self._ask(given.question, caller)
         raise TypeError(type(given))
