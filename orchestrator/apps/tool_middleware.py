@@ -18,7 +18,7 @@ from langchain.agents.middleware import (
     ToolCallRequest,
 )
 from langchain.agents.middleware.types import PrivateStateAttr
-from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import HumanMessage, SystemMessage, ToolCall, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.prebuilt.tool_node import INVALID_TOOL_NAME_ERROR_TEMPLATE
 from langgraph.runtime import Runtime
@@ -296,20 +296,9 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
             case binding.READ_RESULT:
                 return answer_reading(call, (), long_calls(calls_of(state["messages"], held)))
             case binding.READ_SKILL:
-                texts: dict[str, str] = {}
-                for skill in self._skills(state):
-                    texts |= skill_texts(self._retriever.catalog, [skill.id], most=self._skill_tokens)
-                return answer_skill(call, texts)
+                return self._skill_text(call, state)
             case binding.RUN_PROGRAM if self._code_mode:
-                from callsheet.agents.programs import run_program
-
-                def make(inner: ToolCallRequest, tool: BoundTool) -> Awaitable[Answer]:
-                    return supervised(inner, tool, supervision, send)
-
-                async def run() -> Answer:
-                    return await run_program(request, held, make, most=_CALLS, secrets=supervision.secrets)
-
-                return await in_order(request, held, self._reads, run)
+                return await self._program(request, held, send)
         tool = request.tool or held.get(call["name"])
         if tool is None:
             return await _of_others(request, send, [*state.get("callsheet_own", []), NEED_TOOL, *held])
@@ -321,6 +310,27 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
             return await supervised(request.override(tool=bound), bound, supervision, send)
 
         return await in_order(request, held, self._reads, call_it)
+
+    def _skill_text(self, call: ToolCall, state: Any) -> ToolMessage:
+        """The text of a skill that fits."""
+        texts: dict[str, str] = {}
+        for skill in self._skills(state):
+            texts |= skill_texts(self._retriever.catalog, [skill.id], most=self._skill_tokens)
+        return answer_skill(call, texts)
+
+    async def _program(self, request: ToolCallRequest, held: Mapping[str, BoundTool], send: Send) -> Answer:
+        """Runs a program."""
+        from callsheet.agents.programs import run_program
+
+        supervision = self._supervision(request.state)
+
+        def make(inner: ToolCallRequest, tool: BoundTool) -> Awaitable[Answer]:
+            return supervised(inner, tool, supervision, send)
+
+        async def run() -> Answer:
+            return await run_program(request, held, make, most=_CALLS, secrets=supervision.secrets)
+
+        return await in_order(request, held, self._reads, run)
 
     def _reads(self, tool_id: str) -> bool:
         """Whether a tool is known to change nothing."""
