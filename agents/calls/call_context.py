@@ -130,7 +130,8 @@ def progress_of_caller() -> Progress | None:
 
     async def pass_on(progress: float, total: float | None, message: str | None) -> None:
         # Not awaited: a slow receiver must not delay the answer of the call.
-        asyncio.run_coroutine_threadsafe(receive(progress, total, message), loop)
+        if not loop.is_closed():
+            asyncio.run_coroutine_threadsafe(receive(progress, total, message), loop)
 
     return pass_on
 

@@ -42,8 +42,9 @@ from callsheet.agents.servers.transport.http import BoundedHttpClient
 from callsheet.agents.servers.transport.stdio import ChildProcess
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
-# Errors of a server become outcomes; without a handler, their tracebacks would also be printed.
-for _name in ("mcp", "client", "httpx2", "httpcore2"):  # "client" is the logger of the library's sessions
+# Errors of a server become outcomes; without a handler, their tracebacks would also be printed. "client" is the logger
+# of the library's sessions. What is logged by servers of this process, and by what they share with clients, is shown.
+for _name in ("mcp.client", "client", "httpx2", "httpcore2"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
 RAW = "callsheet/raw"
