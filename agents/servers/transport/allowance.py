@@ -23,11 +23,13 @@ class Allowance:
         self._left, self._when = stock, clock()
 
     def spend(self, amount: float = 1) -> bool:
-        """Takes an amount from the stock; returns whether that much was there."""
+        """Takes an amount from the stock if that much is there; returns whether it was."""
         now = self._clock()
-        self._left = min(self.stock, self._left + (now - self._when) * self.per_second) - amount
+        self._left = min(self.stock, self._left + (now - self._when) * self.per_second)
         self._when = now
-        return self._left >= 0
+        enough = self._left >= amount
+        self._left -= amount if enough else 0
+        return enough
 
     def refill(self) -> None:
         """Fills the stock again, as after an answer."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -51,8 +50,8 @@ RAW = "callsheet/raw"
 """Key of ``_meta`` for the server's raw answer."""
 
 _MOST_UNANSWERED, _COURTESY = 4, 0.5
-_PROGRESS, _BETWEEN_REPORTS = "notifications/progress", 0.05
-"""Seconds between two reports of progress of one call that are passed on."""
+_PROGRESS, _REPORTS = "notifications/progress", 20
+"""Reports of progress that are passed on of one call at once, and for each second after that."""
 _LARGEST = 1e300
 _LISTS_CHANGED = frozenset(f"notifications/{kind}/list_changed" for kind in ("tools", "resources", "prompts"))
 _OF_LIBRARY = frozenset(("notifications/cancelled", "notifications/subscriptions/acknowledged"))
@@ -137,9 +136,9 @@ class _Exchange:
 
     def __init__(self, child: ChildProcess) -> None:
         self.answers, self._child = 0, child
-        # Our open requests whose answers are mended: id -> method; and when each has reported progress.
+        # Our open requests whose answers are mended: id -> method; and what each may still report of its progress.
         self._methods: dict[str, str] = {}
-        self._reported: dict[str, float] = {}
+        self._reports: dict[str, Allowance] = {}
         # What may still come before the next answer to our requests, and bytes received until now. One answer may have
         # the size of a message, and so may the messages before it.
         self._messages = Allowance(MESSAGES, MESSAGES_PER_SECOND)
@@ -203,21 +202,17 @@ class _Exchange:
         return told.method in _OF_LIBRARY and _is_valid(told)
 
     def _is_report(self, params: Mapping[str, Any]) -> bool:
-        """Whether this is a report of a running request, and the last one is not too recent."""
+        """Whether this is a report of a running request, and not one of too many."""
         token = params.get("progressToken")
         known = isinstance(token, str | int) and str(token) in self._methods
         if not known or not _is_number(params.get("progress")) or not _is_number(params.get("total", 0)):
             return False
-        now = time.monotonic()
-        if now - self._reported.get(str(token), 0.0) < _BETWEEN_REPORTS:
-            return False
-        self._reported[str(token)] = now
-        return True
+        return self._reports.setdefault(str(token), Allowance(_REPORTS, _REPORTS)).spend()
 
     def _take(self, answer: JSONRPCResponse | JSONRPCError) -> None:
         """Counts an answer to one of our requests, and mends it."""
         asked = str(answer.id)
-        self._reported.pop(asked, None)
+        self._reports.pop(asked, None)
         if method := self._methods.pop(asked, ""):
             self._messages.refill()
             self._bytes.refill()
