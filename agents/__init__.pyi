@@ -47,5 +47,6 @@ from .registry.tool_registry import (
 from .servers.a2a.agent import A2AAgent as A2AAgent
 from .servers.session_pool import SessionPool as SessionPool
 from .work.context import Brief as Brief, synthesize as synthesize
-from .work.equipment import Equipment as Equipment, ToolRequests as ToolRequests
+from .work.equipment import Equipment as Equipment
+from .work.tool_requests import ToolRequests as ToolRequests
 from .work.worker_agent import carry_out as carry_out, worker as worker

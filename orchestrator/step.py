@@ -43,6 +43,7 @@ from callsheet.agents.work.worker_agent import WEAK_TURNS
 from callsheet.graphs import CallsheetError, Catalog, SettingsError, shown
 from callsheet.graphs.catalog.errors import needs_extra
 from callsheet.graphs.text.model_schema import model_schema
+from callsheet.orchestrator.run.named_requests import tool_requests
 from callsheet.orchestrator.run.run_context import RunConfiguration, caller
 from callsheet.orchestrator.run.run_metrics import count_result, measured
 from callsheet.orchestrator.state import StepState, continued, step_result, with_earlier
@@ -211,25 +212,20 @@ class StepNodes:
         return step_result(step, status="outcome_unknown", **fields)
 
     def _requests(self, step: Step, state: StepState) -> ToolRequests:
-        """Answers a worker's requests for tools by another selection, without the tools that it has."""
-        configuration, write = self._configuration(state), get_stream_writer()
-        settings, decision = configuration.settings, configuration.decision()
-        user, visible = caller(), self._visible()
-
-        async def find(what: str, has: Collection[str]) -> Sequence[str]:
-            without = (*state["tried"], *self.registry.unavailable())
-            reach = {**settings.reach(most=False), **decision, "without": without}
-            added = await asyncio.to_thread(visible.more, what, has, **reach)
-            write({"event": "added", "step_id": step.id, "what": what, "tools": list(added)})
-            return added
+        """Answers a worker's requests for tools: named ones are added, words are answered with names."""
+        write, user, visible = get_stream_writer(), caller(), self._visible()
+        catalog, most = visible.catalog, self._configuration(state).settings.skill_tokens
 
         def bind(ids: Sequence[str], taken: Collection[str]) -> Mapping[str, BoundTool]:
             return self.registry.bind(ids, state["run_id"], beside=taken, user=user, held_only=True)
 
-        def about(agent: str) -> str:
-            return agent_line(visible.catalog.agent(agent)).partition(": ")[2] if agent in visible.catalog.by_id else ""
+        def added(asked: str, ids: Sequence[str]) -> None:
+            write({"event": "added", "step_id": step.id, "what": asked, "tools": list(ids)})
 
-        return ToolRequests(find=find, bind=bind, about=about)
+        def skills(ids: Sequence[str]) -> Mapping[str, str]:
+            return skill_texts(catalog, ids, most=most)
+
+        return tool_requests(visible, self.registry, user, bind=bind, added=added, skills=skills)
 
     def question(self, result: StepResult, state: StepState, policy: ApprovalPolicy) -> dict[str, Any]:
         """The question to a person for missing values that were not entered before; empty if nobody can be asked."""

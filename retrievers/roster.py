@@ -21,7 +21,7 @@ from callsheet.retrievers.index.node_texts import COMPOSED, first_sentence
 from callsheet.retrievers.retriever import AgentGraphRetriever
 from callsheet.retrievers.selection.select_settings import units_of
 
-LEGEND = "A tool's id is agent/tool; git_{add, log} stands for git_add and git_log."
+LEGEND = "A tool's id is agent/tool; x_{a, b} stands for x_a and x_b."
 """How to read a roster, for the prompts that hold one."""
 _ABOUT = (80, 40, 0)
 """Characters of what an agent is for: the first is the usual one, the others are for a catalog that is too large."""
@@ -250,6 +250,15 @@ def agents_found(retriever: AgentGraphRetriever, request: str, *, most: int = 20
     owners = [catalog.tools[tool].agent for tool in tools]
     agents = list(dict.fromkeys([*_named_agents(catalog, request), *owners]))
     return agents[:most], list(dict.fromkeys(tools))
+
+
+def lines_for(retriever: AgentGraphRetriever, words: str, *, most: int = 5, max_tokens: int = 1_500) -> str:
+    """The lines of the agents that words find, as an answer to a model that has to name what it needs."""
+    agents, tools = agents_found(retriever, words, most=most)
+    lines = found_lines(retriever.catalog, agents, max_tokens=max_tokens, first=tools[:_PER_CLAUSE])
+    if not lines:
+        return "There is no agent with tools."
+    return f"Agents that fit best, with the names of their tools; name what you need. {LEGEND}\n{lines}"
 
 
 def _tools_for(retriever: AgentGraphRetriever, text: str) -> list[str]:

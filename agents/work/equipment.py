@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Literal
@@ -31,6 +31,7 @@ from callsheet.agents.models.prompts import WORKER
 from callsheet.agents.registry.binding import NEED_TOOL, NO_OUTPUT, READ_RESULT, READ_SKILL, BoundTool
 from callsheet.agents.safety.secrets import RunSecrets
 from callsheet.agents.work.context import Brief, reports, written
+from callsheet.agents.work.tool_requests import DEFINITION, ToolRequests
 from callsheet.graphs.catalog.model import Skill
 from callsheet.graphs.text.sanitizing import error_lines, shown
 
@@ -103,51 +104,6 @@ def _read(args: Mapping[str, Any], calls: Sequence[Call]) -> Finish | str:
     except ResultValueError as error:
         return str(error)
     return told
-
-
-_WORDS = 80
-"""Characters of a description in the answer; the model sees all of it with the tool."""
-
-
-class _Need(BaseModel):
-    """Ask for a tool that you lack. What fits is added to your tools."""
-
-    model_config = ConfigDict(title=NEED_TOOL)
-
-    what: str = Field(description="What the tool must do, in one sentence, without its inputs.")
-
-
-DEFINITION: Mapping[str, Any] = convert_to_openai_tool(_Need)
-
-
-@dataclass(frozen=True, slots=True)
-class ToolRequests:
-    """Answers a worker's requests for tools.
-
-    Attributes:
-        find: From the need, and the ids of the worker's tools, to the ids of further tools.
-        bind: From ids, and the names in use, to tools by the names that the model sees.
-        about: From the id of an agent to what it is for.
-    """
-
-    find: Callable[[str, Collection[str]], Awaitable[Sequence[str]]]
-    bind: Callable[[Sequence[str], Collection[str]], Mapping[str, BoundTool]]
-    about: Callable[[str], str] = lambda agent: ""
-
-
-async def answer_request(call: ToolCall, tools: Mapping[str, BoundTool], requests: ToolRequests) -> ToolMessage:
-    """The answer to a worker's request for a tool, made by a call of ``need_tool``."""
-    what = call["args"].get("what")
-    if not isinstance(what, str) or not what.strip():
-        return answer_to(call, "say what the tool must do, as the text 'what'", error=True)
-    ids = await requests.find(what, [tool.id for tool in tools.values()])
-    added = requests.bind(ids, list(tools))
-    if not added:
-        return answer_to(call, "no other tool in the catalog does that", {"added": []})
-    agents = {tool.agent: f"{tool.agent}: {about}" for tool in added.values() if (about := requests.about(tool.agent))}
-    lines = (f"{name} (agent {tool.agent}): {shown(tool.description, most=_WORDS)}" for name, tool in added.items())
-    told = "\n".join(["You can now call:", *lines, *(["Their agents:", *agents.values()] if agents else [])])
-    return answer_to(call, told, {"added": [tool.id for tool in added.values()]})
 
 
 _LONGEST, _BEGINNING = 20_000, 8_000

@@ -50,13 +50,13 @@ from callsheet.agents.work.equipment import (
     UnsetModel,
     abbreviated,
     answer_reading,
-    answer_request,
     finished,
     made_calls,
     outcome_of,
     refused_finish,
     repeats_last,
 )
+from callsheet.agents.work.tool_requests import answer_request
 from callsheet.graphs.text.sanitizing import counted, shown
 
 STEP_ID = "step_id"

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.bootstrap import Bootstrap, cell
+from benchmarks.bootstrap import SEED, Bootstrap, cell
 from benchmarks.search import World
 from benchmarks.sets.cases import Benchmark, Case
+from callsheet.graphs.trust.policy import view_of
 from callsheet.retrievers import AgentGraphRetriever, Selection, StepNeed
 from callsheet.retrievers.evaluation.evaluator import recall
 
 PLANS: Mapping[str, str] = {
     "mcp-atlas-requests": "plans_mcp_atlas.jsonl",
     "livemcpbench-direct": "plans_livemcpbench.jsonl",
+    "sealtools": "plans_sealtools.jsonl",
 }
 """The recorded answers of a model, by the name of the benchmark whose requests it planned."""
+LARGE = "sealtools"
+"""The benchmark of which a part is a large catalog: the names of all its tools do not fit into a prompt."""
+LARGE_TOOLS, LARGE_QUERIES = 3_000, 60
 COLUMNS = ("requests", "n", "what a worker gets", "recall", "all needed", "tools", "schema tokens")
 _FOLDER = Path(__file__).parents[1] / "sets"
 _ABOUT = (
-    "Whole requests. A strong model saw the names of all tools, planned each request before any answer was known, and "
-    "gave tools by name (picks) and short texts (steps). All needed: share of requests with every needed tool. Tools "
-    "and tokens of their schemas: means"
+    "Whole requests, with the plans of a strong model: tools by name (picks) and short texts (steps), given before any "
+    "answer was known. It saw the names of all tools; of the 3,000 of Seal-Tools, what a planner sees of so many. All "
+    "needed: share of requests with every needed tool. Tools and tokens of their schemas: means"
 )
 _FAR = 60
 """Number of tools of a ranking in which the step of a pick is looked for."""
@@ -35,6 +41,27 @@ class RecordedPlan:
 
     picks: tuple[str, ...]
     steps: tuple[str, ...]
+
+
+def large_catalog(bench: Benchmark, *, tools: int = LARGE_TOOLS, queries: int = LARGE_QUERIES) -> Benchmark:
+    """A part of a benchmark: agents drawn until they have so many tools, and queries drawn of those that need no other.
+
+    Source of randomness: ``bootstrap.SEED``, the same part each time.
+    """
+    chance = random.Random(SEED)
+    agents, count = set[str](), 0
+    for agent in chance.sample(bench.catalog.agents, len(bench.catalog.agents)):
+        if count >= tools:
+            break
+        agents.add(agent.id)
+        count += len(agent.tools)
+    catalog = view_of(bench.catalog, lambda tool: tool.agent in agents).catalog
+    inside = [case for case in bench.cases("tool") if set().union(*case.tools) <= catalog.tools.keys()]
+    cases = chance.sample(inside, min(queries, len(inside)))
+    about = f"{bench.about}; {len(catalog.agents)} agents with {len(catalog.tools)} tools"
+    name = f"{bench.name}-{tools}"
+    cases = sorted(cases, key=lambda case: case.id)
+    return replace(bench, name=name, about=about, catalog=catalog, queries=tuple(cases))
 
 
 Way = Callable[[AgentGraphRetriever, Case, RecordedPlan], list[str]]
@@ -106,8 +133,14 @@ def measure(worlds: Sequence[tuple[Benchmark, World]]) -> Mapping[str, object]:
     """The body of the results file: a row for each way and set of requests."""
     rows = []
     for bench, world in worlds:
-        if bench.name in PLANS:
-            rows += rows_of(bench, world, read_plans(_FOLDER / PLANS[bench.name]))
+        if bench.name not in PLANS:
+            continue
+        plans = read_plans(_FOLDER / PLANS[bench.name])
+        if bench.name == LARGE:
+            part = large_catalog(bench)
+            rows += rows_of(part, World(part.catalog, world.vectors), plans)
+        else:
+            rows += rows_of(bench, world, plans)
     return {"about": _ABOUT, "columns": list(COLUMNS), "rows": rows}
 
 

@@ -7,7 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.measurements.whole_requests import COLUMNS, PLANS, WAYS, RecordedPlan, measure, read_plans, rows_of
+from benchmarks.measurements.whole_requests import (
+    COLUMNS,
+    LARGE,
+    LARGE_QUERIES,
+    LARGE_TOOLS,
+    PLANS,
+    WAYS,
+    RecordedPlan,
+    large_catalog,
+    measure,
+    read_plans,
+    rows_of,
+)
 from benchmarks.search import World, vectors_of_this_run
 from benchmarks.sets import loaders
 from benchmarks.sets.cases import Benchmark, Case, wanted
@@ -68,6 +80,16 @@ def test_recorded_plans_hold_ids_and_texts_only(name: str) -> None:
         assert all("/" in pick for pick in line["picks"])
 
 
+def test_a_part_of_a_catalog_has_the_queries_that_need_no_other_tool(bench: Benchmark) -> None:
+    part = large_catalog(bench, tools=3, queries=5)
+    assert part.name == "mcp-atlas-requests-3"
+    assert len(part.catalog.agents) < len(bench.catalog.agents)
+    assert large_catalog(bench, tools=3, queries=5) == part
+    whole = large_catalog(bench, tools=1_000, queries=5)
+    assert len(whole.catalog.tools) == len(bench.catalog.tools)
+    assert [case.id for case in whole.queries] == ["1"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "least"), [("mcp-atlas-requests", 0.80), ("livemcpbench-direct", 0.91)])
 def test_the_path_of_the_product_finds_what_whole_requests_need(shared: Path, name: str, least: float) -> None:
@@ -79,3 +101,17 @@ def test_the_path_of_the_product_finds_what_whole_requests_need(shared: Path, na
     recall, tools = (float(path[place].split()[0]) for place in (3, 5))
     assert recall >= least
     assert tools <= 12
+
+
+@pytest.mark.slow
+def test_in_a_catalog_of_three_thousand_tools_the_path_finds_at_least_what_retrieval_by_the_query_finds(
+    shared: Path,
+) -> None:
+    benches, said = loaders.load_benchmarks(shared / "benchmarks", [LARGE])
+    if not benches:
+        pytest.skip(said[0])
+    part = large_catalog(benches[0])
+    assert (len(part.catalog.tools), len(part.queries)) == (LARGE_TOOLS, LARGE_QUERIES)
+    rows = rows_of(part, World(part.catalog, vectors_of_this_run()), read_plans(SETS / PLANS[LARGE]))
+    found = {row[2]: float(row[3].split()[0]) for row in rows}
+    assert found["the product's path, picks on the first step"] >= found["retrieval by the whole request"]

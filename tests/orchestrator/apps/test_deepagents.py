@@ -106,12 +106,12 @@ def to_do(*items: str) -> AIMessage:
 
 
 @pytest.mark.parametrize("blocking", [True, False])
-async def test_tools_are_picked_called_approved_and_picked_again(behind: Any, shop: Any, *, blocking: bool) -> None:
+async def test_tools_are_picked_called_approved_and_added_by_name(behind: Any, shop: Any, *, blocking: bool) -> None:
     assert len(behind.catalog.tools) > 5_000
     model = ScriptedModel(
         replies=[
             calls("bank_exchange_rate", currency="USD"),
-            to_do("Write a note with the rate"),
+            calls("need_tool", tools=["notebook/write_note"]),
             calls("notebook_write_note", text="0.9"),
             AIMessage("Noted."),
         ]
@@ -131,6 +131,9 @@ async def test_tools_are_picked_called_approved_and_picked_again(behind: Any, sh
     tools = [shown["tools"] for shown in model.shown]
     assert all(later[: len(before)] == before for before, later in pairwise(tools))
     assert len(tools[-1]) < 20
+    systems = {shown["messages"][0].text for shown in model.shown}
+    assert len(systems) == 1
+    assert "notebook (2 tools)" in systems.pop()
 
 
 @pytest.mark.parametrize(("name", "blocking"), [("clerk", True), ("general-purpose", False)])
@@ -152,16 +155,16 @@ async def test_a_subagent_has_tools_of_its_own(behind: Any, shop: Any, name: str
     assert ours(model) == [["need_tool", "bank_exchange_rate"]] * 3
 
 
-async def test_a_subagent_asks_for_tools_and_keeps_a_list_too(behind: Any, shop: Any) -> None:
+async def test_a_subagent_asks_for_tools_by_name_and_keeps_a_list_too(behind: Any, shop: Any) -> None:
     task = calls("task", description=NOTE, subagent_type="clerk")
-    need = calls("need_tool", what="Gives the current weather of a city")
+    need = calls("need_tool", tools=["skywatch/city_weather", "bank/exchange_rate"])
     model = ScriptedModel(replies=[task, AIMessage("Done.")])
     clerk = ScriptedModel(replies=[to_do(RATE), need, calls("bank_exchange_rate", currency="USD"), AIMessage("0.9")])
     middleware: list[Any] = [TodoListMiddleware(), equipped(behind, approval="never")]
     spec: Any = {"name": "clerk", "description": "", "system_prompt": "", "model": clerk, "middleware": middleware}
     await Run(create_deep_agent(model, subagents=[spec], checkpointer=InMemorySaver()))("Have a note written.")
-    first, listed = ["need_tool", "notebook_write_note"], ["need_tool", "notebook_write_note", "bank_exchange_rate"]
-    assert ours(clerk) == [first, *[listed] * 3]
+    first = ["need_tool", "notebook_write_note"]
+    assert ours(clerk) == [first, first, *[[*first, "bank_exchange_rate"]] * 2]
     assert "skywatch_city_weather" in clerk.shown[-1]["tools"]
     assert shop.called == ["exchange_rate"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import TodoListMiddleware
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
@@ -16,14 +16,17 @@ from langgraph.types import Command
 from callsheet.agents.calls.review import decided, flat
 from callsheet.agents.registry.binding import names_of
 from callsheet.agents.work.equipment import skill_definition
-from callsheet.graphs import Policy, SettingsError, Skill, SourceCatalog, load
+from callsheet.graphs import Agent, Catalog, Policy, SettingsError, Skill, SourceCatalog, Tool, load
 from callsheet.orchestrator import CallsheetTools
-from callsheet.orchestrator.apps.tool_middleware import requests_of
+from callsheet.orchestrator.apps.tool_middleware import request_of
+from callsheet.retrievers.roster import roster
 from scripted_decisions import Stub, of
 from scripted_model import ScriptedModel, calls
 
 RATE, NOTE = "look up the exchange rate of USD", "write a note with the text hello"
-FIRST = ["need_tool", "bank_exchange_rate"]
+OWN = ["need_tool", "read_result"]
+"""What an agent has from the start, whatever the user wants."""
+FIRST = [*OWN, "bank_exchange_rate"]
 SKILL = Skill(name="rates", description="Look up the exchange rate of a currency.", text="Ask\u200b twice. " * 50)
 CONFIG: Any = {"configurable": {"thread_id": "1"}}
 OURS = names_of("bank", "exchange_rate")[-1]
@@ -96,25 +99,32 @@ def test_an_agent_without_a_checkpointer_says_so_at_once(shop: Any, monkeypatch:
     assert model.shown == []
 
 
-def test_a_decision_model_judges_requests_but_not_what_the_agent_says(catalog: Any) -> None:
+def test_a_decision_model_judges_what_the_user_says_and_nothing_else(catalog: Any) -> None:
     judge = Stub(shares=of(write_note=0.9))
-    asks = calls("need_tool", what=NOTE).tool_calls
+    asks = need(what=NOTE).tool_calls
     model = ScriptedModel(replies=[AIMessage("I look up the rate of USD.", tool_calls=asks), AIMessage("Hm.")])
     ask(agent(model, catalog, decision_model=judge), RATE)
-    assert shown(model)[0] == ["need_tool", "notebook_write_note"]
-    assert [asked["request"] for asked, _ in judge.asked] == [RATE, NOTE]
+    assert shown(model) == [[*OWN, "notebook_write_note"]] * 2
+    assert [asked["request"] for asked, _ in judge.asked] == [RATE]
     hopeless = ScriptedModel(replies=[AIMessage("Hm.")])
     ask(agent(hopeless, catalog, decision_model=Stub(shares={"none": 1.0})), RATE)
-    assert shown(hopeless) == [["need_tool"]]
+    assert shown(hopeless) == [OWN]
 
 
 def test_no_more_than_the_most_are_kept(catalog: Any) -> None:
-    model = ScriptedModel(replies=[need("writes a note"), AIMessage("Hm.")])
+    model = ScriptedModel(replies=[need("write_note"), AIMessage("Hm.")])
     app = agent(model, catalog, most=1)
     said = ask(app, RATE)["messages"][-2]
     assert (said.status, "at most 1 tools" in said.text) == ("error", True)
     ask(app, NOTE)
     assert shown(model)[-1] == FIRST
+
+
+def test_a_request_for_more_than_there_is_room_for_adds_what_fits(catalog: Any) -> None:
+    model = ScriptedModel(replies=[need("write_note", "delete_note"), AIMessage("Hm.")])
+    told = ask(agent(model, catalog, most=2), RATE)["messages"][-2]
+    assert shown(model)[-1] == [*FIRST, "notebook_write_note"]
+    assert "Not added, because a call adds at most 1: notebook/delete_note" in told.text
 
 
 def test_own_tools_stay_first_and_keep_their_names(catalog: Any, shop: Any) -> None:
@@ -129,14 +139,14 @@ def test_own_tools_stay_first_and_keep_their_names(catalog: Any, shop: Any) -> N
     state = ask(agent(model, catalog, tools=[bank_exchange_rate]), RATE)
     said = [message.text for message in state["messages"] if isinstance(message, ToolMessage)]
     assert said == ["own rate of USD", "1 USD = 0.9 EUR"]
-    assert shown(model)[0] == ["bank_exchange_rate", "need_tool", OURS]
+    assert shown(model)[0] == ["bank_exchange_rate", *OWN, OURS]
     assert shop.called == ["exchange_rate"]
 
 
 def test_a_request_that_nothing_fits_brings_no_tool(catalog: Any) -> None:
     model = ScriptedModel(replies=[AIMessage("Hello.")])
     ask(agent(model, catalog), "bake a chocolate cake in an oven")
-    assert shown(model)[-1] == ["need_tool"]
+    assert shown(model)[-1] == OWN
 
 
 def test_messages_without_ids_are_requests_too(catalog: Any) -> None:
@@ -153,13 +163,6 @@ def test_messages_without_ids_are_requests_too(catalog: Any) -> None:
     assert second["callsheet_tools"] == ["bank/exchange_rate", "notebook/write_note"]
 
 
-def test_a_call_that_a_small_model_writes_as_text_is_made(catalog: Any, shop: Any) -> None:
-    written = AIMessage('```json\n{"name": "bank_exchange_rate", "arguments": {"currency": "USD"}}\n```')
-    model = ScriptedModel(replies=[written, AIMessage("0.9")])
-    state = ask(agent(model, catalog, weak_model=True), RATE)
-    assert (shop.called, state["messages"][-1].text) == (["exchange_rate"], "0.9")
-
-
 def test_one_object_in_two_agents_keeps_their_names_apart(catalog: Any) -> None:
     @tool
     def bank_exchange_rate(currency: str) -> str:
@@ -174,7 +177,7 @@ def test_one_object_in_two_agents_keeps_their_names_apart(catalog: Any) -> None:
     ask(beside, thread="2")
     ask(app)
     assert shown(model) == [FIRST] * 2
-    assert shown(other) == [["bank_exchange_rate", "need_tool", OURS]]
+    assert shown(other) == [["bank_exchange_rate", *OWN, OURS]]
 
 
 def test_a_question_is_answered_in_another_process(shop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,7 +213,8 @@ def test_a_node_of_a_graph_of_ones_own(shop: Any, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"approval": "Always"}, {"approval": None}, {"tools": -1}, {"agents": 0}, {"most": 1}]
+    "wrong",
+    [{"approval": "Always"}, {"approval": None}, {"tools": -1}, {"agents": 0}, {"most": 1}, {"roster_tokens": -1}],
 )
 def test_an_invalid_option_is_refused_at_once(catalog: Any, wrong: dict[str, Any]) -> None:
     with pytest.raises(SettingsError, match=next(iter(wrong))):
@@ -221,9 +225,9 @@ def said(text: str, call: AIMessage) -> AIMessage:
     return call.model_copy(update={"content": text})
 
 
-def need(what: Any, call_id: str = "") -> AIMessage:
-    message: AIMessage = calls("need_tool", what=what)
-    message.tool_calls[0]["id"] = call_id or str(what)
+def need(*tools: str, call_id: str = "", **more: Any) -> AIMessage:
+    message: AIMessage = calls("need_tool", **({"tools": list(tools)} if tools else {}), **more)
+    message.tool_calls[0]["id"] = call_id or "need"
     return message
 
 
@@ -231,61 +235,49 @@ def state(*messages: Any, todos: Any = None) -> dict[str, Any]:
     return {"messages": list(messages), "todos": todos}
 
 
-def test_a_sentence_of_the_agent_brings_the_tool_that_it_speaks_of(catalog: Any, shop: Any) -> None:
-    rate = said("Now I need to write a note with the rate.", calls("bank_exchange_rate", currency="USD"))
-    model = ScriptedModel(replies=[rate, calls("notebook_write_note", text="0.9"), AIMessage("Noted.")])
-    ask(agent(model, catalog))
-    assert shop.called == ["exchange_rate", "write_note"]
-    assert shown(model) == [FIRST, *[[*FIRST, "notebook_write_note"]] * 2]
-
-
-@pytest.mark.parametrize(
-    "words", ["I will look up the exchange rate now.", "Good. That worked.", "", "Let me think about what is next."]
-)
-def test_words_that_ask_for_nothing_new_change_nothing(catalog: Any, words: str) -> None:
-    model = ScriptedModel(replies=[said(words, calls("bank_exchange_rate", currency="USD")), AIMessage("0.9")])
-    ask(agent(model, catalog))
-    assert shown(model) == [FIRST] * 2
-
-
-def test_a_loop_over_the_same_words_searches_once(catalog: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from callsheet.orchestrator.apps import tool_middleware
-
-    asked: list[str] = []
-    real = tool_middleware.selected
-    monkeypatch.setattr(tool_middleware, "selected", lambda r, text, **k: asked.append(text) or real(r, text, **k))
-    loop = said("Next, write a note. next write a NOTE!", calls("bank_exchange_rate", currency="USD"))
-    ask(agent(ScriptedModel(replies=[loop, loop, loop, loop, AIMessage("0.9")]), catalog))
-    assert asked == [RATE, "Next, write a note"]
-
-
-PICTURE = {"type": "image", "base64": "aGk=", "mime_type": "image/png"}
-
-
 def to_do(*items: Any) -> list[Any]:
     return [{"content": item, "status": "pending"} for item in items]
 
 
 @pytest.mark.parametrize(
-    ("given", "requests"),
+    "words", ["Now I need to write a note with the rate.", "Good. That worked.", "", "Let me write a note."]
+)
+def test_words_of_the_agent_bring_no_tool_because_it_can_name_one(catalog: Any, words: str) -> None:
+    model = ScriptedModel(replies=[said(words, calls("bank_exchange_rate", currency="USD")), AIMessage("0.9")])
+    ask(agent(model, catalog, TodoListMiddleware()), {"messages": [HumanMessage(RATE)], "todos": to_do(NOTE)})
+    assert shown(model) == [["write_todos", *FIRST]] * 2
+
+
+def test_a_loop_searches_once_for_each_message_of_the_user(catalog: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from callsheet.orchestrator.apps import tool_middleware
+
+    asked: list[str] = []
+    real = tool_middleware.selected
+    monkeypatch.setattr(tool_middleware, "selected", lambda r, text, **k: asked.append(text) or real(r, text, **k))
+    loop = said("Next, write a note.", calls("bank_exchange_rate", currency="USD"))
+    app = agent(ScriptedModel(replies=[loop, loop, loop, loop, AIMessage("0.9")]), catalog)
+    ask(app)
+    ask(app, NOTE)
+    assert asked == [RATE, NOTE]
+
+
+PICTURE = {"type": "image", "base64": "aGk=", "mime_type": "image/png"}
+
+
+@pytest.mark.parametrize(
+    ("messages", "request_text"),
     [
-        (state(), []),
-        (state(HumanMessage([PICTURE]), AIMessage("")), []),
-        (state(HumanMessage("a summary", additional_kwargs={"lc_source": "summarization"})), []),
-        (state(ToolMessage(NOTE, tool_call_id="1")), []),
-        (state(HumanMessage([PICTURE, {"type": "text", "text": RATE}])), [("user", RATE)]),
-        (state(HumanMessage(RATE), AIMessage("Next, write a note."), HumanMessage(NOTE)), [("user", NOTE)]),
-        (
-            state(HumanMessage(RATE), AIMessage(f"{NOTE}. Then, {RATE}."), todos=to_do(NOTE, RATE.upper(), NOTE)),
-            [("user", RATE), ("to-do list", NOTE), ("agent", NOTE), ("agent", f"Then, {RATE}.")],
-        ),
-        (state(todos=[{"content": NOTE, "status": "completed"}, *to_do(RATE)]), [("to-do list", RATE)]),
-        (state(todos=NOTE), []),
-        (state(todos=[None, 7, NOTE, {}, *to_do(None, [NOTE], " ")]), []),
+        ([], ""),
+        ([HumanMessage([PICTURE]), AIMessage("")], ""),
+        ([HumanMessage("a summary", additional_kwargs={"lc_source": "summarization"})], ""),
+        ([ToolMessage(NOTE, tool_call_id="1")], ""),
+        ([HumanMessage([PICTURE, {"type": "text", "text": RATE}])], RATE),
+        ([HumanMessage(RATE), AIMessage("Next, write a note."), HumanMessage(NOTE), AIMessage("Hm.")], NOTE),
+        ([HumanMessage(RATE), HumanMessage("a summary", additional_kwargs={"lc_source": "x"})], RATE),
     ],
 )
-def test_requests_are_the_users_then_the_lists_then_the_agents_each_once(given: Any, requests: Any) -> None:
-    assert [(request.source, request.text) for request in requests_of(given)] == requests
+def test_the_request_is_the_last_message_of_the_user(messages: Any, request_text: str) -> None:
+    assert request_of(messages) == request_text
 
 
 def test_a_document_in_a_message_is_searched_without_its_middle(catalog: Any) -> None:
@@ -295,38 +287,94 @@ def test_a_document_in_a_message_is_searched_without_its_middle(catalog: Any) ->
     assert found["callsheet_tools"] == ["bank/exchange_rate"]
 
 
-def test_a_long_list_is_worked_off_in_parts_and_no_more_than_the_most_are_kept(catalog: Any) -> None:
-    equipped, nothing = CallsheetTools(catalog, tools=1, most=2), None
-    given: Any = state(HumanMessage(RATE), todos=[{"content": f"Write note {n}"} for n in range(50)])
-    counts = []
-    while update := equipped.before_model(given, nothing):  # type: ignore[arg-type]
-        given |= update
-        counts.append(len(given["callsheet_requests"]))
-        assert len(given["callsheet_tools"]) <= 2
-    assert counts == [20, 40, 51]
+def systems(model: Any) -> list[Any]:
+    return [next((one for one in shown["messages"] if isinstance(one, SystemMessage)), None) for shown in model.shown]
+
+
+def test_the_roster_stands_at_the_end_of_the_system_message_and_stays_the_same(catalog: Any) -> None:
+    model = ScriptedModel(replies=[need("write_note"), AIMessage("Hm.")])
+    equipped = CallsheetTools(catalog, agents=1, tools=1)
+    app: Any = create_agent(
+        model, system_prompt="You are a clerk.", middleware=[equipped], checkpointer=InMemorySaver()
+    )
+    ask(app, RATE)
+    ask(app, NOTE)
+    texts = [system.content for system in systems(model)]
+    assert len(texts) == 3
+    assert len(set(texts)) == 1
+    assert texts[0].startswith("You are a clerk.\n\nAll agents that there are")
+    assert texts[0].endswith(roster(load(catalog).catalog).text)
+    assert "notebook: delete_note, write_note" in texts[0].splitlines()
+
+
+def test_a_system_message_of_blocks_gets_a_block(catalog: Any) -> None:
+    own = SystemMessage([{"type": "text", "text": "You are a clerk.", "cache_control": {"type": "ephemeral"}}])
+    model = ScriptedModel(replies=[AIMessage("Hm.")])
+    app: Any = create_agent(
+        model, system_prompt=own, middleware=[CallsheetTools(catalog)], checkpointer=InMemorySaver()
+    )
+    ask(app)
+    (system,) = systems(model)
+    assert system.content[0] == own.content[0]
+    assert system.content[1]["text"].endswith(roster(load(catalog).catalog).text)
+
+
+def test_an_agent_without_a_system_prompt_has_the_roster_alone(catalog: Any) -> None:
+    model = ScriptedModel(replies=[AIMessage("Hm.")])
+    ask(agent(model, catalog))
+    assert systems(model)[0].content.startswith("All agents that there are")
+    off = ScriptedModel(replies=[AIMessage("Hm.")])
+    ask(agent(off, catalog, roster_tokens=0))
+    assert systems(off) == [None]
+
+
+def test_of_a_catalog_that_is_too_large_the_agents_are_shown_without_names() -> None:
+    names = [f"getThing{at}" for at in range(40)]
+    giant = Agent(id="giant", description="Keeps things.", tools=tuple(Tool(agent="giant", name=one) for one in names))
+    model = ScriptedModel(replies=[need("giant"), need("getThing7"), AIMessage("Hm.")])
+    state = ask(agent(model, Catalog(agents=(giant,)), roster_tokens=40), "hello")
+    text = systems(model)[0].content
+    assert text.endswith("giant (40 tools): Keeps things.")
+    assert "for the id of an agent" in text
+    assert "- getThing7" in state["messages"][2].text.splitlines()
+    assert shown(model)[-1][-1] == "giant_getThing7"
+
+
+def test_a_user_sees_only_what_the_policy_allows_in_the_roster(catalog: Any) -> None:
+    model = ScriptedModel(replies=[AIMessage("Hm.")])
+    ask(agent(model, catalog, policy=Policy(default="allow", deny=("notebook",))))
+    assert "notebook" not in systems(model)[0].content
+    assert "bank: exchange_rate" in systems(model)[0].content.splitlines()
 
 
 @pytest.mark.parametrize("blocking", [True, False])
 async def test_a_tool_that_is_asked_for_is_added_behind(catalog: Any, shop: Any, *, blocking: bool) -> None:
     model = ScriptedModel(
-        replies=[need("writes a note"), calls("notebook_write_note", text="0.9"), AIMessage("Noted.")]
+        replies=[need("notebook/write_note"), calls("notebook_write_note", text="0.9"), AIMessage("Noted.")]
     )
     app = agent(model, catalog)
     state = await either(app, RATE, blocking=blocking)
     assert "notebook_write_note (agent notebook): Writes a note" in state["messages"][2].text
     assert shop.called == ["write_note"]
     before, after, last = shown(model)
-    assert (before, after[:3], last) == (FIRST, [*FIRST, "notebook_write_note"], after)
+    assert (before, after, last) == (FIRST, [*FIRST, "notebook_write_note"], after)
     ask(app, "hello")
     assert shown(model)[-1] == after
 
 
+def test_words_are_answered_with_names_and_add_nothing(catalog: Any) -> None:
+    model = ScriptedModel(replies=[need(what="keeps a reminder as a text"), AIMessage("Hm.")])
+    told = ask(agent(model, catalog))["messages"][-2]
+    assert "notebook: delete_note, write_note" in told.text.splitlines()
+    assert shown(model) == [FIRST] * 2
+
+
 def test_two_requests_side_by_side_both_count(catalog: Any) -> None:
-    both = need("writes a note", "a")
-    both.tool_calls.append({**need("tells the weather forecast of a city", "b").tool_calls[0]})
-    model = ScriptedModel(replies=[both, need("deletes a note", "c"), AIMessage("Hm.")])
+    both = need("write_note", call_id="a")
+    both.tool_calls.append({**need("skywatch/city_weather", call_id="b").tool_calls[0]})
+    model = ScriptedModel(replies=[both, need("delete_note", call_id="c"), AIMessage("Hm.")])
     ask(agent(model, catalog))
-    assert {"notebook_write_note", "skywatch_city_weather"} <= set(shown(model)[-1])
+    assert {"notebook_write_note", "skywatch_city_weather", "notebook_delete_note"} <= set(shown(model)[-1])
     assert len(set(shown(model)[-1])) == len(shown(model)[-1])
 
 
@@ -336,18 +384,19 @@ def test_an_own_tool_of_that_name_stays_its_own(catalog: Any) -> None:
         """A tool of one's own."""
         return f"own {what}"
 
-    model = ScriptedModel(replies=[need("note"), AIMessage("Hm.")])
+    model = ScriptedModel(replies=[need(what="note"), AIMessage("Hm.")])
     assert ask(agent(model, catalog, tools=[need_tool]))["messages"][-2].text == "own note"
     assert shown(model) == [FIRST] * 2
 
 
 def test_what_a_policy_denies_is_brought_by_nothing(catalog: Any) -> None:
-    words = said("Now I need to write a note.", need("writes a note"))
+    words = said("Now I need to write a note.", need("notebook/write_note", what="a tool for notes"))
     model = ScriptedModel(replies=[calls("write_todos", todos=to_do(NOTE)), words, AIMessage("I could not.")])
     withheld = load(catalog, policy=Policy(default="allow", deny=("notebook",)))
     state = ask(agent(model, withheld, TodoListMiddleware(), agents=4))
     assert not {"notebook_write_note", "notebook_delete_note"} & {name for names in shown(model) for name in names}
-    assert "note" not in state["messages"][-2].text
+    assert "There is no tool 'notebook/write_note'" in state["messages"][-2].text
+    assert "notebook:" not in state["messages"][-2].text
 
 
 def with_skill(catalog: Any, **more: Any) -> Any:
@@ -394,8 +443,7 @@ def test_of_a_long_result_the_model_sees_the_beginning_and_reads_on() -> None:
     reads = [calls("read_result", id=name, start=start) for name, start in (("c1", 40_000), ("c9", 0))]
     model = ScriptedModel(replies=[calls("bank_exchange_rates"), *reads, AIMessage("Done.")])
     state = ask(agent(model, load({"bank": [exchange_rates]})), "look up all exchange rates")["messages"]
-    own = ["need_tool", "bank_exchange_rates"]
-    assert shown(model) == [own, *[[*own, "read_result"]] * 3]
+    assert shown(model) == [[*OWN, "bank_exchange_rates"]] * 4
     seen = model.shown[1]["messages"][-1].text
     assert (len(seen) < 8_200, "50,000 characters in all" in seen, "id 'c1'" in seen) == (True, True, True)
     assert state[4].text.startswith("000004000\n")
@@ -408,7 +456,7 @@ async def test_in_code_mode_tools_are_called_by_programs(catalog: Any, shop: Any
     model = ScriptedModel(replies=[calls("run_program", code=code), AIMessage("Both.")])
     app, given = agent(model, catalog, code_mode=True), {"messages": [HumanMessage(RATE)]}
     state = await app.ainvoke(given, CONFIG)
-    assert shown(model) == [["run_program", "need_tool"]] * 2
+    assert shown(model) == [["run_program", *OWN]] * 2
     assert state["messages"][-2].text == "1 USD = 0.9 EUR and 1 GBP = 0.9 EUR"
     assert shop.called == ["exchange_rate"] * 2
 

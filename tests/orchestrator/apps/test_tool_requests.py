@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -16,6 +17,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from callsheet import CallsheetTools, Settings, create_supervisor
 from callsheet.agents import ToolRegistry
 from callsheet.agents.models.chat_models import deferred
+from callsheet.graphs import Agent, Catalog, Skill, Tool, load
 from provider_stub import MESSAGE, TEXT, anthropic, claude, function_call, gpt, openai, use
 from scripted_model import ScriptedModel, calls
 
@@ -28,36 +30,148 @@ def ask(catalog: Any, model: Any, settings: Settings = NARROW) -> Any:
     return app.invoke({"messages": [HumanMessage(RATE)]})["results"]["1"]
 
 
-def need(what: str, call_id: str = "") -> AIMessage:
-    message = calls("need_tool", what=what)
-    message.tool_calls[0]["id"] = call_id or what
+def need(*tools: str, call_id: str = "", **more: Any) -> AIMessage:
+    message = calls("need_tool", **({"tools": list(tools)} if tools else {}), **more)
+    message.tool_calls[0]["id"] = call_id or "need"
     return message
 
 
-def test_what_is_found_is_added_behind_and_can_be_called(catalog: Any, shop: Any) -> None:
+def told_of(catalog: Any, request: AIMessage) -> ToolMessage:
+    """What a worker is told when it asks for tools."""
+    model = ScriptedModel(replies=[request, AIMessage("I see.")])
+    ask(catalog, model)
+    told = model.shown[-1]["messages"][-1]
+    assert isinstance(told, ToolMessage)
+    return told
+
+
+def test_what_is_named_is_added_behind_and_can_be_called(catalog: Any, shop: Any) -> None:
     model = ScriptedModel(
-        replies=[need("writes a note"), calls("notebook_write_note", text="0.9"), AIMessage("Noted 0.9.")]
+        replies=[need("notebook/write_note"), calls("notebook_write_note", text="0.9"), AIMessage("Noted 0.9.")]
     )
     result = ask(catalog, model)
     assert shop.called == ["write_note"]
     assert (result["status"], result["result"]) == ("done", "Noted 0.9.")
     first, second, third = (shown["tools"] for shown in model.shown)
     assert first == ["bank_exchange_rate", "finish", "need_tool"]
-    assert second[:4] == ["bank_exchange_rate", "finish", "need_tool", "notebook_write_note"]
+    assert second == ["bank_exchange_rate", "finish", "need_tool", "notebook_write_note"]
     assert third == second
     assert result["tools"][:2] == ["bank/exchange_rate", "notebook/write_note"]
     assert result["calls"][0]["tool"] == "need_tool"
     assert "notebook_write_note (agent notebook): Writes a note" in result["calls"][0]["output"]
 
 
-def test_a_tool_that_was_not_asked_for_stays_out_of_reach(catalog: Any, shop: Any) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        ["notebook/write_note", "notebook/delete_note"],
+        ["write_note", "delete_note"],
+        ["notebook_write_note", "notebook_delete_note"],
+        ["Notebook/Write_Note", " DELETE_NOTE "],
+    ],
+)
+def test_several_are_added_at_once_by_id_bare_name_or_the_name_of_the_bound_tool(catalog: Any, name: list[str]) -> None:
+    model = ScriptedModel(replies=[need(*name), AIMessage("Done.")])
+    ask(catalog, model)
+    assert model.shown[-1]["tools"][-2:] == ["notebook_write_note", "notebook_delete_note"]
+
+
+@pytest.mark.parametrize("given", [{"tools": "write_note"}, {"what": "notebook/write_note"}])
+def test_one_name_outside_of_a_list_is_a_name(catalog: Any, given: Any) -> None:
+    model = ScriptedModel(replies=[need(**given), AIMessage("Done.")])
+    ask(catalog, model)
+    assert model.shown[-1]["tools"][-1] == "notebook_write_note"
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("writes a note", "notebook: delete_note, write_note"),
+        ("tells whether it will rain in a city", "skywatch: city_weather"),
+        ("a forecast, to be put into the notebook", "meteo: weather_report"),
+    ],
+)
+def test_words_are_answered_with_the_lines_of_agents_and_nothing_is_added(catalog: Any, words: str, line: str) -> None:
+    model = ScriptedModel(replies=[need(what=words), AIMessage("I see.")])
+    result = ask(catalog, model)
+    assert line in result["calls"][0]["output"].splitlines()
+    assert model.shown[1]["tools"] == model.shown[0]["tools"]
+    assert result["tools"] == ["bank/exchange_rate"]
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["notebook/write_notes"], "There is no tool 'notebook/write_notes'; near: notebook/write_note"),
+        (["write_nite"], "There is no tool 'write_nite'; near: "),
+    ],
+)
+def test_an_unknown_name_is_answered_with_near_ones(catalog: Any, names: list[str], said: str) -> None:
+    told = told_of(catalog, need(*names))
+    assert said in told.text
+    assert "notebook/write_note" in told.text
+    assert told.status == "error"
+
+
+def test_a_name_that_two_agents_have_is_answered_with_both() -> None:
+    @tool
+    def look(what: str) -> str:
+        """Looks for a thing."""
+        return what
+
+    @tool
+    def exchange_rate(currency: str) -> str:
+        """Looks up the exchange rate of a currency in euro."""
+        return currency
+
+    told = told_of({"one": [look], "other": [look], "bank": [exchange_rate]}, need("look"))
+    assert "There is no tool 'look'; near: one/look, other/look" in told.text
+
+
+def test_a_name_like_no_other_is_taken_as_words(catalog: Any) -> None:
+    told = told_of(catalog, need("umbrella_rain_advice"))
+    assert "There is no tool 'umbrella_rain_advice'" in told.text
+    assert "skywatch: city_weather" in told.text.splitlines()
+
+
+def test_known_names_are_added_although_others_are_unknown(catalog: Any) -> None:
+    told = told_of(catalog, need("notebook/write_note", "notebook/write_notes"))
+    assert told.status == "success"
+    assert "notebook_write_note (agent notebook)" in told.text
+    assert "There is no tool 'notebook/write_notes'" in told.text
+
+
+def test_the_name_of_an_agent_gives_its_tools_with_a_line_each_and_adds_nothing(catalog: Any) -> None:
+    told = told_of(catalog, need("notebook"))
+    assert told.text.splitlines() == [
+        "notebook:",
+        "- delete_note: Deletes a note from the notebook.",
+        "- write_note: Writes a note with a text into the notebook.",
+    ]
+    assert told.artifact == {"added": []}
+
+
+def test_a_tool_that_a_worker_has_is_named_as_it_calls_it(catalog: Any) -> None:
+    told = told_of(catalog, need("bank/exchange_rate"))
+    assert told.text == "You have bank/exchange_rate already: call bank_exchange_rate"
+
+
+def test_a_skill_is_given_as_its_text(catalog: Any) -> None:
+    skill = Skill(name="diary", description="How to keep a diary.", text="Write one note a day.")
+    loaded = load(catalog)
+    with_skill = loaded.catalog.model_copy(update={"skills": (skill,)})
+    told = told_of(replace(loaded, catalog=with_skill), need("skills/diary"))
+    assert told.text == "The skill 'diary':\nWrite one note a day."
+
+
+def test_a_tool_that_stays_out_of_reach_was_not_named(catalog: Any, shop: Any) -> None:
     model = ScriptedModel(replies=[calls("notebook_write_note", text="x"), AIMessage("I could not.")])
     assert "notebook_write_note is not among the tools" in ask(catalog, model)["calls"][0]["error"]
     assert shop.called == []
 
 
 def test_requests_count_as_calls_and_have_no_other_limit(catalog: Any) -> None:
-    more = [need(f"writes a note {number}", str(number)) for number in range(4)]
+    more = [need(what=f"writes a note {number}", call_id=str(number)) for number in range(4)]
     calls = ask(catalog, ScriptedModel(replies=[*more, AIMessage("Done.")]))["calls"]
     assert [bool(call["error"]) for call in calls] == [False] * 4
     few = ask(catalog, ScriptedModel(replies=[*more]), NARROW.model_copy(update={"max_calls": 3}))
@@ -65,35 +179,42 @@ def test_requests_count_as_calls_and_have_no_other_limit(catalog: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "said"),
+    ("given", "said"),
     [
-        ("bakes a chocolate cake in an oven", "no other tool in the catalog does that"),
-        (" ", "say what the tool must do"),
-        (7, "say what the tool must do"),
+        ({}, "name the tools in 'tools', or say in 'what' what a tool must do"),
+        ({"what": " ", "tools": [""]}, "name the tools in 'tools'"),
+        ({"what": 7}, "what: Input should be a valid string"),
+        ({"tools": {"a": 1}}, "tools: Input should be a valid list"),
     ],
 )
-def test_what_brings_nothing_is_said(catalog: Any, what: Any, said: str) -> None:
-    model = ScriptedModel(replies=[need(what, "x"), lambda told: AIMessage(told[-1].text)])
-    ask(catalog, model)
-    told = model.shown[-1]["messages"][-1]
-    assert isinstance(told, ToolMessage)
+def test_a_request_without_names_and_words_is_an_error(catalog: Any, given: Any, said: str) -> None:
+    told = told_of(catalog, need(**given))
     assert said in told.text
+    assert told.status == "error"
+
+
+def test_a_call_adds_no_more_than_its_limit_and_says_what_it_left() -> None:
+    names = [f"do_thing_{at}" for at in range(20)]
+    agent = Agent(id="giant", tools=tuple(Tool(agent="giant", name=name, description="Does it.") for name in names))
+    told = told_of(Catalog(agents=(agent,)), need(*(f"giant/{name}" for name in names)))
+    assert len(told.artifact["added"]) == 15
+    assert "Not added, because a call adds at most 15: giant/do_thing_1" in told.text
 
 
 def test_two_requests_for_one_tool_add_it_once(catalog: Any) -> None:
-    twice = need("writes a note", "a")
-    twice.tool_calls.append({**need("writes a note", "b").tool_calls[0]})
+    twice = need("write_note", call_id="a")
+    twice.tool_calls.append({**need("notebook/write_note", call_id="b").tool_calls[0]})
     model = ScriptedModel(replies=[twice, AIMessage("Done.")])
     assert len(ask(catalog, model)["tools"]) == len(set(model.shown[-1]["tools"]) - {"need_tool", "finish"})
 
 
 def test_requests_are_streamed(catalog: Any) -> None:
-    model = ScriptedModel(replies=[need("writes a note"), AIMessage("Done.")])
+    model = ScriptedModel(replies=[need("write_note", what="writes a note"), AIMessage("Done.")])
     app = create_supervisor(catalog, worker_model=model, settings=NARROW).compile()
     chunks: Any = app.stream({"messages": [HumanMessage(RATE)]}, stream_mode="custom", subgraphs=True)
     added = [event for _, event in chunks if event["event"] == "added"]
-    assert [(event["step_id"], event["what"]) for event in added] == [("1", "writes a note")]
-    assert "notebook/write_note" in added[0]["tools"]
+    assert [(event["step_id"], event["what"]) for event in added] == [("1", "write_note, writes a note")]
+    assert added[0]["tools"] == ["notebook/write_note"]
 
 
 @pytest.mark.parametrize(("name", "blocking"), [("weather", True), ("notebook_write_note", False)])
@@ -126,7 +247,7 @@ def test_a_tool_of_other_middleware_is_not_unknown(catalog: Any, shop: Any) -> N
     assert state["messages"][-2].text == "called"
 
 
-ROUND = (use("need_tool", what="write a note into the notebook"), use("notebook_write_note", text="0.9"), TEXT)
+ROUND = (use("need_tool", tools=["notebook/write_note"]), use("notebook_write_note", text="0.9"), TEXT)
 
 
 def worker(catalog: Any, url: str, model: str = "claude-opus-4-5") -> None:
@@ -194,7 +315,7 @@ def test_an_addition_stands_before_words_of_the_model_or_last(catalog: Any) -> N
 
 
 CALLS = (
-    function_call("need_tool", what="write a note into the notebook"),
+    function_call("need_tool", tools=["notebook/write_note"]),
     function_call("notebook_write_note", text="0.9"),
 )
 
@@ -236,15 +357,3 @@ def test_a_model_that_takes_no_additions_gets_them_behind_the_others(catalog: An
     assert not additions(second)
     assert second["tools"][: len(first["tools"])] == first["tools"]
     assert "notebook_write_note" in [tool["name"] for tool in second["tools"]]
-
-
-async def test_the_middleware_adds_for_openai_what_later_messages_need(catalog: Any, shop: Any) -> None:
-    with openai(MESSAGE, *CALLS[1:], MESSAGE, MESSAGE) as (url, bodies):
-        added = CallsheetTools(catalog, agents=1, tools=1, approval="never")
-        agent = create_agent(gpt(url), tools=[], middleware=[added], checkpointer=InMemorySaver())
-        for text in (RATE, "write a note into the notebook", RATE):
-            await agent.ainvoke({"messages": [HumanMessage(text)]}, {"configurable": {"thread_id": "1"}})
-    assert shop.called == ["write_note"]
-    assert all(prefixed(before, after, "input") for before, after in pairwise(bodies))
-    (items,) = additions(bodies[-1])
-    assert "notebook_write_note" in [tool["name"] for tool in items["tools"]]

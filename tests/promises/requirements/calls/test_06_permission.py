@@ -155,17 +155,19 @@ async def test_the_server_s_user_decides(fleet: Any, loaded: Loaded) -> None:
 
 async def test_a_worker_does_not_get_what_it_asks_for_against_the_policy(fleet: Any, loaded: Loaded) -> None:
     def reply(told: Any) -> AIMessage:
-        return AIMessage("no") if answered(told) else calls("need_tool", what="execute a command in a shell")
+        return AIMessage("no") if answered(told) else calls("need_tool", tools=["shell/execute"])
 
     model = ScriptedModel(replies=[reply])
     app = create_supervisor(loaded, worker_model=model, settings=UNASKED).compile()
-    offered = {}
+    offered, told = {}, {}
     for user in ("ann", "eve"):
         model.shown.clear()
         await app.ainvoke({"messages": [HumanMessage("read a file")]}, as_user(user))
         assert isinstance(model.shown[-1]["messages"][-1], ToolMessage)
         offered[user] = {name for shown in model.shown for name in shown["tools"]}
+        told[user] = model.shown[-1]["messages"][-1].text
     assert "shell_execute" in offered["ann"]
+    assert told["eve"].splitlines()[0] == "There is no tool 'shell/execute'"
     assert offered["eve"] == {"files_read_file", "finish", "need_tool"}
 
 

@@ -1,0 +1,42 @@
+"""How a request for tools is answered, alike for a worker and for an agent with ``CallsheetTools``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from callsheet.agents import ToolRegistry, ToolRequests
+from callsheet.graphs import User
+from callsheet.retrievers import AgentGraphRetriever
+from callsheet.retrievers.roster import lines_for, list_tools
+
+
+def tool_requests(
+    visible: AgentGraphRetriever,
+    registry: ToolRegistry,
+    user: User | None,
+    *,
+    bind: Callable[..., Mapping[str, Any]],
+    **more: Any,
+) -> ToolRequests:
+    """Answers requests by adding what is named, and by names for words.
+
+    ``visible`` is restricted to what the user may see; ``bind`` makes tools by the names that the model sees from ids
+    and the names in use; ``more`` are further fields of ``ToolRequests``.
+    """
+    catalog = visible.catalog
+
+    def refused(ids: Sequence[str]) -> Mapping[str, str]:
+        down, tools = registry.unavailable(), [one for one in ids if one in catalog.tools]
+        failing = {one: down[catalog.tools[one].agent] for one in tools if catalog.tools[one].agent in down}
+        return {**failing, **registry.refused(tools, user)}
+
+    return ToolRequests(
+        catalog=catalog,
+        find=lambda words: asyncio.to_thread(lines_for, visible, words),
+        list_tools=lambda agent: list_tools(catalog, agent),
+        bind=bind,
+        refused=refused,
+        **more,
+    )
