@@ -120,6 +120,7 @@ class CallRequest:
     progress: Progress | None = None
     ask: Ask | None = None
     user: str = field(default_factory=USER.get)
+    harmless: bool = False
 
 
 def progress_of_caller() -> Progress | None:

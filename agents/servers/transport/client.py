@@ -77,12 +77,14 @@ async def connected(
     fail: Callable[[Fault], None],
     auth: httpx2.Auth | None = None,
     *,
+    tell: Callable[[Fault], str] = str,
     elicited: ElicitationFnT | None = None,
 ) -> AsyncIterator[Client]:
     """A client that has initialised the server; leaving it ends the connection and its process.
 
     ``changed`` hears of changed tools, resources or prompts; ``fail`` ends the session with a fault that the client
-    library does not report; without ``elicited``, the server is told that nobody can be asked.
+    library does not report, and ``tell`` keeps the fault of one request; without ``elicited``, the server is told that
+    nobody can be asked.
     """
 
     async def listen(message: IncomingMessage) -> None:
@@ -90,7 +92,7 @@ async def connected(
             changed()
 
     exchange, most = _Exchange(child), child.limits.message
-    http: Any = partial(BoundedHttpClient, server.transport, most, fail, lambda: exchange.answers)
+    http: Any = partial(BoundedHttpClient, server.transport, most, fail, lambda: exchange.answers, tell)
     async with AsyncExitStack() as stack:
         wire: AbstractAsyncContextManager[Any]
         match server.transport:
