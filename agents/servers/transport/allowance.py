@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 MESSAGES, MESSAGES_PER_SECOND = 20_000, 1_000
 """Messages, events of a stream or lines of output that a server may send at once, and for each second after that."""
-BYTES_PER_SECOND = 500_000
 
 
 class Allowance:
@@ -38,3 +37,13 @@ class Allowance:
     def __str__(self) -> str:
         """The bound in words."""
         return f"{self.stock:,} at once and {self.per_second:,} a second"
+
+
+def allowed_messages() -> Allowance:
+    """What a server may send in messages, events or lines."""
+    return Allowance(MESSAGES, MESSAGES_PER_SECOND)
+
+
+def allowed_bytes(stock: int) -> Allowance:
+    """What a server may send in bytes: a twentieth of the stock comes back in a second."""
+    return Allowance(stock, stock // 20)

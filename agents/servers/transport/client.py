@@ -31,12 +31,7 @@ from mcp.types import (
 )
 
 from callsheet.agents.calls.tool_result import Fault
-from callsheet.agents.servers.transport.allowance import (
-    BYTES_PER_SECOND,
-    MESSAGES,
-    MESSAGES_PER_SECOND,
-    Allowance,
-)
+from callsheet.agents.servers.transport.allowance import Allowance, allowed_bytes, allowed_messages
 from callsheet.agents.servers.transport.http import BoundedHttpClient
 from callsheet.agents.servers.transport.stdio import ChildProcess
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
@@ -143,8 +138,8 @@ class _Exchange:
         self._reports: dict[str, Allowance] = {}
         # What may still come before the next answer to our requests, and bytes received until now. One answer may have
         # the size of a message, and so may the messages before it.
-        self._messages = Allowance(MESSAGES, MESSAGES_PER_SECOND)
-        self._bytes, self._received = Allowance(2 * child.limits.message, BYTES_PER_SECOND), child.received
+        self._messages = allowed_messages()
+        self._bytes, self._received = allowed_bytes(2 * child.limits.message), child.received
         # Requests of the server that were not answered yet.
         self._unanswered, self._answered = 0, asyncio.Event()
 

@@ -15,12 +15,7 @@ from mcp.shared._httpx_utils import MCP_DEFAULT_SSE_READ_TIMEOUT, MCP_DEFAULT_TI
 from mcp.types import INTERNAL_ERROR, JSONRPCError
 
 from callsheet.agents.calls.tool_result import Fault
-from callsheet.agents.servers.transport.allowance import (
-    BYTES_PER_SECOND,
-    MESSAGES,
-    MESSAGES_PER_SECOND,
-    Allowance,
-)
+from callsheet.agents.servers.transport.allowance import allowed_bytes, allowed_messages
 from callsheet.agents.servers.transport.messages import answer_to, parsed
 from callsheet.agents.servers.transport.refusals import (
     BUSY,
@@ -97,6 +92,7 @@ class BoundedHttpClient(httpx2.AsyncClient):
             await asyncio.sleep(max(0.0, wait))
         if self.kind not in ("http", "sse"):
             return await super().send(request, **given)
+        await request.aread()  # one that was redirected is still to be read
         message, waited = _message_of(request), 0.0
         while True:
             response = await (self._posted if self.kind == "sse" and message else super().send)(request, **given)
@@ -153,11 +149,7 @@ class BoundedHttpClient(httpx2.AsyncClient):
         session = response.headers.get("mcp-session-id", "")
         if not (session.isascii() and session.isprintable()):
             raise self.failed("protocol", "the id of its session is not visible ASCII", effect="none")
-        asked = None
-        if self.kind == "http":
-            # What was redirected has its content still to be read.
-            await response.request.aread()
-            asked = _message_of(response.request).get("id")
+        asked = _message_of(response.request).get("id") if self.kind == "http" else None
         response.stream = _Body(self, response, asked)
 
     def failed(self, *about: Any, **more: Any) -> Fault:
@@ -201,9 +193,9 @@ class _Body(httpx2.AsyncByteStream):
 
     async def _pieces(self) -> AsyncIterator[bytes]:
         client, size, answers = self._client, 0, self._client.answers()
-        events = Allowance(MESSAGES, MESSAGES_PER_SECOND)
+        events = allowed_messages()
         # One answer may have the size of a message, and so may the messages before it.
-        streamed = Allowance(client.most * (2 if client.kind != "a2a" else 1), BYTES_PER_SECOND)
+        streamed = allowed_bytes(client.most * (2 if client.kind != "a2a" else 1))
         async for chunk in self._inner:
             for start in range(0, len(chunk), _PIECE):
                 piece = chunk[start : start + _PIECE]
