@@ -35,7 +35,6 @@ from .planning.planner import (
     PlanTask as PlanTask,
     Reasoner as Reasoner,
     decompose as decompose,
-    self_contained as self_contained,
 )
 from .planning.revision import Revision as Revision, revise as revise
 from .registry.binding import BoundTool as BoundTool, unsettled as unsettled

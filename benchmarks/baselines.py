@@ -11,8 +11,9 @@ import numpy as np
 from benchmarks.search import Corpus, Rank, World
 from benchmarks.sets.cases import Level
 from callsheet.graphs import NodeKind, owner
-from callsheet.retrievers import METHODS, ToolJudge, reciprocal_rank_fusion
+from callsheet.retrievers import METHODS, reciprocal_rank_fusion
 from callsheet.retrievers.index.node_texts import plain_text
+from callsheet.retrievers.selection.decision import ToolJudge
 
 Baseline = Callable[[World], Rank]
 SERVERS = 5
@@ -34,11 +35,11 @@ def owners(world: World, nodes: Iterable[str]) -> list[str]:
 
 def method(world: World, name: str, *, level: Level = "tool", judge: ToolJudge | None = None, **changes: Any) -> Rank:
     """The agents, or the tools, of a selection by a published method, as ``callsheet retrieve --method`` makes it."""
-    retriever = world.judged(judge) if judge else world.literature
+    selector = world.literature.selector
     settings = {**METHODS[name].to_dict(), "agents": _ALL, "tools": _LONGEST if level == "tool" else 1, **changes}
 
     def rank(query: str) -> list[str]:
-        found = retriever.select(query, **settings)
+        found = selector.draft(query, judge, **settings).selection()
         return [one.id for one in (found.tools if level == "tool" else found.agents)]
 
     return rank

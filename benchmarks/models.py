@@ -32,7 +32,7 @@ DEMO: Mapping[str, str] = {"1": "one step", "2": "two steps"}
 """Names of the parts of the demo's tasks, by the first character of their ids."""
 ARMS: Mapping[str, Sequence[str]] = {
     SET: ("all", "k5"),
-    **dict.fromkeys(DEMO.values(), ("none", "once", "adaptive", "rules")),
+    **dict.fromkeys(DEMO.values(), ("none", "auto", "rules")),
 }
 SAMPLE, MAX_OUTPUT = 100, 300
 TOOLS, DEMO_TOOLS = 10, 5
@@ -55,7 +55,7 @@ _LABELLED = (
 )
 _DEMO = (
     "Requests to the demo's agents that need one tool, and that need two. Right is an answer with the right value, or "
-    f"a file with it. *none*, *once*, *adaptive*: {_SUPERVISOR.format(DEMO_TOOLS)}; *rules*: the same without the model"
+    f"a file with it. *none*, *auto*: {_SUPERVISOR.format(DEMO_TOOLS)}; *rules*: the same without the model"
 )
 
 
@@ -88,7 +88,7 @@ def measure_demo(model: str) -> Mapping[str, object]:
 
 
 def _arms(name: str, loaded: Loaded, retriever: AgentGraphRetriever, model: str, *, tools: int) -> dict[str, Arm]:
-    arms = Arms(loaded, retriever, chat_model(model, max_tokens=MAX_OUTPUT), tools=tools, weak_model=True)
+    arms = Arms(loaded, retriever, chat_model(model, max_tokens=MAX_OUTPUT), tools=tools)
     return {arm: arms.named(arm) for arm in ARMS[name]}
 
 

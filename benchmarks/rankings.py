@@ -19,8 +19,9 @@ from benchmarks.search import Rank, World
 from benchmarks.sets.cases import Benchmark, Case, Level
 from callsheet.agents import chat_model
 from callsheet.graphs.text.sanitizing import clean
-from callsheet.retrievers import AgentGraphRetriever, Judgement, SelectSettings, ToolJudge
+from callsheet.retrievers import AgentGraphRetriever, Selection, SelectSettings
 from callsheet.retrievers.evaluation.evaluator import average_precision, complete, ndcg, recall
+from callsheet.retrievers.selection.decision import Judgement, ToolJudge
 from callsheet.retrievers.selection.decision_models import judge_of
 
 METRICS = {"recall": recall, "map": average_precision, "ndcg": ndcg, "complete": complete}
@@ -40,15 +41,16 @@ def ours_at(world: World, level: Level, depth: int, *, judge: ToolJudge | None =
 
     A list of tools that is longer than a selection (``depth``) has behind it what one with a larger budget holds too.
     """
-    retriever = AgentGraphRetriever.from_catalog(
-        world.catalog, index=":memory:", embeddings=world.vectors, decision_model=judge
-    )
+    selector = AgentGraphRetriever.from_catalog(world.catalog, index=":memory:", embeddings=world.vectors).selector
+
+    def select(query: str, **more: Any) -> Selection:
+        return selector.draft(query, judge, **changes, **more).selection()
 
     def rank(query: str) -> list[str]:
-        chosen = retriever.select(query, **changes)
+        chosen = select(query)
         if level == "agent":
             return [agent.id for agent in chosen.agents]
-        longer = retriever.select(query, tools=depth, **changes).tools if depth > SelectSettings().tools else ()
+        longer = select(query, tools=depth).tools if depth > SelectSettings().tools else ()
         return list(dict.fromkeys(tool.id for tool in (*chosen.tools, *longer)))
 
     return rank

@@ -15,7 +15,6 @@ from callsheet.retrievers import (
     LexicalIndex,
     MiniLMEmbeddings,
     Node,
-    ToolJudge,
     embeddings_of,
     first_search,
 )
@@ -112,12 +111,9 @@ class World:
     @cached_property
     def literature(self) -> AgentGraphRetriever:
         """Callsheet with the methods of the literature, over plain texts and with the baselines' embedder."""
-        return self.judged(None)
-
-    def judged(self, judge: ToolJudge | None) -> AgentGraphRetriever:
-        """The same with a judge."""
+        settings = METHODS["dense"]
         return AgentGraphRetriever.from_catalog(
-            self.catalog, index=":memory:", embeddings=self.published, settings=METHODS["dense"], decision_model=judge
+            self.catalog, index=":memory:", embeddings=self.published, settings=settings
         )
 
     @cached_property

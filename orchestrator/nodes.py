@@ -25,12 +25,11 @@ from callsheet.agents import (
     check_answerable,
     checkpointer,
 )
-from callsheet.agents.calls.plan import ask_user, question_text, source_of
+from callsheet.agents.calls.plan import GAVE, ask_user, question_text, source_of
 from callsheet.agents.calls.token_usage import usage_of
 from callsheet.agents.models.prompts import ANSWER
-from callsheet.agents.planning.planner import recent
 from callsheet.agents.planning.revision import NO_ITEMS
-from callsheet.agents.work.context import LISTED, listed, place_of, spoken, transcript
+from callsheet.agents.work.context import LISTED, conversation_text, listed, place_of, recent, spoken, transcript
 from callsheet.graphs import CallsheetError
 from callsheet.graphs.dependencies import ObservationLog
 from callsheet.orchestrator.plans import (
@@ -40,12 +39,12 @@ from callsheet.orchestrator.plans import (
     limit_reached,
     plan_request,
     plan_update,
-    retriable,
+    request_text,
     revision_update,
     tokens_left,
-    understood,
     unfinished,
     usage_report,
+    wave_of,
 )
 from callsheet.orchestrator.run.run_context import RunConfiguration, caller, keep_observed, preferences
 from callsheet.orchestrator.state import (
@@ -77,7 +76,7 @@ class Nodes:
         return self.configuration.of(state.get("preferences", {}))
 
     async def request(self, state: State) -> dict[str, Any]:
-        """Starts a request: archives the last one, and makes it understandable without the conversation."""
+        """Starts a request: archives the last one, and checks that this one can be carried out."""
         turns = archived(state)
         update = _fresh(turns)
         try:
@@ -85,13 +84,11 @@ class Nodes:
             configuration = self.configuration.of(update["preferences"])
             await asyncio.to_thread(check_answerable, configuration.supervision(self.registry))
             await asyncio.to_thread(configuration.check_code_mode)
-            meant = await understood(state, configuration)
+            request = request_text(state, configuration.settings.max_request)
         except (CallsheetError, ImportError) as error:
             said = state["messages"][-1].text if state["messages"] else ""
             return {**update, "request": said, **_unplanned(str(error))}
-        spent = Overwrite({"request": meant.usage.model_dump()})
-        note = "; ".join(filter(None, (meant.note, unfinished(state))))
-        return {**update, "request": meant.request, "note": note, "spent": spent}
+        return {**update, "request": request, "note": unfinished(state)}
 
     async def plan(self, state: State) -> dict[str, Any]:
         """Plans the request, or prepares a question to the user."""
@@ -127,7 +124,7 @@ class Nodes:
         return {**update, **plan_update(state, plan_of(state).model_copy(update={"incomplete": left}), ())}
 
     def dispatch(self, state: State) -> dict[str, Any]:
-        """Decides on the next wave, and marks the steps that cannot run."""
+        """Decides which workers are next and which steps each does, and marks the steps that cannot run."""
         state = completed(state)
         if not planned(state):
             return {}
@@ -136,49 +133,53 @@ class Nodes:
         marked = {result.id: result for result in ended}
         if why := limit_reached(state, settings, plan):
             marked |= {s.id: step_result(s, status="skipped", error=why) for s in plan.steps if s.id not in results}
-        marked |= _blocked(plan, {**results, **marked}, settings.replans)
-        ready = _ready(plan, {**results, **marked}, settings.replans)
-        waves = [*state["waves"], [step.id for step in ready]] if ready else state["waves"]
+        marked |= _blocked(plan, {**results, **marked})
+        workers = wave_of(plan, {**results, **marked}, self.retriever.within(caller()), settings)
+        waves = [*state["waves"], workers] if workers else state["waves"]
         plain = {name: result.model_dump(mode="json") for name, result in marked.items()}
         update = {**plan_update(state, plan, expansions), "results": plain, "waves": waves}
-        if not ready and settings.transcript == "calls":  # the answer is next, and streamed after them
-            begun = dict.fromkeys(step for wave in waves for step in wave)
+        if not workers and settings.transcript == "calls":  # the answer is next, and streamed after them
+            begun = dict.fromkeys(step for wave in waves for steps in wave for step in steps)
             told = [*read_results(state["replaced"]).values(), *(results[step] for step in begun if step in results)]
             update["messages"] = transcript(state["run"], plan, told)
         return update
 
     def route(self, state: State) -> str:
         """To the retriever, if there is another wave; otherwise to the answer."""
-        return "retriever" if self._ready_steps(completed(state)) else "answer"
+        return "retriever" if self._wave(state) else "answer"
 
     def retrieve(self, state: State) -> dict[str, Any]:
-        """Selects agents and tools for each step of the wave, side by side."""
+        """Selects agents and tools for each step of the wave; the workers' selections are made side by side."""
         wave = self._wave(state)
-        selections, spent = {}, {}
+        selections: dict[str, dict[str, Any]] = {}
+        spent: dict[str, Any] = {}
         with ContextThreadPoolExecutor() as pool:
-            for one, selection in zip(wave, pool.map(self.steps.retrieve, wave), strict=True):
-                step_id = one["step"]["id"]
-                selections[step_id] = selection
-                if judged := selection.get("decision"):
-                    spent[f"decision {step_id} {one['attempts']}"] = Usage(calls=1, **judged).model_dump()
+            for picked in pool.map(self.steps.retrieve, wave):
+                selections |= picked
+        for step_id, selection in selections.items():
+            if judged := selection.get("decision"):
+                spent[f"decision {step_id} {len(state['waves'])}"] = Usage(calls=1, **judged).model_dump()
         return {"selections": selections, "spent": spent}
 
     def send(self, state: State) -> list[Send]:
-        """One worker for each step of the wave."""
+        """The workers of the wave."""
         return [Send("worker", one) for one in self._wave(state)]
 
     def _wave(self, state: State) -> list[StepState]:
-        """The state of every step of the wave."""
+        """The state of every worker of the wave."""
         state = completed(state)
-        ready, results = self._ready_steps(state), results_of(state)
-        left = tokens_left(state, self._configuration(state).settings)
-        return [_step_state(state, step, results, left) for step in ready]
-
-    def _ready_steps(self, state: State) -> Sequence[Step]:
-        """The steps whose dependencies are done; none without a plan."""
-        if not planned(state):
-            return ()
-        return _ready(plan_of(state), results_of(state), self._configuration(state).settings.replans)
+        if not planned(state) or not state["waves"]:
+            return []
+        plan, results = plan_of(state), results_of(state)
+        settings = self._configuration(state).settings
+        workers = [[step for name in ids if (step := plan.step(name))] for ids in state["waves"][-1]]
+        left = tokens_left(state, settings)
+        before = conversation_text(spoken(state["messages"])[:-1], settings.conversation_tokens)
+        return [
+            _step_state(state, steps, results, left, before)
+            for steps in workers
+            if steps and any(step.id not in results for step in steps)
+        ]
 
     async def revise(self, state: State) -> dict[str, Any]:
         """Revises the plan after a wave, if the results require it."""
@@ -202,8 +203,7 @@ class Nodes:
     async def _answer(self, state: State) -> tuple[AIMessage, bool]:
         """The answer, and whether a model wrote it."""
         if not planned(state):
-            told = state["plan"]
-            return AIMessage(told.get("answer") or f"Nothing was done: {told['note']}.", name="supervisor"), False
+            return AIMessage(_without_steps(state["plan"]), name="supervisor"), False
         plan, results, configuration = plan_of(state), results_of(state), self._configuration(state)
         ordered = [results[step.id] for step in plan.steps]
         conversation = spoken(state["messages"])
@@ -213,16 +213,33 @@ class Nodes:
         note = f"\n\n(Not finished: {plan.incomplete}.)" if plan.incomplete else ""
         before = recent(conversation[:-1], configuration.settings.conversation_tokens)
         task = AnswerTask(state["request"], ordered, configuration.prompt("answer"), before)
+        replaced = read_results(state["replaced"]).values()
+        workers = {result.worker for result in (*ordered, *replaced) if result.worker}
         try:
-            alone = len(ordered) == 1 and not state["revisions"]
+            alone = len(workers) == 1 and all(result.worker for result in ordered) and not replaced
             if alone and configuration.reasoner("worker").prose and task.prompt == ANSWER:
-                said = ordered[0].result if ordered[0].status == "done" else f"Not done: {ordered[0].error}"
-                return AIMessage(said + note, name="supervisor"), False
+                return AIMessage(_words_of(ordered) + note, name="supervisor"), False
             message = await configuration.reasoner("answer").answer(task)
         except (CallsheetError, ImportError) as error:
             text = f"{listed(task.request, ordered)}\n\n{LISTED.format(error)}{note}"
             return AIMessage(text, name="supervisor"), False
         return message.model_copy(update={"content": message.text + note}), configuration.model("answer") is not None
+
+
+def _without_steps(plan: Mapping[str, Any]) -> str:
+    """What is said of a request without steps: the planner's answer, or why nothing was done."""
+    if plan.get("answer"):
+        return str(plan["answer"])
+    why = ". ".join(filter(None, (str(plan.get("cannot") or "").rstrip("."), plan["note"])))
+    return f"Nothing was done: {why}."
+
+
+def _words_of(results: Sequence[StepResult]) -> str:
+    """The words of the one worker that has done all steps."""
+    gave = [result for result in results if result.status in GAVE]
+    if gave:
+        return gave[0].result
+    return f"Not done: {results[0].error}"
 
 
 def after_plan(state: State) -> str:
@@ -251,17 +268,12 @@ def _unplanned(why: str) -> dict[str, Any]:
     return {"plan": plan}
 
 
-def _ready(plan: Plan, results: Mapping[str, StepResult], replans: int) -> tuple[Step, ...]:
-    """The steps that can run now, failed ones that other agents may try included."""
-    return plan.ready({name for name, result in results.items() if not retriable(result, replans)})
-
-
-def _blocked(plan: Plan, results: Mapping[str, StepResult], replans: int) -> dict[str, StepResult]:
+def _blocked(plan: Plan, results: Mapping[str, StepResult]) -> dict[str, StepResult]:
     """The steps that cannot run, because none of their dependencies was done or their items are missing."""
     marked: dict[str, StepResult] = {}
     while True:
         known = {**results, **marked}
-        lost = {step.id: result for step in _ready(plan, known, replans) if (result := _not_run(step, known))}
+        lost = {step.id: result for step in plan.ready(known) if (result := _not_run(step, known))}
         if not lost:
             return marked
         marked |= lost
@@ -269,40 +281,54 @@ def _blocked(plan: Plan, results: Mapping[str, StepResult], replans: int) -> dic
 
 def _not_run(step: Step, known: Mapping[str, StepResult]) -> StepResult | None:
     """The result of a step that cannot run; None if it can."""
-    if step.depends_on and all(known[name].status != "done" for name in step.depends_on):
+    if step.depends_on and all(known[name].status not in GAVE for name in step.depends_on):
         why = f"nothing that it waits for was done (step {', '.join(step.depends_on)})"
         return step_result(step, status="skipped", error=why)
     if not step.for_each or step.item:
         return None
     # A mapped step is still here: its source was not done, or has just been found to have no items.
     source = source_of(step.for_each, known)
-    if source in known and known[source].status == "done":
+    if source in known and known[source].status in GAVE:
         return step_result(step, result=NO_ITEMS)
     return step_result(step, status="skipped", error=f"the step with its items was not done (step {source})")
 
 
-def _step_state(state: State, step: Step, results: Mapping[str, StepResult], left: int | None) -> StepState:
-    before = results.get(step.id)
-    tried = [call.agent for call in before.calls if call.error] or before.agents[:1] if before else []
-    earlier = earlier_results(state["turns"])
-    inputs = [earlier[name] for name in step.uses if name in earlier]
-    items_of = source_of(step.for_each, step.depends_on) if step.item else ""
+def _step_state(
+    state: State, steps: Sequence[Step], results: Mapping[str, StepResult], left: int | None, conversation: str
+) -> StepState:
+    """The state of a worker of these steps."""
     plan, replaced = plan_of(state), read_results(state["replaced"])
-    inputs += [result for name, result in replaced.items() if plan.step(name) is None]
-    inputs += [results[name] for name in plan.ancestors(step.id) if name != items_of]
-    began = before or replaced.get(step.id)
+    lead = steps[0]
+    began = replaced.get(lead.id)
     return StepState(
         run_id=state["run"],
-        run_request=state["request"],
+        run_request="\n".join([state["request"], *state["answers"]]),
         run_begun=state["begun"],
-        place=place_of(step, plan, results),
+        steps=[step.model_dump(mode="json") for step in steps],
+        conversation=conversation,
+        place=place_of(steps, plan, results, revised=bool(state["revisions"])),
         before=began.model_dump(mode="json") if began else {},
         tokens_left=left,
-        step=step.model_dump(mode="json"),
-        inputs=[result.model_dump(mode="json") for result in inputs],
-        tried=list(dict.fromkeys(tried)),
-        attempts=(before.attempts if before else 0) + 1,
-        selection=state["selections"].get(step.id, {}),
-        results={step.id: before.model_dump(mode="json")} if before else {},
+        inputs=[result.model_dump(mode="json") for result in _inputs(state, steps, results, replaced)],
+        picked={step.id: state["selections"][step.id] for step in steps if step.id in state["selections"]},
+        results={},
         preferences=state.get("preferences", {}),
     )
+
+
+def _inputs(
+    state: State, steps: Sequence[Step], results: Mapping[str, StepResult], replaced: Mapping[str, StepResult]
+) -> list[StepResult]:
+    """The results that the worker of these steps gets: of earlier requests, replaced steps, and what they wait for."""
+    plan, earlier = plan_of(state), earlier_results(state["turns"])
+    lead = steps[0]
+    used = dict.fromkeys(name for step in steps for name in step.uses)
+    waits = {name for step in steps for name in plan.ancestors(step.id)}
+    # The worker of an item has the item, and not the list.
+    left_out = source_of(lead.for_each, lead.depends_on) if lead.item else ""
+    inputs = [earlier[name] for name in used if name in earlier]
+    inputs += [result for name, result in replaced.items() if plan.step(name) is None]
+    inputs += [
+        results[step.id] for step in plan.steps if step.id in waits and step.id in results and step.id != left_out
+    ]
+    return inputs

@@ -9,20 +9,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import ChatMessage, HumanMessage
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.config import get_stream_writer
 from langgraph.types import Overwrite
 
 from callsheet.agents import Plan, PlanTask, Revision, Step, StepResult, ToolRegistry, Usage, checkpointer, revise
-from callsheet.agents.calls.plan import question_text, source_of
-from callsheet.agents.planning.planner import Contextual, self_contained
+from callsheet.agents.calls.plan import GAVE, question_text, source_of
 from callsheet.agents.planning.revision import NO_ITEMS, Revised, expanded, items_of, reason_to_revise
-from callsheet.agents.work.context import reports, surroundings
-from callsheet.graphs import PlanError
+from callsheet.agents.planning.workers import next_workers
+from callsheet.agents.work.context import conversation_text, reports, spoken, surroundings, task
+from callsheet.graphs import Catalog, PlanError, UnknownNameError
 from callsheet.graphs.text.sanitizing import bounded
 from callsheet.orchestrator.run.run_context import RunConfiguration
 from callsheet.orchestrator.run.settings import Settings
-from callsheet.orchestrator.state import ChatInput, State, plan_of, read_results, results_of, step_result
-from callsheet.retrievers import AgentGraphRetriever, CatalogTools, catalog_outline
+from callsheet.orchestrator.state import ChatInput, State, plan_of, read_result, read_results, results_of, step_result
+from callsheet.retrievers import AgentGraphRetriever
+from callsheet.retrievers.roster import LEGEND, agents_found, found_lines, list_tools, roster
 
 _ROLES = {"request": "planner", "plan": "planner", "step": "worker", "revise": "reviser"}
 """Roles that have another name than the places where they spend."""
@@ -34,8 +36,8 @@ def limit_reached(state: State, settings: Settings, plan: Plan) -> str:
         return f"the token budget of {settings.token_budget:,} is spent ({tokens:,} tokens)"
     if settings.run_seconds is not None and time.time() - state["begun"] >= settings.run_seconds:
         return f"the run has taken {settings.run_seconds:g} s, its limit (run_seconds)"
-    if plan.mode == "adaptive" and len(state["waves"]) >= settings.max_waves:
-        return f"the plan has taken {settings.max_waves} waves of steps, its limit (max_waves)"
+    if plan.mode == "auto" and len(state["waves"]) >= settings.max_waves:
+        return f"the plan has taken {settings.max_waves} waves of workers, its limit (max_waves)"
     return ""
 
 
@@ -50,6 +52,7 @@ def usage_report(state: State) -> dict[str, Any]:
     """Cost of the run's models so far, in total, by role and by step."""
     results: Mapping[str, Any] = state.get("results", {})
     steps = {f"step {name}": Usage(**result.get("usage") or {}) for name, result in results.items()}
+    steps = {place: spent for place, spent in steps.items() if spent != Usage()}
     places = {name: Usage(**spent) for name, spent in state.get("spent", {}).items()} | steps
     by_role, by_step = defaultdict[str, Usage](Usage), defaultdict[str, Usage](Usage)
     for place, spent in places.items():
@@ -72,11 +75,6 @@ _QUESTIONS = 3
 """Maximum questions to the user during one request."""
 
 
-def retriable(result: StepResult, replans: int) -> bool:
-    """Whether other agents try a failed step before anything else happens."""
-    return result.status == "failed" and not result.exhausted and result.attempts <= replans
-
-
 def plan_update(state: State, plan: Plan, revisions: Sequence[Revision]) -> dict[str, Any]:
     """The state's update for a new plan with its revisions, which are streamed; empty without changes."""
     for revision in revisions:
@@ -93,12 +91,12 @@ async def revision_update(
     settings, results = configuration.settings, results_of(state)
     plan, expansions, without = expand_mapped(state, settings)
     update = plan_update(state, plan, expansions)
-    model = configuration.model("planner") if plan.mode == "adaptive" else None
-    if model is None or any(retriable(result, settings.replans) for result in results.values()):
+    model = configuration.model("planner") if plan.mode == "auto" else None
+    if model is None:
         return update
     answered = "the user answered a question" if state["question"].get("answered") else ""
     unreadable = "; ".join(result.error for result in without if result.error)
-    wave = state["waves"][-1] if state["waves"] else ()
+    wave = [step for worker in state["waves"][-1] for step in worker] if state["waves"] else ()
     why = answered or unreadable or reason_to_revise(plan, results, wave)
     if not why:
         return update
@@ -108,11 +106,12 @@ async def revision_update(
     done = await revise(
         plan,
         results,
-        state["request"],
+        task(state["request"], _conversation(state, settings)),
         model,
+        retriever.catalog,
         why=why,
         wave=len(state["waves"]),
-        prompt=configuration.prompt("reviser"),
+        prompt=await asyncio.to_thread(with_roster, configuration, "reviser", retriever),
         context=await asyncio.to_thread(planning_context, state, configuration, retriever, registry),
         replaced=tuple(read_results(state["replaced"]).values()),
         answers=state["answers"],
@@ -158,7 +157,7 @@ def expand_mapped(state: State, settings: Settings) -> tuple[Plan, list[Revision
         try:
             items = items_of(step, *sources, max_items=settings.max_items)
         except PlanError as error:
-            ended.append(step_result(step, status="failed", error=str(error), exhausted=True))
+            ended.append(step_result(step, status="failed", error=str(error)))
             continue
         if items:
             plan, revision = expanded(plan, step, items, wave=len(state["waves"]))
@@ -175,11 +174,9 @@ def _sources(step: Step, results: Mapping[str, StepResult], earlier: Mapping[str
     known = {**earlier, **results}
     name = source_of(step.for_each, known)
     parts = [other for other in step.depends_on if other.startswith(f"{name}.")]
-    return [known[one] for one in ([name] if name in known else parts) if known[one].status == "done"]
+    return [known[one] for one in ([name] if name in known else parts) if known[one].status in GAVE]
 
 
-_AGENTS, _TOOLS = 12, 36
-"""Maximum number of agents and tools in the planner's prompt."""
 _ATTACHED = (
     "the message has attachments ({}), and only its text is read: say in words what is in them, or put them where a "
     "tool can read them, and give their paths or addresses"
@@ -187,34 +184,27 @@ _ATTACHED = (
 _NO_REQUEST = "the last message is of type {!r}, and no request: append the user's message (HumanMessage)"
 
 
-async def understood(state: ChatInput, configuration: RunConfiguration) -> Contextual:
-    """The last message as a request that is understandable without the conversation.
+def request_text(state: ChatInput, most: int) -> str:
+    """The text of the last message, of at most so many characters.
 
     If it is no message of a user, or has attachments, it raises a PlanError; if it is too long, a RequestError.
     """
     if not state["messages"]:
-        return Contextual(request="")
+        return ""
     last = state["messages"][-1]
     if not isinstance(last, HumanMessage | ChatMessage):
         raise PlanError(_NO_REQUEST.format(last.type))
     blocks = (block for block in last.content if isinstance(block, dict) and "text" not in block)
     if attached := [str(block.get("type")) for block in blocks]:
         raise PlanError(_ATTACHED.format(", ".join(dict.fromkeys(attached))))
-    model, settings = configuration.model("planner"), configuration.settings
-    said = bounded(last.text, settings.max_request, "max_request")
-    if model is None:
-        return Contextual(request=said)
-    messages = [*state["messages"][:-1], HumanMessage(said)]
-    return await self_contained(
-        messages, model, prompt=configuration.prompt("condenser"), max_tokens=settings.conversation_tokens
-    )
+    return bounded(last.text, most, "max_request")
 
 
 async def plan_request(
     state: State, configuration: RunConfiguration, retriever: AgentGraphRetriever, registry: ToolRegistry
 ) -> Plan:
     """Plans a request; an empty one, or one of too many steps, raises a PlanError, a too long one a RequestError."""
-    settings, turns = configuration.settings, state["turns"]
+    settings, earlier = configuration.settings, state["turns"]
     request = bounded(state["request"], settings.max_request, "max_request")
     if not request.strip():
         raise PlanError("the request is empty: say what is to be done")
@@ -223,10 +213,16 @@ async def plan_request(
         found = retriever.select(text, **{**settings.reach(), "skills": 0, "judged": 0})
         return [tool.id for tool in sorted(found.tools, key=lambda tool: -tool.score)]
 
-    async def context() -> str:
-        return await asyncio.to_thread(planning_context, state, configuration, retriever, registry)
+    def told() -> str:
+        known = planning_context(state, configuration, retriever, registry)
+        asked = "\n".join([request, *state["answers"]])
+        return f"{task(asked, _conversation(state, settings))}\n\n{known}"
 
-    plan = await configuration.reasoner("planner").plan(
+    async def context() -> str:
+        return await asyncio.to_thread(told)
+
+    names = roster(retriever.catalog, max_tokens=settings.roster_tokens, skills=configuration.read_skills)
+    return await configuration.reasoner("planner").plan(
         PlanTask(
             request=request,
             mode=settings.planning,
@@ -234,48 +230,74 @@ async def plan_request(
             registry=registry,
             find=find,
             context=context,
-            prompt=configuration.prompt("planner"),
-            answers=state["answers"],
-            earlier=tuple(earlier_results(turns)),
-            last=tuple(earlier_results(turns[-1:]).values()),
+            prompt=lambda: with_roster(configuration, "planner", retriever),
+            earlier=tuple(earlier_results(earlier)),
+            last=tuple(earlier_results(earlier[-1:]).values()),
             tools=settings.tools,
             max_steps=settings.max_steps,
-            graph=CatalogTools(retriever).as_tools()[-1] if settings.graph_looks else None,
-            looks=settings.graph_looks,
+            lookup=() if names.whole else (_lookup(retriever.catalog),),
         )
     )
-    return _alone(state, plan, whole=settings.weak_model)
+
+
+def with_roster(configuration: RunConfiguration, name: str, retriever: AgentGraphRetriever) -> str:
+    """A system prompt with the roster at its end: the same text for each request over the same catalog."""
+    tokens = configuration.settings.roster_tokens
+    names = roster(retriever.catalog, max_tokens=tokens, skills=configuration.read_skills)
+    return f"{configuration.prompt(name)}\n{LEGEND}\n\n{names.text}"
+
+
+def _lookup(catalog: Catalog) -> BaseTool:
+    """The tool by which a planner looks up the names that the roster of a large catalog does not hold."""
+
+    def look_up(agent: str, start: int = 0) -> str:
+        try:
+            return list_tools(catalog, agent, start=start)
+        except UnknownNameError as error:
+            raise ToolException(str(error)) from error
+
+    about = "List the names of an agent's tools, with a line of what each does."
+    return StructuredTool.from_function(look_up, name="list_tools", description=about, handle_tool_error=True)
+
+
+def _found(retriever: AgentGraphRetriever, request: str, max_tokens: int) -> str:
+    """Whole lines of the agents that fit a request, if the roster does not hold the names of all tools; else empty."""
+    if roster(retriever.catalog, max_tokens=max_tokens).whole:
+        return ""
+    agents, tools = agents_found(retriever, request)
+    return found_lines(retriever.catalog, agents, first=tools)
 
 
 def planning_context(
     state: State, configuration: RunConfiguration, retriever: AgentGraphRetriever, registry: ToolRegistry
 ) -> str:
-    """What planner and reviser know besides the request: earlier results, the agents that fit, the surroundings."""
-    skills: dict[str, Any] = {} if configuration.read_skills else {"skills": 0}
-    found = retriever.select(state["request"], agents=_AGENTS, tools=_TOOLS, judged=0, **skills)
-    outline = catalog_outline(retriever.catalog, found)
+    """What planner and reviser know besides request and roster: earlier results, agents that fit, the surroundings."""
     earlier = list(earlier_results(state["turns"]).values())
-    agents = [*(agent.id for agent in found.agents), *retriever.catalog.by_id]
+    found = _found(retriever, state["request"], configuration.settings.roster_tokens)
     parts = (
         f"Results of earlier requests of this conversation:\n{reports(earlier)}" if earlier else "",
-        f"Agents that may help:\n{outline}" if outline else "",
-        surroundings(registry, agents, state["begun"], present=configuration.someone_present),
+        f"Agents that may help, with the names of their tools:\n{found}" if found else "",
+        surroundings(registry, retriever.catalog.by_id, state["begun"], present=configuration.someone_present),
     )
     return "\n\n".join(filter(None, parts))
 
 
-def _alone(state: State, plan: Plan, *, whole: bool) -> Plan:
-    """The plan; a single step uses the results of the last request if the request was completed from them.
+def _conversation(state: State, settings: Settings) -> str:
+    """The latest turns before the request, as text."""
+    return conversation_text(spoken(state["messages"])[:-1], settings.conversation_tokens)
 
-    As a ``whole``, its text is the request: a weak model loses parts of it.
-    """
-    if len(plan.steps) != 1:
-        return plan
-    text, request = state["messages"][-1].text, state["request"]
-    changes: dict[str, Any] = {"text": request} if whole else {}
-    if bounded(text, len(text), "max_request").strip() != request.strip():
-        changes["uses"] = tuple(earlier_results(state["turns"][-1:]))
-    return plan.model_copy(update={"steps": (plan.steps[0].model_copy(update=changes),)})
+
+def wave_of(
+    plan: Plan, finished: Mapping[str, StepResult], retriever: AgentGraphRetriever, settings: Settings
+) -> list[list[str]]:
+    """The workers of the next wave, each as the ids of its steps; empty if there is nothing left to do."""
+    tools = retriever.catalog.tools
+
+    def cost(ids: Sequence[str]) -> int:
+        return retriever.selector.tokens.count(one for one in ids if one in tools)
+
+    workers = next_workers(plan, finished, cost=cost, most=settings.schema_tokens)
+    return [[step.id for step in steps] for steps in workers]
 
 
 _MOST = 5
@@ -288,7 +310,7 @@ def archived(state: State) -> list[dict[str, Any]]:
     results = state.get("results", {})
     if not results:
         return turns
-    done = {name: result for name, result in results.items() if result["status"] == "done"}
+    done = {name: result for name, result in results.items() if result["status"] in GAVE}
     number = 1 + max((int(turn["id"].removeprefix("t")) for turn in turns), default=0)
     return [*turns, {"id": f"t{number}", "request": state["request"], "results": done}][-_MOST:]
 
@@ -306,7 +328,7 @@ def unfinished(state: State) -> str:
 def earlier_results(turns: Sequence[Mapping[str, Any]]) -> dict[str, StepResult]:
     """The results of earlier requests by id, such as ``t1.2``, the latest request first."""
     return {
-        (name := f"{turn['id']}.{step}"): StepResult(**{**result, "id": name, "depends_on": ()})
+        (name := f"{turn['id']}.{step}"): read_result({**result, "id": name, "depends_on": ()})
         for turn in reversed(turns)
         for step, result in turn["results"].items()
     }

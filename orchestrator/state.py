@@ -12,7 +12,7 @@ from langgraph.graph.message import add_messages
 from typing_extensions import TypedDict
 
 from callsheet.agents import Plan, Step, StepResult
-from callsheet.graphs import SettingsError
+from callsheet.graphs import PlanError, SettingsError
 
 
 def by_key(before: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
@@ -35,22 +35,6 @@ def continued(result: StepResult, before: StepResult) -> StepResult:
     note = "" if any(call.agent for call in before.calls) else result.note
     calls, usage = (*before.calls, *result.calls), before.usage + result.usage
     return result.model_copy(update={"calls": calls, "usage": usage, "note": note})
-
-
-def with_earlier(result: StepResult, before: StepResult) -> StepResult:
-    """The result of a step with the calls of earlier attempts; if it was not done, with their errors too, in order.
-
-    For what other agents lack at a step that was not meant for them, the user is not asked.
-    """
-    if result.attempts <= before.attempts:
-        return result
-    whole = continued(result, before)
-    if result.status == "done":
-        return whole
-    causes = filter(None, dict.fromkeys((before.error, result.error)))
-    status = before.status if result.status == "needs_input" else result.status
-    errors = "; after that, with other agents: ".join(causes)
-    return whole.model_copy(update={"status": status, "result": "", "error": errors})
 
 
 class ChatInput(TypedDict):
@@ -85,9 +69,9 @@ class State(ChatOutput):
     Attributes:
         run: Identifies the sessions of this request.
         begun: Start of this request, in seconds since 1970.
-        request: The request, understandable without the conversation.
-        waves: Ids of the steps of each wave so far.
-        note: Why the request was taken without the conversation; empty otherwise.
+        request: The user's message as it stands.
+        waves: The workers of each wave so far, each as the ids of its steps.
+        note: What is left of the last request of the thread; empty if it was finished.
         question: The pending question to the user (``Question`` as plain values), or ``answered``.
         answers: Questions that the user answered during this request, with the answers, one text each.
         spent: Cost of models, by role and place in the run (``Usage`` as plain values).
@@ -101,7 +85,7 @@ class State(ChatOutput):
     begun: float
     request: str
     preferences: Annotated[dict[str, Any], latest]
-    waves: list[list[str]]
+    waves: list[list[list[str]]]
     note: str
     question: dict[str, Any]
     answers: list[str]
@@ -111,9 +95,25 @@ class State(ChatOutput):
 
 
 def completed(state: State) -> State:
-    """The state with defaults for missing fields: it may come from an older version, or be written by hand."""
+    """The state with defaults for missing fields: it may be written by hand.
+
+    Raises:
+        PlanError: An earlier version of Callsheet began the request, and its plan cannot be continued.
+    """
+    if _of_earlier_version(state):
+        raise PlanError(
+            "this request was begun by an earlier version of Callsheet, and cannot be continued: send it again; "
+            "what its calls have done stays done"
+        )
     empty: Any = {name: [] for name in _LISTS} | {name: {} for name in _MAPPINGS} | dict.fromkeys(_TEXTS, "")
     return cast("State", {**empty, "begun": time.time(), **state})
+
+
+def _of_earlier_version(state: State) -> bool:
+    """Whether a plan is of the time when each step had a worker of its own."""
+    if state.get("plan", {}).get("mode") in {"once", "adaptive"}:
+        return True
+    return any(isinstance(worker, str) for wave in state.get("waves", ()) for worker in wave)
 
 
 def planned(state: State) -> bool:
@@ -134,7 +134,7 @@ def ending(plan: Mapping[str, Any], results: Mapping[str, Any]) -> str:
     ended = [results.get(step["id"], {}).get("status", "skipped") for step in plan.get("steps") or ()]
     if all(status == "done" for status in ended) and (ended or plan.get("answer")):
         return "partly" if plan.get("incomplete") else "done"
-    if "done" in ended:
+    if {"done", "partly"} & {*ended}:
         return "partly"
     return "failed" if {"failed", "outcome_unknown"} & {*ended} else "refused"
 
@@ -150,8 +150,13 @@ def results_of(state: State) -> dict[str, StepResult]:
 
 
 def read_results(results: Mapping[str, Any]) -> dict[str, StepResult]:
-    """Results by step id, from plain values."""
-    return {name: StepResult(**result) for name, result in results.items()}
+    """Results by step id, from plain values; fields of an earlier version are left out."""
+    return {name: read_result(result) for name, result in results.items()}
+
+
+def read_result(result: Mapping[str, Any]) -> StepResult:
+    """A result from plain values."""
+    return StepResult(**{name: value for name, value in result.items() if name in StepResult.model_fields})
 
 
 _LISTS = ("messages", "revisions", "waves", "answers", "turns")
@@ -160,19 +165,20 @@ _TEXTS = ("ended", "run", "request", "note")
 
 
 class StepState(TypedDict):
-    """State of one step.
+    """State of one worker.
 
     Attributes:
         run_id: ``run`` of ``State``, under another name: when events are streamed, LangGraph writes every channel of a
-            step's state back to the supervisor's, and with two steps at once only channels with a reducer allow that.
-            ``run_request`` and ``run_begun`` are its ``request`` and ``begun``, for the same reason.
-        place: The step's place in the plan, as text for a model.
-        before: The result of an earlier attempt at the step, or of its earlier text; empty for none.
-        tokens_left: Maximum tokens of the step; no limit if None.
-        inputs: The ``StepResult`` of each step that it depends on, directly or indirectly.
-        tried: Agents that failed before and are not selected again.
-        attempts: Number of attempts, this one included.
-        results: The result by step id, for the supervisor.
+            worker's state back to the supervisor's, and with two workers at once only channels with a reducer allow
+            that. ``run_request`` and ``run_begun`` are its ``request`` and ``begun``, for the same reason.
+        steps: The steps of the worker, the first one first.
+        conversation: The latest turns before the request, as text.
+        place: The steps' place in the plan, as text for a model.
+        before: The result of an earlier attempt at the first step, or of its earlier text; empty for none.
+        tokens_left: Maximum tokens of the worker; no limit if None.
+        inputs: The ``StepResult`` of each step that they depend on, directly or indirectly.
+        picked: Step id -> its selection.
+        results: The results by step id, for the supervisor.
         given: Tool id -> parameter -> value that a person entered.
         asking: The pending question for missing values, with the result that needs them; empty without one.
     """
@@ -180,15 +186,14 @@ class StepState(TypedDict):
     run_id: str
     run_request: str
     run_begun: NotRequired[float]
+    steps: list[dict[str, Any]]
+    conversation: NotRequired[str]
     place: NotRequired[str]
     before: NotRequired[dict[str, Any]]
     tokens_left: int | None
     preferences: Annotated[dict[str, Any], latest]
-    step: dict[str, Any]
     inputs: list[dict[str, Any]]
-    tried: list[str]
-    attempts: int
-    selection: dict[str, Any]
+    picked: dict[str, dict[str, Any]]
     results: Annotated[dict[str, dict[str, Any]], by_key]
     given: NotRequired[dict[str, dict[str, Any]]]
     asking: NotRequired[dict[str, Any]]

@@ -1,4 +1,4 @@
-"""One step: select agents and tools, let a worker do the step, ask a person for missing values."""
+"""A worker's steps: select agents and tools, let the worker do them, ask a person for missing values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import importlib
 import os
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableLambda
@@ -39,33 +39,33 @@ from callsheet.agents.calls.call_context import within
 from callsheet.agents.calls.token_usage import usage_of
 from callsheet.agents.servers.in_process import TOOL_MODEL, ToolModel
 from callsheet.agents.work.context import surroundings
-from callsheet.agents.work.worker_agent import WEAK_TURNS
+from callsheet.agents.work.step_results import step_results
 from callsheet.graphs import CallsheetError, Catalog, SettingsError, shown
 from callsheet.graphs.catalog.errors import needs_extra
 from callsheet.graphs.text.model_schema import model_schema
+from callsheet.orchestrator.plans import with_roster
 from callsheet.orchestrator.run.named_requests import tool_requests
 from callsheet.orchestrator.run.run_context import RunConfiguration, caller
-from callsheet.orchestrator.run.run_metrics import count_result, measured
-from callsheet.orchestrator.state import StepState, continued, step_result, with_earlier
-from callsheet.retrievers import AgentGraphRetriever, Selection, explain_tool
+from callsheet.orchestrator.run.run_metrics import count_result, count_selections, measured
+from callsheet.orchestrator.state import StepState, continued, step_result
+from callsheet.retrievers import AgentGraphRetriever, Selection, StepNeed, explain_tool
 from callsheet.retrievers.catalog_tools import agent_line
 from callsheet.retrievers.index.embedding import first_tokens
 
 Worker = Runnable[Any, Any]
-_BEST = 6
-"""Number of tools of an agent that the planner has named without a tool."""
 _NEAREST = 3
 _UNFIT = (
     "No tool of the catalog seems to fit this step. If none of yours does it, ask for one in other words, or end with "
     "cannot, and say what is missing. The nearest agents:"
 )
+_NOT_GIVEN = "The plan also names these tools, which you do not have; need_tool adds what you name:"
 _EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 _SELECTION = TypeAdapter(Selection)
 
 
 @dataclass(frozen=True, slots=True)
 class StepNodes:
-    """The nodes of a step, with the objects that must stay out of the state."""
+    """The nodes of a worker, with the objects that must stay out of the state."""
 
     retriever: AgentGraphRetriever
     registry: ToolRegistry
@@ -77,144 +77,162 @@ class StepNodes:
     def _configuration(self, state: StepState) -> RunConfiguration:
         return self.configuration.of(state.get("preferences", {}))
 
-    def retrieve(self, state: StepState) -> dict[str, Any]:
-        """The selection for a step as plain values, without agents that failed at it or fail repeatedly.
+    def retrieve(self, state: StepState) -> dict[str, dict[str, Any]]:
+        """The selections for the steps of a worker, as plain values by step, without agents that fail repeatedly.
 
-        If nothing could be retrieved, it has only ``error``.
+        If nothing could be retrieved, each has only ``error``.
         """
-        step = Step(**state["step"])
+        steps = _steps(state)
         try:
             with self.registry.pool.held(state["run_id"]):
-                selection, left_out = self._selected(step, state)
-        except Exception as error:  # noqa: BLE001 an embedder may raise anything; the step's result names it
-            return {"error": f"nothing could be retrieved: {_words(error)}"}
-        picked, down = selection.to_dict(), self.registry.loaded.down
-        picked |= {"left_out": dict(left_out)} if left_out else {}
-        if failing := {agent.id: down[agent.id] for agent in selection.agents if down.get(agent.id)}:
-            picked["down"] = failing
-        budget = {
-            "tools": len(selection.tools),
-            "schema_tokens": self.retriever.selector.tokens.count(tool.id for tool in selection.tools),
-            "schema_tokens_allowed": self._configuration(state).settings.schema_tokens,
-        }
-        why = {tool.id: explain_tool(tool.id, selection) for tool in selection.tools}
-        event = {"event": "picked", "step_id": step.id, "attempt": state["attempts"]}
-        get_stream_writer()({**event, "selection": picked, "why": why, "budget": budget})
+                selections, left_out = self._selected(steps, state)
+        except Exception as error:  # noqa: BLE001 an embedder may raise anything; the steps' results name it
+            why = f"nothing could be retrieved: {_words(error)}"
+            return {step.id: {"error": why} for step in steps}
+        picked: dict[str, dict[str, Any]] = {}
+        for step, selection in zip(steps, selections, strict=True):
+            picked[step.id] = self._told(step, selection, left_out, state)
         return picked
 
-    def _selected(self, step: Step, state: StepState) -> tuple[Selection, Mapping[str, str]]:
-        """A selection without unavailable agents, and these agents; they are included if nothing else fits."""
-        tried, configuration = tuple(state["tried"]), self._configuration(state)
-        left_out = {agent: why for agent, why in self.registry.unavailable().items() if agent not in tried}
-        reach = {**configuration.settings.reach(), "step_id": step.id}
+    def _told(self, step: Step, selection: Selection, left_out: Mapping[str, str], state: StepState) -> dict[str, Any]:
+        """A selection as plain values, which the stream gets too, with what is known of agents that do not answer."""
+        picked, down = selection.to_dict(), self.registry.loaded.down
+        if left_out:
+            picked["left_out"] = dict(left_out)
+        if failing := {agent.id: down[agent.id] for agent in selection.agents if down.get(agent.id)}:
+            picked["down"] = failing
+        if lacking := _not_given(step, selection):
+            picked["not_given"] = lacking
+        tools = [tool.id for tool in selection.tools]
+        budget = {
+            "tools": len(tools),
+            "schema_tokens": self.retriever.selector.tokens.count(tools),
+            "schema_tokens_allowed": self._configuration(state).settings.schema_tokens,
+        }
+        why = {tool: explain_tool(tool, selection) for tool in tools}
+        event = {"event": "picked", "step_id": step.id, "selection": picked, "why": why, "budget": budget}
+        get_stream_writer()(event)
+        return picked
+
+    def _selected(self, steps: Sequence[Step], state: StepState) -> tuple[Sequence[Selection], Mapping[str, str]]:
+        """Selections without unavailable agents, and these agents; they are included if nothing else fits."""
+        configuration = self._configuration(state)
+        left_out = self.registry.unavailable()
+        reach = configuration.settings.reach()
         if not configuration.read_skills:
             reach["skills"] = 0
-        if wanted := self._wanted(step, reach["tools"]):  # the planner has read what they do
-            reach |= {"wanted": wanted, "tools": len(wanted), "judged": 0}
-        else:
-            reach |= configuration.decision()
-        selection = selected(self._visible(), step.text, **reach, without=(*tried, *left_out))
-        if left_out and selection.verdict == "nothing_fits":
-            again = selected(self._visible(), step.text, **{**reach, "judged": 0}, without=tried)
-            return replace(again, decision=selection.decision), {}  # the one call of this step, and its cost
-        return selection, left_out
-
-    def _wanted(self, step: Step, most: int) -> tuple[str, ...]:
-        """The tools that the planner has named, and of agents that it has named, the best ones for the step."""
-        visible = self._visible()
-        known = visible.catalog.by_id
-        wanted = [name for name in step.tools if name in visible.catalog.tools][:most]
-        agents = [name for name in step.tools if name in known]
-        for name in agents:
-            if best := min(_BEST, (most - len(wanted)) // len(agents)):
-                others = [agent for agent in known if agent != name]
-                found = visible.select(step.text, tools=best, without=others, skills=0, judged=0)
-                wanted += [tool.id for tool in found.tools]
-        return tuple(dict.fromkeys(wanted))
+        reach |= configuration.decision()
+        needs = [StepNeed(step.text, step.tools) for step in steps]
+        ids = [step.id for step in steps]
+        selections = selected_steps(self._visible(), needs, ids, **reach, without=tuple(left_out))
+        if left_out and any(selection.verdict == "nothing_fits" for selection in selections):
+            again = selected_steps(self._visible(), needs, ids, **reach)
+            # The decision model was asked again; what both calls cost is counted once each.
+            return again, {}
+        return selections, left_out
 
     async def work(self, state: StepState, worker: Worker) -> dict[str, Any]:
-        """Lets a worker do the step with the selected tools; an error becomes a result, not an exception."""
-        step = Step(**state["step"])
+        """Lets a worker do its steps with the selected tools; an error becomes a result, not an exception."""
+        steps = _steps(state)
         try:
             with self.registry.pool.held(state["run_id"]):
-                result = await self._worked(step, state, worker)
+                whole = await self._worked(steps, state, worker)
         except GraphBubbleUp:
             raise
-        except Exception as error:  # noqa: BLE001 an error of one step must not stop the others
-            result = step_result(step, status="failed", error=_words(error), exhausted=True)
-        known = {"attempts": state["attempts"], "id": step.id, "depends_on": step.depends_on}
-        result = result.model_copy(update=known)
+        except Exception as error:  # noqa: BLE001 an error of one worker must not stop the others
+            whole = step_result(steps[0], status="failed", error=_words(error))
+        whole = whole.model_copy(update={"id": steps[0].id})
         if state.get("given") and (asked := state.get("before")):
-            result = continued(result, StepResult(**asked))
-        before = state["results"].get(step.id)
-        whole = with_earlier(result, StepResult(**before)) if before else result
+            whole = continued(whole, StepResult(**asked))
         if asking := self.question(whole, state, self._configuration(state).settings.approval):
             return {"asking": asking}
-        count_result(result)
-        return _finished(whole)
+        return _finished(whole, state)
 
-    async def _worked(self, step: Step, state: StepState, worker: Worker) -> StepResult:
-        if why := state["selection"].get("error"):
-            return step_result(step, status="failed", error=why, exhausted=True)
-        selection = _SELECTION.validate_python(state["selection"])
-        agents = tuple(agent.id for agent in selection.agents)
-        scores = {tool.id: tool.score for agent in selection.agents for tool in agent.tools}
+    async def _worked(self, steps: Sequence[Step], state: StepState, worker: Worker) -> StepResult:
+        """The result of the worker for all of its steps."""
+        picked = [state["picked"].get(step.id, {}) for step in steps]
+        if errors := [one["error"] for one in picked if "error" in one]:
+            return step_result(steps[0], status="failed", error=errors[0])
+        selections = [_SELECTION.validate_python(one) for one in picked]
+        wanted = list(dict.fromkeys(tool.id for selection in selections for tool in selection.tools))
+        agents = tuple(dict.fromkeys(agent.id for selection in selections for agent in selection.agents))
         await self.registry.pool.settled(state["run_id"], agents)
-        refused = self.registry.refused(tuple(scores), caller())
-        if scores and len(refused) == len(scores):
+        refused = self.registry.refused(tuple(wanted), caller())
+        if wanted and len(refused) == len(wanted):
             told = "; ".join(f"{tool}: {why}" for tool, why in refused.items())
             why = f"none of the tools that were picked for it may be called any more: {told}"
-            return step_result(step, status="failed", error=why, agents=agents)
-        configuration, begun = self._configuration(state), state.get("run_begun", time.time())
+            return step_result(steps[0], status="failed", error=why, agents=agents)
+        tools = [tool for tool in wanted if tool not in refused]
+        configuration = self._configuration(state)
         settings, reasoner = configuration.settings, configuration.reasoner("worker")
-        ranked = sorted((tool for tool in scores if tool not in refused), key=lambda tool: -scores[tool])
-        catalog, present = self._visible().catalog, configuration.someone_present
-        places = [*agents, *catalog.by_id]
-        before = state.get("before")
-        about = await asyncio.to_thread(surroundings, self.registry, places, begun, present=present)
-        brief = Brief(
-            text=step.text,
-            request=state["run_request"],
-            skills=skill_texts(catalog, [skill.id for skill in selection.skills], most=settings.skill_tokens),
-            inputs=tuple(StepResult(**result) for result in state["inputs"]),
-            before=StepResult(**before) if before else None,
-            place=state.get("place", ""),
-            about="\n\n".join(filter(None, (about, _unfit(selection, catalog)))),
-            item=step.item,
-            given=state.get("given", {}),
-        )
+        brief = await asyncio.to_thread(self._brief, steps, state, selections, agents)
+        prompt = configuration.prompt("worker")
+        if settings.planning == "none":
+            prompt = await asyncio.to_thread(with_roster, configuration, "worker", self._visible())
         equipment = Equipment(
-            tools=self.registry.bind(ranked, state["run_id"], user=caller(), held_only=True),
-            prompt=configuration.prompt("worker"),
-            max_turns=min(settings.max_turns, WEAK_TURNS) if settings.weak_model else settings.max_turns,
+            tools=self.registry.bind(tools, state["run_id"], user=caller(), held_only=True),
+            prompt=prompt,
+            max_turns=settings.max_turns,
             max_calls=settings.max_calls,
             max_tokens=state.get("tokens_left"),
-            requests=self._requests(step, state),
+            requests=self._requests(steps[0], state),
             refused=refused,
             code=settings.code_mode,
-            replans=settings.planning in ("auto", "adaptive"),
-            weak=settings.weak_model,
-            supervision=configuration.supervision(self.registry, step.id, state["run_id"]),
+            replans=settings.planning == "auto" and configuration.model("planner") is not None,
+            supervision=configuration.supervision(self.registry, steps[0].id, state["run_id"]),
         )
-        seconds, tools = settings.step_seconds, ToolModel(configuration.model("worker"))
-        with unsettled() as calls, within(TOOL_MODEL, tools):
+        seconds, tool_model = settings.step_seconds, ToolModel(configuration.model("worker"))
+        with unsettled() as calls, within(TOOL_MODEL, tool_model):
             try:
                 async with asyncio.timeout(seconds):
                     done = await reasoner.work(brief, equipment, worker)
-                    return done.model_copy(update={"agents": agents, "usage": done.usage + tools.usage})
+                    return done.model_copy(update={"agents": agents, "usage": done.usage + tool_model.usage})
             except TimeoutError:
                 late = f"the worker was not done after {seconds:g} s and was stopped"
                 if not calls:
-                    return step_result(step, status="failed", error=late, exhausted=True)
+                    return step_result(steps[0], status="failed", error=late)
         late += f" during a call of {', '.join(calls)}; whether that took effect is unknown"
         spent = usage_of(equipment.replies, seconds)
-        fields = {"agents": agents, "tools": tuple(ranked), "error": late, "usage": spent}
-        return step_result(step, status="outcome_unknown", **fields)
+        fields = {"agents": agents, "tools": tuple(tools), "error": late, "usage": spent}
+        return step_result(steps[0], status="outcome_unknown", **fields)
+
+    def _brief(
+        self, steps: Sequence[Step], state: StepState, selections: Sequence[Selection], agents: Sequence[str]
+    ) -> Brief:
+        """What the worker is told."""
+        configuration, catalog = self._configuration(state), self._visible().catalog
+        begun, before = state.get("run_begun", time.time()), state.get("before")
+        skills = dict.fromkeys(skill.id for selection in selections for skill in selection.skills)
+        owners = dict.fromkeys(
+            catalog.tools[tool.id].agent
+            for selection in selections
+            for tool in selection.tools
+            if tool.id in catalog.tools
+        )
+        about = (
+            surroundings(self.registry, [*agents, *owners], begun, present=configuration.someone_present),
+            _unfit(selections, catalog),
+            _lacking(state),
+        )
+        return Brief(
+            text="\n".join(step.text for step in steps),
+            request=state["run_request"],
+            steps=tuple(steps),
+            conversation=state.get("conversation", ""),
+            skills=skill_texts(catalog, list(skills), most=configuration.settings.skill_tokens),
+            inputs=tuple(StepResult(**result) for result in state["inputs"]),
+            before=StepResult(**before) if before else None,
+            place=state.get("place", ""),
+            about="\n\n".join(filter(None, about)),
+            item=steps[0].item,
+            given=state.get("given", {}),
+        )
 
     def _requests(self, step: Step, state: StepState) -> ToolRequests:
         """Answers a worker's requests for tools: named ones are added, words are answered with names."""
         write, user, visible = get_stream_writer(), caller(), self._visible()
-        catalog, most = visible.catalog, self._configuration(state).settings.skill_tokens
+        catalog, settings = visible.catalog, self._configuration(state).settings
+        seen = settings.roster_tokens if settings.planning == "none" else 0
 
         def bind(ids: Sequence[str], taken: Collection[str]) -> Mapping[str, BoundTool]:
             return self.registry.bind(ids, state["run_id"], beside=taken, user=user, held_only=True)
@@ -223,9 +241,10 @@ class StepNodes:
             write({"event": "added", "step_id": step.id, "what": asked, "tools": list(ids)})
 
         def skills(ids: Sequence[str]) -> Mapping[str, str]:
-            return skill_texts(catalog, ids, most=most)
+            return skill_texts(catalog, ids, most=settings.skill_tokens)
 
-        return tool_requests(visible, self.registry, user, bind=bind, added=added, skills=skills)
+        answers: dict[str, Any] = {"bind": bind, "added": added, "skills": skills}
+        return tool_requests(visible, self.registry, user, roster_tokens=seen, **answers)
 
     def question(self, result: StepResult, state: StepState, policy: ApprovalPolicy) -> dict[str, Any]:
         """The question to a person for missing values that were not entered before; empty if nobody can be asked."""
@@ -247,14 +266,13 @@ class StepNodes:
         result, tool, schema = StepResult(**asking["result"]), asking["tool"], asking["schema"]
         values = ask_values(input_question(result.id, tool, schema, result.error, asking["problem"]))
         if values is None:
-            count_result(result)
-            return {"asking": {}, **_finished(result)}
+            return {"asking": {}, **_finished(result, state)}
         secrets = self.registry.secrets.of(state["run_id"])
         masked = secrets.masked(schema, values)
         if (problem := wrong_values(schema, values)) and (wrong := asking.get("wrong", 0) + 1) < MOST_WRONG:
             return {"asking": {**asking, "problem": secrets.hidden(problem), "wrong": wrong}}
         if problem:
-            return {"asking": {}, **_finished(result)}
+            return {"asking": {}, **_finished(result, state)}
         before = state.get("given", {})
         return {"asking": {}, "before": asking["result"], "given": {**before, tool: {**before.get(tool, {}), **masked}}}
 
@@ -268,26 +286,54 @@ def after_input(state: StepState) -> str:
     """To the next question, to the worker with the new values, or to the end."""
     if state.get("asking"):
         return "ask"
-    return END if state["step"]["id"] in state["results"] else "agent"
+    return END if state["steps"][0]["id"] in state["results"] else "agent"
 
 
-def _finished(result: StepResult) -> dict[str, Any]:
-    """Streams the result of a step, and returns it to the supervisor."""
-    plain = result.model_dump(mode="json")
-    get_stream_writer()({"event": "step", "step_id": result.id, "result": plain})
-    return {"results": {result.id: plain}}
+def _steps(state: StepState) -> list[Step]:
+    return [Step(**step) for step in state["steps"]]
+
+
+def _finished(whole: StepResult, state: StepState) -> dict[str, Any]:
+    """Streams the results of a worker's steps, and returns them to the supervisor."""
+    picked = {name: one.get("agents", ()) for name, one in state["picked"].items()}
+    given = {name: [tool["id"] for agent in agents for tool in agent["tools"]] for name, agents in picked.items()}
+    selected = {name: [agent["id"] for agent in agents] for name, agents in picked.items()}
+    plain: dict[str, Any] = {}
+    for result in step_results(whole, _steps(state), given, selected):
+        count_result(result)
+        plain[result.id] = result.model_dump(mode="json")
+        get_stream_writer()({"event": "step", "step_id": result.id, "result": plain[result.id]})
+    return {"results": plain}
 
 
 def _words(error: Exception) -> str:
     return str(error) if isinstance(error, CallsheetError) else f"{type(error).__name__}: {error}"
 
 
-def _unfit(selection: Selection, catalog: Catalog) -> str:
-    """For a worker, if nothing seems to fit its step: the nearest agents, and what it may do; otherwise empty."""
-    if selection.verdict == "found":
+def _unfit(selections: Sequence[Selection], catalog: Catalog) -> str:
+    """For a worker, if nothing seems to fit any of its steps: the nearest agents, and what it may do; else empty."""
+    if any(selection.verdict == "found" for selection in selections):
         return ""
-    known = [agent.id for agent in selection.agents if agent.id in catalog.by_id][:_NEAREST]
+    near = dict.fromkeys(agent.id for selection in selections for agent in selection.agents)
+    known = [agent for agent in near if agent in catalog.by_id][:_NEAREST]
     return "\n".join((_UNFIT, *(agent_line(catalog.agent(agent)) for agent in known)))
+
+
+def _not_given(step: Step, selection: Selection) -> dict[str, str]:
+    """What the plan has named for a step and its worker does not get, with the reason."""
+    given = {tool.id for tool in selection.tools} | {skill.id for skill in selection.skills}
+    reasons = {cut.id: cut.reason for cut in selection.trace.cut}
+    return {name: reasons.get(name, "it is not available") for name in step.tools if name not in given}
+
+
+def _lacking(state: StepState) -> str:
+    """For a worker, the tools that the plan has named and that it does not have; empty if there are none."""
+    lacking: dict[str, str] = {}
+    for picked in state["picked"].values():
+        lacking |= picked.get("not_given", {})
+    if not lacking:
+        return ""
+    return "\n".join([_NOT_GIVEN, *(f"- {name}: {why}" for name, why in lacking.items())])
 
 
 def skill_texts(catalog: Catalog, ids: Sequence[str], *, most: int) -> dict[str, str]:
@@ -315,16 +361,30 @@ def check_tracing() -> None:
         raise SettingsError(f"LANGSMITH_TRACING_MODE=otel {needs_extra('otel')}") from error
 
 
-def selected(retriever: AgentGraphRetriever, query: str, *, step_id: str = "", **changes: Any) -> Selection:
-    """Selects in a run named ``select``, whose output is the selection with its trace.
-
-    Tracers of LangChain show it inside the current run, with ``step_id`` in its metadata.
-    """
+def selected(retriever: AgentGraphRetriever, query: str, **changes: Any) -> Selection:
+    """Selects in a run named ``select``, whose output is the selection with its trace, for tracers of LangChain."""
     found: list[Selection] = []
 
     def select(text: str) -> dict[str, Any]:
         found.append(measured(retriever, text, **changes))
         return found[0].to_dict(trace=True)
 
-    RunnableLambda(select, name="select").invoke(query, {"metadata": {"step_id": step_id} if step_id else {}})
+    RunnableLambda(select, name="select").invoke(query)
     return found[0]
+
+
+def selected_steps(
+    retriever: AgentGraphRetriever, needs: Sequence[StepNeed], step_ids: Sequence[str], **changes: Any
+) -> Sequence[Selection]:
+    """Selects for the steps of a worker in a run named ``select``, with the ids of the steps in its metadata."""
+    found: list[Selection] = []
+
+    def select(texts: list[str]) -> dict[str, Any]:
+        began = time.perf_counter()
+        found.extend(retriever.select_steps(needs, **changes))
+        count_selections(found, time.perf_counter() - began)
+        return {step_id: one.to_dict(trace=True) for step_id, one in zip(step_ids, found, strict=True)}
+
+    texts = [need.text for need in needs]
+    RunnableLambda(select, name="select").invoke(texts, {"metadata": {"step_id": ", ".join(step_ids)}})
+    return found

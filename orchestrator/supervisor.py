@@ -61,8 +61,8 @@ def create_supervisor(
         planner_model: Chat model for the plan instead.
         worker_model: Chat model for the workers instead.
         answer_model: Chat model for the answer instead.
-        decision_model: Judges the first tools of each step; off by default. A ``BaseDecisionModel``, a chat model or
-            its name, or a document compressor such as a cross-encoder.
+        decision_model: Judges the first tools of each step; off by default. A ``BaseDecisionModel``, or a chat model
+            or its name.
         retriever: Selects agents and tools; by default a retriever over the same catalog.
         registry: Makes tools callable; by default a registry over the same catalog.
         settings: Defaults for the ``context`` of a run.

@@ -1,4 +1,4 @@
-from .catalog_tools import CatalogTools as CatalogTools, catalog_outline as catalog_outline
+from .catalog_tools import CatalogTools as CatalogTools
 from .evaluation.evaluator import (
     Evaluation as Evaluation,
     average_precision as average_precision,
@@ -36,7 +36,7 @@ from .papers.rank_fusion import (
 )
 from .papers.tool_fusion import graph_rag_tool_fusion as graph_rag_tool_fusion
 from .retriever import AgentGraphRetriever as AgentGraphRetriever
-from .selection.decision import DecisionError as DecisionError, Judgement as Judgement, ToolJudge as ToolJudge
+from .selection.decision import DecisionError as DecisionError
 from .selection.decision_models import ChatDecisionModel as ChatDecisionModel, DecisionModel as DecisionModel
 from .selection.result import (
     Cut as Cut,

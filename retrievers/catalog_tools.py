@@ -1,10 +1,9 @@
-"""A catalog as text for a model: an outline for planning, and A-RAG's interfaces as tools: search, then read."""
+"""A catalog for a model that explores it: A-RAG's interfaces as tools, search, then read."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import Annotated, Any
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
@@ -16,59 +15,11 @@ from callsheet.graphs.text.sanitizing import counted
 from callsheet.graphs.text.words import tokens
 from callsheet.graphs.trust.policy import READ_ONLY
 from callsheet.retrievers.capabilities import with_capabilities
-from callsheet.retrievers.index.embedding import shared_tokenizer
 from callsheet.retrievers.index.indexes import keyword_score
 from callsheet.retrievers.index.node_texts import first_sentence
 from callsheet.retrievers.retriever import AgentGraphRetriever
-from callsheet.retrievers.selection.result import Selection
 
-_DESCRIPTION, _WORDS, _TOOLS, _LONGEST_LINE = 120, 60, 6, 160
-_OTHERS = 400
-"""Maximum number of tokens of the agents of which no tool is named."""
-
-
-def catalog_outline(catalog: Catalog, selection: Selection, *, max_tokens: int = 800, floor: float = 0.0005) -> str:
-    """The agents that fit, each with what it is for and its picked tools; then the skills, and other agents.
-
-    An agent fits if its score reaches the selection's ``threshold``, or the expected use of one of its tools is at
-    least ``floor`` times that of the best tool. Tools that only an inferred dependency brought are left out. Agents are
-    in the order of their best tools.
-
-    The catalog is what the user may see, the selection what was picked for the whole request. Of more than
-    ``max_tokens`` (WordPiece, an approximation), the tools that fit worst are left out.
-    """
-    skills = [
-        _line(f"- {skill.id} (instructions that a step can follow)", catalog.skills_by_id[skill.id].description)
-        for skill in selection.skills
-    ]
-    room = max_tokens - sum(map(_tokens, skills))
-    least = floor * max((tool.use for tool in selection.tools), default=0.0)
-    threshold = selection.trace.settings.get("threshold", 0.0)
-    fitting = {agent.id for agent in selection.agents if agent.score >= threshold}
-    fitting |= {catalog.tool(tool.id).agent for tool in selection.tools if tool.use >= least}
-    lines: dict[str, list[str]] = {}
-    for tool in (catalog.tool(picked.id) for picked in selection.tools if not picked.inferred):
-        known = lines.get(tool.agent, [])
-        line = _line(f"  - {tool.name}", first_sentence(tool.description), _WORDS)
-        new = [*([] if known else [agent_line(catalog.agent(tool.agent))]), line]
-        if tool.agent not in fitting or len(known) > _TOOLS:
-            continue
-        room -= sum(map(_tokens, new))
-        if room < 0:
-            break
-        lines[tool.agent] = [*known, *new]
-    for agent_id, known in lines.items():
-        if more := len(catalog.agent(agent_id).tools) - len(known) + 1:
-            known.append(f"  - and {more} more")
-    others = [agent_line(agent) for agent in catalog.agents if agent.id not in lines]
-    spare = list(accumulate(map(_tokens, others), initial=0))
-    beside = [line for line, total in zip(others, spare[1:], strict=True) if total <= _OTHERS]
-    told = [*(line for of_agent in lines.values() for line in of_agent), *skills]
-    return "\n".join([*told, *(["Other agents:", *beside] if beside else [])])
-
-
-def _tokens(line: str) -> int:
-    return len(shared_tokenizer().encode(line, add_special_tokens=False).ids)
+_DESCRIPTION, _LONGEST_LINE = 120, 160
 
 
 def agent_line(agent: Agent) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,6 @@ from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from callsheet.graphs import Catalog, CatalogSource, Loaded, Policy, SettingsError, Taxonomy, User, load, shown
-from callsheet.graphs.text.sanitizing import listed
 from callsheet.graphs.trust.policy import counts_outcomes
 from callsheet.retrievers.capabilities import Assignments, Discovery, assign_capabilities, discover
 from callsheet.retrievers.index.embedding import EMBEDDED
@@ -203,20 +202,6 @@ class AgentGraphRetriever(BaseRetriever):
         judge, known = _judge(decision_model), self._of_user(changes)
         with self._searching() as visible:
             return select_steps(visible, needs, judge, fill=fill, tools=tools, schema_tokens=schema_tokens, **known)
-
-    def more(self, query: str, has: str | Collection[str], *, most: int = 3, **changes: Any) -> tuple[str, ...]:
-        """Ids of more tools for a query than the caller has; empty if none fits.
-
-        Changes are as in ``select``. A ``floor`` counts from the best new tool; agents in ``without`` give no tool,
-        even if another tool depends on it.
-        """
-        has, floor = listed(has), float(changes.pop("floor", 0.0))
-        selection = self.select(query, **{**changes, "tools": len(has) + most, "skills": 0})
-        known, left_out = {*has}, {*selection.trace.settings.get("without", ())}
-        new = [tool for tool in selection.tools if tool.id not in known and tool.id.partition("/")[0] not in left_out]
-        least = floor * max((tool.use for tool in new), default=0.0)
-        fit = [tool.id for tool in new if tool.use >= least or tool.required]
-        return tuple(fit[:most]) if selection.verdict == "found" else ()
 
     def capabilities(self) -> Assignments:
         """The capabilities of each tool, declared by its author or derived from its text."""

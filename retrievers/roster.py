@@ -35,6 +35,8 @@ _DEPRECATED = re.compile(r"\W*deprecated\b", re.IGNORECASE)
 _NOT_WORDS = re.compile(r"[\W_]+")
 _PER_CLAUSE = 6
 """Number of tools that are searched for each clause of a request; the best agents own them."""
+_RANKED = 60
+"""Number of tools by which agents are ranked for words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class Roster:
     tokens: int
 
 
-def roster(catalog: Catalog, *, max_tokens: int = 4_000) -> Roster:
+def roster(catalog: Catalog, *, max_tokens: int = 4_000, skills: bool = True) -> Roster:
     """Lists every agent with the names of all its tools, sorted, a line each; then the skills.
 
     Agents without tools are left out, because nothing of them can be called. If all names do not fit into
@@ -60,23 +62,25 @@ def roster(catalog: Catalog, *, max_tokens: int = 4_000) -> Roster:
     say what each agent is for and how many tools it has, and these words are shortened in the same way. What is left
     even then is counted in the last line.
 
-    The catalog is what the user may see. Every text of a server is cleaned to one line. The result is kept with the
-    catalog.
+    The catalog is what the user may see; ``skills`` says whether they can be read. Every text of a server is cleaned to
+    one line. The result is kept with the catalog.
     """
-    key = f"roster {max_tokens}"
+    key = f"roster {max_tokens} {skills}"
     made: Roster | None = catalog.derived.get(key)
     if made is None:
-        made = catalog.derived[key] = _made(catalog, max_tokens)
+        made = catalog.derived[key] = _made(catalog, max_tokens, catalog.skills if skills else ())
     return made
 
 
-def _made(catalog: Catalog, max_tokens: int) -> Roster:
+def _made(catalog: Catalog, max_tokens: int, listed: Iterable[Skill]) -> Roster:
     agents = sorted((agent for agent in catalog.agents if agent.tools), key=lambda agent: agent.id)
-    skills = sorted(catalog.skills, key=lambda skill: skill.id)
-    for most in _ABOUT:
-        lines = [*(_whole_line(agent, most) for agent in agents), *(_skill_line(skill, most) for skill in skills)]
-        if (cost := _cost(lines)) <= max_tokens:
-            return Roster("\n".join(lines), whole=True, tokens=cost)
+    skills = sorted(listed, key=lambda skill: skill.id)
+    # A name and the comma behind it are two tokens at least, so that the lines of a large catalog are never made.
+    if 2 * len(catalog.tools) <= max_tokens:
+        for most in _ABOUT:
+            lines = [*(_whole_line(agent, most) for agent in agents), *(_skill_line(skill, most) for skill in skills)]
+            if (cost := _cost(lines)) <= max_tokens:
+                return Roster("\n".join(lines), whole=True, tokens=cost)
     for most in _ABOUT:
         lines = [*(_short_line(agent, most) for agent in agents), *(_skill_line(skill, most) for skill in skills)]
         if (cost := _cost(lines)) <= max_tokens:
@@ -252,10 +256,18 @@ def agents_found(retriever: AgentGraphRetriever, request: str, *, most: int = 20
     return agents[:most], list(dict.fromkeys(tools))
 
 
-def lines_for(retriever: AgentGraphRetriever, words: str, *, most: int = 5, max_tokens: int = 1_500) -> str:
-    """The lines of the agents that words find, as an answer to a model that has to name what it needs."""
-    agents, tools = agents_found(retriever, words, most=most)
-    lines = found_lines(retriever.catalog, agents, max_tokens=max_tokens, first=tools[:_PER_CLAUSE])
+def lines_for(retriever: AgentGraphRetriever, words: str, *, most: int | None = None, max_tokens: int = 1_500) -> str:
+    """The lines of the agents that fit words best, as an answer to a model that has to name what it needs.
+
+    A ranking of tools by a few words is often wrong, and names are cheap: further agents follow in the order of their
+    scores, up to ``max_tokens``, or to ``most`` agents for a model that sees all names anyway.
+    """
+    agents, tools = agents_found(retriever, words)
+    everyone = max(1, len(retriever.catalog.agents))
+    text = words[: retriever.selector.settings.max_query]
+    ranked = retriever.select(text, agents=everyone, tools=_RANKED, skills=0, judged=0).agents
+    ids = list(dict.fromkeys([*agents, *(agent.id for agent in ranked)]))[:most]
+    lines = found_lines(retriever.catalog, ids, max_tokens=max_tokens, first=tools[:_PER_CLAUSE])
     if not lines:
         return "There is no agent with tools."
     return f"Agents that fit best, with the names of their tools; name what you need. {LEGEND}\n{lines}"

@@ -52,18 +52,18 @@ def ask_user(asked: Question) -> str:
     return " ".join(decision.message.split()) if decision.type == "respond" else ""
 
 
-Mode = Literal["none", "once", "adaptive"]
-"""How a request is planned: without a plan (one worker), once, or once and then revised after results."""
+Mode = Literal["auto", "none", "no_model"]
+"""How a request was planned: by a model, without a plan (one worker), or without a model (by clauses)."""
 Status = Literal["done", "partly", "failed", "needs_input", "outcome_unknown", "skipped"]
 GAVE: tuple[Status, ...] = ("done", "partly")
 """The statuses of a step that has a result, which later steps may use."""
 
 
 class Step(BaseModel):
-    """One task, small enough for one agent.
+    """One thing to be done: what tools are found for, and what is shown of a run.
 
     Attributes:
-        text: What to do, as far as possible in the words of the request.
+        text: What is done, in a few words; or all that is to be done, if it has a worker of its own.
         depends_on: Ids of the steps whose results it uses.
         for_each: Id of a step, with an optional path into its result (``1.items``): the step is done once for each item
             there. Empty for a step that is done once.
@@ -92,6 +92,7 @@ class Plan(BaseModel):
         note: Remarks on how the plan was made, such as a fallback or a repair.
         open: Whether further steps depend on results, and will be planned when these are known.
         request: The request, understandable without the conversation.
+        cannot: Why nothing of the request can be done; empty if something can.
         incomplete: Why the plan ended early; empty if it did not.
         usage: Cost of making the plan.
 
@@ -103,17 +104,18 @@ class Plan(BaseModel):
 
     steps: tuple[Step, ...] = ()
     note: str = ""
-    mode: Mode = "once"
+    mode: Mode = "auto"
     open: bool = False
     answer: str = ""
     ask: Question | None = None
+    cannot: str = ""
     request: str = ""
     incomplete: str = ""
     usage: Usage = Usage()
 
     @model_validator(mode="after")
     def _is_dag(self) -> Self:
-        if not (self.steps or self.answer or self.ask):
+        if not (self.steps or self.answer or self.ask or self.cannot):
             raise PlanError("it has no steps")
         ids = [step.id for step in self.steps]
         if repeated := sorted({i for i in ids if ids.count(i) > 1}):
@@ -210,15 +212,15 @@ class StepResult(BaseModel):
             check) or ``skipped`` (a step that it needs was not done).
         agents: Ids of the selected agents, best first.
         tools: Ids of the tools that the worker had, best first.
-        calls: The calls of all attempts, in order, of which there were ``attempts``.
+        calls: Its calls, in order.
         result: The worker's answer, a text for people.
         note: What a reader should know beside it: that no tool was called for it.
         data: The answer as JSON, or a reference to the result of a call (``{"$call": "c2", "path": "items"}``); None if
             the text is all that there is.
         error: Why it was not done; names what is missing.
-        exhausted: Whether no other agent is left to try.
         missing: Tool id -> parameters without a value, or "" -> what the worker asks for; a person may provide them.
-        usage: Cost of the worker's model over all attempts.
+        replan: Whether the worker says that the plan must change.
+        usage: Cost of the worker's model; of several steps of one worker, the first one has it.
         worker: Id of the first step of the worker that did it; empty for a step that no worker has begun.
         ends: How steps of the worker ended that did not end as the worker did, by their ids. Only a result for a whole
             worker has it.
@@ -237,8 +239,7 @@ class StepResult(BaseModel):
     note: str = ""
     data: Any = None
     error: str = ""
-    attempts: int = 1
-    exhausted: bool = False
+    replan: bool = False
     missing: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     usage: Usage = Usage()
     worker: str = ""

@@ -171,7 +171,7 @@ class NoModel:
             supervision=replace(supervision, notice=False, confirms=True),
         )
         done = await carry_out(brief, equipped, app)
-        return done.model_copy(update={"usage": Usage(), "exhausted": done.status != "done"})
+        return done.model_copy(update={"usage": Usage()})
 
     async def answer(self, task: AnswerTask) -> AIMessage:
         """The results of the steps, and what was not done and why."""
@@ -199,7 +199,7 @@ def _plan(task: PlanTask, *, works: bool) -> Plan:
         needs |= {one.id for one, r in zip(before, readings, strict=False) if _waits(readings[place], r, task.catalog)}
         uses = [one.id for one in refers_to(text, task.last)] if place == 0 else []
         steps.append(Step(id=str(place + 1), text=text, depends_on=tuple(sorted(needs, key=int)), uses=tuple(uses)))
-    return Plan(steps=tuple(steps), note=_NOTE, mode="once")
+    return Plan(steps=tuple(steps), note=_NOTE, mode="no_model")
 
 
 def _waits(step: StepReading, before: StepReading, catalog: Catalog) -> bool:

@@ -1,29 +1,29 @@
-"""Makes a plan for a request, understood from its conversation; and the object that plans, works and answers."""
+"""Makes a plan for a request; and the object that plans, works and answers."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Protocol, TypeVar
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, trim_messages
-from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from callsheet.agents.calls.plan import Mode, Plan, Question, Step, StepResult, plan_errors, source_of
-from callsheet.agents.calls.token_usage import Usage, usage_of
-from callsheet.agents.models.chat_models import QUIET, ModelError, answered, structured
-from callsheet.agents.models.prompts import CONDENSER, LOOKER, PLANNER
+from callsheet.agents.calls.token_usage import Usage
+from callsheet.agents.models.chat_models import ModelError
+from callsheet.agents.models.prompts import PLANNER
+from callsheet.agents.models.structured import structured
 from callsheet.agents.registry.tool_registry import ToolRegistry
-from callsheet.agents.work.context import Brief, spoken, synthesize
+from callsheet.agents.work.context import Brief, synthesize
 from callsheet.agents.work.equipment import Equipment
 from callsheet.agents.work.worker_agent import carry_out
 from callsheet.graphs.catalog.errors import CallsheetError, PlanError
 from callsheet.graphs.catalog.model import Catalog
+from callsheet.graphs.catalog.names import NamedTools, named_tools
 
 
 def _reference(value: Any) -> Any:
@@ -48,11 +48,18 @@ class PlannedStep(BaseModel):
     """One step of a plan."""
 
     id: Reference = Field(description='"1", "2", ...')
-    text: str = Field(description="What to do, with every name, number, unit and path that it needs")
+    text: str = Field(
+        default="",
+        description="What is done, in a few words, as the description of a tool that does it would say. Of a step that "
+        "is apart or for_each: all that is to be done, with every name, number, unit and path that it needs",
+    )
+    tools: list[str] = Field(default_factory=list, description="All tools that it needs, each as agent/tool")
     depends_on: list[Reference] = Field(
         default_factory=list, description="Ids of the steps whose results this one needs"
     )
-    tools: list[str] = Field(default_factory=list, description="What it needs: agent/tool, or an agent")
+    apart: bool = Field(
+        default=False, description="True if it needs a worker of its own: it brings long material, or is long work"
+    )
     for_each: Annotated[str | None, BeforeValidator(_reference)] = Field(
         default=None, description="Id of a step whose result is a list: this step is then done once for each item"
     )
@@ -69,7 +76,10 @@ class PlanDraft(BaseModel):
         default=None, description="In place of steps: the answer to a greeting, or to a question on this conversation"
     )
     ask: Asked = Field(
-        default=None, description="In place of steps: one question to the user, only if nothing can be planned without"
+        default=None, description="In place of steps: one question to the user, only if nothing can be done without"
+    )
+    cannot: str | None = Field(
+        default=None, description="In place of steps: why nothing of the request can be done with these tools"
     )
 
 
@@ -92,74 +102,6 @@ class PlanRevision(BaseModel):
     reason: str = Field(default="", description="Why, in one sentence")
 
 
-_LONGER = 4_000
-"""Characters by which a rewritten request may be longer than the user's message."""
-
-
-class Contextual(BaseModel):
-    """A request as it is understood without its conversation; ``note`` says why it is the user's message unchanged."""
-
-    model_config = ConfigDict(frozen=True)
-
-    request: str
-    note: str = ""
-    usage: Usage = Usage()
-
-
-def recent(messages: Sequence[AnyMessage], max_tokens: int) -> list[BaseMessage]:
-    """The latest turns of a conversation within a token budget (approximate): whole messages, of people and answers."""
-    told = [m for m in spoken(messages) if isinstance(m, HumanMessage | AIMessage) and m.text.strip()]
-    count = count_tokens_approximately
-    return list(trim_messages(told, max_tokens=max_tokens, token_counter=count, strategy="last", start_on="human"))
-
-
-async def self_contained(
-    messages: Sequence[AnyMessage], model: BaseChatModel, *, prompt: str = CONDENSER, max_tokens: int = 2_000
-) -> Contextual:
-    """Rewrites the last message of a conversation as a request that is understandable without the others.
-
-    The model is not called for a first request, and sees at most ``max_tokens`` tokens of earlier turns.
-    """
-    said = messages[-1].text
-    before = recent(messages[:-1], max_tokens)
-    if not before:
-        return Contextual(request=said)
-    turns = "\n".join(f"{'User' if isinstance(m, HumanMessage) else 'Assistant'}: {m.text}" for m in before)
-    told = f"Conversation:\n{turns}\n\nLast message:\n{said}"
-    usage = Usage()
-    try:
-        answer = await answered(model.ainvoke([SystemMessage(prompt), HumanMessage(told)], QUIET))
-        text, usage = answer.text.strip(), usage_of([answer])
-        if not text or answer.tool_calls or len(text) > len(said) + _LONGER:
-            raise ModelError("the model did not return a usable request")
-    except ModelError as error:
-        return Contextual(request=said, note=f"the conversation was not taken into account: {error}", usage=usage)
-    return Contextual(request=text, usage=usage)
-
-
-async def looked_up(request: str, model: BaseChatModel, tool: BaseTool, most: int) -> tuple[str, Usage]:
-    """What a model looks up with one tool, in at most ``most`` calls, and their cost; or why it failed."""
-    messages: list[AnyMessage] = [SystemMessage(LOOKER.format(most=most)), HumanMessage(request)]
-    told, spent = list[str](), Usage()
-
-    async def asked() -> AIMessage:
-        return await model.bind_tools([tool]).ainvoke(messages, QUIET)
-
-    for _ in range(most):
-        try:
-            answer = await answered(asked())
-        except ModelError as error:
-            return "\n\n".join([*told, f"Nothing more was looked up: {error}"]), spent
-        spent += usage_of([answer])
-        if not (calls := [call for call in answer.tool_calls if call["name"] == tool.name][:most]):
-            break
-        messages.append(answer.model_copy(update={"tool_calls": calls}))
-        for call in calls:
-            messages.append(found := await tool.ainvoke({**call, "type": "tool_call"}))
-            told.append(f"{tool.name}({json.dumps(call['args'])}):\n{found.text}")
-    return "\n\n".join(told), spent
-
-
 S = TypeVar("S", bound=BaseModel)
 T = TypeVar("T")
 
@@ -171,31 +113,48 @@ class TooManyStepsError(PlanError):
 async def decompose(
     request: str,
     model: BaseChatModel,
+    catalog: Catalog,
     *,
     prompt: str = PLANNER,
     context: str = "",
     earlier: Collection[str] = (),
     max_steps: int = 12,
+    lookup: Sequence[BaseTool] = (),
 ) -> Plan:
-    """Splits a request into a directed acyclic graph of steps; most requests are a single one.
+    """Lets a model plan a request: the things to be done, each with the names of the tools that it takes.
 
-    The model may repair an invalid plan once. After that the request becomes one step, and the plan's note says why. A
-    request that needs more than ``max_steps`` is refused by a TooManyStepsError, because one step would do only a part
-    of it. In place of steps, a model may answer directly or ask the user a question.
+    The model may repair an invalid plan once; a name that no tool has makes a plan invalid too. After that, unknown
+    names stay in the plan, for its worker to see; any other invalid plan becomes one step, and the plan's note says
+    why. A request that needs more than ``max_steps`` is refused by a TooManyStepsError, because one step would do only
+    a part of it. In place of steps, a model may answer directly, ask the user a question, or say that it cannot.
 
-    ``context`` is what the model should know besides the request: agents, surroundings, earlier results. ``earlier``
-    are ids of results of earlier requests, on which steps may depend too.
+    Args:
+        request: The user's message as it stands.
+        model: The planner's model.
+        catalog: The agents that the user may see.
+        prompt: The system prompt, which ends with the roster.
+        context: The user's message for the model, if it is more than the request.
+        earlier: Ids of results of earlier requests, on which steps may depend too.
+        max_steps: Maximum number of steps.
+        lookup: Tools by which the model may look up names that the roster does not hold.
     """
+    corrected = False
 
     def read(draft: PlanDraft) -> Plan:
+        nonlocal corrected
         check_number(len(draft.steps), max_steps)
         with plan_errors():
             if not draft.steps:
-                return Plan(steps=(), answer=(draft.answer or "").strip(), ask=draft.ask)
-            return Plan(steps=tuple(drafted_step(step, earlier) for step in draft.steps), open=draft.open)
+                answer, cannot = (draft.answer or "").strip(), (draft.cannot or "").strip()
+                return Plan(steps=(), answer=answer, ask=draft.ask, cannot=cannot)
+            named = named_tools(catalog, (name for step in draft.steps for name in step.tools))
+            if not corrected and (wrong := unresolved(named, catalog)):
+                corrected = True
+                raise PlanError(wrong)
+            steps = tuple(drafted_step(step, catalog, request, earlier) for step in draft.steps)
+            return Plan(steps=steps, open=draft.open)
 
-    told = "\n\n".join(filter(None, (request, context)))
-    plan, error, usage = await read_draft(model, PlanDraft, prompt, told, read)
+    plan, error, usage = await read_draft(model, PlanDraft, prompt, context or request, read, lookup)
     if plan is not None:
         return plan.model_copy(update={"note": f"repaired: {error}" if error else "", "usage": usage})
     if isinstance(error, TooManyStepsError):
@@ -204,15 +163,42 @@ async def decompose(
     return single(request, f"taken as a single step: {unusable}{error}", usage=usage)
 
 
+def unresolved(named: NamedTools, catalog: Catalog) -> str:
+    """What is wrong with the names in a plan, with the names that may be meant; empty if nothing is."""
+    wrong = [f"{agent} is an agent: name its tools ({_tools_of(catalog, agent)})" for agent in named.agents]
+    for name, near in named.unknown.items():
+        hint = f" (did you mean {' or '.join(near)}?)" if near else ""
+        wrong.append(f"there is no tool {name!r}{hint}")
+    return "; ".join(wrong)
+
+
+_LISTED = 60
+"""Maximum number of tools of an agent in an error."""
+
+
+def _tools_of(catalog: Catalog, agent: str) -> str:
+    names = [tool.name for tool in catalog.agent(agent).tools]
+    more = [f"and {len(names) - _LISTED} more"] if len(names) > _LISTED else []
+    return ", ".join([*names[:_LISTED], *more])
+
+
 async def read_draft(
-    model: BaseChatModel, schema: type[S], prompt: str, told: str, read: Callable[[S], T]
+    model: BaseChatModel,
+    schema: type[S],
+    prompt: str,
+    told: str,
+    read: Callable[[S], T],
+    lookup: Sequence[BaseTool] = (),
 ) -> tuple[T | None, CallsheetError | None, Usage]:
-    """A draft as ``read`` has it, asked for again after its PlanError, or None; the last error; and the cost."""
+    """Asks for a draft, and once more after a PlanError of ``read``.
+
+    Returns what ``read`` made of the draft or None, the last error, and the cost.
+    """
     messages: list[AnyMessage] = [SystemMessage(prompt), HumanMessage(told)]
     spent, problem = Usage(), None
     for _ in ("first", "repair"):
         try:
-            draft, usage = await structured(model, schema, messages)
+            draft, usage = await structured(model, schema, messages, beside=lookup)
         except ModelError as error:
             return None, problem if isinstance(problem, TooManyStepsError) else error, spent + error.usage
         spent += usage
@@ -224,21 +210,31 @@ async def read_draft(
     return None, problem, spent
 
 
-def single(request: str, note: str = "", *, mode: Mode = "none", usage: Usage | None = None) -> Plan:
-    """A plan of one step, the request itself, for one worker."""
-    return Plan(steps=(Step(id="1", text=request.strip()),), note=note, mode=mode, usage=usage or Usage())
+def single(
+    request: str, note: str = "", *, mode: Mode = "auto", tools: Sequence[str] = (), usage: Usage | None = None
+) -> Plan:
+    """A plan of one step, the request itself."""
+    step = Step(id="1", text=request.strip(), tools=tuple(tools))
+    return Plan(steps=(step,), note=note, mode=mode, usage=usage or Usage())
 
 
-def drafted_step(draft: PlannedStep, earlier: Collection[str] = (), known: Collection[str] = ()) -> Step:
-    """A step from a model's draft, with dependencies on results of earlier requests separated."""
+def drafted_step(
+    draft: PlannedStep, catalog: Catalog, request: str, earlier: Collection[str] = (), known: Collection[str] = ()
+) -> Step:
+    """A step from a model's draft, with the ids of its tools, and with dependencies on earlier requests separated.
+
+    Names that are unknown stay as they are. A step without a text is the request.
+    """
     needs = dict.fromkeys(draft.depends_on)
     source = source_of(draft.for_each or "", [*needs, *known]) if draft.for_each else ""
+    named = named_tools(catalog, draft.tools)
     return Step(
         id=draft.id,
-        text=draft.text,
+        text=draft.text.strip() or request.strip(),
         depends_on=tuple(dict.fromkeys([name for name in [*needs, source] if name and name not in earlier])),
         for_each=draft.for_each or "",
-        tools=tuple(draft.tools),
+        tools=(*named.ids, *named.agents, *named.unknown),
+        apart=draft.apart,
         uses=tuple(name for name in needs if name in earlier),
     )
 
@@ -256,14 +252,15 @@ class PlanTask:
     """A request to plan, and what is known about it.
 
     Attributes:
-        mode: ``auto``, or the mode that the settings ask for.
+        request: The user's message as it stands.
+        mode: ``auto`` or ``none``, as in ``Settings.planning``.
         catalog: The agents that the user may see.
         find: The ids of the tools for a text, best first.
-        context: What a planner should know besides the request: agents, surroundings, earlier results.
-        answers: Questions that the user answered, with the answers.
+        context: Makes the user's message for a planner's model: the request with what it should know besides.
+        prompt: Makes the system prompt, which ends with the roster.
         earlier: Ids of the results of all earlier requests; ``last`` are the results of the last one.
         tools: Maximum tools per worker.
-        graph: The tool that walks the knowledge graph, if a model may look at it, at most ``looks`` times.
+        lookup: Tools by which a planner's model may look up names that the roster does not hold.
     """
 
     request: str
@@ -272,14 +269,12 @@ class PlanTask:
     registry: ToolRegistry
     find: Callable[[str], Sequence[str]]
     context: Callable[[], Awaitable[str]]
-    prompt: str
-    answers: Sequence[str] = ()
+    prompt: Callable[[], str]
     earlier: Sequence[str] = ()
     last: Sequence[StepResult] = ()
-    tools: int = 12
+    tools: int = 15
     max_steps: int = 12
-    graph: BaseTool | None = None
-    looks: int = 0
+    lookup: Sequence[BaseTool] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,25 +316,25 @@ class ModelReasoner:
     prose = True
 
     async def plan(self, task: PlanTask) -> Plan:
-        """One step for a single small agent, or where the settings say so; otherwise the model's plan."""
+        """The model's plan; or one step, if the settings say so, or the catalog is one small agent.
+
+        Such a step uses the results of the last request, since no plan says which ones it needs.
+        """
+        last = [result.id for result in task.last]
         if task.mode == "none":
-            return single(task.request)
-        if task.mode == "auto" and len(task.catalog.agents) == 1 and len(task.catalog.tools) <= task.tools:
-            return single(task.request, mode="adaptive")
-        request, context = "\n".join([task.request, *task.answers]), await task.context()
-        found, spent = "", Usage()
-        if task.graph is not None:
-            found, spent = await looked_up(f"{request}\n\n{context}", self.model, task.graph, task.looks)
-        plan = await decompose(
-            request,
+            return _with_earlier(single(task.request, mode="none"), last)
+        if len(task.catalog.agents) == 1 and len(task.catalog.tools) <= task.tools:
+            return _with_earlier(single(task.request, tools=[*task.catalog.tools]), last)
+        return await decompose(
+            task.request,
             self.model,
-            prompt=task.prompt,
-            context="\n\n".join(filter(None, (context, found and f"From the knowledge graph:\n{found}"))),
+            task.catalog,
+            prompt=task.prompt(),
+            context=await task.context(),
             earlier=task.earlier,
             max_steps=task.max_steps,
+            lookup=task.lookup,
         )
-        mode: Mode = "once" if task.mode == "once" else "adaptive"
-        return plan.model_copy(update={"mode": mode, "usage": spent + plan.usage})
 
     async def work(self, brief: Brief, equipment: Equipment, app: Runnable[Any, Any]) -> StepResult:
         """Lets the worker's loop do the step."""
@@ -349,3 +344,8 @@ class ModelReasoner:
         """The model's answer, with a line for each step that was not done."""
         more: Any = {"prompt": task.prompt, "conversation": task.conversation}
         return await synthesize(task.request, task.results, self.model, **more)
+
+
+def _with_earlier(plan: Plan, results: Sequence[str]) -> Plan:
+    """The plan of one step, which uses these results of earlier requests."""
+    return plan.model_copy(update={"steps": (plan.steps[0].model_copy(update={"uses": tuple(results)}),)})

@@ -13,6 +13,7 @@ from langchain_core.language_models import BaseChatModel
 from pydantic import BaseModel, ConfigDict, Field
 
 from callsheet.agents.calls.plan import (
+    GAVE,
     Plan,
     Question,
     ResultValueError,
@@ -24,9 +25,17 @@ from callsheet.agents.calls.plan import (
 )
 from callsheet.agents.calls.token_usage import Usage
 from callsheet.agents.models.prompts import REVISER
-from callsheet.agents.planning.planner import PlannedStep, PlanRevision, check_number, drafted_step, read_draft
+from callsheet.agents.planning.planner import (
+    PlanRevision,
+    check_number,
+    drafted_step,
+    read_draft,
+    unresolved,
+)
 from callsheet.agents.work.context import plan_lines, reports
 from callsheet.graphs.catalog.errors import PlanError
+from callsheet.graphs.catalog.model import Catalog
+from callsheet.graphs.catalog.names import named_tools
 
 
 class Revision(BaseModel):
@@ -58,7 +67,9 @@ def revised(
     plan: Plan,
     draft: PlanRevision,
     results: Mapping[str, StepResult],
+    catalog: Catalog,
     *,
+    request: str = "",
     wave: int,
     max_steps: int = 12,
     earlier: Collection[str] = (),
@@ -70,9 +81,12 @@ def revised(
     reported. Steps that depend on a replaced step then depend on the new ones. A step that repeats another one or has
     an unknown dependency, too many steps, and a cycle raise a PlanError.
     """
-    done = {name for name, result in results.items() if result.status == "done"}
+    done = {name for name, result in results.items() if result.status in GAVE}
     with plan_errors():
-        new, changed = _read(plan, draft.steps, done, earlier)
+        drafted = [
+            drafted_step(step, catalog, request, earlier, [one.id for one in plan.steps]) for step in draft.steps
+        ]
+        new, changed = _sorted(plan, drafted, done)
     left_over = {step.id for step in plan.steps if draft.done and step.id not in results}
     failed = set(results) - done
     named = {name for name in draft.drop if plan.step(name)} - done - (set() if new else failed)
@@ -102,18 +116,15 @@ def revised(
     )
 
 
-def _read(
-    plan: Plan, drafts: Sequence[PlannedStep], done: Collection[str], earlier: Collection[str]
-) -> tuple[list[Step], dict[str, Step]]:
-    """The new steps, and by id the unfinished steps that change."""
+def _sorted(plan: Plan, steps: Sequence[Step], done: Collection[str]) -> tuple[list[Step], dict[str, Step]]:
+    """The new ones of these steps, and by id the unfinished steps that change."""
     new: list[Step] = []
     changed: dict[str, Step] = {}
     renamed: dict[str, str] = {}
-    ids = [step.id for step in plan.steps]
-    for draft in drafts:
-        step, known = drafted_step(draft, earlier, ids), plan.step(draft.id)
-        waits = [one for name in step.depends_on for one in _parts(plan, renamed.get(name, name))]
-        step = step.model_copy(update={"depends_on": tuple(dict.fromkeys(waits))})
+    for drafted in steps:
+        known = plan.step(drafted.id)
+        waits = [one for name in drafted.depends_on for one in _parts(plan, renamed.get(name, name))]
+        step = drafted.model_copy(update={"depends_on": tuple(dict.fromkeys(waits))})
         if known is None:
             new.append(step)
         elif known.id not in done:
@@ -135,8 +146,11 @@ def _parts(plan: Plan, name: str) -> list[str]:
 
 
 def _repeats(step: Step, other: Step) -> bool:
-    """Whether a step does the same as another one; or, for a mapped step, the same as one of its items."""
-    if step.for_each != other.for_each:
+    """Whether a step does the same as another one; or, for a mapped step, the same as one of its items.
+
+    Only the text of a step with a worker of its own says all that is done; those of others may be alike.
+    """
+    if step.for_each != other.for_each or not (step.apart or step.for_each):
         return False
     part = bool(other.item) and not step.item
     text = item_text(step.text, json.loads(other.item)) if part else step.text
@@ -253,14 +267,12 @@ class Revised:
     usage: Usage = field(default_factory=Usage)
 
 
-def reason_to_revise(plan: Plan, results: Mapping[str, StepResult], wave: Collection[str]) -> str:
-    """Why a model should revise a plan after a wave: a step failed, or the plan is open; empty if neither.
-
-    A failed step is also how a worker asks for another plan. What a step lacks, only a person can give.
-    """
-    if lost := [name for name in wave if name in results and results[name].status not in ("done", "needs_input")]:
-        return f"step {', '.join(lost)} was not done"
-    return "the plan is open: it depends on what was found" if plan.open else ""
+def reason_to_revise(plan: Plan, results: Mapping[str, StepResult], wave: Collection[str]) -> str | None:
+    """Why a model should revise a plan after these steps: a worker says so, or the plan is open; None if neither."""
+    asked = [name for name in wave if name in results and results[name].replan]
+    if asked:
+        return f"the worker of step {', '.join(asked)} asks for another plan"
+    return "the plan is open: it depends on what was found" if plan.open else None
 
 
 async def revise(
@@ -268,6 +280,7 @@ async def revise(
     results: Mapping[str, StepResult],
     request: str,
     model: BaseChatModel,
+    catalog: Catalog,
     *,
     why: str,
     wave: int,
@@ -291,7 +304,7 @@ async def revise(
     known = {result.id for result in run}
     left = plan_lines(step for step in plan.steps if step.id not in known)
     parts = (
-        f"Request: {request}",
+        request,
         "\n".join(answers),
         f"You are asked because {why}.",
         f"Results so far:\n\n{reports(run)}",
@@ -300,8 +313,16 @@ async def revise(
     )
     told = "\n\n".join(filter(None, parts))
 
+    corrected = False
+
     def read(draft: PlanRevision) -> Revised:
-        after, revision = revised(plan, draft, results, wave=wave, max_steps=max_steps, earlier=earlier)
+        nonlocal corrected
+        named = named_tools(catalog, (name for step in draft.steps for name in step.tools))
+        if not corrected and (wrong := unresolved(named, catalog)):
+            corrected = True
+            raise PlanError(wrong)
+        limits: dict[str, Any] = {"wave": wave, "max_steps": max_steps, "earlier": earlier}
+        after, revision = revised(plan, draft, results, catalog, request=request, **limits)
         stays = plan.open if draft.open is None else draft.open
         return Revised(after.model_copy(update={"open": stays}), revision, draft.ask)
 

@@ -1,4 +1,4 @@
-"""What models are told: the task of a worker, results, and the surroundings; and the answer from the results."""
+"""What models are told: the conversation, the task of a worker, results, and the surroundings; and the answer."""
 
 from __future__ import annotations
 
@@ -12,9 +12,28 @@ from pathlib import Path
 from typing import Any, get_args
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+    trim_messages,
+)
+from langchain_core.messages.utils import count_tokens_approximately
 
-from callsheet.agents.calls.plan import Call, Plan, ResultValueError, Step, StepResult, shape, source_of, value_of
+from callsheet.agents.calls.plan import (
+    GAVE,
+    Call,
+    Plan,
+    ResultValueError,
+    Step,
+    StepResult,
+    shape,
+    source_of,
+    value_of,
+)
 from callsheet.agents.calls.tool_result import Kind
 from callsheet.agents.models.chat_models import ModelError, answered
 from callsheet.agents.models.prompts import ANSWER, BY_REFERENCE, SKILL
@@ -28,31 +47,44 @@ _AGENTS = 50
 """Maximum number of agents whose folders are looked for."""
 _BUDGET, _LONGEST, _LEAST = 12_000, 1_500, 200
 """Characters of all results together, and of one text of a result: at most, and at least."""
+_OTHERS = "Several workers carry out the request. Do your own steps and nothing else. The plan:"
+_OPEN = (
+    "The request is carried out in parts; what comes next is planned when your results are known. Do your own steps "
+    "and nothing else. The plan so far:"
+)
 _PRESENT = "A person is present: calls may be put before them, and they can be asked what only they know."
 _ABSENT = "Nobody is present: a question stays unanswered, and ends the work that needs its answer."
 
 
 def surroundings(registry: ToolRegistry, agents: Collection[str], begun: float, *, present: bool) -> str:
-    """The date (of ``begun``, in seconds since 1970), whether a person is there, and the agents' folders, for a model.
+    """The date (of ``begun``, in seconds since 1970), whether a person is there, and the folders of these agents.
 
-    ``agents`` are those that the user may see, those in play first.
+    What failing servers wrote is not told: it would be a way for a server into the prompt.
     """
     now = datetime.fromtimestamp(begun).astimezone()
     zone = os.environ.get("TZ") or now.tzname() or ""
     places = [(agent, folders_of(registry, agent)) for agent in list(dict.fromkeys(agents))[:_AGENTS]]
+    lines = [
+        f"Now: {now:%A, %Y-%m-%d %H:%M}, UTC{now:%z} ({zone}).",
+        _PRESENT if present else _ABSENT,
+    ]
+    if missing := _unavailable(registry):
+        lines.append(f"Agents that are not available in this run: {', '.join(missing)}.")
+    folders = [f"- {agent}: {', '.join(found)}" for agent, found in places if found]
+    if folders:
+        lines += ["Folders of the agents:", *folders]
+    if len(folders) > 1:
+        lines.append("A path of one agent may be out of reach for another.")
+    return "\n".join(lines)
+
+
+def _unavailable(registry: ToolRegistry) -> list[str]:
+    """Ids of agents that could not be listed; empty where a policy tells users apart, as some may not know of them."""
+    if registry.policy is not None:
+        return []
     known, troubles = registry.catalog.by_id, get_args(Kind)
-    gone = {p.agent: p.message for p in registry.loaded.problems if p.kind in troubles and p.agent not in known}
-    missing = "; ".join(f"{agent} ({why})" for agent, why in gone.items()) if registry.policy is None else ""
-    told = "\n".join(f"- {agent}: {', '.join(found)}" for agent, found in places if found)
-    told += "\nA path of one agent may be out of reach for another." if told.count("\n") else ""
-    return "\n".join(
-        (
-            f"Now: {now:%A, %Y-%m-%d %H:%M}, UTC{now:%z} ({zone}).",
-            _PRESENT if present else _ABSENT,
-            *([f"Agents that are not available in this run: {missing}."] if missing else []),
-            *([f"Folders of the agents:\n{told}"] if told else []),
-        )
-    )
+    problems = (problem for problem in registry.loaded.problems if problem.kind in troubles)
+    return list(dict.fromkeys(problem.agent for problem in problems if problem.agent not in known))
 
 
 def folders_of(registry: ToolRegistry, agent: str) -> tuple[str, ...]:
@@ -73,44 +105,73 @@ def folders_of(registry: ToolRegistry, agent: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*server.callsheet.roots, *filter(None, [server.cwd]), *named)))
 
 
-def place_of(step: Step, plan: Plan, results: Mapping[str, StepResult]) -> str:
-    """A step's place in its plan, for its worker; of the items of a list, only its own. Empty for a single step."""
-    if len(plan.steps) < 2:
-        return ""
-    items = [one.id for one in plan.steps if one.item and one.for_each == step.for_each] if step.item else []
-    marks = {name: f" [{result.status}]" for name, result in results.items()} | {step.id: " <- your step"}
-    lines = ["The plan:", plan_lines((s for s in plan.steps if s.id == step.id or s.id not in items), marks)]
-    if items:
-        lines.append(f"Yours is item {1 + items.index(step.id)} of {len(items)} of the result of {step.for_each}.")
-    mapped = [one for one in plan.steps if not one.item and source_of(one.for_each, [step.id]) == step.id]
-    if any(one.for_each for one in mapped):
-        lines.append(f"Your result must be the list for step {mapped[0].id}: call finish with the items as data.")
+def place_of(steps: Sequence[Step], plan: Plan, results: Mapping[str, StepResult], *, revised: bool = False) -> str:
+    """The steps of a worker as its outline, within the plan if others do some of it; empty for a plan of one step.
+
+    Of a plan that was ``revised``, a part may have been done before.
+
+    Of the items of a list, the worker sees only its own.
+    """
+    own = {step.id for step in steps}
+    if own == {step.id for step in plan.steps} and not (plan.open or revised):
+        if len(steps) == 1:
+            return ""
+        lines = ["Its steps:", plan_lines(plan.steps, whole=own)]
+    else:
+        lead = steps[0]
+        items = [one.id for one in plan.steps if one.item and one.for_each == lead.for_each] if lead.item else []
+        marks = {name: f" [{result.status}]" for name, result in results.items()} | dict.fromkeys(own, " <- yours")
+        told = (step for step in plan.steps if step.id in own or step.id not in items)
+        lines = [_OPEN if plan.open else _OTHERS, plan_lines(told, marks, whole=own)]
+        if items:
+            lines.append(f"Yours is item {1 + items.index(lead.id)} of {len(items)} of the result of {lead.for_each}.")
+    how = "as data" if len(steps) == 1 else "as its data in steps"
+    for step in plan.steps:
+        source = source_of(step.for_each, own)
+        if step.for_each and not step.item and source in own:
+            lines.append(f"Step {source} must give the list for step {step.id}: call finish with the items {how}.")
     return "\n".join(lines)
 
 
-def plan_lines(steps: Iterable[Step], marks: Mapping[str, str] | None = None) -> str:
-    """Steps in a line each: what a step waits for, whether it is done once per item, and a mark by its id."""
-    return "\n".join(
-        f"{one.id}. {one.text[:_LEAST]}"
-        + (f" (after {', '.join(one.depends_on)})" if one.depends_on else "")
-        + (f" (once for each item of {one.for_each})" if one.for_each and not one.item else "")
-        + (marks or {}).get(one.id, "")
-        for one in steps
-    )
+def plan_lines(steps: Iterable[Step], marks: Mapping[str, str] | None = None, *, whole: Collection[str] = ()) -> str:
+    """Steps in a line each: what a step waits for, whether it is done once per item, and a mark by its id.
+
+    Only the texts of the steps in ``whole`` are not cut.
+    """
+    lines: list[str] = []
+    for step in steps:
+        line = f"{step.id}. {step.text if step.id in whole else step.text[:_LEAST]}"
+        if step.depends_on:
+            line += f" (after {', '.join(step.depends_on)})"
+        if step.for_each and not step.item:
+            line += f" (once for each item of {step.for_each})"
+        lines.append(line + (marks or {}).get(step.id, ""))
+    return "\n".join(lines)
 
 
 def reports(results: Sequence[StepResult]) -> str:
-    """Results for a model, within a budget of characters."""
+    """Results for a model, within a budget of characters; what a worker said of several steps stands once."""
     most = max(_LEAST, min(_LONGEST, _BUDGET // max(1, 2 * len(results))))
-    return "\n\n".join(reported(result, most=most) for result in results)
+    told: dict[tuple[str, str], str] = {}
+    texts: list[str] = []
+    for result in results:
+        first = told.setdefault((result.worker, result.result or result.error), result.id)
+        texts.append(reported(result, most=most, same_as=first if result.worker and first != result.id else ""))
+    return "\n\n".join(texts)
 
 
-def reported(result: StepResult, *, most: int = _LONGEST) -> str:
-    """One result for a model: what the worker said, its data, and its calls, each with shape and beginning."""
-    said = result.result if result.status == "done" else f"({result.status}) {result.error}"
-    lines = [f"<step id={result.id!r}>", result.text, "<result>", beginning(said, most), "</result>"]
+def reported(result: StepResult, *, most: int = _LONGEST, same_as: str = "") -> str:
+    """One result for a model: what the worker said, its data, and its calls, each with shape and beginning.
+
+    ``same_as`` is the step of whose result the model has seen the same words.
+    """
+    said = result.result if result.status in GAVE else f"({result.status}) {result.error}"
+    text = f"(as said of step {same_as})" if same_as else beginning(said, most)
+    if result.status == "partly" and not same_as:
+        text = f"(done in part) {text}"
+    lines = [f"<step id={result.id!r}>", result.text, "<result>", text, "</result>"]
     # More than the text: data that the worker gave, or a text that is JSON.
-    if result.data is not None or (result.status == "done" and not isinstance(value_of(result), str)):
+    if result.data is not None or (result.status in GAVE and not isinstance(value_of(result), str)):
         lines.append(f"The data of {result.id!r}: {_data(result, most)}")
     calls = [call for call in result.calls if call.id]
     if calls:
@@ -154,14 +215,14 @@ class Brief:
     """One or several steps for a worker, and what it should know to do them.
 
     Attributes:
-        text: What to do, if it is not the request as it stands.
+        text: The texts of its steps, for what reads them without a model.
         request: The user's message as it stands.
         steps: The steps of the worker, its first one first.
         conversation: The latest turns before the request, as text; empty for a first request.
         skills: Name of a skill -> its instructions, as far as the budget allows.
         inputs: Results of the steps that it depends on, directly or indirectly.
         before: The result of an earlier attempt at this step.
-        place: Its place in the plan, as text for a model; ``about`` are date, people and folders.
+        place: Its steps, and their place in the plan, as text for a model; ``about`` are date, people and folders.
         item: The item that the step is done for, as JSON.
         given: Tool id -> parameter -> value that a person entered for this step; under "", what the worker asked for.
     """
@@ -179,29 +240,49 @@ class Brief:
     conversation: str = ""
 
     @property
+    def step_ids(self) -> tuple[str, ...]:
+        """The ids of its steps."""
+        return tuple(step.id for step in self.steps)
+
+    @property
     def calls_before(self) -> int:
         """Number of calls of an earlier attempt."""
         return len(self.before.calls) if self.before else 0
 
     def opening(self) -> str:
-        """The first message to a worker: its step, and what it should know to do it."""
-        whole, before = self.request.strip(), self.before
+        """The first message to a worker: the request, its steps, and what it should know to do them."""
+        before = self.before
         given = [f"{name}: {value}" for values in self.given.values() for name, value in values.items()]
         parts = (
-            self.text,
-            *(f"{SKILL.format(name=name)}\n{text}" for name, text in self.skills.items()),
-            f"The item:\n{self.item}" if self.item else "",
-            f"The whole request{', of which this is one step' if self.place else ''}:\n{whole}"
-            if whole and whole != self.text.strip()
-            else "",
+            task(self.request.strip() or self.text, self.conversation),
             self.place,
+            f"The item:\n{self.item}" if self.item else "",
+            *(f"{SKILL.format(name=name)}\n{text}" for name, text in self.skills.items()),
             f"Results of earlier steps:\n{reports(self.inputs)}\n{BY_REFERENCE}" if self.inputs else "",
-            f"This step was begun before. What was done and what came of it:\n{reported(before)}\nYour next call is "
+            f"This was begun before. What was done and what came of it:\n{reported(before)}\nYour next call is "
             f"c{self.calls_before + 1}. Do not repeat what took effect." if before else "",
             "A person has said:\n" + "\n".join(given) if given else "",
             self.about,
         )  # fmt: skip
         return "\n\n".join(filter(None, parts))
+
+
+def recent(messages: Sequence[AnyMessage], max_tokens: int) -> list[BaseMessage]:
+    """The latest turns of a conversation within a token budget (approximate): whole messages, of people and answers."""
+    told = [m for m in spoken(messages) if isinstance(m, HumanMessage | AIMessage) and m.text.strip()]
+    count = count_tokens_approximately
+    return list(trim_messages(told, max_tokens=max_tokens, token_counter=count, strategy="last", start_on="human"))
+
+
+def conversation_text(messages: Sequence[AnyMessage], max_tokens: int) -> str:
+    """The latest turns of a conversation as text, within a token budget; empty if there are none."""
+    told = recent(messages, max_tokens)
+    return "\n".join(f"{'User' if isinstance(one, HumanMessage) else 'Assistant'}: {one.text}" for one in told)
+
+
+def task(request: str, conversation: str) -> str:
+    """A request for a model, after the conversation before it, if there is one."""
+    return f"The conversation before:\n{conversation}\n\nThe request:\n{request}" if conversation else request
 
 
 _LONGEST_LINE = 2_000
@@ -242,7 +323,7 @@ async def synthesize(
 
 def listed(request: str, results: Sequence[StepResult]) -> str:
     """The results of a plan, a line or a paragraph for each step: first what was done, then what was not and why."""
-    done = [result for result in results if result.status == "done"]
+    done = [result for result in results if result.status in GAVE]
     parts = [_line(result, result.result.strip() or "done") for result in done]
     parts += not_done(results)
     effects = any(r.status == "outcome_unknown" or any(not call.error for call in r.calls) for r in results)
@@ -272,7 +353,7 @@ def _shortened(text: str, longest: int = _LONGEST_LINE) -> str:
 
 def _said(result: StepResult) -> str:
     """One step's result in the form for a model."""
-    if result.status != "done":
+    if result.status not in GAVE:
         return reported(result)
     note = f"\n({result.note})" if result.note else ""
     return f"<step id={result.id!r}>\n{result.text}\n<result>\n{result.result}\n</result>{note}\n</step>"

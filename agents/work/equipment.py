@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolCall, ToolMessage
@@ -18,98 +18,24 @@ from callsheet.agents.approval.supervised_call import Supervision
 from callsheet.agents.calls.plan import (
     Call,
     ResultValueError,
-    Status,
     StepResult,
     named_result,
     named_value,
-    resolved,
     shape,
     value_of,
 )
 from callsheet.agents.calls.tool_result import answer_to, artifact_of, data_beside
-from callsheet.agents.models.prompts import WORKER
+from callsheet.agents.models.prompts import AGAIN, WORKER
 from callsheet.agents.registry.binding import NEED_TOOL, NO_OUTPUT, READ_RESULT, READ_SKILL, BoundTool
 from callsheet.agents.safety.secrets import RunSecrets
-from callsheet.agents.work.context import Brief, reports, written
+from callsheet.agents.work.context import Brief, written
+from callsheet.agents.work.finish import FINISH, finish_definition
 from callsheet.agents.work.tool_requests import DEFINITION, ToolRequests
 from callsheet.graphs.catalog.model import Skill
-from callsheet.graphs.text.sanitizing import error_lines, shown
-
-FINISH = "finish"
-"""The tool by which a worker ends its step; no tool of the catalog gets this name."""
-OUTCOME = "outcome"
-"""Where a worker's last message keeps its outcome, in ``additional_kwargs``."""
-ENDINGS = ("done", "cannot", "needs_input", "need_plan")
-_REPLAN = "need_plan"
-_NOT_ALONE = "call finish alone, after you have seen all results"
-
-
-class Finish(BaseModel):
-    """End a task that was not done, that a person must say something for, or that gives data to later steps.
-
-    Call it alone, after you have seen all results. Plain words without a call end a task that is done.
-    """
-
-    model_config = ConfigDict(title=FINISH)
-
-    status: Literal["done", "cannot", "needs_input", "need_plan"] = Field(
-        description="cannot: it was not done, or only in part; needs_input: only a person can say what is missing; "
-        "need_plan: it takes several workers, or the plan must change"
-    )
-    answer: str = Field(default="", description="What came of it, for people; or why it was not done, and what was")
-    data: Any = Field(
-        default=None,
-        description='The result as JSON for later steps, such as a list; or {"$call": "c2", "path": "items"}: what the '
-        "call [c2] returned, or the part of it at a path",
-    )
-    missing: list[str] = Field(default_factory=list, description="For needs_input: what to ask for")
-
-
-def finish_definition(*, replans: bool) -> dict[str, Any]:
-    """The tool as a model sees it; ``need_plan`` is offered only if the plan can change."""
-    definition = convert_to_openai_tool(Finish)
-    if not replans:
-        status = definition["function"]["parameters"]["properties"]["status"]
-        status["enum"].remove(_REPLAN)
-        status["description"] = status["description"].partition(f"; {_REPLAN}")[0]
-    return definition
-
-
-def finished(message: BaseMessage, calls: Sequence[Call]) -> AIMessage | None:
-    """The last message of a worker that calls ``finish`` alone and correctly; None for any other message."""
-    if not isinstance(message, AIMessage) or [call["name"] for call in message.tool_calls] != [FINISH]:
-        return None
-    told = _read(message.tool_calls[0]["args"], calls)
-    if isinstance(told, str):
-        return None
-    said = {**message.additional_kwargs, OUTCOME: {**told.model_dump(mode="json"), "reply": True}}
-    said.pop("tool_calls", None)
-    answer = told.answer.strip() or message.text.strip() or told.status
-    return message.model_copy(update={"content": answer, "tool_calls": [], "additional_kwargs": said})
-
-
-def refused_finish(call: ToolCall, calls: Sequence[Call], *, alone: bool) -> ToolMessage:
-    """The answer to a call of ``finish`` that did not end the step."""
-    problem = str(_read(call["args"], calls)) if alone else _NOT_ALONE
-    return answer_to(call, problem, {"effect": "none"}, error=True)
-
-
-def _read(args: Mapping[str, Any], calls: Sequence[Call]) -> Finish | str:
-    """The outcome, or what is wrong with it."""
-    try:
-        told = Finish.model_validate(args)
-        resolved(told.data, (), calls)
-    except ValidationError as error:
-        return error_lines(error)
-    except ResultValueError as error:
-        return str(error)
-    return told
-
+from callsheet.graphs.text.sanitizing import shown
 
 _LONGEST, _BEGINNING = 20_000, 8_000
 """Characters of the answer to its own call that a worker sees whole; of a longer one, it sees the beginning."""
-_WORTH_AN_ID = 500
-"""Characters from which an answer is worth a reference, so that its id is shown."""
 _PIECE = 4_000
 _LONGEST_ABOUT = 1_024
 """Characters of a skill's description, as its format allows."""
@@ -156,20 +82,20 @@ def long_calls(calls: Iterable[Call]) -> list[Call]:
     return [call for call in calls if call.agent and len(call.output) > _LONGEST]
 
 
-def shown_in_part(results: Sequence[StepResult], calls: Sequence[Call]) -> bool:
-    """Whether an earlier result, or the answer to one of the worker's calls, is shown only in part."""
-    return READ_RESULT in reports(results) or bool(long_calls(calls))
+def labelled(messages: Sequence[AnyMessage], calls: Mapping[str, Call]) -> list[AnyMessage]:
+    """A conversation for its model: each answer to one of these calls (by its id in the conversation) has a label.
 
-
-def abbreviated(messages: Sequence[AnyMessage], calls: Sequence[Call]) -> list[AnyMessage]:
-    """A worker's conversation for its model: a longer answer has its id; of a long one, there is the beginning."""
-    long = {call.output: call for call in calls if call.id and len(call.output) > _WORTH_AN_ID}
-    return [
-        message.model_copy(update={"content": _beginning(long[message.text])})
-        if isinstance(message, ToolMessage) and message.text in long
-        else message
-        for message in messages
-    ]
+    The label is the id by which the model refers to the answer. Of a long answer, only the beginning is shown.
+    """
+    told: list[AnyMessage] = []
+    for message in messages:
+        call = calls.get(message.tool_call_id) if isinstance(message, ToolMessage) else None
+        if call is not None and call.id and isinstance(message.content, str):
+            text = _beginning(call) if message.text == call.output else f"{message.text}\n[{call.id}]"
+            told.append(message.model_copy(update={"content": text}))
+        else:
+            told.append(message)
+    return told
 
 
 def _beginning(call: Call) -> str:
@@ -237,7 +163,6 @@ class Equipment:
     refused: Mapping[str, str] = field(default_factory=dict)
     code: bool = False
     replans: bool = False
-    weak: bool = False
     replies: list[AIMessage] = field(default_factory=list)
 
     @property
@@ -262,6 +187,10 @@ class Equipment:
                 held |= self.requests.bind(new, list(held))
         return held
 
+    def labelled(self, messages: Sequence[AnyMessage], held: Mapping[str, BoundTool]) -> list[AnyMessage]:
+        """The conversation for its model, in which each answer has its id."""
+        return labelled(messages, calls_by_id(messages, held, first=1 + self.brief.calls_before))
+
     def calls(self, messages: Sequence[AnyMessage], held: Mapping[str, BoundTool]) -> tuple[Call, ...]:
         """The calls of its conversation, in order; ``held`` are the tools that it has by now."""
         return calls_of(messages, held, first=1 + self.brief.calls_before)
@@ -270,13 +199,13 @@ class Equipment:
         """Whether a tool is known to change nothing."""
         return self.supervision is not None and self.supervision.registry.assurance(tool_id).harm == "none"
 
-    def shown(self, held: Mapping[str, BoundTool], calls: Sequence[Call]) -> list[BaseTool | dict[str, Any]]:
+    def shown(self, held: Mapping[str, BoundTool]) -> list[BaseTool | dict[str, Any]]:
         """What the model sees: the selected tools, its own, and added ones; in code mode, one that runs programs."""
         own: list[dict[str, Any]] = []
         if self.own_tools:
-            own += [] if self.weak else [finish_definition(replans=self.replans)]
+            own += [finish_definition(replans=self.replans, steps=self.brief.step_ids)]
             own += [dict(DEFINITION)] if self.requests else []
-            own += [dict(READ_DEFINITION)] if shown_in_part(self.brief.inputs, calls) else []
+            own += [dict(READ_DEFINITION)]
         if not self.code:
             return [*self.tools.values(), *own, *list(held.values())[len(self.tools) :]]
         from callsheet.agents.programs import with_programs
@@ -286,46 +215,61 @@ class Equipment:
 
 OWN_TOOLS = (NEED_TOOL, READ_RESULT, FINISH)
 """The worker's own tools, whose calls have no id: nothing refers to their answers."""
-_LIMITS = frozenset({"length", "max_tokens", "model_length"})
-"""Finish reasons of providers for an answer that was cut."""
-_QUOTED = 200
-"""Characters of a cut answer in its error."""
+_REMINDER = "reminder"
+"""Key in the artifact of an answer that only reminds of an earlier one: it is no result, and has no id."""
 
 
 def calls_of(
     messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool], *, first: int = 1, prefix: str = "c"
 ) -> tuple[Call, ...]:
     """The tool calls of a worker's conversation, in order: ``c1``, ``c2``, those of a program ``c3.1``, and so on."""
+    return tuple(call for _, call in _identified(messages, tools, first=first, prefix=prefix))
+
+
+def calls_by_id(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool], *, first: int = 1) -> dict[str, Call]:
+    """The same calls by their ids in the conversation; those of programs are not among them."""
+    return {call_id: call for call_id, call in _identified(messages, tools, first=first, prefix="c") if call_id}
+
+
+def _identified(
+    messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool], *, first: int, prefix: str
+) -> Iterator[tuple[str, Call]]:
+    """Each call with its id in the conversation, which is empty for a call of a program."""
     answers = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
-    calls: list[Call] = []
-    for message in messages:
-        for call in message.tool_calls if isinstance(message, AIMessage) else ():
-            answer, bound = answers.get(call["id"] or ""), tools.get(call["name"])
-            text = answer.text if answer else "no answer"
-            failed = answer is None or answer.status == "error"
-            artifact = artifact_of(answer) or {"effect": "none"}
-            number = "" if call["name"] in OWN_TOOLS else f"{prefix}{first}"
-            first += bool(number)
-            if program := artifact.get("calls"):
-                inside = [AIMessage("", tool_calls=program), *artifact["answers"]]
-                calls += calls_of(inside, tools, prefix=f"{number}.")
-            calls.append(
-                Call(
-                    id=number,
-                    agent=bound.agent if bound else artifact.get("agent", ""),
-                    tool=bound.id if bound else artifact.get("tool", call["name"]),
-                    args=artifact.get("args", bound.form.own(call["args"]) if bound else call["args"]),
-                    output="" if failed or text == NO_OUTPUT else text,
-                    data=None if failed else data_beside(text, artifact.get("structured")),
-                    error=text if failed else "",
-                    kind=artifact.get("kind", ""),
-                    effect=artifact.get("effect", "reported"),
-                    files=tuple(file["path"] for file in artifact.get("media", ())),
-                    seconds=round(float(artifact.get("seconds") or 0.0), 3),
-                    began=round(float(artifact.get("began") or 0.0), 3),
-                )
-            )
-    return tuple(calls)
+    made = (call for message in messages if isinstance(message, AIMessage) for call in message.tool_calls)
+    for call in made:
+        answer = answers.get(call["id"] or "")
+        artifact = artifact_of(answer) or {"effect": "none"}
+        if artifact.get(_REMINDER):
+            continue
+        number = "" if call["name"] in OWN_TOOLS else f"{prefix}{first}"
+        first += bool(number)
+        if program := artifact.get("calls"):
+            inside = [AIMessage("", tool_calls=program), *artifact["answers"]]
+            for _, inner in _identified(inside, tools, first=1, prefix=f"{number}."):
+                yield "", inner
+        yield call["id"] or "", _call(call, number, answer, tools.get(call["name"]))
+
+
+def _call(call: ToolCall, number: str, answer: ToolMessage | None, bound: BoundTool | None) -> Call:
+    """A call of the conversation, with what came of it."""
+    text = answer.text if answer else "no answer"
+    failed = answer is None or answer.status == "error"
+    artifact = artifact_of(answer) or {"effect": "none"}
+    return Call(
+        id=number,
+        agent=bound.agent if bound else artifact.get("agent", ""),
+        tool=bound.id if bound else artifact.get("tool", call["name"]),
+        args=artifact.get("args", bound.form.own(call["args"]) if bound else call["args"]),
+        output="" if failed or text == NO_OUTPUT else text,
+        data=None if failed else data_beside(text, artifact.get("structured")),
+        error=text if failed else "",
+        kind=artifact.get("kind", ""),
+        effect=artifact.get("effect", "reported"),
+        files=tuple(file["path"] for file in artifact.get("media", ())),
+        seconds=round(float(artifact.get("seconds") or 0.0), 3),
+        began=round(float(artifact.get("began") or 0.0), 3),
+    )
 
 
 def made_calls(messages: Sequence[BaseMessage]) -> int:
@@ -335,48 +279,25 @@ def made_calls(messages: Sequence[BaseMessage]) -> int:
     return asked + sum(len(made.get("calls", ())) for made in programs if isinstance(made, dict))
 
 
-def repeats_last(call: ToolCall, messages: Sequence[BaseMessage]) -> bool:
-    """Whether a call is the one before it once more, and that one succeeded."""
+def reminder(call: ToolCall, messages: Sequence[BaseMessage]) -> ToolMessage | None:
+    """The answer to a call that only repeats the one before it, which succeeded; None if it is to be made.
+
+    A call is answered so once: a model that makes it again, as to ask how far a job is, means it.
+    """
     made = [one for message in messages if isinstance(message, AIMessage) for one in message.tool_calls]
-    failed = {m.tool_call_id for m in messages if isinstance(m, ToolMessage) and m.status == "error"}
+    answers = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
     last = next((before for before, one in pairwise(made) if one["id"] == call["id"]), None)
-    if last is None or last["id"] in failed:
-        return False
-    return (last["name"], last["args"]) == (call["name"], call["args"])
+    if last is None or not _is_same(last, call):
+        return None
+    answer = answers.get(last["id"] or "")
+    if answer is None or answer.status == "error":
+        return None
+    reminded = [one for one in made if artifact_of(answers.get(one["id"] or "")).get(_REMINDER)]
+    if any(_is_same(one, call) for one in reminded):
+        return None
+    text = f"You have just made this call, and its result stands above; {AGAIN}"
+    return answer_to(call, text, {"effect": "none", _REMINDER: True})
 
 
-def outcome_of(last: AnyMessage, calls: Sequence[Call]) -> tuple[Status, str]:
-    """How the step ended, by the worker's word: its declared outcome, otherwise its plain words, which mean done."""
-    declared, text = last.additional_kwargs.get(OUTCOME), last.text.strip()
-    if isinstance(declared, dict):
-        match declared.get("status"):
-            case "done":
-                return "done", ""
-            case "needs_input" | "outcome_unknown" as status:
-                wanted = [what for what in declared.get("missing", ()) if what not in text]
-                return status, f"{text} (missing: {', '.join(wanted)})" if wanted else text
-            case "need_plan":
-                return "failed", f"the worker asks for another plan: {text}"
-            case _:
-                return "failed", text
-    refused = [call.error for call in calls if call.kind in ("rejected", "sign_in")]
-    if refused and all(call.error for call in calls if call.agent):  # a person's word stands above a model's
-        return "failed", refused[-1]
-    if reason := _cut(last):
-        told = f"the model's answer was cut at its token limit (finish reason {reason!r}: raise its max_tokens)"
-        return "failed", f"{told}; it began: {text[:_QUOTED]}"
-    if isinstance(last, AIMessage) and last.invalid_tool_calls and not text:
-        bad = last.invalid_tool_calls[0]
-        return "failed", f"the model's call of {bad['name']!r} has arguments that are no JSON: {bad['args']!s:.200}"
-    if not text:
-        made = ", ".join(dict.fromkeys(call.tool for call in calls))
-        return "failed", f"the model ended without an answer, after these calls: {made}" if made else (
-            "the model gave neither a tool call nor an answer"
-        )
-    return "done", ""
-
-
-def _cut(message: AnyMessage) -> str:
-    """The finish reason of an answer that a limit of tokens ended, in its provider's words; empty for others."""
-    said = (message.response_metadata.get(name) for name in ("finish_reason", "stop_reason", "done_reason"))
-    return next((reason for reason in said if isinstance(reason, str) and reason.lower() in _LIMITS), "")
+def _is_same(one: ToolCall, other: ToolCall) -> bool:
+    return (one["name"], one["args"]) == (other["name"], other["args"])

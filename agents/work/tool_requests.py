@@ -84,35 +84,52 @@ async def answer_request(call: ToolCall, tools: Mapping[str, BoundTool], request
         asked = _Need.model_validate(call["args"])
     except ValidationError as error:
         return answer_to(call, error_lines(error), error=True)
-    words = asked.what.strip()
-    names = [name.strip() for name in asked.tools if name.strip()]
-    if words in requests.catalog.tools:  # an id, although it stands where words are expected
-        names, words = [*names, words], ""
+    names, words = _names_and_words(asked, requests.catalog)
     if not names and not words:
         return answer_to(call, "name the tools in 'tools', or say in 'what' what a tool must do", error=True)
     named = named_tools(requests.catalog, names)
+    added, lines = _add(named, tools, requests)
+    lines += _unknown_lines(named)
+    lines += [requests.list_tools(agent) for agent in named.agents]
+    lines += _skill_lines(named, requests)
+    if search := _search_text(words, named):
+        lines.append(await requests.find(search))
+    asked_for = [*names, words] if words else names
+    requests.added(", ".join(asked_for), added)
+    only_unknown = not words and len(named.unknown) == len(dict.fromkeys(names))
+    return answer_to(call, "\n".join(lines), {"added": added}, error=only_unknown)
+
+
+def _names_and_words(asked: _Need, catalog: Catalog) -> tuple[list[str], str]:
+    """What is named, and what is only described; an id in the place of words is a name."""
+    words = asked.what.strip()
+    names = [name.strip() for name in asked.tools if name.strip()]
+    return ([*names, words], "") if words in catalog.tools else (names, words)
+
+
+def _add(named: NamedTools, tools: Mapping[str, BoundTool], requests: ToolRequests) -> tuple[list[str], list[str]]:
+    """The ids of the named tools that are added, and what is said of all that are named."""
     held = {tool.id: name for name, tool in tools.items()}
     refused = requests.refused(named.ids)
-    new = [one for one in named.ids if one in requests.catalog.tools and one not in held and one not in refused]
+    new: list[str] = []
+    lines: list[str] = []
+    for one in named.ids:
+        if one in held:
+            lines.append(f"You have {one} already: call {held[one]}")
+        elif one in refused:
+            lines.append(f"{one} cannot be called now: {refused[one]}")
+        elif one in requests.catalog.tools:
+            new.append(one)
     added = requests.bind(new[: requests.most], list(tools))
-    over = new[requests.most :]
-    told = [
-        *_added_lines(added, requests.catalog),
-        *(f"You have {one} already: call {held[one]}" for one in named.ids if one in held),
-        *(f"{one} cannot be called now: {why}" for one, why in refused.items()),
-        *([f"Not added, because a call adds at most {requests.most}: {', '.join(over)}"] if over else []),
-        *_unknown_lines(named),
-        *(requests.list_tools(agent) for agent in named.agents),
-        *(f"The skill {name!r}:\n{text}" for name, text in requests.skills(_skills(named, requests)).items()),
-    ]
-    useful = bool(words) or len(named.unknown) < len(names)
-    # A name that resembles nothing still says what is wanted.
+    if left := new[requests.most :]:
+        lines.append(f"Not added, because a call adds at most {requests.most}: {', '.join(left)}")
+    return [tool.id for tool in added.values()], [*_added_lines(added, requests.catalog), *lines]
+
+
+def _search_text(words: str, named: NamedTools) -> str:
+    """The words to search for; a name that resembles no other says what is wanted, too."""
     lost = [split_name(name) for name, near in named.unknown.items() if not near]
-    if search := " ".join(filter(None, (words, *lost))):
-        told.append(await requests.find(search))
-    ids = [tool.id for tool in added.values()]
-    requests.added(", ".join((*names, *filter(None, (words,)))), ids)
-    return answer_to(call, "\n".join(filter(None, told)), {"added": ids}, error=not useful)
+    return " ".join(filter(None, (words, *lost)))
 
 
 def _added_lines(added: Mapping[str, BoundTool], catalog: Catalog) -> Iterator[str]:
@@ -135,5 +152,11 @@ def _unknown_lines(named: NamedTools) -> Iterator[str]:
         yield f"There is no tool {name!r}" + (f"; near: {', '.join(near)}" if near else "")
 
 
-def _skills(named: NamedTools, requests: ToolRequests) -> list[str]:
-    return [one for one in named.ids if one in requests.catalog.skills_by_id]
+def _skill_lines(named: NamedTools, requests: ToolRequests) -> Iterator[str]:
+    skills = [requests.catalog.skills_by_id[one] for one in named.ids if one in requests.catalog.skills_by_id]
+    texts = requests.skills([skill.id for skill in skills]) if skills else {}
+    for skill in skills:
+        if skill.name in texts:
+            yield f"The skill {skill.name!r}:\n{texts[skill.name]}"
+        else:
+            yield f"The skill {skill.name!r} cannot be read here"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
@@ -23,38 +21,29 @@ from langchain_core.messages import (
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.config import get_stream_writer
 
+from callsheet.agents.approval.call_order import in_order
 from callsheet.agents.approval.questions import missing_values
 from callsheet.agents.approval.supervised_call import Answer, Send, in_doubt, supervised
 from callsheet.agents.calls.call_context import PROGRESS, within
-from callsheet.agents.calls.plan import Call, ResultValueError, Status, StepResult, resolved, value_of
+from callsheet.agents.calls.plan import GAVE, Call, ResultValueError, Status, StepResult, resolved, value_of
 from callsheet.agents.calls.run_claim import checkpointer, sole_run
 from callsheet.agents.calls.token_usage import usage_of, with_usage_of
 from callsheet.agents.calls.tool_result import answer_to, artifact_of
-from callsheet.agents.models.chat_models import (
-    ModelError,
-    answered,
-    deferred,
-    normalize,
-    unstreamed,
-    with_written_calls,
-)
-from callsheet.agents.models.prompts import AGAIN, LAST_TURN
+from callsheet.agents.models.chat_models import answered, broken_call, normalize, unstreamed
+from callsheet.agents.models.prompts import LAST_TURN
 from callsheet.agents.registry.binding import NEED_TOOL, READ_RESULT, RUN_PROGRAM, BoundTool, names_of
 from callsheet.agents.work.context import Brief
-from callsheet.agents.work.equipment import (
-    ENDINGS,
+from callsheet.agents.work.equipment import Equipment, UnsetModel, answer_reading, made_calls, reminder
+from callsheet.agents.work.finish import (
     FINISH,
+    NOTHING_DONE,
     OUTCOME,
-    OWN_TOOLS,
-    Equipment,
-    UnsetModel,
-    abbreviated,
-    answer_reading,
+    cut_reason,
+    ends_of,
     finished,
-    made_calls,
     outcome_of,
     refused_finish,
-    repeats_last,
+    something_done,
 )
 from callsheet.agents.work.tool_requests import answer_request
 from callsheet.graphs.text.sanitizing import counted, shown
@@ -116,155 +105,81 @@ def _named(message: M, step_id: str) -> M:
     return message.model_copy(update={"response_metadata": {**message.response_metadata, STEP_ID: step_id}})
 
 
-_REMINDER = """\
-The step is: {step}
-If {tools} does it, call that tool now, with everything that it needs. If none does, repeat your answer: {answer}"""
-_WORDLESS = """\
-The step is: {step}
-Your last message was empty. Call a tool that the step still needs, or say what came of the step."""
-WEAK_TURNS = 8
-"""Maximum number of turns of a weak model in one step: what it has not done by then, it does not do."""
-
-
-class WeakModelHelp(AgentMiddleware[AgentState[Any], Any]):
-    """Reads calls from text, asks once more, and ends a step whose model only repeats itself or only failed.
-
-    A model of a few billion parameters writes calls as text, answers from memory instead of calling a tool, repeats a
-    call for ever, or says nothing. A strong model's word stands, so this is off by default (``Settings.weak_model``).
-    """
-
-    async def awrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any] | AIMessage:
-        """Calls the model, and helps it if the step's equipment says that it is weak."""
-        if not request.runtime.context.weak:
-            return await handler(request)
-        message = await _said(request, handler)
-        if repeated := _repeated(message, request.messages):
-            failed = [answer.text for answer in repeated if answer.status == "error"]
-            said = failed or [answer.text for answer in repeated]
-            return _answered(message, "\n".join(dict.fromkeys(said)), status="failed" if failed else "done")
-        if again := _asked_again(request, message):
-            with suppress(ModelError):
-                message = with_usage_of(await _said(again, handler), message)
-        if why := _only_failed(message, request.messages):
-            return _answered(message, why, status="failed")
-        return ModelResponse(result=[message])
-
-
-async def _said(request: ModelRequest[Any], handler: Handler) -> AIMessage:
-    """The model's message as in the conversation, with the calls that it wrote as text."""
-    response = await answered(handler(request))
-    bound = {tool.name: tool for tool in request.tools if isinstance(tool, BoundTool)}
-    names = [*bound, *(tool["function"]["name"] for tool in request.tools if isinstance(tool, dict))]
-    written = [with_written_calls(message, names, request.messages) for message in response.result]
-    (told,) = normalize(replace(response, result=written), bound).result
-    return told if isinstance(told, AIMessage) else AIMessage(told.text)
-
-
-def _answered(message: AIMessage, text: str, *, status: str = "done") -> AIMessage:
-    about = {OUTCOME: {"status": status, "reply": True}} if status != "done" else {}
-    return message.model_copy(update={"content": text, "tool_calls": [], "additional_kwargs": about})
-
-
-def _repeated(message: AIMessage, before: Sequence[AnyMessage]) -> list[ToolMessage]:
-    """The earlier answers, if the model only repeats calls; otherwise empty."""
-    answers = {m.tool_call_id: m for m in before if isinstance(m, ToolMessage)}
-    made = [call for m in before if isinstance(m, AIMessage) for call in m.tool_calls]
-    known = {_key(call): answer for call in made if (answer := answers.get(call["id"] or ""))}
-    if any(_key(call) not in known for call in message.tool_calls):
-        return []
-    return [known[_key(call)] for call in message.tool_calls]
-
-
-def _only_failed(message: AIMessage, before: Sequence[AnyMessage]) -> str:
-    """The last error, if the model ends a step of which every call failed; otherwise empty."""
-    answers = [m for m in before if isinstance(m, ToolMessage)]
-    if message.tool_calls or not answers or any(answer.status != "error" for answer in answers):
-        return ""
-    return answers[-1].text
-
-
-def _asked_again(request: ModelRequest[Any], message: AIMessage) -> ModelRequest[Any] | None:
-    """The second request, if the model answered at once without a call, or ended with an empty message.
-
-    Without an earlier result to answer from, a model that made no call is forced to call a tool, if its provider can.
-    """
-    if message.tool_calls:
-        return None
-    brief = request.runtime.context.brief
-    step, tools = brief.text, [tool.name for tool in request.tools if not isinstance(tool, dict)]
-    if len(request.messages) > 1:
-        text = _WORDLESS.format(step=step)
-        return None if message.text.strip() else request.override(messages=[*request.messages, HumanMessage(text)])
-    if not tools:
-        return None
-    if not brief.inputs:
-        return request.override(tool_choice="any")
-    text = _REMINDER.format(step=step, tools=" or ".join(tools), answer=message.text)
-    return request.override(messages=[*request.messages, HumanMessage(text)])
-
-
-def _key(call: ToolCall) -> str:
-    return json.dumps([call["name"], call["args"]], sort_keys=True, default=str)
+_EMPTY = "Your last message was empty. Call a tool that the task still needs, or say what came of the task."
+_CUT = "Your last message was cut at its token limit. Be shorter: make one call at a time, or say less."
 
 
 class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
-    """Gives the worker the model and the tools of its step, and refuses every call to another tool."""
+    """Gives the worker the model and the tools of its steps, and refuses every call to another tool."""
 
     async def awrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any] | AIMessage:
-        """Calls the step's model with the step's tools."""
+        """Calls the worker's model with its tools, until there is a reply that ends the turn or the task."""
         equipment, messages = request.runtime.context, request.messages
         held = equipment.held(messages)
-        calls = equipment.calls(messages, held)
         if doubt := in_doubt(messages, held):
             return _stopped(doubt, "outcome_unknown")
-        turns = sum(isinstance(message, AIMessage) for message in messages)
-        stop = f"stopped after {counted(equipment.max_turns, 'turn')} without a result"
-        closing = turns == equipment.max_turns
-        if turns > equipment.max_turns:
-            return _stopped(stop)
-        if equipment.max_tokens is not None and (spent := usage_of(messages).tokens) >= equipment.max_tokens:
-            return _stopped(f"stopped after {spent:,} tokens: the run's token budget is spent")
+        if limit := _limit(equipment, messages):
+            return _stopped(limit)
+        closing = _turns(messages) == equipment.max_turns
         asking = request.override(
             model=unstreamed(equipment.model, held),
-            tools=[] if closing else equipment.shown(held, calls),
+            tools=[] if closing else equipment.shown(held),
             system_message=SystemMessage(f"{equipment.prompt}\n{LAST_TURN}" if closing else equipment.prompt),
-            messages=abbreviated(messages, calls) if equipment.own_tools else messages,
+            messages=equipment.labelled(messages, held) if equipment.own_tools else messages,
         )
-        response = await answered(handler(asking if equipment.code else deferred(asking, held)))
-        equipment.replies.extend(reply for reply in response.result if isinstance(reply, AIMessage))
-        response = normalize(response, held, equipment.secrets)
-        last = response.result[-1]
-        if made_calls([*messages, last]) > equipment.max_calls:
+        calls = equipment.calls(messages, held)
+        reply = await _usable(asking, handler, equipment, held)
+        told: list[AnyMessage] = [reply]
+        if not closing and _ends_without_a_call(reply, equipment, messages, calls):
+            # Both stay in the conversation, so that its beginning is the same at the next turn.
+            told.append(HumanMessage(NOTHING_DONE))
+            again = asking.override(messages=[*asking.messages, *told])
+            told.append(await _usable(again, handler, equipment, held))
+        last = told[-1]
+        if made_calls([*messages, *told]) > equipment.max_calls:
             over = f"stopped before it made more than {counted(equipment.max_calls, 'call')} for one step"
-            return _stopped(over, reply=last)
+            return ModelResponse(result=[*told[:-1], _stopped(over, reply=last)])
         if closing and isinstance(last, AIMessage) and last.tool_calls:
-            return _stopped(stop, reply=last)
-        return finished(last, calls) or response
+            return _stopped(_out_of_turns(equipment), reply=last)
+        ended = finished(last, calls, equipment.brief.step_ids)
+        return ModelResponse(result=[*told[:-1], ended or last])
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: Send) -> Answer:
         """Runs a selected tool; a call to another tool is refused, and nothing is sent."""
         equipment = _equipment(request)
         call, messages = request.tool_call, request.state["messages"]
         tools = equipment.held(messages)
+        if problem := broken_call(call, messages):
+            return answer_to(call, problem, {"effect": "none"}, error=True)
         if call["name"] == NEED_TOOL and equipment.requests:
             return await answer_request(call, tools, equipment.requests)
         if call["name"] == READ_RESULT:
             return answer_reading(call, equipment.brief.inputs, equipment.calls(messages, tools))
         if call["name"] == FINISH:
             alone = len(messages[-1].tool_calls) == 1
-            return refused_finish(call, equipment.calls(messages, tools), alone=alone)
-        if call["name"] == RUN_PROGRAM and equipment.code:
-            from callsheet.agents.programs import run_program
+            return refused_finish(call, equipment.calls(messages, tools), equipment.brief.step_ids, alone=alone)
 
-            return await run_program(
-                request,
-                tools,
-                lambda inner, _: self._call(inner, equipment, tools, handler),
-                results={result.id: value_of(result) for result in equipment.brief.inputs},
-                secrets=equipment.secrets,
-                most=equipment.max_calls - made_calls(messages),
-            )
-        return await self._call(request, equipment, tools, handler)
+        async def make() -> Answer:
+            if call["name"] == RUN_PROGRAM and equipment.code:
+                return await self._program(request, equipment, tools, handler)
+            return await self._call(request, equipment, tools, handler)
+
+        return await in_order(request, tools, equipment.harmless, make)
+
+    async def _program(
+        self, request: ToolCallRequest, equipment: Equipment, tools: Mapping[str, BoundTool], handler: Send
+    ) -> Answer:
+        """Runs a program."""
+        from callsheet.agents.programs import run_program
+
+        return await run_program(
+            request,
+            tools,
+            lambda inner, _: self._call(inner, equipment, tools, handler),
+            results={result.id: value_of(result) for result in equipment.brief.inputs},
+            secrets=equipment.secrets,
+            most=equipment.max_calls - made_calls(request.state["messages"]),
+        )
 
     async def _call(
         self, request: ToolCallRequest, equipment: Equipment, tools: Mapping[str, BoundTool], handler: Send
@@ -274,9 +189,8 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
         if call["name"] not in tools:
             return _not_held(call, tools, equipment.refused)
         bound = tools[call["name"]]
-        if repeats_last(call, messages) and equipment.harmless(bound.id):
-            again = f"You have just made this call, and its result stands above; {AGAIN}"
-            return answer_to(call, again, {"effect": "none"})
+        if equipment.harmless(bound.id) and (reminded := reminder(call, messages)):
+            return reminded
         try:
             arguments = resolved(call["args"], equipment.brief.inputs, equipment.calls(messages, tools))
         except ResultValueError as error:
@@ -291,10 +205,76 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
         return answer
 
 
+def _turns(messages: Sequence[AnyMessage]) -> int:
+    return sum(isinstance(message, AIMessage) for message in messages)
+
+
+def _out_of_turns(equipment: Equipment) -> str:
+    return f"stopped after {counted(equipment.max_turns, 'turn')} without a result"
+
+
+def _limit(equipment: Equipment, messages: Sequence[AnyMessage]) -> str | None:
+    """The limit that the worker has reached; None if it may go on."""
+    if _turns(messages) > equipment.max_turns:
+        return _out_of_turns(equipment)
+    if equipment.max_tokens is None:
+        return None
+    spent = usage_of(messages).tokens
+    return f"stopped after {spent:,} tokens: the run's token budget is spent" if spent >= equipment.max_tokens else None
+
+
+async def _usable(
+    asking: ModelRequest[Any], handler: Handler, equipment: Equipment, held: Mapping[str, BoundTool]
+) -> AIMessage:
+    """The model's reply; after an empty or a cut one, it is asked again, once for each, with the same tools.
+
+    What is not used costs too: the usage of the reply has it.
+    """
+    reply = await _replied(asking, handler, equipment, held)
+    complaints: list[str] = []
+    while (complaint := _unusable(reply)) and complaint not in complaints:
+        complaints.append(complaint)
+        again = asking.override(messages=[*asking.messages, HumanMessage(complaint)])
+        reply = with_usage_of(await _replied(again, handler, equipment, held), reply)
+    return reply
+
+
+async def _replied(
+    asking: ModelRequest[Any], handler: Handler, equipment: Equipment, held: Mapping[str, BoundTool]
+) -> AIMessage:
+    """One reply of the model, as it stands in the conversation."""
+    response = await answered(handler(asking))
+    equipment.replies.extend(reply for reply in response.result if isinstance(reply, AIMessage))
+    reply = normalize(response, held, equipment.secrets).result[-1]
+    return reply if isinstance(reply, AIMessage) else AIMessage(reply.text)
+
+
+def _unusable(reply: AIMessage) -> str | None:
+    """What to say to a model whose reply is empty or was cut; None for any other reply."""
+    if reply.tool_calls:
+        return None
+    if cut_reason(reply):
+        return _CUT
+    return None if reply.text.strip() else _EMPTY
+
+
+def _ends_without_a_call(
+    reply: AIMessage, equipment: Equipment, messages: Sequence[AnyMessage], calls: Sequence[Call]
+) -> bool:
+    """Whether a worker ends its task in plain words although no call has succeeded, and was not asked about it."""
+    if reply.tool_calls or not reply.text.strip() or not equipment.own_tools:
+        return False
+    if any(isinstance(message, HumanMessage) and message.text == NOTHING_DONE for message in messages):
+        return False
+    before = equipment.brief.before.calls if equipment.brief.before else ()
+    refused = any(call.kind in ("rejected", "sign_in") for call in calls)
+    return not (refused or something_done([*before, *calls]))
+
+
 worker = create_agent(
     UnsetModel(),
     tools=[],
-    middleware=[NameStep(), StepToolsMiddleware(), WeakModelHelp(), TellCalls()],
+    middleware=[NameStep(), StepToolsMiddleware(), TellCalls()],
     context_schema=Equipment,
     name="worker",
 )
@@ -315,32 +295,27 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
     messages: Sequence[AnyMessage] = state["messages"]
     last, held = messages[-1], equipment.held(messages)
     calls = equipment.calls(messages, held)
-    status, error = outcome_of(last, calls)
+    before = brief.before.calls if brief.before else ()
+    status, error = outcome_of(last, [*before, *calls], words_end=not equipment.own_tools)
     lacks = next((call.error for call in calls if call.kind == "sign_in"), "")
-    if status != "done" and lacks not in error:
+    if status not in GAVE and lacks not in error:
         error = f"{error}\n{lacks}"  # it names the page, whatever the model says
     declared = last.additional_kwargs.get(OUTCOME, {})
-    by_word = bool(declared.get("reply")) and declared.get("status") in ENDINGS  # then no other agents try
     return StepResult(
         id="",
         text=brief.text,
         status=status,
         tools=tuple(tool.id for tool in held.values()),
         calls=calls,
-        result=last.text.strip() if status == "done" else "",
-        note="" if status != "done" or any(call.agent for call in calls) else "no tool was called",
+        result=last.text.strip() if status in GAVE else "",
+        note="" if status not in GAVE or any(call.agent for call in [*before, *calls]) else "no tool was called",
         data=declared.get("data"),
+        ends=ends_of(declared),
         error=error,
-        exhausted=status != "done"
-        and (by_word or any(call.kind in ("rejected", "sign_in") or _may_last(call, equipment) for call in calls)),
+        replan=declared.get("status") == "need_plan",
         missing=missing_values(declared),
         usage=usage_of(messages, time.monotonic() - began),
     )
-
-
-def _may_last(call: Call, equipment: Equipment) -> bool:
-    """Whether a call took effect and may have changed something: another agent must not repeat it."""
-    return not (call.error or call.tool in (*OWN_TOOLS, RUN_PROGRAM) or equipment.harmless(call.tool))
 
 
 def _not_held(call: ToolCall, tools: Mapping[str, BoundTool], refused: Mapping[str, str]) -> ToolMessage:

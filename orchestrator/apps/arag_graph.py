@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from callsheet.agents import ModelError, chat_model
 from callsheet.agents.calls.token_usage import usage_of, with_usage_of
-from callsheet.agents.models.chat_models import answered, check_model, written_calls
+from callsheet.agents.models.chat_models import answered, check_model
 from callsheet.agents.servers.catalogs.python_objects import part_of_tools
 from callsheet.agents.servers.in_process import APP, TOOL_MODEL
 from callsheet.graphs import CallsheetError, SourceCatalog
@@ -286,12 +286,10 @@ def checked(text: str, read: Collection[str]) -> tuple[str, list[str], list[str]
 
 
 def _one_call(message: AIMessage, tools: Sequence[BaseTool]) -> AIMessage:
-    """A reply as text with its first call of these tools only, also if a small model wrote it as JSON text."""
-    text, calls = str(message.text), list[Any](message.tool_calls if tools else ())
-    if tools and not calls and (written := written_calls(text, {tool.name for tool in tools})):
-        text, calls = "", [{**written[0], "id": f"written_{message.id or 0}"}]
+    """A reply as text with its first call of these tools only."""
+    calls = list[Any](message.tool_calls if tools else ())
     return AIMessage(
-        text,
+        str(message.text),
         id=message.id if tools else None,
         tool_calls=calls[:1],
         usage_metadata=message.usage_metadata,

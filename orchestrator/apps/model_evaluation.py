@@ -41,7 +41,7 @@ from callsheet.retrievers.evaluation.evaluator import bootstrap_interval
 from callsheet.retrievers.index.node_texts import Progress
 
 ALL, RULES = "all", "rules"
-DEFAULT_ARMS = ("k5", "k10", "none", "adaptive")
+DEFAULT_ARMS = ("k5", "k10", "none", "auto")
 CAUSES: Mapping[str, str] = {
     "not retrieved": "the model was not shown the tool",
     "not chosen": "it was shown the tool, and did not call it",
@@ -107,14 +107,13 @@ def _recorded_tool(tool: Tool) -> StructuredTool:
 class Arms:
     """Makes arms over one catalog, whose tools are called without approval (see ``recorded``), and one model.
 
-    ``tools`` is the maximum per worker in the arms of the supervisor, ``weak_model`` as in ``Settings``.
+    ``tools`` is the maximum per worker in the arms of the supervisor.
     """
 
     loaded: Loaded
     retriever: AgentGraphRetriever
     model: BaseChatModel
     tools: int = 10
-    weak_model: bool = False
 
     def named(self, name: str) -> Arm:
         """An arm by name; raises a SettingsError that lists them if there is no such arm."""
@@ -133,7 +132,7 @@ class Arms:
 
     def _supervisor(self, name: str, registry: ToolRegistry) -> Any:
         planning, allowed = "auto" if name == RULES else name, tuple(self.loaded.catalog.tools)
-        told: dict[str, Any] = {"planning": planning, "tools": self.tools, "weak_model": self.weak_model}
+        told: dict[str, Any] = {"planning": planning, "tools": self.tools}
         settings = Settings(approval="never", allow=allowed, learn=False, **told)
         model = None if name == RULES else self.model
         parts: dict[str, Any] = {"retriever": self.retriever, "registry": registry, "settings": settings}
@@ -153,7 +152,6 @@ class Arms:
             prompt=_PROMPT,
             own_tools=False,
             max_turns=_MAX_TURNS,
-            weak=self.weak_model,
         )
         try:
             done = await carry_out(Brief(text=request), equipment)

@@ -18,7 +18,7 @@ from langchain.agents.middleware import (
     ToolCallRequest,
 )
 from langchain.agents.middleware.types import PrivateStateAttr
-from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import HumanMessage, SystemMessage, ToolCall, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.prebuilt.tool_node import INVALID_TOOL_NAME_ERROR_TEMPLATE
 from langgraph.runtime import Runtime
@@ -34,18 +34,20 @@ from callsheet.agents import (
     supervised,
     unstreamed,
 )
+from callsheet.agents.approval.call_order import in_order
 from callsheet.agents.approval.supervised_call import Answer, InterruptOn, Send, reviews_of
 from callsheet.agents.calls.tool_result import answer_to
-from callsheet.agents.models.chat_models import chat_model
+from callsheet.agents.models.chat_models import broken_call, chat_model
 from callsheet.agents.registry import binding
-from callsheet.agents.registry.binding import NEED_TOOL, READ_SKILL
+from callsheet.agents.registry.binding import NEED_TOOL, READ_RESULT, READ_SKILL, RUN_PROGRAM
 from callsheet.agents.safety.secrets import RunSecrets
 from callsheet.agents.work.equipment import (
     READ_DEFINITION,
-    abbreviated,
     answer_reading,
     answer_skill,
+    calls_by_id,
     calls_of,
+    labelled,
     long_calls,
     skill_definition,
 )
@@ -78,6 +80,10 @@ _CALLS = 64
 def _joined(held: list[str], new: list[str]) -> list[str]:
     """Appends new ids, without duplicates: parallel calls add to the same list."""
     return list(dict.fromkeys([*held, *new]))
+
+
+_OWN = (NEED_TOOL, READ_RESULT, READ_SKILL, RUN_PROGRAM)
+"""The tools of the middleware itself."""
 
 
 class EquippedState(AgentState[Any]):
@@ -169,7 +175,8 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
             self._reach["skills"] = 0
         if decision_model is not None:
             model = chat_model(decision_model) if isinstance(decision_model, str) else decision_model
-            self._reach["decision_model"] = judge_of(model)
+            judge_of(model)  # refuses what is none
+            self._reach["decision_model"] = model
         self._approval: ApprovalPolicy = approval
         self._reviews = reviews_of(interrupt_on, self._registry.catalog.tools)
         self._code_mode, self._skill_tokens = code_mode, told.skill_tokens
@@ -185,6 +192,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
 
     def before_model(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Selects tools for the last message of the user, if that was not done."""
+        self._roster()  # made here, where it may take a while, and only read before the call of the model
         text = request_of(state.get("messages", []))
         key = sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
         if not text.strip() or key == state.get("callsheet_request"):
@@ -241,10 +249,13 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         state: Any = request.state
         own = _joined(state.get("callsheet_own", []), [_name(tool) for tool in request.tools])
         held = self._held(state, own)
-        long, skills = long_calls(calls_of(state["messages"], held)), self._skills(state)
+        known = calls_by_id(state["messages"], held)
+        # Only these need a label: read_result takes the id of an answer that is shown in part.
+        long = {call_id: call for call_id, call in known.items() if long_calls([call])}
+        skills = self._skills(state)
         own_tools = [dict(tool) for tool in (DEFINITION, READ_DEFINITION) if _name(dict(tool)) not in own]
         reads = [skill_definition(skills)] if skills and READ_SKILL not in own else []
-        shown = request.override(model=unstreamed(request.model, held), messages=abbreviated(request.messages, long))
+        shown = request.override(model=unstreamed(request.model, held), messages=labelled(request.messages, long))
         if NEED_TOOL not in own and (text := self._roster()):
             shown = shown.override(system_message=_with_block(request.system_message, text))
         if self._code_mode:
@@ -257,7 +268,8 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         """The roster of what the user may see, with how to use it; the same text until the catalog changes."""
         if not self._roster_tokens:
             return ""
-        seen = roster(self._retriever.within(caller()).catalog, max_tokens=self._roster_tokens)
+        catalog, readable = self._retriever.within(caller()).catalog, self._skill_tokens > 0
+        seen = roster(catalog, max_tokens=self._roster_tokens, skills=readable)
         return f"{_ROSTER if seen.whole else _AGENTS}\n\n{seen.text}" if seen.text else ""
 
     def _skills(self, state: Any) -> list[Skill]:
@@ -268,7 +280,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
     def _normalized(
         self, response: ModelResponse[Any], state: Any, own: list[str], held: Mapping[str, BoundTool]
     ) -> ExtendedModelResponse[Any]:
-        response = normalize(response, held, self._secrets(state))
+        response = normalize(response, held, self._secrets(state), broken={*_OWN, *held})
         command: Command[Any] = Command(update={"callsheet_own": own})
         return ExtendedModelResponse(response, command if own != state.get("callsheet_own", []) else None)
 
@@ -276,29 +288,53 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         """The answer to a call that is not of the agent's own tools."""
         call, state = request.tool_call, request.state
         held, supervision = self._held(state), self._supervision(state)
+        if problem := broken_call(call, state["messages"]):
+            return answer_to(call, problem, {"effect": "none"}, error=True)
         match call["name"]:
             case binding.NEED_TOOL:
                 return await self._added(request, held)
             case binding.READ_RESULT:
                 return answer_reading(call, (), long_calls(calls_of(state["messages"], held)))
             case binding.READ_SKILL:
-                texts: dict[str, str] = {}
-                for skill in self._skills(state):
-                    texts |= skill_texts(self._retriever.catalog, [skill.id], most=self._skill_tokens)
-                return answer_skill(call, texts)
+                return self._skill_text(call, state)
             case binding.RUN_PROGRAM if self._code_mode:
-                from callsheet.agents.programs import run_program
-
-                def make(inner: ToolCallRequest, tool: BoundTool) -> Awaitable[Answer]:
-                    return supervised(inner, tool, supervision, send)
-
-                return await run_program(request, held, make, most=_CALLS, secrets=supervision.secrets)
+                return await self._program(request, held, send)
         tool = request.tool or held.get(call["name"])
         if tool is None:
             return await _of_others(request, send, [*state.get("callsheet_own", []), NEED_TOOL, *held])
         if not isinstance(tool, BoundTool):
             return await send(request)
-        return await supervised(request.override(tool=tool), tool, supervision, send)
+        bound = tool
+
+        async def call_it() -> Answer:
+            return await supervised(request.override(tool=bound), bound, supervision, send)
+
+        return await in_order(request, held, self._reads, call_it)
+
+    def _skill_text(self, call: ToolCall, state: Any) -> ToolMessage:
+        """The text of a skill that fits."""
+        texts: dict[str, str] = {}
+        for skill in self._skills(state):
+            texts |= skill_texts(self._retriever.catalog, [skill.id], most=self._skill_tokens)
+        return answer_skill(call, texts)
+
+    async def _program(self, request: ToolCallRequest, held: Mapping[str, BoundTool], send: Send) -> Answer:
+        """Runs a program."""
+        from callsheet.agents.programs import run_program
+
+        supervision = self._supervision(request.state)
+
+        def make(inner: ToolCallRequest, tool: BoundTool) -> Awaitable[Answer]:
+            return supervised(inner, tool, supervision, send)
+
+        async def run() -> Answer:
+            return await run_program(request, held, make, most=_CALLS, secrets=supervision.secrets)
+
+        return await in_order(request, held, self._reads, run)
+
+    def _reads(self, tool_id: str) -> bool:
+        """Whether a tool is known to change nothing."""
+        return self._registry.assurance(tool_id).harm == "none"
 
     def _supervision(self, state: Any) -> Supervision:
         standing, secrets = standing_approvals(self._registry.loaded), self._secrets(state)
@@ -317,7 +353,8 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         def skills(ids: Sequence[str]) -> Mapping[str, str]:
             return skill_texts(seen.catalog, ids, most=self._skill_tokens)
 
-        requests = tool_requests(seen, self._registry, caller(), bind=bind, skills=skills, most=min(_AT_ONCE, room))
+        answers: dict[str, Any] = {"bind": bind, "skills": skills, "most": min(_AT_ONCE, room)}
+        requests = tool_requests(seen, self._registry, caller(), roster_tokens=self._roster_tokens, **answers)
         said = await answer_request(call, held, requests)
         added = said.artifact["added"] if said.artifact else []
         return Command(update={"messages": [said], "callsheet_tools": added})

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -24,7 +24,7 @@ from callsheet.orchestrator.cli.shared_options import (
     run_options,
     size_options,
 )
-from callsheet.orchestrator.run.settings import Settings
+from callsheet.orchestrator.run.settings import Planning, Settings
 from callsheet.orchestrator.run.threads import Threads, stream_in_thread, sweep_threads
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from callsheet.orchestrator.cli.output import Show
 
 _STEP_FIELDS = ("id", "text", "depends_on", "agents", "tools", "status", "calls", "result", "note", "data", "error")
+_EXIT = {"done": 0, "partly": 3}
 _WAITS = {"tool_approval": "needs_approval", "unknown_outcome": "outcome_unknown", "needs_input": "needs_input"}
 
 
@@ -43,14 +44,14 @@ _WAITS = {"tool_approval": "needs_approval", "unknown_outcome": "outcome_unknown
 @click.option(
     "--planning",
     default="auto",
-    type=click.Choice(["auto", "none", "once", "adaptive"]),
-    help="How to plan: none (one worker does all), once, adaptive (change the plan after results), or auto (adaptive, "
-    "without a planner for a single small agent).",
+    type=click.Choice(get_args(Planning)),
+    help="auto: a model plans the request (but for a single small agent); none: one worker does all of it.",
 )
 @click.option(
-    "--weak-model", is_flag=True, help="Help a model of a few billion parameters: read calls from its text, ask again."
+    "--code-mode/--no-code-mode",
+    default=True,
+    help="Whether the model may also call tools from programs, in a sandbox.",
 )
-@click.option("--code-mode", is_flag=True, help="Let the model call tools from programs, in a sandbox.")
 @click.option(
     "--allow",
     multiple=True,
@@ -126,7 +127,7 @@ def ask(
         show.waiting(ran.waiting, again)
     else:
         show.answer(ran.answer, seconds)
-    return 0 if ran.done else 1
+    return ran.exit_status
 
 
 def _answered(workflow: Any, threads: Threads, thread: str, given: Any, show: Show | None, approval: str) -> RunResult:
@@ -173,8 +174,8 @@ async def run(
         within = getattr(task.state, "values", {})
         if isinstance(task.result, Mapping):
             results.update(task.result.get("results", {}))
-        elif "step" in within:
-            picked[within["step"]["id"]] = within.get("selection", {})
+        else:
+            picked.update(within.get("picked", {}))
     return RunResult(now.values, now.interrupts, results, picked)
 
 
@@ -200,9 +201,9 @@ class RunResult:
         return text
 
     @property
-    def done(self) -> bool:
-        """Whether the request was answered and every step of its plan done, for exit status 0."""
-        return not self.waiting and self.state.get("ended") == "done"
+    def exit_status(self) -> int:
+        """0 if every step of the plan was done, 3 if a part of the request was, and 1 for everything else."""
+        return 1 if self.waiting else _EXIT.get(self.state.get("ended", ""), 1)
 
     @property
     def plan(self) -> Mapping[str, Any]:

@@ -54,8 +54,8 @@ _POSITIVE = click.FloatRange(0, min_open=True)
     "--arms",
     metavar="ARM,ARM",
     help="With --model: all (the model gets all tools), k5, k10 ... (the best 5, 10 tools), d5, d10 ... (the best "
-    "by a decision of the model), none, once, adaptive, auto "
-    "(the supervisor in this planning mode), rules (no model).  [default: k5,k10,none,adaptive]",
+    "by a decision of the model), none, auto (the supervisor in this planning mode), rules (no model).  "
+    "[default: k5,k10,none,auto]",
 )
 @click.option("--sample", type=click.IntRange(1), help="With --model: only this many queries, always the same.")
 @click.option("--concurrency", default=1, type=click.IntRange(1, 64), help="With --model: attempts at the same time.")
@@ -73,7 +73,7 @@ def evaluate_command(options: CatalogOptions, demands: tuple[str, ...], model: s
     Examples:
       callsheet eval queries.jsonl --catalog manifests/ --fail-under recall@5=.8 --fail-under complete@10=.7
       callsheet eval queries.jsonl --catalog manifests/ --methods callsheet,agent-as-a-graph,bm25
-      callsheet eval queries.jsonl --catalog manifests/ --model openai:gpt-5-mini --arms all,k10,adaptive
+      callsheet eval queries.jsonl --catalog manifests/ --model openai:gpt-5-mini --arms all,k10,auto
     """
     if model:
         if given.pop("methods"):

@@ -9,7 +9,10 @@ from typing import Any
 from callsheet.agents import ToolRegistry, ToolRequests
 from callsheet.graphs import User
 from callsheet.retrievers import AgentGraphRetriever
-from callsheet.retrievers.roster import lines_for, list_tools
+from callsheet.retrievers.roster import lines_for, list_tools, roster
+
+_FEW = 5
+"""Number of agents for words, for a model that sees the names of all tools anyway."""
 
 
 def tool_requests(
@@ -18,14 +21,17 @@ def tool_requests(
     user: User | None,
     *,
     bind: Callable[..., Mapping[str, Any]],
+    roster_tokens: int = 0,
     **more: Any,
 ) -> ToolRequests:
     """Answers requests by adding what is named, and by names for words.
 
-    ``visible`` is restricted to what the user may see; ``bind`` makes tools by the names that the model sees from ids
-    and the names in use; ``more`` are further fields of ``ToolRequests``.
+    ``visible`` is restricted to what the user may see. ``bind`` makes tools by the names that the model sees, from ids
+    and the names in use. ``roster_tokens`` are those of the roster that the model sees, if it sees one: if that has all
+    names, words are answered with the lines of few agents. ``more`` are further fields of ``ToolRequests``.
     """
     catalog = visible.catalog
+    few = _FEW if roster_tokens and roster(catalog, max_tokens=roster_tokens).whole else None
 
     def refused(ids: Sequence[str]) -> Mapping[str, str]:
         down, tools = registry.unavailable(), [one for one in ids if one in catalog.tools]
@@ -34,7 +40,7 @@ def tool_requests(
 
     return ToolRequests(
         catalog=catalog,
-        find=lambda words: asyncio.to_thread(lines_for, visible, words),
+        find=lambda words: asyncio.to_thread(lines_for, visible, words, most=few),
         list_tools=lambda agent: list_tools(catalog, agent),
         bind=bind,
         refused=refused,

@@ -32,7 +32,6 @@ from callsheet.agents import (
 from callsheet.agents.approval.supervised_call import Reviews
 from callsheet.agents.calls.call_context import LOOP
 from callsheet.agents.models.chat_models import limit_model_calls
-from callsheet.agents.models.prompts import WEAK_WORKER, WORKER
 from callsheet.graphs import Catalog, Loaded, Policy, SettingsError, User
 from callsheet.graphs.dependencies import ObservationLog, OutcomeLog, Seen, observed, outcomes_of
 from callsheet.graphs.trust.consent import StandingApprovals
@@ -265,8 +264,7 @@ class RunConfiguration:
 
     def prompt(self, name: str) -> str:
         """The system prompt with this name (a field of ``Prompts``) in the current run."""
-        found = getattr(self.settings, f"{name}_prompt", None) or str(getattr(self.prompts, name))
-        return WEAK_WORKER if found == WORKER and self.settings.weak_model else found
+        return getattr(self.settings, f"{name}_prompt", None) or str(getattr(self.prompts, name))
 
 
 def context() -> Settings | None:

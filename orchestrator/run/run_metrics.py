@@ -48,13 +48,21 @@ def measured(retriever: AgentGraphRetriever, query: str, **changes: Any) -> Sele
     """``retriever.select`` with its duration and picks counted."""
     began = time.perf_counter()
     selection = retriever.select(query, **changes)
-    if (figures := _figures()) is not None:
-        figures.retrieval.observe(time.perf_counter() - began)
-        fits = selection.verdict != "nothing_fits"
-        figures.nothing.inc(not fits)
-        for agent in selection.agents if fits else ():
-            figures.picks.labels(agent.id).inc()
+    count_selections([selection], time.perf_counter() - began)
     return selection
+
+
+def count_selections(selections: Iterable[Selection], seconds: float) -> None:
+    """Counts a retrieval of so many seconds, and what was picked."""
+    if (figures := _figures()) is None:
+        return
+    figures.retrieval.observe(seconds)
+    for selection in selections:
+        if selection.verdict == "nothing_fits":
+            figures.nothing.inc()
+            continue
+        for agent in selection.agents:
+            figures.picks.labels(agent.id).inc()
 
 
 def count_result(result: StepResult) -> None:

@@ -18,7 +18,7 @@ _RANKING = (
 )  # fmt: skip
 TOOL_FLOOR = 0.0005
 """Default of ``tool_floor``; docs/concepts/retrieval.md has the measurement."""
-Planning = Literal["auto", "none", "once", "adaptive"]
+Planning = Literal["auto", "none"]
 
 
 def unknown_setting(name: str, known: Iterable[str]) -> str:
@@ -74,10 +74,10 @@ class Settings(BaseModel):
     """Which calls a person must approve: ``always`` all, ``ask`` those of tools that are not known to be harmless,
     ``never`` only those that may delete or overwrite something."""
     planning: Planning = _option("auto", "plan", "revise")
-    """How a request is planned: ``none`` (one worker does it), ``once`` (always so without a model), ``adaptive``
-    (revised after results), or ``auto`` (``adaptive``, without a planner for a single small agent)."""
-    tools: int = _option(12, "retriever", ge=1, le=128)
-    """Maximum tools per worker."""
+    """Whether a model plans a request: ``auto`` (but for a single small agent), or ``none`` (a worker does all of it,
+    and sees the names of all tools itself)."""
+    tools: int = _option(15, "retriever", ge=1, le=128)
+    """Maximum tools per worker; those that a plan does not name fill at most ten places."""
     token_budget: int | None = _option(None, "dispatch", "worker", ge=1)
     """Tokens after which no step starts and no worker continues; no limit if empty."""
     planner_model: str | None = _option(None, "plan", "revise")
@@ -88,8 +88,11 @@ class Settings(BaseModel):
     """Another model for the answer."""
     decision_model: str | None = _option(None, "retriever")
     """Chat model that judges the first tools of each step, in one call: their order, and whether one of them fits."""
-    agents: int = _option(8, "retriever", ge=1, le=50)
-    """Maximum agents per step."""
+    roster_tokens: int = _option(4_000, "plan", "worker", ge=100, le=200_000)
+    """Tokens up to which the names of all tools stand in the planner's prompt; of a larger catalog, the agents, and the
+    tools of those that fit."""
+    agents: int = _option(50, "retriever", ge=1, le=50)
+    """Maximum agents of a step."""
     tool_floor: float = _option(TOOL_FLOOR, "retriever", ge=0, le=1)
     """A tool is left out if its expected use is below this share of the best tool's; 0 gives a worker all ``tools``."""
     schema_tokens: int | None = _option(8_000, "retriever", ge=1, le=1_000_000)
@@ -127,27 +130,20 @@ class Settings(BaseModel):
     """System prompt of the answer's model; the supervisor's own if empty."""
     max_steps: int = _option(12, "plan", "revise", ge=1, le=50)
     """Maximum steps of a plan, including added ones."""
-    graph_looks: int = _option(0, "plan", ge=0, le=20)
-    """Maximum calls of a model to look at the knowledge graph of agents, tools and capabilities before it plans."""
     max_items: int = _option(20, "dispatch", ge=1, le=100)
     """Maximum items of a step that runs once per item (``for_each``)."""
     max_waves: int = _option(16, "revise", ge=1, le=50)
-    """Maximum waves of steps that an adaptive plan may take."""
+    """Maximum waves of workers that a plan may take."""
     max_request: int = _option(32_000, "plan", ge=100)
     """Maximum characters of a request."""
-    conversation_tokens: int = _option(2_000, "plan", "answer", ge=0, le=200_000)
-    """Maximum tokens of earlier turns of the conversation in the prompts of planner and answer."""
+    conversation_tokens: int = _option(2_000, "plan", "worker", "answer", ge=0, le=200_000)
+    """Maximum tokens of earlier turns of the conversation in the prompts of planner, workers and answer."""
     run_seconds: float | None = _option(None, "dispatch", gt=0)
     """Seconds after which no step starts, including the time that the run waits for a person; no limit if empty."""
-    replans: int = _option(1, "dispatch", ge=0, le=5)
-    """How often a failed step is given to other agents."""
     max_turns: int = _option(24, "worker", ge=1, le=50)
     """Maximum model calls of a worker for one step."""
     max_calls: int = _option(64, "worker", ge=1, le=1_000)
     """Maximum tool calls of a worker for one step."""
-    weak_model: bool = _option(False, "worker")
-    """Help for a model of a few billion parameters: calls that it writes as text are made, it is asked again where it
-    calls nothing, a step ends when it repeats itself or after eight turns, and a single step is the whole request."""
     code_mode: bool = _option(False, "worker")
     """Whether a worker's model writes programs that call the tools, in a sandbox, which needs the extra ``code``."""
     step_seconds: float = _option(600, "worker", gt=0, le=86_400)

@@ -57,7 +57,7 @@ class Judgement:
 
 @runtime_checkable
 class ToolJudge(Protocol):
-    """Judges which of a few tools does what is asked; ``decision_models`` has those for the models of LangChain.
+    """Judges which of a few tools does what is asked; those of models are in ``decision_models``.
 
     If it also has ``ajudge``, an asynchronous ``judge``, this is awaited where the retriever is asynchronous.
     """

@@ -136,8 +136,7 @@ class Ranker:
         whole[self._tool_rows] = by_tool[0]
         best = max(float(scores.max(initial=0.0)) for scores in by_tool[:own_units])
         weight, general = self._general(query, units, best, whole, settings)
-        wanted = {row for row in map(self.row.get, settings.wanted) if row is not None and not left_out[row]}
-        named = sorted({*self._named_in(query, whole, left_out), *wanted})
+        named = self._named_in(query, whole, left_out)
         weights = [*(unit.weight for unit in units), weight]
         use, source = uses = self._tool_use(by_tool, general, weights, settings, named)
         first: Collection[int] = use

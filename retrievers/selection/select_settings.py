@@ -102,7 +102,6 @@ class SelectSettings:
     Attributes:
         agents, tools, schema_tokens, skills: The most of each; None: no maximum. K is ``agents``.
         without: Ids of agents to leave out.
-        wanted: Ids of tools that come first, as if the query named them.
         max_query: Maximum number of characters of a query.
         lexical_weight: Value of a perfect match by words, in cosine; 0 ignores words.
         context: Weight of an agent's score for its tools.
@@ -151,7 +150,6 @@ class SelectSettings:
     schema_tokens: int | None = None
     skills: int = 2
     without: tuple[str, ...] = ()
-    wanted: tuple[str, ...] = ()
     max_query: int = 100_000
     lexical_weight: float = 0.3
     context: float = 0.2
@@ -231,7 +229,7 @@ _CHECKS: Sequence[tuple[str, Sequence[str], Callable[[Any], bool]]] = (
     ("between 0 and 1", _SHARES, lambda value: 0 <= value <= 1),
     ("0 or more", ["cut", "general"], lambda value: value >= 0),
     ("above 0", ["temperature", "decision_seconds"], lambda value: value > 0),
-    ("a sequence of ids", ["without", "wanted"], lambda value: not isinstance(value, str)),
+    ("a sequence of ids", ["without"], lambda value: not isinstance(value, str)),
     *((" or ".join(map(repr, words)), [name], words.__contains__) for name, words in _WORDS.items()),
 )
 

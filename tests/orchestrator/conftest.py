@@ -12,6 +12,7 @@ from langchain_core.tools import BaseTool, tool
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.servers.catalogs.catalog_sources import load_reference
 from callsheet.graphs import Loaded, load
+from deciding_model import own_steps
 from scripted_model import ScriptedModel, calls, ended, planned
 
 
@@ -110,7 +111,7 @@ def worker() -> ScriptedModel:
         last = messages[-1]
         if isinstance(last, ToolMessage):
             return ended(last)
-        told = last.text.splitlines()[0]
+        told = own_steps(last.text).splitlines()[0]
         for word, (name, args) in words.items():
             if word in told:
                 offered = model.shown[-1]["tools"]
@@ -128,7 +129,7 @@ def noting() -> ScriptedModel:
     def reply(messages: Any) -> AIMessage:
         if isinstance(messages[-1], ToolMessage):
             return ended(messages[-1])
-        if messages[-1].text.startswith("look up the rate"):
+        if own_steps(messages[-1].text).startswith("look up the rate"):
             return calls("bank_exchange_rate", currency="USD")
         return calls("notebook_write_note", text="1 USD = 0.9 EUR")
 

@@ -9,10 +9,9 @@ import pytest
 from langchain_core.retrievers import BaseRetriever
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 
-from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, SettingsError, Skill, Tool
-from callsheet.retrievers import AgentGraphRetriever, Changes, catalog_outline, default_place
+from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, SettingsError, Tool
+from callsheet.retrievers import AgentGraphRetriever, Changes, default_place
 from callsheet.retrievers.selection.selector_factory import SelectorFactory
-from scripted import catalog_of, selector
 
 QUERY = "Convert 3 miles to kilometres"
 
@@ -58,7 +57,7 @@ def test_a_wrong_setting_of_a_retriever_is_named() -> None:
 @pytest.mark.parametrize("query", [{"query": "add"}, None, 5, ["add"]])
 async def test_a_query_that_is_no_text_is_named(retriever: AgentGraphRetriever, query: Any) -> None:
     words = f"the query must be a text such as 'convert 3 miles to km', not {type(query).__name__}"
-    asks: list[Any] = [retriever.invoke, retriever.select, retriever.discover, lambda q: retriever.more(q, ())]
+    asks: list[Any] = [retriever.invoke, retriever.select, retriever.discover]
     for ask in asks:
         with pytest.raises(SettingsError, match=words):
             ask(query)
@@ -160,59 +159,3 @@ def test_the_index_can_be_put_elsewhere(folder: Path, tmp_path: Path) -> None:
     assert (tmp_path / "here" / "chroma.sqlite3").is_file()
     assert AgentGraphRetriever.from_catalog(folder, index=":memory:").changes == Changes(added=4)
     assert not Path(default_place()).exists()
-
-
-def test_more_tools_are_those_for_what_is_asked_alone_without_agents_that_are_left_out() -> None:
-    scores = {"a/v": 0.9, "b/w": 0.8, "c/x": 0.7, "d/y": 0.5}
-    made = AgentGraphRetriever(selector=selector(catalog_of(a_v="d_y", b_w="", c_x=""), scores))
-    assert made.more("q", ["b/w"]) == ("a/v", "d/y", "c/x")
-    assert made.more("q", ["b/w"], without=("d",)) == ("a/v", "c/x"), "not even as a dependency"
-    assert made.more("q", ["b/w"], without=("a",)) == ("c/x", "d/y")
-    assert made.more("q", ["b/w"], most=1) == ("a/v",)
-
-
-def test_the_floor_of_more_tools_counts_from_the_best_new_one() -> None:
-    made = AgentGraphRetriever(
-        selector=selector(catalog_of(a_v="", b_w="", c_x=""), {"a/v": 0.9, "b/w": 0.6, "c/x": 0.3})
-    )
-    assert made.more("q", ["a/v"], floor=0.01) == ("b/w",)
-    assert made.more("q", [], floor=0.01) == ("a/v",)
-    assert made.more("q", ["a/v"]) == ("b/w", "c/x")
-
-
-def outlined(**more: Any) -> str:
-    """The outline of agents with and without a description, for scores that a test wrote down."""
-    rate = Tool(agent="bank", name="rate", description="Looks up a rate. In euro.")
-    fee = Tool(agent="bank", name="fee", description=f"Tells a fee {'of a kind ' * 20}")
-    agents = (
-        Agent(id="bank", name="Bank", description="The bank.", tools=(rate, fee)),
-        Agent(id="post", description="Letters and\nparcels.", tools=(Tool(agent="post", name="send"),)),
-        Agent(id="far", description="Something else.", tools=(Tool(agent="far", name="x"),)),
-        Agent(id="none", description="No tools."),
-    )
-    catalog = Catalog(agents=agents, skills=(Skill(name="pay", description="How to pay.", text="Pay."),))
-    made = selector(catalog, {"bank/rate": 0.9, "bank/fee": 0.85, "post/send": 0.8, "none": 0.9, "skills/pay": 0.9})
-    return catalog_outline(catalog, made.select("q", agents=4, context=0.0), **more)
-
-
-def test_an_outline_says_what_agents_are_for_and_what_their_tools_do() -> None:
-    assert outlined().splitlines() == [
-        f"- bank: Looks up a rate. Tells a fee {'of a kind ' * 9}…",
-        "  - rate: Looks up a rate.",
-        "  - fee: Tells a fee of a kind of a kind of a kind of a kind of a ki…",
-        "- post: Letters and parcels.",
-        "  - send",
-        "- skills/pay (instructions that a step can follow): How to pay.",
-        "Other agents:",
-        "- far: Something else.",
-        "- none: No tools.",
-    ]
-
-
-def test_an_outline_has_the_agents_that_fit_best_within_its_tokens() -> None:
-    lines = outlined(max_tokens=80).splitlines()
-    assert [line.partition(":")[0] for line in lines][:2] == ["- bank", "  - rate"]
-    others = lines.index("Other agents:")
-    assert lines[others - 1].startswith("- skills/pay")
-    assert not any("post" in line for line in lines[:others])
-    assert "- far" in outlined(floor=0.0).partition("Other agents:")[0]

@@ -12,7 +12,7 @@ import pytest
 from callsheet.graphs import Agent, Catalog, Skill, Tool, UnknownNameError, load
 from callsheet.graphs.catalog.names import named_tools
 from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings
-from callsheet.retrievers.roster import agents_found, count_tokens, found_lines, list_tools, roster
+from callsheet.retrievers.roster import agents_found, count_tokens, found_lines, lines_for, list_tools, roster
 
 
 def agent(agent_id: str, *names: str, about: str = "", tool_about: str = "") -> Agent:
@@ -46,6 +46,11 @@ def large(number: int = 60, tools: int = 50) -> Catalog:
         names = [f"{verbs[one % 5]}{chr(97 + one % 26)}{one}Record" for one in range(tools)]
         made.append(agent(f"system-{at:03}", *names, about=f"Keeps the records of department {at} of the company."))
     return of(*made)
+
+
+@pytest.fixture(scope="module")
+def fleet_retriever(shared: Path, minilm: MiniLMEmbeddings) -> AgentGraphRetriever:
+    return AgentGraphRetriever.from_catalog(shared / "fleet/manifests", index=":memory:", embeddings=minilm)
 
 
 # The lines
@@ -145,6 +150,7 @@ def test_skills_are_lines_after_the_agents() -> None:
         "skills/bare (skill)",
         "skills/report (skill): How to write a report.",
     ]
+    assert roster(catalog, skills=False).text == "zoo: feed"
 
 
 def test_an_empty_catalog_has_an_empty_roster() -> None:
@@ -267,6 +273,32 @@ def test_a_name_in_chinese_is_found_within_a_sentence(minilm: MiniLMEmbeddings) 
     catalog = of(agent("地图", "route"), agent("天气", "forecast"), agent("weather", "x"))
     retriever = AgentGraphRetriever.from_catalog(catalog, index=":memory:", embeddings=minilm)
     assert agents_found(retriever, "请用天气查一下明天")[0][0] == "天气"
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("get the content of a web page", "markitdown: convert_to_markdown"),
+        ("read the text of a PDF", "markitdown: convert_to_markdown"),
+        ("convert a file to text", "markitdown: convert_to_markdown"),
+        ("a place to keep facts about people", "memory: add_observations"),
+    ],
+)
+def test_words_bring_the_line_of_the_agent_although_its_tool_ranks_low(
+    words: str, line: str, fleet_retriever: AgentGraphRetriever
+) -> None:
+    text = lines_for(fleet_retriever, words)
+    assert any(one.startswith(line) for one in text.splitlines())
+    assert count_tokens(text) <= 1_600
+
+
+def test_a_model_that_sees_all_names_gets_few_lines_for_words(fleet_retriever: AgentGraphRetriever) -> None:
+    assert 2 <= len(lines_for(fleet_retriever, "convert a file to text", most=5).splitlines()) <= 6
+
+
+def test_words_in_an_empty_catalog_are_answered(minilm: MiniLMEmbeddings) -> None:
+    retriever = AgentGraphRetriever.from_catalog(of(), index=":memory:", embeddings=minilm)
+    assert lines_for(retriever, "anything") == "There is no agent with tools."
 
 
 # One agent's tools

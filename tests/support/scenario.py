@@ -79,7 +79,7 @@ class Scenario:
         self.http = http
         self._pins = PinBook(folder / "pins.json") if pinned else None
         self.config: Any = {"configurable": {"thread_id": "1"}}
-        self.settings = Settings(replans=0, agents=10, tools=20, approval=approval, planning="once")
+        self.settings = Settings(agents=10, tools=20, approval=approval)
         self.limits = limits or PATIENT
         self._minilm, self._terms = minilm, ServerOptions(trusted=trusted, limits=dict(own or {}))
         self._trusted = trusted

@@ -100,6 +100,7 @@ class _Operation(_Read):
     parameters: list[Any] = Field(default_factory=list)
     body: Any = Field(default=None, alias="requestBody")
     responses: dict[str, Any] = Field(default_factory=dict)
+    deprecated: Any = False
 
 
 class _Operations:
@@ -132,12 +133,15 @@ class _Operations:
         call, schema = self._call(path, method, read, item)
         texts = [text.strip() for text in (read.summary, read.description) if text.strip()]
         output = self._output(read.responses)
+        annotations: dict[str, Any] = dict(_HINTS.get(method, {"readOnlyHint": False}))
+        if read.deprecated is True:
+            annotations["deprecated"] = True
         entry = {
             "name": self._name(path, method, read.operation_id),
             "description": texts[-1] if len(texts) == 2 and texts[1].startswith(texts[0]) else "\n".join(texts),
             "inputSchema": schema,
             **({"outputSchema": output} if output else {}),
-            "annotations": dict(_HINTS.get(method, {"readOnlyHint": False})),
+            "annotations": annotations,
             "_meta": {META: call.model_dump(mode="json")},
         }
         return next(iter(read.tags), "").strip(), entry

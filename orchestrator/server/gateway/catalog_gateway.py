@@ -30,15 +30,20 @@ from callsheet.agents.approval.supervised_call import examined
 from callsheet.agents.calls.call_context import ASK, PROGRESS, Progress, within
 from callsheet.agents.servers.session_pool import LATE
 from callsheet.graphs import Catalog, Loaded, SettingsError, Tool, UnknownNameError, User, shown
+from callsheet.graphs.catalog.errors import near_ids
+from callsheet.graphs.catalog.names import named_tools
 from callsheet.graphs.trust.consent import StandingApprovals
 from callsheet.orchestrator.run.process.process_state import CatalogSync, ServerUpdates
 from callsheet.orchestrator.run.run_metrics import measured
 from callsheet.retrievers import AgentGraphRetriever, Selection
 from callsheet.retrievers.catalog_tools import one_line, tool_in_full
+from callsheet.retrievers.roster import Roster, found_lines, list_tools, roster
 
 MOST_READ, MOST_WAITING = 10, 100
 SERVER_QUESTION = "server_question"
 _MOST_FOUND = 3
+_AGENTS_TOKENS = 1_000
+"""Maximum tokens of the names of all tools of the agents that a search found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,19 +258,39 @@ class Gateway:
         seen = self._retriever.within(caller.user)
         return await asyncio.to_thread(measured, seen, query, agents=agents, tools=tools)
 
-    def read(self, ids: Sequence[str], caller: Caller) -> str:
+    def read(self, names: Sequence[str], caller: Caller) -> str:
         """Descriptions, schemas and dependencies of tools, and texts of skills, one JSON object per line.
 
+        Names are ids, or bare names that only one tool has. For the id of an agent, its tools are listed.
+
         Raises:
-            UnknownNameError: The caller sees no such tool; the message names the nearest.
+            UnknownNameError: The caller sees no tool of one of the names; the message has the nearest ids for each.
             SettingsError: There are too many, or none.
         """
-        unique = list(dict.fromkeys(ids))
+        unique = list(dict.fromkeys(names))
         if not 0 < len(unique) <= MOST_READ:
             raise SettingsError(f"give 1 to {MOST_READ} ids, not {len(unique)}")
         tools, resources = self.catalog(caller), self.resources.catalog(caller.user)
-        found = (_in_full(resources if self.is_resource(one) else tools, one) for one in unique)
-        return "\n".join(json.dumps(one, ensure_ascii=False) for one in found)
+        beside = [one for one in unique if self.is_resource(one)]
+        named = named_tools(tools, [one for one in unique if one not in beside])
+        if named.unknown:
+            known = [*tools.tools, *resources.tools]
+            near = {name: ids or near_ids(name, known) for name, ids in named.unknown.items()}
+            raise UnknownNameError("; ".join(_unknown(name, ids) for name, ids in near.items()))
+        found = [*(_in_full(tools, one) for one in named.ids), *(_in_full(resources, one) for one in beside)]
+        lists = [list_tools(tools, agent) for agent in named.agents]
+        return "\n".join([*(json.dumps(one, ensure_ascii=False) for one in found), *lists])
+
+    def roster(self, caller: Caller) -> Roster:
+        """All agents that the caller may see, with the names of their tools."""
+        return roster(self.catalog(caller))
+
+    def common_roster(self) -> Roster | None:
+        """The roster for text that all clients are sent; None if the policy shows users different tools."""
+        policy, catalog = self.registry.policy, self.registry.catalog
+        if policy is None:
+            return roster(catalog)
+        return None if policy.groups or policy.users else roster(policy.view(catalog, User()).catalog)
 
     def is_resource(self, tool_id: str) -> bool:
         """Whether this is the id of a resource, a template or a prompt."""
@@ -328,14 +353,22 @@ class Gateway:
         await self.registry.close_run(session)
 
 
-def found_text(selection: Selection, catalog: Catalog, resources: Sequence[Tool] = ()) -> str:
-    """A selection in one line per tool, skill, resource and prompt, best first of each kind."""
+def found_text(selection: Selection, catalog: Catalog, resources: Sequence[Tool] = (), *, names: str = "") -> str:
+    """A selection in one line per tool, skill, resource and prompt, best first of each kind.
+
+    The names of all tools follow, if ``names`` has them; otherwise those of the agents found.
+    """
     tools = [one_line(catalog.tool(tool.id)) for tool in selection.tools if tool.id in catalog.tools]
     skills = [catalog.skills_by_id[skill.id] for skill in selection.skills if skill.id in catalog.skills_by_id]
     lines = [*tools, *(f"{skill.id}: {shown(skill.description, most=160)}" for skill in skills)]
     if selection.verdict == "nothing_fits":
         lines = ["no tool fits well; the nearest are:", *lines] if lines else ["no tool fits"]
-    return "\n".join([*lines, *map(one_line, resources)])
+    names = names or found_lines(catalog, (agent.id for agent in selection.agents), max_tokens=_AGENTS_TOKENS)
+    return "\n".join([*lines, *map(one_line, resources), *(["", names] if names else [])])
+
+
+def _unknown(name: str, near: Sequence[str]) -> str:
+    return f"no tool {name!r} in the catalog" + (f" (did you mean {' or '.join(map(repr, near))}?)" if near else "")
 
 
 def _in_full(catalog: Catalog, one: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
+from inspect import getdoc
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from callsheet.agents.calls.call_context import PROGRESS, within
 from callsheet.agents.calls.review import TOOK_EFFECT, decided, flat
-from callsheet.graphs import CallsheetError, Catalog, Loaded, SettingsError, User, shown
+from callsheet.graphs import CallsheetError, Loaded, SettingsError, User, shown
 from callsheet.graphs.text.sanitizing import counted, error_lines
 from callsheet.orchestrator.run.run_metrics import count_call
 from callsheet.orchestrator.server.gateway.catalog_gateway import (
@@ -42,6 +43,7 @@ from callsheet.orchestrator.server.gateway.catalog_gateway import (
     Waiting,
     found_text,
 )
+from callsheet.retrievers.roster import LEGEND, Roster
 
 Context = ServerRequestContext[Any, Any]
 Identify = Callable[[Context], Caller]
@@ -71,9 +73,11 @@ _NOBODY = (
     "sent. To allow this tool for good, a person runs `callsheet trust allow {}`{}"
 )
 _INSTRUCTIONS = (
-    "{tools} of {agents}, behind three tools. Search with find_tools by what is to be done, read the schemas of the "
-    "few that may serve with read_tools, then call one with call_tool. Ids are agent/tool, as find_tools gives them."
+    "{tools} of {agents}, behind three tools. Choose by name, or search with find_tools by what is to be done; read "
+    "the schemas of the few that may serve with read_tools; call one with call_tool. Ids are agent/tool."
 )
+_ALL_NAMES = f"All agents, with the names of their tools. {LEGEND}"
+_ALL_AGENTS = "All agents; read_tools gives the names of the tools of one, by its id."
 
 
 class _Arguments(BaseModel, extra="forbid"):
@@ -81,17 +85,23 @@ class _Arguments(BaseModel, extra="forbid"):
 
 
 class FindTools(_Arguments):
-    """Find tools, skills, resources and prompts by what they do, with the tools that those need: ids with one line."""
+    """Find tools, skills, resources and prompts by what they do, with the tools that those need: ids with one line.
 
-    query: str = Field(min_length=1, description="What is to be done, in any words; English is understood best.")
+    An empty query gives the names of all tools.
+    """
+
+    query: str = Field(default="", description="What is to be done, in any words; English is understood best.")
     agents: int = Field(default=5, ge=1, le=50, description="How many agents (servers) at most.")
     tools: int = Field(default=10, ge=1, le=50, description="How many tools at most.")
 
 
 class ReadTools(_Arguments):
-    """Read the full description and input schema of tools, to call them with call_tool; and the text of skills."""
+    """Read the full description and input schema of tools, to call them with call_tool; and the text of skills.
 
-    tools: list[str] = Field(description=f"Ids as find_tools gave them, at most {MOST_READ}.")
+    For the id of an agent, its tools are listed.
+    """
+
+    tools: list[str] = Field(description=f"Ids, agent/tool, at most {MOST_READ}.")
 
 
 class CallTool(_Arguments):
@@ -116,6 +126,8 @@ class _Listener:
 
     session: ServerSession
     loop: asyncio.AbstractEventLoop
+    told: str = ""
+    """The roster that the client was sent last."""
 
     def __init__(self, user: str) -> None:
         self.user, self._changes = user, InMemorySubscriptionBus()
@@ -156,7 +168,7 @@ class GatewayServer:
         self.tools = [
             types.Tool(
                 name=name,
-                description=arguments.__doc__,
+                description=getdoc(arguments),
                 input_schema=convert_to_openai_tool(arguments)["function"]["parameters"],
                 annotations=_READS if arguments in (FindTools, ReadTools) else _CALLS,
             )
@@ -165,7 +177,7 @@ class GatewayServer:
         self.server: Server[Any] = _Server(
             "callsheet",
             version=version("callsheet"),
-            instructions=_instructions(gateway.registry.catalog),
+            instructions=_instructions(gateway),
             # Without it, the library lists all tools for each call over HTTP, to compare headers with arguments.
             get_tool_input_schema={tool.name: tool.input_schema for tool in self.tools}.get,
             on_list_tools=self._list,
@@ -199,7 +211,7 @@ class GatewayServer:
     def _catalog_changed(self, loaded: Loaded) -> None:
         """Tells all clients if tools, resources or prompts have changed; called from any thread."""
         before, self._known = self._known, _offered(loaded)
-        self.server.instructions = _instructions(loaded.catalog)
+        self.server.instructions = _instructions(self._gateway)
         for name, listener in list(self._listeners.items()) if self._known != before else ():
             if listener.loop.is_closed():
                 del self._listeners[name]
@@ -227,15 +239,25 @@ class GatewayServer:
 
     async def _text(self, given: _Arguments, caller: Caller) -> str:
         match given:
+            case FindTools(query=query) if not query.strip():
+                return _roster_text(await asyncio.to_thread(self._gateway.roster, caller))
             case FindTools():
                 selection = await self._gateway.find(given.query, caller, agents=given.agents, tools=given.tools)
                 resources = await asyncio.to_thread(self._gateway.resources.find, given.query, caller.user)
-                return found_text(selection, self._gateway.catalog(caller), resources)
+                return found_text(selection, self._gateway.catalog(caller), resources, names=await self._names(caller))
             case ReadTools():
-                return self._gateway.read(given.tools, caller)
+                return await asyncio.to_thread(self._gateway.read, given.tools, caller)
             case AskRequest() if self._ask:
                 return await self._ask(given.question, caller)
         raise TypeError(type(given))
+
+    async def _names(self, caller: Caller) -> str:
+        """The names of all tools, if they fit and the session was not sent them before; otherwise empty."""
+        seen, listener = await asyncio.to_thread(self._gateway.roster, caller), self._listeners[caller.session]
+        if not seen.whole or listener.told == seen.text:
+            return ""
+        listener.told = seen.text
+        return _roster_text(seen)
 
     async def _call_tool(
         self, given: CallTool, request: types.CallToolRequestParams, context: Context, caller: Caller
@@ -276,9 +298,18 @@ def _offered(loaded: Loaded) -> tuple[object, object]:
     return loaded.catalog.tools, dict(loaded.resources)
 
 
-def _instructions(catalog: Catalog) -> str:
+def _instructions(gateway: Gateway) -> str:
+    """What a client is told at first: the number of tools, and their names, if they fit and all users see the same."""
+    catalog, seen = gateway.registry.catalog, gateway.common_roster()
     counts = {"tools": counted(len(catalog.tools), "tool"), "agents": counted(len(catalog.agents), "agent")}
-    return _INSTRUCTIONS.format(**counts)
+    told = _INSTRUCTIONS.format(**counts)
+    return f"{told}\n\n{_roster_text(seen)}" if seen and seen.whole and seen.text else told
+
+
+def _roster_text(seen: Roster) -> str:
+    if not seen.text:
+        return "There is no agent with tools."
+    return f"{_ALL_NAMES if seen.whole else _ALL_AGENTS}\n{seen.text}"
 
 
 async def _elicited(waiting: Waiting, context: Context, caller: Caller) -> types.ElicitResult | None:

@@ -45,9 +45,7 @@ def heard(office: tuple[str, Clerk]) -> list[str]:
 
 def supervised(url: str, **settings: Any) -> Any:
     agent = {"clerk": A2AAgent(url)}
-    workflow = create_supervisor(
-        agent, settings=Settings(**{"approval": "never", "allow": ("clerk/run",), "replans": 0, **settings})
-    )
+    workflow = create_supervisor(agent, settings=Settings(**{"approval": "never", "allow": ("clerk/run",), **settings}))
     return workflow.compile(checkpointer=InMemorySaver())
 
 
@@ -159,7 +157,7 @@ async def test_one_that_falls_silent_is_left_at_the_limit_and_told_so(office: An
 
 
 async def test_a_step_of_unknown_outcome_is_not_done_again(url: str, heard: list[str]) -> None:
-    app = supervised(url, step_seconds=4.0, replans=2)
+    app = supervised(url, step_seconds=4.0)
     result = (await app.ainvoke(asking("Ask the clerk to wait for a form"), THREAD))["results"]["1"]
     assert result["status"] == "outcome_unknown"
     assert heard == ["Ask the clerk to wait for a form"]

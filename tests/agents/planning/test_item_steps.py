@@ -9,6 +9,7 @@ import pytest
 from callsheet.agents import Plan, Step, StepResult
 from callsheet.agents.planning.planner import PlanRevision
 from callsheet.agents.planning.revision import expanded, items_of, revised
+from callsheet.graphs import Catalog
 
 LISTED = Step(id="1", text="list notes")
 READ = Step(id="2", text="read {item}", depends_on=("1",), for_each="1")
@@ -43,11 +44,11 @@ def test_steps_of_items_take_no_id_that_another_step_has() -> None:
 
 def test_a_revision_maps_what_is_the_same_over_other_items() -> None:
     steps = [{"id": str(number), "text": "write {item}", "for_each": f"2.{number - 6}"} for number in (7, 8)]
-    after, _ = revised(MAPPED, PlanRevision(steps=steps), DONE, wave=2)  # type: ignore[arg-type]
+    after, _ = revised(MAPPED, PlanRevision(steps=steps), DONE, Catalog(), wave=2)  # type: ignore[arg-type]
     assert [(step.for_each, step.depends_on) for step in after.steps[-2:]] == [("2.1", ("2.1",)), ("2.2", ("2.2",))]
 
 
 @pytest.mark.parametrize("needs", [{"depends_on": ["2"]}, {"for_each": "2"}])
 def test_a_new_step_may_build_on_all_steps_of_items(needs: dict[str, Any]) -> None:
-    after, _ = revised(MAPPED, draft(text="write", **needs), DONE, wave=2)
+    after, _ = revised(MAPPED, draft(text="write", **needs), DONE, Catalog(), wave=2)
     assert after.steps[-1].depends_on == ("2.1", "2.2")

@@ -6,13 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage
-from langchain_core.tools import BaseTool, ToolException, tool
 
 from callsheet.agents.calls.plan import Plan, Step
-from callsheet.agents.planning.planner import decompose, looked_up
-from callsheet.graphs import PlanError
+from callsheet.agents.planning.planner import decompose
+from callsheet.graphs import Agent, Catalog, PlanError, Tool
 from scripted_model import ScriptedModel, calls
 
 REQUEST = "Convert 3 miles to km and write the result to a.txt"
@@ -22,6 +20,14 @@ GOOD = [
 ]
 
 
+CATALOG = Catalog(
+    agents=(
+        Agent(id="units", tools=(Tool(agent="units", name="convert_length"), Tool(agent="units", name="list_units"))),
+        Agent(id="files", tools=(Tool(agent="files", name="write_file"),)),
+    )
+)
+
+
 def planner(*plans: Any) -> ScriptedModel:
     """A model that returns these plans in order; a string is an answer without a call."""
     replies = [AIMessage(plan) if isinstance(plan, str) else calls("PlanDraft", steps=plan) for plan in plans]
@@ -29,7 +35,7 @@ def planner(*plans: Any) -> ScriptedModel:
 
 
 async def test_a_good_plan_is_taken_as_it_is() -> None:
-    plan = await decompose(REQUEST, planner(GOOD))
+    plan = await decompose(REQUEST, planner(GOOD), CATALOG)
     assert [step.text for step in plan.steps] == ["Convert 3 miles to km", "write the result to a.txt"]
     assert plan.steps[1].depends_on == ("1",)
     assert plan.note == ""
@@ -50,48 +56,10 @@ async def test_a_good_plan_is_taken_as_it_is() -> None:
 )
 async def test_a_plan_that_cannot_be_used_is_repaired_once(bad: Any, complaint: str) -> None:
     model = planner(bad, GOOD)
-    plan = await decompose(REQUEST, model)
+    plan = await decompose(REQUEST, model, CATALOG)
     assert len(plan.steps) == 2
     assert complaint in plan.note
     assert complaint in model.shown[1]["messages"][-1].text
-
-
-def walker() -> BaseTool:
-    @tool
-    def walk_graph(node: str = "") -> str:
-        """Walks."""
-        if node == "nowhere":
-            raise ToolException("no node 'nowhere'")
-        return f"seen {node}"
-
-    walk_graph.handle_tool_error = True
-    return walk_graph
-
-
-@pytest.mark.parametrize(
-    ("replies", "told", "calls_made"),
-    [
-        ([AIMessage("ready")], "", 1),
-        ([calls("walk_graph", node="units"), AIMessage("ready")], 'walk_graph({"node": "units"}):\nseen units', 2),
-        (
-            [calls("walk_graph", node="nowhere"), AIMessage("")],
-            'walk_graph({"node": "nowhere"}):\nno node \'nowhere\'',
-            2,
-        ),
-        ([calls("other", node="x"), calls("walk_graph")], "", 1),
-        ([calls("walk_graph", node="a")] * 3, 'walk_graph({"node": "a"}):\nseen a\n\n' * 2, 2),
-    ],
-)
-async def test_a_model_looks_at_the_graph_as_often_as_it_may(replies: Any, told: str, calls_made: int) -> None:
-    model = ScriptedModel(replies=replies)
-    found, _ = await looked_up(REQUEST, model, walker(), 2)
-    assert found == told.strip()
-    assert len(model.shown) == calls_made
-
-
-async def test_a_model_without_tool_calls_has_looked_up_nothing() -> None:
-    found, _ = await looked_up(REQUEST, FakeListChatModel(responses=["x"]), walker(), 2)
-    assert found.startswith("Nothing more was looked up: ")
 
 
 LOOP = [{"id": "1", "text": "convert", "depends_on": ["1"]}]
@@ -108,8 +76,8 @@ LOOP = [{"id": "1", "text": "convert", "depends_on": ["1"]}]
 async def test_after_a_second_bad_plan_the_request_is_one_step_and_says_so(
     plans: list[Any], why: str, calls_made: int
 ) -> None:
-    plan = await decompose(REQUEST, planner(*plans))
-    assert ([step.text for step in plan.steps], plan.mode, plan.usage.calls) == ([REQUEST], "none", calls_made)
+    plan = await decompose(REQUEST, planner(*plans), CATALOG)
+    assert ([step.text for step in plan.steps], plan.mode, plan.usage.calls) == ([REQUEST], "auto", calls_made)
     assert plan.note.startswith(f"taken as a single step: {why}")
 
 
@@ -123,17 +91,17 @@ async def test_after_a_second_bad_plan_the_request_is_one_step_and_says_so(
 )
 async def test_a_plan_that_is_written_as_text_is_read(written: str) -> None:
     model = planner(written)
-    assert len((await decompose(REQUEST, model)).steps) == 2
+    assert len((await decompose(REQUEST, model, CATALOG)).steps) == 2
     assert len(model.shown) == 1
 
 
 async def test_the_form_that_a_model_can_do_is_remembered() -> None:
     model = planner("Let me think.", "First I convert.", json.dumps({"steps": GOOD}))
-    plan = await decompose(REQUEST, model)
+    plan = await decompose(REQUEST, model, CATALOG)
     assert len(plan.steps) == 2
     assert plan.usage.calls == 3
     assert "JSON schema" in model.shown[2]["messages"][-1].text
-    assert (await decompose(REQUEST, model)).usage.calls == 1
+    assert (await decompose(REQUEST, model, CATALOG)).usage.calls == 1
     assert "JSON schema" in model.shown[3]["messages"][-1].text
 
 
@@ -143,7 +111,47 @@ TOO_MANY = "the request needs 2 steps, at most 1 are allowed: ask for less at on
 @pytest.mark.parametrize("plans", [[GOOD, GOOD], [GOOD, "no", "no", "no"], ["no", GOOD, GOOD]])
 async def test_so_is_one_of_a_model_that_cannot_do_with_less(plans: list[Any]) -> None:
     with pytest.raises(PlanError, match=TOO_MANY):
-        await decompose(REQUEST, planner(*plans), max_steps=1)
+        await decompose(REQUEST, planner(*plans), CATALOG, max_steps=1)
+
+
+def step(*tools: str, **fields: Any) -> dict[str, Any]:
+    return {"id": "1", "text": "convert a length", "tools": list(tools), **fields}
+
+
+async def test_names_are_resolved_as_a_model_writes_them() -> None:
+    plan = await decompose(REQUEST, planner([step("convert_length", "files__write_file")]), CATALOG)
+    assert plan.steps[0].tools == ("units/convert_length", "files/write_file")
+    assert plan.note == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("units/convert_lenght", "there is no tool 'units/convert_lenght' (did you mean units/convert_length"),
+        ("units", "units is an agent: name its tools (convert_length, list_units)"),
+        ("web/search", "there is no tool 'web/search'"),
+    ],
+)
+async def test_a_name_that_no_tool_has_goes_back_once_and_then_stays_in_the_plan(name: str, complaint: str) -> None:
+    model = planner([step(name)], [step("units/convert_length")])
+    assert (await decompose(REQUEST, model, CATALOG)).steps[0].tools == ("units/convert_length",)
+    assert complaint in model.shown[1]["messages"][-1].text
+    stubborn = planner([step(name)])
+    plan = await decompose(REQUEST, stubborn, CATALOG)
+    assert len(stubborn.shown) == 2
+    assert plan.steps[0].tools == (name,)
+    assert plan.note.startswith("repaired: ")
+
+
+async def test_a_step_without_a_text_is_the_request() -> None:
+    plan = await decompose(REQUEST, planner([{"id": "1", "tools": ["list_units"], "apart": True}]), CATALOG)
+    assert (plan.steps[0].text, plan.steps[0].apart) == (REQUEST, True)
+
+
+async def test_a_planner_says_that_it_cannot() -> None:
+    model = ScriptedModel(replies=[calls("PlanDraft", cannot="No tool books flights.")])
+    plan = await decompose("Book a flight to Oslo", model, CATALOG)
+    assert (plan.steps, plan.cannot) == ((), "No tool books flights.")
 
 
 def test_ready_steps_come_in_the_order_of_the_plan() -> None:

@@ -47,6 +47,11 @@ def test_the_text_is_summary_and_description(operation: dict[str, Any], text: st
     assert read(operation)["description"] == text
 
 
+@pytest.mark.parametrize(("given", "marked"), [(True, True), (False, False), ("yes", False)])
+def test_a_deprecated_operation_is_marked(given: Any, marked: bool) -> None:
+    assert ("deprecated" in read({"deprecated": given})["annotations"]) is marked
+
+
 def test_a_name_is_the_operation_id_or_method_and_path() -> None:
     assert read({"operationId": "pets.list all"})["name"] == "pets.list_all"
     assert read({}, path="/pets/{id}", method="delete")["name"] == "delete_pets_id"

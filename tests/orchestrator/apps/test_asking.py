@@ -115,9 +115,7 @@ class Office:
 
 
 def supervised(given: Any, *, keep: bool = True, **settings: Any) -> Any:
-    workflow = create_supervisor(
-        given, settings=Settings(**{"approval": "never", "allow": ALL, "replans": 0, **settings})
-    )
+    workflow = create_supervisor(given, settings=Settings(**{"approval": "never", "allow": ALL, **settings}))
     return workflow.compile(checkpointer=InMemorySaver() if keep else None)
 
 

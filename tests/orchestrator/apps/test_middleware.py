@@ -417,6 +417,15 @@ def test_a_skill_that_fits_is_named_and_read_on_demand(catalog: Any) -> None:
     assert told.splitlines()[1] == "- rates: Look up the exchange rate of a currency."
 
 
+def test_a_skill_is_in_the_roster_and_read_by_name_unless_skills_are_off(catalog: Any) -> None:
+    for tokens, line, said in ((5_000, "skills/rates (skill): Look up", "Ask twice."), (0, "", "cannot be read here")):
+        model = ScriptedModel(replies=[need("skills/rates"), AIMessage("Hm.")])
+        told = ask(agent(model, with_skill(catalog), skill_tokens=tokens), "hello")["messages"][-2].text
+        assert line in systems(model)[0].content
+        assert ("skills/" in systems(model)[0].content) is bool(line)
+        assert said in told
+
+
 @pytest.mark.parametrize("how", ["none", "unfit", "hidden", "own"])
 def test_no_skill_is_named_without_need(catalog: Any, how: str) -> None:
     @tool

@@ -13,23 +13,15 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import StateGraph
 
 from callsheet import Settings, create_supervisor
-from callsheet.agents import Call, StepResult
-from callsheet.orchestrator.state import with_earlier
 from callsheet.orchestrator.supervisor import create_retriever_app
 from callsheet.retrievers import AgentGraphRetriever
+from deciding_model import own_steps
 from scripted_decisions import Stub, of
-from scripted_model import ScriptedModel, planned
+from scripted_model import ScriptedModel, calls, planned
 
 WEATHER, RATE, NOTE = "tell the weather of Oslo", "look up the rate of USD", "write a note with both"
 REQUEST = f"Please {WEATHER}, {RATE}, and {NOTE}"
 STEPS = (("1", WEATHER, []), ("2", RATE, []), ("3", NOTE, ["1", "2"]))
-
-
-def plain(worker: Any) -> Any:
-    """The worker, which only repeats what its tool answered, errors too."""
-    (reply,) = worker.replies
-    worker.replies[:] = [lambda told: AIMessage(told[-1].text) if told[-1].type == "tool" else reply(told)]
-    return worker
 
 
 def ask(app: Any, text: str = REQUEST, **more: Any) -> Any:
@@ -60,39 +52,43 @@ def test_plans_dispatches_in_waves_and_answers(catalog: Any, shop: Any, worker: 
 def test_a_step_is_skipped_when_nothing_that_it_waits_for_was_done(catalog: Any, shop: Any, worker: Any) -> None:
     shop.broken = {"exchange_rate"}
     planner = ScriptedModel(replies=[planned(("1", RATE, []), ("2", NOTE, ["1"]), ("3", "write a note", ["2"]))])
-    app = create_supervisor(catalog, planner_model=planner, worker_model=worker, settings=Settings(replans=0))
+    app = create_supervisor(catalog, planner_model=planner, worker_model=worker, settings=Settings())
     state = ask(app.compile(), f"{RATE} and {NOTE}")
     assert [state["results"][i]["status"] for i in "123"] == ["failed", "skipped", "skipped"]
     assert "write_note" not in shop.called
 
 
-@pytest.mark.parametrize("both", [False, True])
-def test_a_failed_step_goes_to_another_agent_once(catalog: Any, shop: Any, worker: Any, *, both: bool) -> None:
-    shop.broken = {"weather_report", *(["city_weather"] if both else [])}
-    planner = ScriptedModel(replies=[planned(("1", WEATHER, []))])
-    weak = Settings(planning="once", weak_model=True)  # a strong one says itself that it cannot be done
-    app = create_supervisor(catalog, planner_model=planner, worker_model=plain(worker), settings=weak).compile()
-    result = ask(app, WEATHER)["results"]["1"]
-    assert shop.called == ["weather_report", "city_weather"]
-    assert (result["status"], result["attempts"]) == ("failed" if both else "done", 2)
-    assert result["result"] == ("" if both else "rain in Oslo")
-    assert "meteo" not in result["agents"]
-    assert [(call["tool"], bool(call["error"])) for call in result["calls"]] == [
-        ("meteo/weather_report", True),
-        ("skywatch/city_weather", both),
+def test_one_worker_does_the_steps_of_a_plan_and_each_step_gets_its_calls(catalog: Any, shop: Any) -> None:
+    drafts = [
+        {"id": "1", "text": "weather of a city", "tools": ["meteo/weather_report"]},
+        {"id": "2", "text": "exchange rate of a currency", "tools": ["bank/exchange_rate"]},
+        {"id": "3", "text": "write a note", "tools": ["notebook/write_note"], "depends_on": ["1", "2"]},
     ]
-    first, _, second = result["error"].partition("; after that, with other agents: ")
-    assert ("weather_report" in first, "city_weather" in second) == (both, both)
-
-
-def test_what_other_agents_lack_is_not_asked_for_where_the_right_one_failed() -> None:
-    start = StepResult(id="1", text="x", status="failed", error="units did not start")
-    needs = StepResult(id="1", text="x", status="needs_input", error="clock/tell needs city", attempts=2)
-    told = with_earlier(needs, start)
-    assert told.error == "units did not start; after that, with other agents: clock/tell needs city"
-    assert told.status == "failed"
-    made = Call(agent="clock", tool="clock/tell")
-    assert with_earlier(needs.model_copy(update={"status": "done", "error": "", "calls": (made,)}), start).error == ""
+    worker = ScriptedModel(
+        replies=[
+            AIMessage(
+                "",
+                tool_calls=[
+                    {"name": "meteo_weather_report", "args": {"city": "Oslo"}, "id": "a"},
+                    {"name": "bank_exchange_rate", "args": {"currency": "USD"}, "id": "b"},
+                ],
+            ),
+            calls("notebook_write_note", text="sunny in Oslo, 0.9 EUR"),
+            AIMessage("The note is written."),
+        ]
+    )
+    planner = ScriptedModel(replies=[calls("PlanDraft", steps=drafts)])
+    state = ask(create_supervisor(catalog, planner_model=planner, worker_model=worker).compile())
+    results = state["results"]
+    assert [[call["tool"] for call in results[i]["calls"]] for i in "123"] == [
+        ["meteo/weather_report"], ["bank/exchange_rate"], ["notebook/write_note"]
+    ]  # fmt: skip
+    assert {(result["status"], result["worker"]) for result in results.values()} == {("done", "1")}
+    assert state["messages"][-1].text == "The note is written."
+    assert state["usage"]["by_role"]["answer"]["calls"] == 0
+    opening = worker.shown[0]["messages"][-1].text
+    assert opening.startswith(f"{REQUEST}\n\nIts steps:\n1. weather of a city\n2. exchange rate of a currency\n3. ")
+    assert {"meteo_weather_report", "bank_exchange_rate", "notebook_write_note"} <= set(worker.shown[0]["tools"])
 
 
 def test_rules_try_no_other_tool_if_the_best_one_refuses_a_call() -> None:
@@ -120,14 +116,15 @@ def test_results_reach_a_step_through_others(catalog: Any, worker: Any) -> None:
     chain = planned(("1", WEATHER, []), ("2", RATE, ["1"]), ("3", NOTE, ["2"]))
     app = create_supervisor(catalog, planner_model=ScriptedModel(replies=[chain]), worker_model=worker)
     ask(app.compile())
-    note = next(s["messages"][-1].text for s in worker.shown if s["messages"][-1].text.startswith(NOTE))
+    openings = [shown["messages"][-1].text for shown in worker.shown]
+    note = next(text for text in openings if own_steps(text).startswith(NOTE))
     assert "sunny in Oslo" in note
     assert "0.9 EUR" in note
 
 
 def test_a_model_that_does_not_answer_is_data(catalog: Any) -> None:
     dead = ScriptedModel(replies=[lambda _: ConnectionError("no route to the provider")])
-    state = ask(create_supervisor(catalog, model=dead, settings=Settings(planning="once")).compile(), RATE)
+    state = ask(create_supervisor(catalog, model=dead, settings=Settings()).compile(), RATE)
     assert "no route to the provider" in state["plan"]["note"]
     assert state["results"]["1"]["status"] == "failed"
     assert "no route to the provider" in state["results"]["1"]["error"]
@@ -202,10 +199,8 @@ def test_an_empty_request_is_answered(catalog: Any) -> None:
 
 
 def test_a_second_request_of_a_thread_starts_with_a_clean_sheet(catalog: Any, worker: Any) -> None:
-    planner = ScriptedModel(replies=[planned(*STEPS), AIMessage(RATE), planned(("9", RATE, []))])
-    workflow = create_supervisor(
-        catalog, planner_model=planner, worker_model=worker, settings=Settings(planning="once")
-    )
+    planner = ScriptedModel(replies=[planned(*STEPS), planned(("9", RATE, []))])
+    workflow = create_supervisor(catalog, planner_model=planner, worker_model=worker, settings=Settings())
     app = workflow.compile(checkpointer=InMemorySaver())
     config = {"configurable": {"thread_id": "1"}}
     assert set(ask(app, config=config)["results"]) == {"1", "2", "3"}
@@ -232,7 +227,7 @@ class Hanging(ScriptedModel):
 async def test_a_model_that_never_answers_does_not_stop_the_run(
     catalog: Any, worker: Any, role: str, said: Callable[[Any], str]
 ) -> None:
-    settings = Settings(model_seconds=0.3, replans=0, planning="once")
+    settings = Settings(model_seconds=0.3)
     two = ScriptedModel(replies=[planned(("1", RATE, []), ("2", WEATHER, []))])
     models: dict[str, Any] = {"worker_model": worker, "planner_model": two, role: Hanging()}
     app = create_supervisor(catalog, settings=settings, **models).compile()

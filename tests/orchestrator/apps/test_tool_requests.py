@@ -22,7 +22,7 @@ from provider_stub import MESSAGE, TEXT, anthropic, claude, function_call, gpt, 
 from scripted_model import ScriptedModel, calls
 
 RATE = "look up the rate of USD"
-NARROW = Settings(agents=1, tools=1, replans=0)
+NARROW = Settings(agents=1, tools=1)
 
 
 def ask(catalog: Any, model: Any, settings: Settings = NARROW) -> Any:
@@ -251,7 +251,7 @@ ROUND = (use("need_tool", tools=["notebook/write_note"]), use("notebook_write_no
 
 
 def worker(catalog: Any, url: str, model: str = "claude-opus-4-5") -> None:
-    settings = Settings(agents=1, tools=1, replans=0)
+    settings = Settings(agents=1, tools=1)
     app = create_supervisor(catalog, worker_model=claude(url, model), settings=settings).compile()
     app.invoke({"messages": [HumanMessage("look up the rate of USD")]})
 

@@ -17,7 +17,7 @@ from callsheet.graphs import Catalog, Skill, SourceCatalog, load
 from scripted_model import ScriptedModel, calls, planned
 from small import outside
 
-ALONE: dict[str, Any] = {"agents": 1, "tools": 1, "replans": 0}
+ALONE: dict[str, Any] = {"agents": 1, "tools": 1}
 WEAK: dict[str, Any] = {**ALONE, "weak_model": True}
 USD = calls("bank_exchange_rate", currency="USD")
 WEATHER, RATE = "tell the weather of Oslo", "look up the rate of USD"
@@ -86,7 +86,7 @@ def test_a_worker_that_hangs_is_stopped_and_the_others_go_on(catalog: Any) -> No
 
     usd = calls("bank_exchange_rate", currency="USD")
     planner = ScriptedModel(replies=[planned(("1", WEATHER, []), ("2", RATE, []))])
-    settings = Settings(step_seconds=3, replans=0)
+    settings = Settings(step_seconds=3)
     app = create_supervisor(
         catalog, planner_model=planner, worker_model=ScriptedModel(replies=[reply]), settings=settings
     )
@@ -130,7 +130,7 @@ def test_a_model_that_ends_without_a_word_is_asked_once_more(
     "said", [{"finish_reason": "length"}, {"stop_reason": "max_tokens"}, {"finish_reason": "MAX_TOKENS"}]
 )
 def test_an_answer_that_was_cut_is_none(worked: Any, said: dict[str, str]) -> None:
-    result = worked(USD, AIMessage("The rate is", response_metadata=said), replans=0)[0]["results"]["1"]
+    result = worked(USD, AIMessage("The rate is", response_metadata=said))[0]["results"]["1"]
     assert result["status"] == "failed"
     assert "was cut at its token limit" in result["error"]
     assert result["error"].endswith("it began: The rate is")
@@ -140,14 +140,14 @@ def test_arguments_that_are_no_json_are_told(worked: Any) -> None:
     call = InvalidToolCall(
         name="bank_exchange_rate", args='{"currency": ', id="1", error="no JSON", type="invalid_tool_call"
     )
-    state, _ = worked(AIMessage("", invalid_tool_calls=[call]), replans=0)
+    state, _ = worked(AIMessage("", invalid_tool_calls=[call]))
     told = """the model's call of 'bank_exchange_rate' has arguments that are no JSON: {"currency":"""
     assert state["results"]["1"]["error"].rstrip() == told
 
 
 def test_a_step_that_failed_after_a_change_is_not_given_to_others(shop: Any, worked: Any) -> None:
     mute = [calls("notebook_write_note", text="milk"), AIMessage(""), AIMessage("")] * 2
-    state, _ = worked(*mute, request="write a note about milk", replans=1, approval="never")
+    state, _ = worked(*mute, request="write a note about milk", approval="never")
     assert shop.called == ["write_note"]
     assert state["results"]["1"]["exhausted"]
     assert "notebook/write_note" in state["messages"][-1].text

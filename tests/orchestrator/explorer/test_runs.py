@@ -130,7 +130,7 @@ async def test_a_live_run_tells_at_each_moment_what_its_checkpoints_will_tell(
         loaded,
         retriever=found.retriever,
         registry=found.registry,
-        settings=Settings(planning="once"),
+        settings=Settings(),
         planner_model=ScriptedModel(replies=[plan]),
         worker_model=worker,
         answer_model=GenericFakeChatModel(messages=iter([AIMessage("Sun in Oslo, and 0.9 EUR.")] * 2)),

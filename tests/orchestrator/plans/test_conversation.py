@@ -14,43 +14,45 @@ def asked_for(text: str) -> Any:
     return "read_file", {"path": text.partition("\n")[0].split()[-1].rstrip("?")}
 
 
-CONDENSED = {
-    "And june.txt?": "read june.txt",
-    "und april.txt?": "read april.txt",
-    "The newer one of the two": "read june.txt",
-    "write both into the ledger": "write may.txt and june.txt into the ledger",
-}
+@pytest.mark.parametrize("planning", ["auto", "none"])
+def test_planner_and_worker_see_the_conversation_before_the_request(office: Any, planning: str) -> None:
+    model = DecidingModel(work=lambda _: ("read_file", {"path": "june.txt"}))
+    run = office(model, planning=planning)
+    run.ask("read june.txt")
+    state = run.ask("And once more?")
+    assert state["plan"]["request"] == "And once more?"
+    before = "The conversation before:\nUser: read june.txt\nAssistant: rent 720\n\nThe request:\nAnd once more?"
+    openings = [text for text in model.told("worker") if "once more" in text]
+    assert openings[0].startswith(before)
+    if planning == "auto":
+        assert model.told("planner")[1].startswith(before)
+        assert "t1.1" in model.told("planner")[1]
+    else:
+        assert "<step id='t1.1'>" in openings[0]
 
 
-@pytest.mark.parametrize(
-    ("turns", "meant"),
-    [
-        (["read may.txt", "And june.txt?"], ["read may.txt", "read june.txt"]),
-        (["read may.txt", "And june.txt?", "und april.txt?"], ["read may.txt", "read june.txt", "read april.txt"]),
-        (["read may.txt", "And june.txt?", "The newer one of the two"], ["read may.txt", *["read june.txt"] * 2]),
-    ],
-)  # fmt: skip
-def test_a_request_is_made_self_contained_before_anything_else(office: Any, turns: Any, meant: Any) -> None:
-    model = DecidingModel(condense=lambda text: CONDENSED[text.rpartition("\n")[2]], work=asked_for)
+def test_the_roster_is_the_same_text_in_every_prompt(office: Any) -> None:
+    model = DecidingModel(work=asked_for)
     run = office(model)
-    states = [run.ask(turn) for turn in turns]
-    assert [state["plan"]["request"] for state in states] == meant
-    assert [state["results"]["1"]["text"] for state in states] == meant
-    assert [text.partition("\n")[0] for text in model.told("worker") if text.startswith("read")] == meant
-    assert "read may.txt" in model.told("condenser")[0]
-    assert "rent 700" in model.told("condenser")[0]
+    run.ask("read may.txt")
+    run.ask("read june.txt")
+    first, second = model.prompts("planner")
+    assert first == second
+    assert first.endswith("files: list_files, read_file\nledger: write_row\npost: send_letter\nwire: send_telegram")
 
 
 def test_results_of_earlier_requests_are_used_by_id(office: Any, desk: Any) -> None:
     def plan(text: str) -> Any:
-        if text.startswith("write"):
+        if text.startswith("The conversation"):
             return {"steps": [{"id": "1", "text": "write it down", "depends_on": ["t1.1"]}]}
         return {"steps": [{"id": "1", "text": "read may.txt"}]}
 
     def work(text: str) -> Any:
-        return ("write_row", {"text": {"$from": "t1.1"}}) if text.startswith("write") else asked_for(text)
+        if text.startswith("The conversation"):
+            return "write_row", {"text": {"$from": "t1.1"}}
+        return asked_for(text)
 
-    run = office(DecidingModel(plan=plan, work=work), planning="once")
+    run = office(DecidingModel(plan=plan, work=work))
     run.ask("read may.txt")
     state = run.ask("write it down")
     assert desk.calls[-1] == ("write_row", {"text": "rent 700"})
@@ -59,22 +61,13 @@ def test_results_of_earlier_requests_are_used_by_id(office: Any, desk: Any) -> N
 
 
 def test_a_long_conversation_is_cut_to_its_budget(office: Any) -> None:
-    model = DecidingModel(work=asked_for)
+    model = DecidingModel(work=lambda _: ("read_file", {"path": "may.txt"}))
     run = office(model, conversation_tokens=120)
     for number in range(12):
         run.ask(f"({number} {'again ' * 10}) read may.txt")
-    assert "(11 " in model.told("condenser")[-1]
-    assert "(2 " not in model.told("condenser")[-1]
+    assert "(10 " in model.told("planner")[-1]
+    assert "(2 " not in model.told("planner")[-1]
     assert len(run.app.get_state(run.config).values["turns"]) <= 5
-
-
-@pytest.mark.parametrize("answer", ["", "x" * 9_000])
-def test_what_is_no_request_is_not_taken_for_one(office: Any, answer: str) -> None:
-    run = office(DecidingModel(condense=lambda _: answer, work=asked_for))
-    run.ask("read may.txt")
-    state = run.ask("And june.txt?")
-    assert state["plan"]["request"] == "And june.txt?"
-    assert "the conversation was not taken into account" in state["plan"]["note"]
 
 
 def test_without_a_model_a_reference_is_to_the_last_result(office: Any, desk: Any) -> None:

@@ -77,7 +77,7 @@ async def run(folder: Path, given: Any) -> tuple[dict[str, Any], list[Any]]:
     """Runs, or goes on with, the thread that is kept in a folder; its state, and what waits for the user."""
     config: Any = {"configurable": {"thread_id": "1"}}
     async with AsyncSqliteSaver.from_conn_string(str(folder / "threads.sqlite")) as saver:
-        app = Office(LoggedDesk(folder / "calls.log"), sums(), planning="adaptive", saver=saver).app
+        app = Office(LoggedDesk(folder / "calls.log"), sums(), saver=saver).app
         await app.ainvoke(given, config, durability="sync")
         state = await app.aget_state(config)
     return state.values, [*state.interrupts]

@@ -30,13 +30,9 @@ def plan(text: str) -> dict[str, Any]:
     ("planning", "request_text", "mode", "roles"),
     [
         ("none", ONE, "none", ["worker"] * 2),
-        ("once", ONE, "once", ["planner", "worker", "worker"]),
-        ("adaptive", ONE, "adaptive", ["planner", "worker", "worker"]),
-        ("auto", ONE, "adaptive", ["planner", "worker", "worker"]),
+        ("auto", ONE, "auto", ["planner", "worker", "worker"]),
         ("none", FOUR, "none", ["worker"] * 2),
-        ("once", FOUR, "once", ["planner", *["worker"] * 8, "answer"]),
-        ("adaptive", FOUR, "adaptive", ["planner", *["worker"] * 8, "answer"]),
-        ("auto", FOUR, "adaptive", ["planner", *["worker"] * 8, "answer"]),
+        ("auto", FOUR, "auto", ["planner", *["worker"] * 8, "answer"]),
     ],
 )
 def test_what_a_mode_costs(office: Any, planning: str, request_text: str, mode: str, roles: list[str]) -> None:
@@ -54,13 +50,6 @@ def test_what_a_mode_costs(office: Any, planning: str, request_text: str, mode: 
     assert {step: spent["calls"] for step, spent in usage["by_step"].items()} == dict.fromkeys(state["results"], 2)
 
 
-@pytest.mark.parametrize("weak", [False, True])
-def test_the_single_step_of_a_weak_model_is_the_whole_request(office: Any, *, weak: bool) -> None:
-    model = DecidingModel(plan=lambda _: {"steps": [{"id": "1", "text": ONE}]}, work=work)
-    state = office(model, planning="once", weak_model=weak).ask(FOUR)
-    assert [step["text"] for step in state["plan"]["steps"]] == [FOUR if weak else ONE]
-
-
 def test_a_prompt_for_the_answer_is_followed_in_every_mode(office: Any) -> None:
     model = DecidingModel(work=work, answer=lambda _: "Seven hundred, by the books.")
     state = office(model, answer_prompt="You answer like a bookkeeper.").ask(ONE)
@@ -76,7 +65,7 @@ def test_a_failure_of_the_one_worker_is_said(office: Any, desk: Any) -> None:
 
 def test_a_greeting_is_answered_without_a_step(office: Any, desk: Any) -> None:
     model = DecidingModel(plan=lambda _: {"steps": [], "answer": "Hello! What can I do?"})
-    state = office(model, planning="adaptive").ask("Good morning to you, dear assistant")
+    state = office(model).ask("Good morning to you, dear assistant")
     assert state["messages"][-1].text == "Hello! What can I do?"
     assert state["plan"]["steps"] == []
     assert desk.calls == []
@@ -102,7 +91,11 @@ def test_a_question_is_asked_and_its_answer_planned_with(office: Any, desk: Any)
             return {"steps": [{"id": "1", "text": "read june.txt"}]}
         return {"ask": {"question": "Which file?", "choices": ["may.txt", "june.txt"]}}
 
-    run = office(DecidingModel(plan=asking, work=work), planning="once")
+    def told(text: str) -> Any:
+        assert "read the file\nYou asked: Which file? The user answered: june.txt" in text
+        return "read_file", {"path": "june.txt"}
+
+    run = office(DecidingModel(plan=asking, work=told))
     state = run.ask("read the file")
     (question,) = state["waiting"]
     assert question.value["type"] == "question"
@@ -114,7 +107,7 @@ def test_a_question_is_asked_and_its_answer_planned_with(office: Any, desk: Any)
 
 @pytest.mark.parametrize("left", [{"type": "reject"}, "", {"type": "respond"}, 5, None])
 def test_a_question_that_is_left_open_does_nothing(office: Any, desk: Any, left: Any) -> None:
-    run = office(DecidingModel(plan=lambda _: {"ask": "Which file?"}, work=work), planning="once")
+    run = office(DecidingModel(plan=lambda _: {"ask": "Which file?"}, work=work))
     (question,) = run.ask("read the file")["waiting"]
     state = run.ask(Command(resume={question.id: left}))
     assert desk.calls == []
@@ -131,7 +124,7 @@ def test_a_question_of_the_reviser_is_asked_in_the_middle(office: Any, desk: Any
         return ("list_files", {"folder": "notes"}) if text.startswith("list") else work(text)
 
     listing = {"steps": [{"id": "1", "text": "list notes"}], "open": True}
-    run = office(DecidingModel(plan=lambda _: listing, revise=revise, work=decide), planning="adaptive")
+    run = office(DecidingModel(plan=lambda _: listing, revise=revise, work=decide))
     (question,) = run.ask("list notes")["waiting"]
     assert desk.names() == ["list_files"]
     state = run.ask(Command(resume={question.id: decided("respond", question.value, message="yes")}))

@@ -13,7 +13,8 @@ from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
 from callsheet.agents.calls.review import decided, flat
-from scripted_model import ScriptedModel, calls
+from deciding_model import own_steps, with_workers
+from scripted_model import ScriptedModel, calls, unlabelled
 
 BROKEN, MENDED = '{"a": 1,', '{"a": 1}'
 THREAD: Any = {"configurable": {"thread_id": "1"}}
@@ -52,9 +53,14 @@ class Disk:
             self.called.append(("measure", path))
             return '{"rows": [{"name": "b.txt"}, {"name": "c.txt"}]}'
 
-        for made in (read_file, write_file, list_files, measure):
+        @tool
+        def read_clock() -> str:
+            """Reads the time of day."""
+            return "noon"
+
+        for made in (read_file, write_file, list_files, measure, read_clock):
             made.metadata = {"callsheet/approval": "never"}
-        return {"disk": [read_file, write_file, list_files, measure]}
+        return {"disk": [read_file, write_file, list_files, measure], "clock": [read_clock]}
 
 
 @pytest.fixture
@@ -79,7 +85,7 @@ def by_step(**replies: Sequence[Said]) -> ScriptedModel:
     left = {word: list(said) for word, said in replies.items()}
 
     def reply(messages: Sequence[BaseMessage]) -> AIMessage:
-        word = messages[1].text.split()[0].lower().rstrip(":.")
+        word = own_steps(messages[1].text).split()[0].lower().rstrip(":.")
         said = left[word].pop(0)
         return said(messages) if callable(said) else said
 
@@ -89,8 +95,9 @@ def by_step(**replies: Sequence[Said]) -> ScriptedModel:
 def supervised(
     disk: Disk, worker: ScriptedModel, *plan: dict[str, Any], revise: Any = None, saver: Any = None, **settings: Any
 ) -> Any:
-    planner = ScriptedModel(replies=[calls("PlanDraft", steps=list(plan)), calls("PlanRevision", **(revise or {}))])
-    options = Settings(**{"planning": "adaptive", "approval": "never", "tool_floor": 0, **settings})
+    drafts = with_workers({"steps": list(plan)}) if len(plan) > 1 else {"steps": list(plan)}
+    planner = ScriptedModel(replies=[calls("PlanDraft", **drafts), calls("PlanRevision", **(revise or {}))])
+    options = Settings(**{"approval": "never", "tool_floor": 0, **settings})
     models: dict[str, Any] = {"planner_model": planner, "worker_model": worker}
     app: Any = create_supervisor(disk.agents(), settings=options, **models).compile(checkpointer=saver)
     app.planner, app.worker = planner, worker
@@ -135,17 +142,139 @@ def again(message: AIMessage) -> AIMessage:
     ],
 )
 def test_calls_are_made_when_they_are_made(disk: Disk, replies: Any, called: list[str], answer: str) -> None:
-    worker = by_step(mend=[*replies, lambda told: AIMessage(f"At the end: {told[-1].text}")])
+    worker = by_step(mend=[*replies, lambda told: AIMessage(f"At the end: {unlabelled(told[-1])}")])
     state = ask(supervised(disk, worker, ONE))
     assert [name for name, _ in disk.called] == called
     assert (state["results"]["1"]["result"], state["messages"][-1].text) == (answer, answer)
 
 
-def test_an_answer_without_a_call_is_not_forced_into_one(disk: Disk) -> None:
-    worker = by_step(mend=[AIMessage("A haiku about autumn.")])
+DONE_IN_WORDS = [
+    "All statuses are written.",
+    "I cannot help with that, sorry.",
+    '{"name": "disk_write_file", "arguments": {"path": "a.json", "content": "x"}}',
+]
+
+
+@pytest.mark.parametrize("words", DONE_IN_WORDS)
+def test_plain_words_without_a_call_are_asked_about_and_end_nothing(disk: Disk, words: str) -> None:
+    worker = by_step(mend=[AIMessage(words), AIMessage(words)])
     state = ask(supervised(disk, worker, ONE))
-    assert (len(worker.shown), disk.called) == (1, [])
-    assert (state["results"]["1"]["status"], state["messages"][-1].text) == ("done", "A haiku about autumn.")
+    assert "call finish, and say how it ended" in worker.shown[1]["messages"][-1].text
+    assert (state["results"]["1"]["status"], disk.called) == ("failed", [])
+    assert state["messages"][-1].text == f"Not done: {words}"
+
+
+def test_a_task_without_a_call_is_done_if_the_worker_declares_it(disk: Disk) -> None:
+    worker = by_step(mend=[AIMessage("A haiku about autumn."), finish("done", "A haiku about autumn.")])
+    state = ask(supervised(disk, worker, ONE))
+    assert (state["results"]["1"]["status"], state["results"]["1"]["note"]) == ("done", "no tool was called")
+    assert state["messages"][-1].text == "A haiku about autumn."
+
+
+def test_a_worker_that_is_asked_about_its_words_may_go_to_work(disk: Disk) -> None:
+    worker = by_step(mend=[AIMessage("I will look."), call("read_file", path="a.json"), AIMessage("It is broken.")])
+    state = ask(supervised(disk, worker, ONE))
+    assert (state["results"]["1"]["status"], state["messages"][-1].text) == ("done", "It is broken.")
+    assert len(worker.shown) == 3
+
+
+def test_a_call_that_failed_does_not_make_words_an_end(disk: Disk) -> None:
+    missing = calls("need_tool", tools=["disk/none"])
+    worker = by_step(mend=[missing, AIMessage("Done."), finish("cannot", "There is no such tool.")])
+    state = ask(supervised(disk, worker, ONE))
+    assert state["results"]["1"]["error"] == "There is no such tool."
+
+
+def test_data_without_words_are_shown(disk: Disk) -> None:
+    worker = by_step(mend=[call("list_files"), finish("done", "", data={"files": 3})])
+    assert ask(supervised(disk, worker, ONE))["messages"][-1].text == '{"files": 3}'
+
+
+def test_a_task_done_in_part_is_partly_done(disk: Disk) -> None:
+    worker = by_step(mend=[call("read_file", path="a.json"), finish("partly", "Read, but not mended.")])
+    app = supervised(disk, worker, ONE)
+    state = ask(app)
+    assert (state["results"]["1"]["status"], state["messages"][-1].text) == ("partly", "Read, but not mended.")
+
+
+def test_steps_end_as_the_worker_says_of_each(disk: Disk) -> None:
+    plan = [
+        {"id": "1", "text": "read a file", "tools": ["disk/read_file"]},
+        {"id": "2", "text": "measure a file", "tools": ["disk/measure"]},
+        {"id": "3", "text": "write a file", "tools": ["disk/write_file"]},
+    ]
+    ends = {"2": {"status": "done", "data": {"$call": "c2", "path": "rows[].name"}}, "3": {"status": "cannot"}}
+    worker = by_step(
+        mend=[
+            call("read_file", path="a.json"),
+            call("measure", path="."),
+            finish("partly", "It is read-only.", steps={"9": {"status": "done"}}),
+            finish("partly", "It is read-only.", steps=ends),
+        ]
+    )
+    app = supervised(disk, worker, *plan)
+    app.planner.replies[:] = [calls("PlanDraft", steps=plan)]
+    state = ask(app)
+    results = state["results"]
+    assert {name: result["status"] for name, result in results.items()} == {"1": "partly", "2": "done", "3": "failed"}
+    assert results["2"]["data"] == ["b.txt", "c.txt"]
+    assert [[one["tool"] for one in results[name]["calls"] if one["agent"]] for name in "123"] == [
+        ["disk/read_file"], ["disk/measure"], []
+    ]  # fmt: skip
+    assert "you have no step '9'; yours are: 1, 2, 3" in worker.shown[3]["messages"][-1].text
+
+
+# ------------------------------------------------------------------------------ replies that cannot be used as they are
+
+
+@pytest.mark.parametrize(
+    ("bad", "complaint"),
+    [
+        (AIMessage(""), "Your last message was empty."),
+        (AIMessage("The rate is", response_metadata={"finish_reason": "length"}), "Your last message was cut"),
+        (AIMessage("", response_metadata={"stop_reason": "max_tokens"}), "Your last message was cut"),
+    ],
+)
+def test_a_reply_that_is_empty_or_cut_is_asked_for_again_with_the_same_tools(
+    disk: Disk, bad: AIMessage, complaint: str
+) -> None:
+    worker = by_step(mend=[bad, call("read_file", path="a.json"), AIMessage("Read.")])
+    state = ask(supervised(disk, worker, ONE))
+    assert worker.shown[1]["messages"][-1].text.startswith(complaint)
+    assert worker.shown[1]["tools"] == worker.shown[0]["tools"]
+    assert complaint not in str(worker.shown[2]["messages"])
+    assert (state["results"]["1"]["status"], state["results"]["1"]["usage"]["calls"]) == ("done", 3)
+
+
+@pytest.mark.parametrize("words", ["", "I read the file now."])
+def test_a_call_whose_arguments_are_no_json_is_answered_with_the_error(disk: Disk, words: str) -> None:
+    invalid: Any = {"name": "disk_read_file", "args": '{"path": ', "id": "x", "error": "no JSON"}
+    broken = AIMessage(words, invalid_tool_calls=[{**invalid, "type": "invalid_tool_call"}])
+    worker = by_step(mend=[broken, call("read_file", path="a.json"), AIMessage("Read.")])
+    state = ask(supervised(disk, worker, ONE))
+    answer = worker.shown[1]["messages"][-1]
+    assert (answer.tool_call_id, answer.status) == ("x", "error")
+    assert "the arguments of this call are no JSON object" in answer.text
+    assert (state["results"]["1"]["status"], disk.called) == ("done", [("read_file", "a.json")])
+
+
+def test_a_valid_call_beside_a_broken_one_is_made(disk: Disk) -> None:
+    invalid: Any = {"name": "disk_write_file", "args": "{", "id": "x", "error": "", "type": "invalid_tool_call"}
+    both = call("read_file", path="a.json").model_copy(update={"invalid_tool_calls": [invalid]})
+    worker = by_step(mend=[both, AIMessage("Read.")])
+    ask(supervised(disk, worker, ONE))
+    assert disk.called == [("read_file", "a.json")]
+
+
+def test_a_harmless_call_may_be_repeated_after_one_reminder(disk: Disk) -> None:
+    one = call("read_file", path="a.json")
+    polls = [one.model_copy(update={"tool_calls": [{**one.tool_calls[0], "id": f"p{n}"}]}) for n in range(4)]
+    worker = by_step(mend=[*polls, call("write_file", path="o", content={"$call": "c3"}), AIMessage("Done.")])
+    state = ask(supervised(disk, worker, ONE))
+    assert [name for name, _ in disk.called] == ["read_file"] * 3 + ["write_file"]
+    assert "its result stands above" in worker.shown[2]["messages"][-1].text
+    assert [one["id"] for one in state["results"]["1"]["calls"]] == ["c1", "c2", "c3", "c4"]
+    assert disk.files["o"] == BROKEN
 
 
 # ----------------------------------------------------------------------------------- items are what a worker says
@@ -158,7 +287,7 @@ def reads(told: Sequence[BaseMessage]) -> AIMessage:
     """Reads the file of its step, then says what stands there: several steps run side by side."""
     if isinstance(told[-1], ToolMessage):
         return AIMessage(told[-1].text)
-    return call("read_file", path=told[1].text.split()[1])
+    return call("read_file", path=own_steps(told[1].text).split()[1])
 
 
 @pytest.mark.parametrize(
@@ -232,13 +361,21 @@ def test_a_worker_passes_the_result_of_its_own_call_by_reference(disk: Disk) -> 
 # --------------------------------------------------------------------------------------- what was not done is said
 
 
-def test_an_honest_cannot_is_no_success_and_the_reviser_reads_why(disk: Disk) -> None:
+def test_an_honest_cannot_ends_the_request_without_another_plan(disk: Disk) -> None:
     worker = by_step(mend=[call("read_file", path="gone.json"), finish("cannot", "gone.json does not exist.")])
-    app = supervised(disk, worker, ONE, revise={"reason": "no other way"})
+    app = supervised(disk, worker, ONE)
     state = ask(app)
     assert (state["results"]["1"]["status"], state["results"]["1"]["error"]) == ("failed", "gone.json does not exist.")
+    assert len(app.planner.shown) == 1
+    assert state["messages"][-1].text == "Not done: gone.json does not exist."
+
+
+def test_a_worker_that_asks_for_another_plan_is_read_by_the_reviser(disk: Disk) -> None:
+    worker = by_step(mend=[call("read_file", path="gone.json"), finish("need_plan", "gone.json does not exist.")])
+    app = supervised(disk, worker, ONE, revise={"reason": "no other way"})
+    state = ask(app)
     told = app.planner.shown[1]["messages"][-1].text
-    assert "(failed) gone.json does not exist." in told
+    assert "(failed) the worker asks for another plan: gone.json does not exist." in told
     assert "1/c1 disk/read_file" in told
     assert "cannot be opened by this program" in told
     assert "gone.json does not exist." in state["messages"][-1].text
@@ -304,7 +441,7 @@ def test_what_only_a_person_knows_is_asked_and_the_step_goes_on(disk: Disk) -> N
     result = state["results"]["1"]
     assert (result["status"], [one["id"] for one in result["calls"]]) == ("done", ["c1", "c2"])
     opening = worker.shown[2]["messages"][-1].text
-    assert "This step was begun before" in opening
+    assert "This was begun before" in opening
     assert "1/c1 disk/read_file" in opening
 
 
@@ -351,19 +488,33 @@ def test_a_worker_is_told_that_a_person_is_present(disk: Disk) -> None:
     assert "A person is present" in worker.shown[0]["messages"][-1].text
 
 
-def test_a_step_of_several_knows_the_request_and_its_place(disk: Disk) -> None:
-    worker = by_step(list=[AIMessage("a")], write=[AIMessage("b")])
+def test_a_worker_of_several_knows_the_request_and_its_place(disk: Disk) -> None:
+    worker = by_step(list=[call("list_files"), AIMessage("a")], write=[call("list_files"), AIMessage("b")])
     ask(supervised(disk, worker, LIST, WRITE), "List them and write them")
-    told = worker.shown[1]["messages"][-1].text
-    assert "The whole request, of which this is one step:\nList them and write them" in told
-    assert "1. list them [done]\n2. write them (after 1) <- your step" in told
+    told = worker.shown[2]["messages"][-1].text
+    assert told.startswith("List them and write them\n")
+    assert "Do your own steps and nothing else" in told
+    assert "1. list them [done]\n2. write them (after 1) <- yours" in told
 
 
 def test_a_worker_gets_the_tools_that_the_planner_named_and_no_others(disk: Disk) -> None:
     worker = by_step(mend=[call("measure", path="a.json"), AIMessage("Measured.")])
-    state = ask(supervised(disk, worker, {**ONE, "tools": ["disk/measure"]}, tools=12))
+    state = ask(supervised(disk, worker, {**ONE, "tools": ["measure"]}, tools=1))
     tools = state["results"]["1"]["tools"]
     assert tools == ["disk/measure"]
     assert [one["tool"] for one in state["results"]["1"]["calls"]] == ["disk/measure"]
-    unknown = supervised(disk, by_step(mend=[AIMessage("Ok")]), {**ONE, "tools": ["disk/gone", "nobody/x"]})
-    assert ask(unknown)["results"]["1"]["status"] == "done"
+
+
+def test_names_that_no_tool_has_go_back_to_the_planner_once(disk: Disk) -> None:
+    worker = by_step(mend=[call("measure", path="a.json"), AIMessage("Measured.")])
+    wrong = {**ONE, "tools": ["disk/mesure", "nobody/x"]}
+    app = supervised(disk, worker, wrong)
+    app.planner.replies[:] = [calls("PlanDraft", steps=[wrong])]
+    state = ask(app)
+    complaint = app.planner.shown[1]["messages"][-1].text
+    assert "there is no tool 'disk/mesure' (did you mean disk/measure" in complaint
+    assert len(app.planner.shown) == 2
+    assert state["results"]["1"]["status"] == "done"
+    opening = worker.shown[0]["messages"][-1].text
+    assert "The plan also names these tools, which you do not have" in opening
+    assert "- nobody/x: " in opening

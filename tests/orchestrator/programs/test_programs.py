@@ -21,7 +21,7 @@ THREAD: Any = {"configurable": {"thread_id": "1"}}
 
 
 def settings(**more: Any) -> Settings:
-    return Settings(**{"code_mode": True, "agents": 1, "tools": 5, "replans": 0, **more})
+    return Settings(**{"code_mode": True, "agents": 1, "tools": 5, **more})
 
 
 @pytest.fixture

@@ -30,9 +30,7 @@ def asking(shop: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def compiled(catalog: Any, planner: Any, worker: Any, **settings: Any) -> Any:
-    workflow = create_supervisor(
-        catalog, planner_model=planner, worker_model=worker, settings=Settings(replans=0, **settings)
-    )
+    workflow = create_supervisor(catalog, planner_model=planner, worker_model=worker, settings=Settings(**settings))
     return workflow.compile(checkpointer=InMemorySaver())
 
 

@@ -76,7 +76,7 @@ def workflow(
         shop.loaded(monkeypatch),
         planner_model=scripted(replies=[say["planned"](*steps)]),
         worker_model=worker,
-        settings=Settings(replans=0, code_mode=code_mode, tool_floor=0),
+        settings=Settings(code_mode=code_mode, tool_floor=0),
     )
 
 

@@ -102,7 +102,7 @@ def outcomes(noting: Any, scripted: Any, say: Any, tmp_path: Path) -> Any:
             replace(catalog, policy=policy),
             planner_model=scripted(replies=[say["planned"](("1", RATE, []), ("2", NOTE, ["1"]))]),
             worker_model=noting,
-            settings=Settings(replans=0, **settings),
+            settings=Settings(**settings),
             observed=ObservationLog(tmp_path / "observed.json"),
         ).compile()
         config: Any = {"configurable": {"langgraph_auth_user": {"identity": user}}} if user else None

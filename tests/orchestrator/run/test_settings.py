@@ -68,7 +68,7 @@ def test_prompts_of_a_run_reach_its_models(catalog: Any, scripted: Any, say: Any
     app: Any = create_supervisor(catalog, **models, prompts=Prompts(answer="Answer like a pirate.")).compile()
     app.invoke(
         {"messages": RATE},
-        context={"planning": "once", "planner_prompt": "Plan in Latin.", "worker_prompt": "Work in Greek."},
+        context={"planner_prompt": "Plan in Latin.", "worker_prompt": "Work in Greek."},
     )
     told = [model.shown[0]["messages"][0].text for model in (planner, worker, answer)]
     assert told == ["Plan in Latin.", "Work in Greek.", "Answer like a pirate."]
@@ -109,7 +109,7 @@ def test_what_is_no_chat_model_is_refused(catalog: Any, scripted: Any, wrapped: 
 @pytest.mark.parametrize("wrapped", [lambda model: model.with_retry(), lambda model: model.bind(), type, lambda _: 5])
 @pytest.mark.parametrize("make", [create_supervisor, CallsheetTools])
 def test_what_is_no_decision_model_is_refused(catalog: Any, scripted: Any, wrapped: Any, make: Any) -> None:
-    with pytest.raises(SettingsError, match=r"^a decision model is .* a document compressor or a ToolJudge, not \w+$"):
+    with pytest.raises(SettingsError, match=r"^a decision model is a BaseDecisionModel or a chat model, not \w+$"):
         make(catalog, decision_model=wrapped(scripted()))
 
 

@@ -35,7 +35,7 @@ class Desk:
     """The supervisor over a catalog, and what it asks."""
 
     def __init__(self, source: Any, scripted: Any, say: Any, worker: Any, *, keeps: bool = True, **more: Any) -> None:
-        settings = Settings(replans=0, **more.pop("settings", {}))
+        settings = Settings(**more.pop("settings", {}))
         planner = scripted(replies=[say["planned"](("1", RATE, []))])
         workflow = create_supervisor(source, planner_model=planner, worker_model=worker, settings=settings, **more)
         self.app: Any = workflow.compile(checkpointer=InMemorySaver() if keeps else None)

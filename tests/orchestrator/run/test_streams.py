@@ -62,7 +62,7 @@ async def test_a_pick_says_what_of_the_budget_is_spent(app: Any) -> None:
 
 async def test_calls_are_told_when_they_begin_and_end(app: Any, shop: Any) -> None:
     shop.broken.add("exchange_rate")
-    events = [event for _, event in await streamed(app, "custom", context={"replans": 0})]
+    events = [event for _, event in await streamed(app, "custom", context={})]
     begun = next(event for event in events if event["event"] == "tool_started" and event["step_id"] == "a")
     ended = next(event for event in events if event["event"] == "tool_finished" and event["step_id"] == "a")
     failed = next(event for event in events if event["event"] == "tool_finished" and event["step_id"] == "b")

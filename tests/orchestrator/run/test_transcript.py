@@ -49,9 +49,7 @@ def test_a_thread_holds_the_plan_and_the_calls_of_its_runs(catalog: Any, scripte
     plan = say["planned"](("1", RATE, []), ("2", WEATHER, []))
     planner, answer = scripted(replies=[plan, AIMessage("both again"), plan]), scripted(replies=[AIMessage("Both.")])
     models: dict[str, Any] = {"planner_model": planner, "worker_model": worker, "answer_model": answer}
-    app: Any = create_supervisor(catalog, **models, settings=Settings(planning="once")).compile(
-        checkpointer=InMemorySaver()
-    )
+    app: Any = create_supervisor(catalog, **models, settings=Settings()).compile(checkpointer=InMemorySaver())
     config = {"configurable": {"thread_id": "1"}}
     first = app.invoke({"messages": "Both, please."}, config)["messages"]
     assert [message.type for message in first] == ["human", "ai", "tool", "ai", "tool", "ai"]

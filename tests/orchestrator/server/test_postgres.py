@@ -32,7 +32,7 @@ def workflow(shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any, say: Any
     shop.approval = None
     planner = scripted(replies=[say["planned"](("1", RATE, []), ("2", NOTE, ["1"]))])
     loaded = shop.loaded(monkeypatch)
-    return create_supervisor(loaded, planner_model=planner, worker_model=worker, settings=Settings(replans=0))
+    return create_supervisor(loaded, planner_model=planner, worker_model=worker, settings=Settings())
 
 
 def approvals(state: Any) -> dict[str, str]:

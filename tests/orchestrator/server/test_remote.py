@@ -36,7 +36,7 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def supervised(url: str, *, keep: bool = True) -> Any:
     remote = RemoteGraph("clerk", url=url)
-    workflow = create_supervisor([remote], settings=Settings(allow=("clerk/run",), replans=0))
+    workflow = create_supervisor([remote], settings=Settings(allow=("clerk/run",)))
     return workflow.compile(checkpointer=InMemorySaver() if keep else None)
 
 
@@ -76,7 +76,7 @@ async def test_its_tokens_are_streamed_with_ours(office: str) -> None:
 async def test_the_same_server_through_its_a2a_endpoint(office: str) -> None:
     (assistant,) = await get_client(url=office).assistants.search(graph_id="clerk")
     agent = A2AAgent(f"{office}/a2a/{assistant['assistant_id']}")
-    app: Any = create_supervisor([agent], settings=Settings(allow=("clerk/run",), replans=0)).compile(InMemorySaver())
+    app: Any = create_supervisor([agent], settings=Settings(allow=("clerk/run",))).compile(InMemorySaver())
     (first,) = (await app.ainvoke(REQUEST, THREAD))["__interrupt__"]
     assert first.value["data"][0]["value"] == ASKED
     (second,) = (await app.ainvoke(Command(resume={"resume": "form 15"}), THREAD))["__interrupt__"]

@@ -27,7 +27,7 @@ async def round_of(number):
     async with AsyncPostgresSaver.from_conn_string({address!r}) as saver:
         if not number:
             await saver.setup()
-        office = Office(desk, sums(), planning="adaptive", saver=saver)
+        office = Office(desk, sums(), saver=saver)
         waiting = (await office.app.aget_state(office.config)).interrupts
         answers = {{question.id: {{"decisions": [{{"type": "approve"}}]}} for question in waiting}}
         given = Command(resume=answers) if number else {{"messages": [{{"role": "user", "content": SUM}}]}}

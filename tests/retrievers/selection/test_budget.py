@@ -162,13 +162,3 @@ def test_a_tool_that_its_agent_has_under_several_names_takes_one_place(change: d
     cut = {one.id: one.reason for one in selection.trace.cut}
     assert (cut.get("a/w") == "it is the same tool as a/v") is copies
     assert ("a/w" in ids(selection)) is not copies
-
-
-def test_tools_that_are_wanted_come_first_whatever_the_query_says() -> None:
-    catalog = catalog_of(a_x="", b_y="c_z", d_w="")
-    scores = {"a/x": 0.9, "b/y": 0.1, "c/z": 0.1, "d/w": 0.5}
-    picked = selector(catalog, scores).select("do it", tools=3, wanted=("b/y", "gone/tool"), floor=0.0005)
-    assert {tool.id for tool in picked.tools} == {"b/y", "c/z", "a/x"}
-    assert picked.agents[0].id == "b"
-    without = selector(catalog, scores).select("do it", tools=3, wanted=("b/y",), without=("b",))
-    assert "b/y" not in {tool.id for tool in without.tools}

@@ -10,7 +10,7 @@ import pytest
 
 from callsheet.graphs import Agent, Catalog, Grants, Loaded, Policy, Tool
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
-from callsheet.retrievers import AgentGraphRetriever
+from callsheet.retrievers import AgentGraphRetriever, StepNeed
 from callsheet.retrievers.selection.copies import copies_in
 
 MEANINGS = 40
@@ -198,7 +198,8 @@ def test_a_copy_serves_where_the_original_may_not_or_the_request_names_its_agent
     said = retriever(*HONEST, Agent(id="nordic", tools=(owned("nordic", *WORK["weather"]),)))
     assert said.select("the weather forecast of Oslo").tools[0].id == "weather/get_forecast"
     assert said.select("the weather forecast of Oslo by Nordic").tools[0].id == "nordic/get_forecast"
-    assert made.select(query, wanted=["other-weather/get_forecast"]).tools[0].id == "other-weather/get_forecast"
+    (step,) = made.select_steps([StepNeed(query, ("other-weather/get_forecast",))])
+    assert step.tools[0].id == "other-weather/get_forecast"
     policy = Policy(default="allow", users={"ann": Grants(deny=("weather",))})
     hidden = retriever(*HONEST, CLONE, policy=policy)
     assert hidden.within("ann").select(query).tools[0].id == "other-weather/get_forecast"

@@ -8,10 +8,10 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from langchain_core.callbacks import Callbacks
 from langchain_core.decisions import Choice
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.language_models import BaseChatModel
@@ -24,13 +24,11 @@ from callsheet.retrievers import (
     AgentGraphRetriever,
     DecisionError,
     DecisionModel,
-    Judgement,
     PickedTool,
     Selection,
     SelectSettings,
-    ToolJudge,
 )
-from callsheet.retrievers.selection.decision import Answer, Question, question_of
+from callsheet.retrievers.selection.decision import Answer, Judgement, Question, question_of
 from callsheet.retrievers.selection.decision_models import judge_of
 from scripted_decisions import Stub, of
 
@@ -38,17 +36,6 @@ CITY = {"type": "object", "properties": {"city": {"type": "string"}}}
 TOOLS = tuple(Tool(agent="a", name=n, description=f"Does {n}.", input_schema=CITY) for n in "vwxyz")
 CATALOG = Catalog(agents=(Agent(id="a", name="Alpha", tools=TOOLS),))
 Shares = Mapping[str, float] | Callable[[Choice], Mapping[str, float]] | Exception
-
-
-class Compressor(BaseDocumentCompressor):
-    """A compressor that does what a test wrote down."""
-
-    act: Any
-
-    def compress_documents(
-        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
-    ) -> Sequence[Document]:
-        return list(self.act(list(documents)))
 
 
 class Model(BaseChatModel):
@@ -180,38 +167,6 @@ def test_a_tool_stands_for_itself_where_what_it_came_for_is_behind_it() -> None:
     assert (first.id, first.via, first.required) == ("a/x", ("a/x",), False)
 
 
-def scored(*scores: object) -> Callable[[list[Document]], list[Document]]:
-    def act(documents: list[Document]) -> list[Document]:
-        for document, score in zip(documents, scores, strict=False):
-            document.metadata["relevance_score"] = score
-        return documents[: len(scores)][::-1]
-
-    return act
-
-
-@pytest.mark.parametrize(
-    ("act", "expected", "fits"),
-    [
-        (lambda shown: shown[::-1], "zyxwv", None),
-        (lambda shown: [shown[3], shown[1]], "ywvxz", None),
-        (lambda shown: [], "vwxyz", None),
-        (lambda shown: [Document("x", metadata={"id": "a/none"}), Document(""), shown[2], shown[2]], "xvwyz", None),
-        (scored(0.1, 0.7, 0.6), "xwvyz", 0.7),
-        (scored(0.1, 7.0, 0.6), "xwvyz", None),
-        (scored(0.1, math.nan, 0.6), "xwvyz", None),
-        (scored(0.1, None, 0.6), "xwvyz", None),
-    ],
-)
-def test_a_compressor_orders_and_its_scores_are_probabilities_only_between_0_and_1(
-    act: Any, expected: str, fits: float | None
-) -> None:
-    answer = asked(Compressor(act=act))
-    assert order(answer) == expected
-    assert (answer.decision.by, answer.decision.fits) == ("Compressor", fits)
-    probabilities = [tool.probability for tool in answer.tools]
-    assert probabilities == ([0.6, 0.7, 0.1, None, None] if fits else [None] * 5)
-
-
 def test_a_chat_model_answers_a_choice_with_weights() -> None:
     model = says(t5=30.0, none=10.0)
     answer = asked(model)
@@ -246,21 +201,24 @@ def test_a_chat_model_s_nonsense_is_a_failure(model: Model, why: str) -> None:
         assert answer.decision.input_tokens == (0 if isinstance(model.answer, Exception) else 700)
 
 
-def test_a_judge_of_one_s_own_and_nothing_else() -> None:
-    class Own:
-        name = "own"
-
-        def judge(self, request: str, tools: Sequence[Document]) -> Judgement:
-            return Judgement([f"a/{request[:0]}z"], {"a/z": 0.25}, 0.5)
-
-    assert isinstance(Own(), ToolJudge)
-    assert order(asked(Own())) == "zvwxy"
-    assert asyncio.run(question(Own()).aask()).tools == asked(Own()).tools
+def test_a_probability_out_of_range_is_no_judgement() -> None:
     with pytest.raises(DecisionError, match="between 0 and 1, not 2"):
         Judgement([], {}, 2)
-    wrong: Any = "openai:gpt-5-mini"
-    with pytest.raises(SettingsError, match="a document compressor or a ToolJudge, not str"):
+
+
+class Ranker(BaseDocumentCompressor):
+    """A reranker: it orders and does not decide."""
+
+    def compress_documents(self, documents: Any, query: str, callbacks: Any = None) -> Any:
+        return documents
+
+
+@pytest.mark.parametrize("wrong", ["openai:gpt-5-mini", Ranker(), SimpleNamespace(name="own", judge=len)])
+def test_only_decision_models_and_chat_models_judge(wrong: Any) -> None:
+    with pytest.raises(SettingsError, match=f"is a BaseDecisionModel or a chat model, not {type(wrong).__name__}$"):
         AgentGraphRetriever.from_catalog(CATALOG, index=":memory:", decision_model=wrong)
+    with pytest.raises(SettingsError, match="is a BaseDecisionModel or a chat model"):
+        retriever().select(RAIN, decision_model=wrong)
 
 
 def town(direct: bool = True) -> Catalog:

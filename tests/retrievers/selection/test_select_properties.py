@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from callsheet.graphs import Catalog, SettingsError, knowledge_graph, required_paths
-from callsheet.retrievers import Judgement
+from callsheet.retrievers.selection.decision import Judgement
 from callsheet.retrievers.selection.select_settings import IMPLIED
 from fuzzing import fuzzed
 from scripted import catalog_of, selector, tools_of_a

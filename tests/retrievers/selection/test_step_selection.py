@@ -3,10 +3,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pytest
+from hypothesis import given, settings, strategies as st
 from langchain_core.documents import Document
 
 from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Policy, Provenance, SettingsError, Skill, Tool
-from callsheet.retrievers import AgentGraphRetriever, Judgement, Selection, StepNeed, explain_tool
+from callsheet.retrievers import AgentGraphRetriever, Selection, StepNeed, explain_tool
+from callsheet.retrievers.selection.decision import Judgement
 from callsheet.retrievers.selection.step_selection import select_steps
 from scripted import catalog_of, selector
 
@@ -220,3 +222,32 @@ def test_the_retriever_selects_steps_for_its_user() -> None:
     retriever = AgentGraphRetriever(selector=made, k=1, policy=Policy(default="allow", deny=("b",)))
     (picked,) = retriever.select_steps([StepNeed(FIRST, ("a/x", "b/y"))])
     assert (ids(picked), reasons(picked)) == (["a/x"], {"b/y": "unknown"})
+
+
+NAMES = [f"{agent}_{tool}" for agent in "abc" for tool in "xyz"]
+IDS = [name.replace("_", "/") for name in NAMES]
+NEEDED = st.lists(st.sampled_from([*NAMES, *(f"{name}?" for name in NAMES)]), max_size=2, unique=True)
+EDGES = st.fixed_dictionaries(dict.fromkeys(NAMES, NEEDED))
+STEPS = st.lists(st.lists(st.sampled_from([*IDS, "gone/tool"]), max_size=5), min_size=1, max_size=3)
+SCORES = st.dictionaries(st.sampled_from(IDS), st.floats(0, 1), max_size=9)
+
+
+@given(EDGES, STEPS, SCORES, st.integers(1, 9), st.integers(0, 12))
+@settings(max_examples=100, deadline=None)
+def test_whatever_the_plan_the_limits_hold_and_every_name_is_given_or_explained(
+    edges: dict[str, list[str]], plan: list[list[str]], scores: dict[str, float], tools: int, fill: int
+) -> None:
+    own = {name: " ".join(one for one in needed if one.rstrip("?") != name) for name, needed in edges.items()}
+    made = selector(catalog_of(**own), scores)
+    steps = [StepNeed(f"step {number}", tuple(names)) for number, names in enumerate(plan)]
+    picked = select_steps(made, steps, fill=fill, tools=tools)
+    given_ids = all_of(picked)
+    assert len(given_ids) <= tools
+    named = {name for names in plan for name in names} - {"gone/tool"}
+    assert len(named & given_ids) == min(len(named), tools)
+    for step, selection in zip(steps, picked, strict=True):
+        in_order = [name for name in dict.fromkeys(step.tools) if name in given_ids]
+        assert ids(selection)[: len(in_order)] == in_order
+        assert set(step.tools) <= {*ids(selection), *reasons(selection)}
+        assert not {*ids(selection)} & {*reasons(selection)}
+        assert all(explain_tool(tool, selection) for tool in ids(selection))

@@ -90,7 +90,7 @@ class Office:
     def __init__(self, desk: Desk, model: DecidingModel | None, *, saver: Any = None, **settings: Any) -> None:
         self.saver = saver or InMemorySaver()
         loaded: Loaded = load(desk.agents())
-        workflow = create_supervisor(loaded, model=model, settings=Settings(**{"replans": 0, **settings}))
+        workflow = create_supervisor(loaded, model=model, settings=Settings(**settings))
         self.app: Any = workflow.compile(checkpointer=self.saver)
         self.config: Any = {"configurable": {"thread_id": "1"}}
         self.events: list[Any] = []

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Tool
-from callsheet.retrievers import Changes, LexicalIndex, Node, Selector, SelectSettings, ToolJudge, nodes_of
+from callsheet.retrievers import Changes, LexicalIndex, Node, Selector, SelectSettings, nodes_of
 from callsheet.retrievers.index.node_texts import Progress, Span
+from callsheet.retrievers.selection.decision import ToolJudge
 
 DIRECT, INDIRECT = DependencyKind.TOOL_DIRECTLY, DependencyKind.TOOL_INDIRECTLY
 Parts = Mapping[str, Mapping[str, float]]

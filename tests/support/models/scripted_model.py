@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -47,10 +48,21 @@ def calls(name: str, /, **args: Any) -> AIMessage:
 
 
 def planned(*steps: tuple[str, str, list[str]]) -> AIMessage:
-    """A reply that gives a plan."""
-    return calls("PlanDraft", steps=[{"id": i, "text": text, "depends_on": after} for i, text, after in steps])
+    """A reply that gives a plan; of several steps, each has a worker of its own."""
+    apart = len(steps) > 1
+    drafts = [{"id": i, "text": text, "depends_on": after, "apart": apart} for i, text, after in steps]
+    return calls("PlanDraft", steps=drafts)
+
+
+_LABEL = re.compile(r"\n\[c[\d.]+\]$")
+
+
+def unlabelled(last: Any) -> str:
+    """What a tool answered, without the label by which a worker refers to it."""
+    return _LABEL.sub("", last.text)
 
 
 def ended(last: Any) -> AIMessage:
     """A reply that ends a step with what its tool answered, and says so if the call failed."""
-    return AIMessage(last.text) if last.status != "error" else calls("finish", status="cannot", answer=last.text)
+    said = unlabelled(last)
+    return AIMessage(said) if last.status != "error" else calls("finish", status="cannot", answer=said)

@@ -162,7 +162,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return typing
 
 
-ASKING = ("What time is it there?", "--model", "fake:model", "--planning", "once")
+ASKING = ("What time is it there?", "--model", "fake:model")
 
 
 @pytest.mark.usefixtures("model")
@@ -210,7 +210,7 @@ def test_ctrl_c_at_a_question_keeps_it_for_later(ask: Ask, model: DecidingModel,
     assert status == 130
     assert err.endswith("\ncontinue with: callsheet ask --resume --thread t, with the same options\n\ninterrupted\n")
     terminal("1")
-    status, out, _ = ask("--resume", "--model", "fake:model", "--planning", "once")
+    status, out, _ = ask("--resume", "--model", "fake:model")
     assert (status, "noon in Oslo" in out) == (0, True)
 
 

@@ -12,15 +12,18 @@ import pytest
 from mcp import MCPError, types
 
 from callsheet.agents import ToolRegistry
-from callsheet.graphs import SettingsError, UnknownNameError, User, load
+from callsheet.graphs import Agent, Catalog, Policy, SettingsError, Tool, UnknownNameError, User, load
 from callsheet.graphs.trust.consent import StandingApprovals
+from callsheet.graphs.trust.policy import Grants
 from callsheet.orchestrator.server.gateway.catalog_gateway import (
     MOST_WAITING,
     Caller,
     Gateway,
     Waiting,
+    found_text,
 )
 from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings
+from callsheet.retrievers.roster import roster
 from gateway_desk import APPROVED, Desk, answering, logged, said
 
 pytestmark = pytest.mark.server
@@ -202,7 +205,7 @@ async def test_a_skill_is_read_and_not_called(minilm: MiniLMEmbeddings, tmp_path
         ("call_tool", {"tool": "works/measure", "arguments": {"nam": "x"}}, "name"),
         ("call_tool", {"tool": "works/measure", "arguments": "x"}, "arguments: Input should be a valid dictionary"),
         ("read_tools", {"tools": []}, "give 1 to 10 ids"),
-        ("find_tools", {"query": ""}, "query: "),
+        ("find_tools", {"query": 7}, "query: "),
         ("find_tools", {"query": "x", "top": 3}, "top: Extra inputs"),
     ],
 )
@@ -230,3 +233,66 @@ async def test_a_server_that_dies_is_an_error_and_is_started_again(desk: Desk) -
     assert died.is_error
     assert "works" in said(died)
     assert after.structured_content == {"length": 1}
+
+
+# Names first: what a worker sees of the catalog, a client sees too
+
+
+async def test_a_client_is_told_the_names_of_all_tools_at_the_start_and_in_its_first_search_only(desk: Desk) -> None:
+    names = roster(desk.loaded.catalog).text
+    query = {"query": "how long is this name?"}
+    async with desk.client() as client:
+        first = said(await client.call_tool("find_tools", query))
+        second = said(await client.call_tool("find_tools", query))
+        asked = said(await client.call_tool("find_tools", {}))
+    assert desk.server.instructions is not None
+    assert desk.server.instructions.endswith(names)
+    assert first.endswith(names)
+    assert "All agents" not in second
+    assert second.startswith(first.partition("\n")[0])
+    assert asked.endswith(names)
+
+
+@pytest.mark.parametrize("name", ["works/measure", "measure", "Works/Measure", "works__measure"])
+async def test_schemas_are_read_by_any_unique_name(desk: Desk, name: str) -> None:
+    assert json.loads(desk.gateway.read([name], Caller("desk")))["id"] == "works/measure"
+
+
+async def test_the_id_of_an_agent_gives_its_tools(desk: Desk) -> None:
+    lines = desk.gateway.read(["works"], Caller("desk")).splitlines()
+    assert lines[0].startswith("works")
+    assert any(line.startswith("- measure: Measures the length of a name") for line in lines)
+
+
+async def test_each_unknown_name_has_near_ids_and_nothing_is_read(desk: Desk) -> None:
+    with pytest.raises(UnknownNameError) as error:
+        desk.gateway.read(["works/measure", "works/measurex", "zzz"], Caller("desk"))
+    first, second = str(error.value).split("; ")
+    assert first.startswith("no tool 'works/measurex' in the catalog (did you mean 'works/measure'")
+    assert second == "no tool 'zzz' in the catalog"
+
+
+async def test_where_users_see_different_tools_nobody_is_told_names_at_the_start(
+    minilm: MiniLMEmbeddings, tmp_path: Path
+) -> None:
+    own = {"eve": Grants(deny=("works/measure",))}
+    desk = Desk(tmp_path, minilm, policy=Policy(default="allow", users=own))
+    assert desk.server.instructions is not None
+    assert "measure" not in desk.server.instructions
+    hidden = desk.gateway.roster(Caller("desk", User("eve"))).text
+    assert "measure" not in hidden
+    assert "measure" in desk.gateway.roster(Caller("desk", User("ann"))).text
+    alike = Desk(tmp_path, minilm, policy=Policy(default="allow", deny=("works/measure",)))
+    assert "measure" not in str(alike.server.instructions)
+    assert "works" in str(alike.server.instructions)
+
+
+async def test_a_search_in_a_large_catalog_brings_the_names_of_the_agents_found(minilm: MiniLMEmbeddings) -> None:
+    tools = (Tool(agent="crm", name=f"getRecord{at}", description="Gets a record.") for at in range(2_500))
+    letters = (Tool(agent="post", name=name, description="Writes letters.") for name in ("write_letter", "send_letter"))
+    catalog = Catalog(agents=(Agent(id="crm", tools=tuple(tools)), Agent(id="post", tools=tuple(letters))))
+    retriever = AgentGraphRetriever.from_catalog(catalog, index=":memory:", embeddings=minilm)
+    gateway = Gateway(retriever, ToolRegistry.from_catalog(catalog))
+    selection = await gateway.find("write a letter", Caller("desk"))
+    assert not gateway.roster(Caller("desk")).whole
+    assert "post: send_letter, write_letter" in found_text(selection, catalog).splitlines()

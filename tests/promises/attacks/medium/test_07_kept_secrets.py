@@ -90,7 +90,7 @@ async def test_a_password_in_the_address_of_a_command_is_kept_nowhere(leaky: Loa
             leaky,
             planner_model=ScriptedModel(replies=[planned(("1", "read a book", []))]),
             worker_model=model,
-            settings=Settings(replans=0, approval="never"),
+            settings=Settings(approval="never"),
         ).compile(checkpointer=saver)
         state = await app.ainvoke({"messages": [HumanMessage("read a book")]}, {"configurable": {"thread_id": "1"}})
     (call,) = state["results"]["1"]["calls"]

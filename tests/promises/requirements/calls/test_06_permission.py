@@ -26,7 +26,7 @@ POLICY = {
     "groups": {"staff": {"members": ["bob"], "allow": ["mail", "files/delete*"]}},
 }
 REQUEST = "read a file from the disk"
-UNASKED = Settings(agents=1, tools=1, replans=0, approval="never")
+UNASKED = Settings(agents=1, tools=1, approval="never")
 
 
 def as_user(name: str, **more: Any) -> Any:

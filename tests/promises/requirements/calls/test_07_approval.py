@@ -31,7 +31,7 @@ def repairs(tool: Any, **hints: Any) -> dict[str, Any]:
 def app_of(fleet: Any, memory: InMemorySaver, *, policy: Policy | None = None, approval: Any = "ask") -> Any:
     model = ScriptedModel(replies=[calls("a_repair", x="roof"), AIMessage("Done.")])
     loaded = load(fleet.config, yes=True, policy=policy)
-    settings = Settings(approval=approval, replans=0)
+    settings = Settings(approval=approval)
     workflow = create_supervisor(loaded, worker_model=model, settings=settings, policy=policy)
     return workflow.compile(checkpointer=memory)
 
@@ -106,7 +106,7 @@ async def test_an_approval_of_another_definition_is_asked_for_again(fleet: Any, 
     fleet.serve("a", repairs(tool))
     first = load(fleet.config, yes=True, pins=str(pins))
     model = ScriptedModel(replies=[calls("a_repair", x="roof"), AIMessage("Done.")])
-    settings = Settings(replans=0)
+    settings = Settings()
     workflow = create_supervisor(first, worker_model=model, settings=settings)
     state = await workflow.compile(checkpointer=memory).ainvoke({"messages": [HumanMessage(REQUEST)]}, THREAD)
     (question,) = asked(state)

@@ -82,7 +82,7 @@ async def test_calls_of_a_step_are_bounded(fleet: Any, tool: Any, a_turn: int) -
         return AIMessage("", tool_calls=wanted)
 
     config = fleet.serve("a", tool("work", "Repairs the roof."))
-    settings = Settings(max_calls=3, replans=0, approval="never")
+    settings = Settings(max_calls=3, approval="never")
     workflow = create_supervisor(config, worker_model=ScriptedModel(replies=[reply]), settings=settings, yes=True)
     state = await workflow.compile().ainvoke({"messages": [HumanMessage("repair the roof")]})
     assert fleet.calls("a") == ["work"] * (3 if a_turn == 1 else 0)

@@ -78,7 +78,7 @@ def working(fleet: Any, tool: Any, policy: Any, **entry: Any) -> Any:
     repair = tool("work", "Repairs the roof.", inputSchema=UNUSABLE, annotations={"readOnlyHint": True})
     config = fleet.serve("a", repair, tool("rest", "Paints the roof."), entry={"callsheet": {"trusted": True, **entry}})
     model = ScriptedModel(replies=[calls("a_work", x="1"), AIMessage("It is over.")])
-    settings = Settings(replans=0, approval=policy)
+    settings = Settings(approval=policy)
     return create_supervisor(config, worker_model=model, settings=settings, yes=True).compile(InMemorySaver())
 
 

@@ -107,7 +107,7 @@ def worker(server: str) -> ScriptedModel:
 
 def supervisor(loaded: Loaded, server: str, *steps: str) -> Any:
     plan = planned(*((str(n), step, []) for n, step in enumerate(steps, 1)))
-    settings = Settings(replans=0, planning="once")
+    settings = Settings()
     return create_supervisor(
         loaded, planner_model=ScriptedModel(replies=[plan]), worker_model=worker(server), settings=settings
     )

@@ -16,7 +16,7 @@ from callsheet.agents.approval import supervised_call
 from callsheet.graphs import load
 from scripted_model import ScriptedModel, calls
 
-UNASKED = Settings(replans=0, approval="never", tool_floor=0)
+UNASKED = Settings(approval="never", tool_floor=0)
 CHANGED = "its definition has changed since it was accepted: look at it with `callsheet approve a/work`"
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 
@@ -105,7 +105,7 @@ async def test_a_person_s_answer_comes_too_late_for_a_tool_that_changed_while_th
         return [calls("a_rest", x="1"), calls("a_work", x="1"), AIMessage("It was refused.")][done]
 
     model = ScriptedModel(replies=[reply])
-    settings = Settings(replans=0, approval="always", tool_floor=0)
+    settings = Settings(approval="always", tool_floor=0)
     loaded = load(config, yes=True)
     registry = ToolRegistry.from_catalog(loaded)
     workflow = create_supervisor(loaded, worker_model=model, settings=settings, registry=registry)

@@ -48,7 +48,7 @@ async def test_neither_a_model_nor_an_embedder_is_shown_what_is_hidden(tmp_path:
     (bound,) = ToolRegistry.from_catalog(loaded).bind(["painter/paint"], "run").values()
     assert not hides(json.dumps(convert_to_openai_tool(bound), ensure_ascii=False))
     model = ScriptedModel(replies=[AIMessage("done")])
-    app = create_supervisor(loaded, worker_model=model, settings=Settings(replans=0, approval="never")).compile()
+    app = create_supervisor(loaded, worker_model=model, settings=Settings(approval="never")).compile()
     await app.ainvoke({"messages": [HumanMessage("paint a wall")]})
     assert model.shown
     assert not any(hides(message.text) for shown in model.shown for message in shown["messages"])

@@ -1,0 +1,184 @@
+"""A chat model's answer as an object of a type: by a tool call, by a JSON schema, or as JSON in its text."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
+from pydantic import BaseModel, ValidationError
+
+from callsheet.agents.calls.token_usage import Usage, usage_of
+from callsheet.agents.models.chat_models import QUIET, ModelError, answered
+
+S = TypeVar("S", bound=BaseModel)
+Form = Literal["tool", "json_schema", "text"]
+_FORMS: tuple[Form, ...] = ("tool", "json_schema", "text")
+_IN_TEXT = "Answer with one JSON object and nothing else. It must fit this JSON schema:\n{schema}"
+_REJECTED = (400, 404, 415, 422, 501)
+"""HTTP status codes with which providers reject the form of a request."""
+_FENCE = re.compile(r"```[\w-]*\n(.*?)```", re.DOTALL)
+_LOOKS = 4
+"""Maximum turns in which a model looks something up before it answers."""
+_READ = json.JSONDecoder()
+
+
+@dataclass(slots=True)
+class _Forms:
+    """What is known of a model: the form in which it answered last, and those that its provider has refused."""
+
+    answered: Form | None = None
+    refused: set[Form] = field(default_factory=set)
+
+    def in_order(self) -> list[Form]:
+        """The forms that may be tried, the one that worked first; the text if all are refused."""
+        forms = [form for form in _FORMS if form not in self.refused] or ["text"]
+        return sorted(forms, key=lambda form: form != self.answered)
+
+
+_known: dict[int, _Forms] = {}
+
+
+def _forms_of(model: BaseChatModel) -> _Forms:
+    """What is known of this model, for as long as it lives."""
+    if id(model) not in _known:
+        _known[id(model)] = _Forms()
+        weakref.finalize(model, _known.pop, id(model), None)
+    return _known[id(model)]
+
+
+async def structured(
+    model: BaseChatModel, schema: type[S], messages: Sequence[AnyMessage], *, beside: Sequence[BaseTool] = ()
+) -> tuple[S, Usage]:
+    """Asks a model for an object of this type; returns the object and the cost of all replies.
+
+    The forms (tool call, JSON schema, JSON in text) are tried in turn until the model answers in one, which is tried
+    first next time. A form that the provider has refused is not tried again. The name of the type names the tool, or
+    the schema. An object that stands in the text, also in a Markdown fence, is read in each form.
+
+    Args:
+        model: The model.
+        schema: The type.
+        messages: The conversation.
+        beside: Tools by which the model may look something up before it answers, where it calls tools.
+
+    Raises:
+        ModelError: The model did not answer, or not in any of the forms; ``usage`` is the cost of its replies.
+    """
+    began, spent, wrong, known = time.monotonic(), Usage(), "", _forms_of(model)
+    for form in known.in_order():
+        try:
+            raw, cost = await _asked(model, schema, form, messages, beside)
+        except ModelError as error:
+            spent += error.usage
+            if form == "text" or not _unsupported(error.__cause__):
+                error.usage = spent
+                raise
+            known.refused.add(form)
+            wrong = str(error)
+            continue
+        spent += cost
+        try:
+            value = _read(raw, schema)
+        except ValueError as error:
+            wrong = " ".join(str(error).split())
+            continue
+        known.answered = form
+        return value, spent + Usage(seconds=round(time.monotonic() - began, 3))
+    unusable = ModelError(f"the model did not answer in the requested form ({wrong or 'no object was given'})")
+    unusable.usage = spent + Usage(seconds=round(time.monotonic() - began, 3))
+    raise unusable
+
+
+async def _asked(
+    model: BaseChatModel,
+    schema: type[BaseModel],
+    form: Form,
+    messages: Sequence[AnyMessage],
+    beside: Sequence[BaseTool],
+) -> tuple[AIMessage, Usage]:
+    """The reply to a request in one form, and the cost of all replies."""
+    if form == "tool" and beside:
+        return await _with_lookups(model, schema, messages, beside)
+    if form == "text":
+        asked = HumanMessage(_IN_TEXT.format(schema=json.dumps(schema.model_json_schema())))
+        reply: AIMessage = await answered(model.ainvoke([*messages, asked], QUIET))
+        return reply, usage_of([reply])
+    method = "function_calling" if form == "tool" else "json_schema"
+
+    async def ask() -> AIMessage:
+        asking: Runnable[Any, Any] = model.with_structured_output(schema, include_raw=True, method=method)
+        raw: AIMessage = (await asking.ainvoke(list(messages), QUIET))["raw"]
+        return raw
+
+    reply = await answered(ask())
+    return reply, usage_of([reply])
+
+
+async def _with_lookups(
+    model: BaseChatModel, schema: type[BaseModel], messages: Sequence[AnyMessage], beside: Sequence[BaseTool]
+) -> tuple[AIMessage, Usage]:
+    """Lets the model call the tools beside, until it calls the schema or says something else."""
+    tools = {tool.name: tool for tool in beside}
+    told, spent = list(messages), Usage()
+
+    async def ask(offered: Sequence[Any]) -> AIMessage:
+        return await model.bind_tools(offered, tool_choice="any").ainvoke(told, QUIET)
+
+    for look in range(_LOOKS + 1):
+        try:
+            reply = await answered(ask([schema, *beside] if look < _LOOKS else [schema]))
+        except ModelError as error:
+            error.usage = spent
+            raise
+        spent += usage_of([reply])
+        lookups = [call for call in reply.tool_calls if call["name"] in tools]
+        if not lookups or any(call["name"] == schema.__name__ for call in reply.tool_calls):
+            break
+        told.append(reply)
+        for call in reply.tool_calls:
+            if tool := tools.get(call["name"]):
+                told.append(await tool.ainvoke({**call, "type": "tool_call"}))
+            else:
+                told.append(ToolMessage("there is no such tool", tool_call_id=call["id"], status="error"))
+    return reply, spent
+
+
+def _unsupported(error: BaseException | None) -> bool:
+    """Whether a model or its provider rejects a form, so that another one may work."""
+    if isinstance(error, NotImplementedError | TypeError | ValueError):
+        return True
+    return getattr(error, "status_code", None) in _REJECTED
+
+
+def _read(message: AIMessage, schema: type[S]) -> S:
+    """Parses the object in a message, in any of the forms; raises a ValueError that says why there is none."""
+    wrong: ValueError | None = None
+    for candidate in _candidates(message, schema.__name__):
+        try:
+            return schema.model_validate(candidate)
+        except ValidationError as error:
+            wrong = wrong or error
+    raise wrong or ValueError(f"no object was given but: {message.text[:200]!r}")
+
+
+def _candidates(message: AIMessage, name: str) -> Iterator[Any]:
+    """Where the object may be: in the arguments of a call, in a fence, or in the text."""
+    yield from (call["args"] for call in message.tool_calls if call["name"] == name)
+    for text in (*_FENCE.findall(message.text), message.text):
+        if (start := text.find("{")) < 0:
+            continue
+        with suppress(ValueError, RecursionError):
+            value, _ = _READ.raw_decode(text, start)
+            # Some models write the call that they were to make.
+            inner = value.get("arguments", value.get("parameters")) if value.get("name") == name else None
+            yield inner if isinstance(inner, dict) else value
