@@ -28,7 +28,18 @@ from callsheet.graphs.text.sanitizing import clean, visible
 _WORDS = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\b(?:true|false)\b")
 """Numbers and truth values in a text."""
 Kind = Literal[
-    "", "start", "sign_in", "timeout", "crash", "protocol", "refused", "rejected", "tool", "too_large", "unheard"
+    "",
+    "start",
+    "sign_in",
+    "timeout",
+    "crash",
+    "protocol",
+    "busy",
+    "refused",
+    "rejected",
+    "tool",
+    "too_large",
+    "unheard",
 ]
 Effect = Literal["none", "reported", "unknown"]
 
@@ -69,12 +80,16 @@ class Outcome:
 
 
 class Fault(Exception):  # noqa: N818 (it becomes data, not an error)
-    """A failed exchange with a tool; becomes an ``Outcome`` before it leaves this package."""
+    """A failed exchange with a tool; becomes an ``Outcome`` before it leaves this package.
 
-    def __init__(self, kind: Kind, message: str, *, effect: Effect = "unknown") -> None:
+    ``wait`` are the seconds after which a server that is busy wants to be asked again, if it says so.
+    """
+
+    def __init__(self, kind: Kind, message: str, *, effect: Effect = "unknown", wait: float | None = None) -> None:
         super().__init__(message)
         self.kind: Kind = kind
         self.effect: Effect = effect
+        self.wait = wait
 
 
 def failed(agent_id: str, tool: str, kind: Kind, message: str, effect: Effect = "none") -> Outcome:

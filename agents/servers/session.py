@@ -114,7 +114,7 @@ class Session:
                     # The task that owns the connection gets the error that broke it.
                     await asyncio.wait([self._owner], timeout=_SETTLING)
                 fault = await self._faults.of(error, method)
-                if fault.kind not in ("protocol", "tool"):
+                if fault.kind not in ("protocol", "tool", "busy", "refused"):
                     self.retire()
                 raise fault from error
             redacted: dict[str, Any] = await asyncio.to_thread(self._redaction.value, answer)
@@ -261,7 +261,7 @@ class Session:
         with anyio.move_on_after(self.limits.start) as scope:
             asked = self._questions.elicited if self.asks else None
             made = self._expanded, child, self._changed, self._fail, self._auth()
-            async with library.connected(*made, elicited=asked) as client:
+            async with library.connected(*made, elicited=asked, tell=self._faults.keep) as client:
                 scope.deadline = math.inf
                 child.responsive = True
                 self._client.set_result(client)

@@ -24,12 +24,7 @@ from mcp.shared.message import SessionMessage
 
 from callsheet.agents.calls.call_context import Limits
 from callsheet.agents.calls.tool_result import Fault
-from callsheet.agents.servers.transport.allowance import (
-    BYTES_PER_SECOND,
-    MESSAGES,
-    MESSAGES_PER_SECOND,
-    Allowance,
-)
+from callsheet.agents.servers.transport.allowance import allowed_bytes, allowed_messages
 from callsheet.agents.servers.transport.messages import parsed
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.text.sanitizing import shown
@@ -88,7 +83,7 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
         self._greeted = self._reads = False
         # Lines that are not the protocol: their number, and what may still come of them.
         self.received = self._noise = 0
-        self._lines, self._bytes = Allowance(MESSAGES, MESSAGES_PER_SECOND), Allowance(limits.message, BYTES_PER_SECOND)
+        self._lines, self._bytes = allowed_messages(), allowed_bytes(limits.message)
         self._quoted, self._partial, self._said = list[bytes](), bytearray(), b""
 
     @property
