@@ -151,12 +151,10 @@ class Session:
         return shared and at_rest and self.telling.exception() is None
 
     def fits(self, server: ServerConfig) -> bool:
-        """Whether its process was started as this server would be now."""
-        from callsheet.agents.servers.transport.stdio import environment_of
-
+        """Whether its process was started as this server would be now; accesses the disk."""
         expanded, child = server.expanded(os.environ), self._faults.child
         same = not self.retired and (self.server, self._expanded) == (server, expanded)
-        return same and child is not None and child.environment == environment_of(expanded)
+        return same and child is not None and child.is_as_now(expanded)
 
     def retire(self) -> None:
         """Takes no new calls, and ends after the last current one."""

@@ -147,7 +147,7 @@ class Equipment:
         max_turns: Maximum number of model calls; ``max_calls`` of tool calls, including requests for tools.
         supervision: Supervises its calls; None sends them without supervision.
         refused: Ids of selected tools that must not be called any more, with the reason.
-        code: Whether its model calls the tools from programs.
+        code: Whether its model may also call the tools from programs.
         replans: Whether the worker may ask for another plan.
         replies: The model's replies so far, for their cost if the step is ended from outside.
     """
@@ -202,17 +202,17 @@ class Equipment:
         return self.supervision is not None and self.supervision.registry.assurance(tool_id).harm == "none"
 
     def shown(self, held: Mapping[str, BoundTool]) -> list[BaseTool | dict[str, Any]]:
-        """What the model sees: the selected tools, its own, and added ones; in code mode, one that runs programs."""
+        """What the model sees: the selected tools, ``run_program``, its own tools, and last those that were added."""
         own: list[dict[str, Any]] = []
-        if self.own_tools:
-            own += [finish_definition(replans=self.replans, steps=self.brief.step_ids)]
-            own += [dict(DEFINITION)] if self.requests else []
-            own += [dict(READ_DEFINITION)]
-        if not self.code:
-            return [*self.tools.values(), *own, *list(held.values())[len(self.tools) :]]
-        from callsheet.agents.programs import with_programs
+        if self.code:
+            from callsheet.agents.programs import DEFINITION as RUN
 
-        return with_programs(held, own)
+            own.append(dict(RUN))
+        if self.own_tools:
+            own.append(finish_definition(replans=self.replans, steps=self.brief.step_ids))
+            own += [dict(DEFINITION)] if self.requests else []
+            own.append(dict(READ_DEFINITION))
+        return [*self.tools.values(), *own, *list(held.values())[len(self.tools) :]]
 
 
 OWN_TOOLS = (NEED_TOOL, READ_RESULT, FINISH)
