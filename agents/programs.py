@@ -12,8 +12,7 @@ import builtins
 import json
 import keyword
 import re
-import textwrap
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NotRequired
@@ -29,7 +28,6 @@ from callsheet.agents.calls.run_claim import checkpointer
 from callsheet.agents.calls.tool_result import answer_to, artifact_of
 from callsheet.agents.registry.binding import RUN_PROGRAM, BoundTool
 from callsheet.agents.safety.secrets import RunSecrets, has_secrets
-from callsheet.graphs.catalog.errors import SettingsError, needs_extra
 from callsheet.graphs.text.sanitizing import clean, counted, storable
 
 if TYPE_CHECKING:
@@ -74,11 +72,13 @@ class Sandbox:
     """Runs programs that call these functions, each in a process of its own.
 
     No program reads a file, the environment or the network. It may compute for five seconds, use 64 MiB and
-    nest 200 function calls. It is checked against the ``stubs`` before it starts.
+    nest 200 function calls. It is checked against the ``stubs`` before it starts. ``barred`` says why a name that is
+    none of the functions cannot be called.
     """
 
     functions: Collection[str]
     stubs: str
+    barred: Mapping[str, str] = field(default_factory=dict)
 
     async def start(self, code: str, inputs: Mapping[str, Any]) -> Pause:
         """Starts a program with these variables; what cannot be encoded in their texts is replaced."""
@@ -124,8 +124,10 @@ class Sandbox:
             elif at.is_os_function:
                 at = await at.resume_not_handled()
             elif at.function_name not in self.functions:
-                told = f"is not among the functions; there are: {', '.join(self.functions) or 'none'}"
-                at = await at.resume({"exc_type": "NameError", "message": f"{at.function_name} {told}"})
+                told = (
+                    f"{at.function_name} is not among the functions; there are: {', '.join(self.functions) or 'none'}"
+                )
+                at = await at.resume({"exc_type": "NameError", "message": self.barred.get(at.function_name, told)})
             elif isinstance(args := "name every argument" if at.args else _as_json(at.kwargs), str):
                 at = await at.resume({"exc_type": "TypeError", "message": f"{at.function_name}: {args}"})
             elif len(snapshot := at.dump()) > _MOST_STORED:
@@ -135,9 +137,13 @@ class Sandbox:
                 return Pause(out.output, str(at.function_name), args, snapshot)
         return Pause(out.output, value=at.output)
 
+    def _why_not(self, function: str) -> str:
+        """Why a function cannot be called."""
+        there = ", ".join(self.functions) or "none"
+        return self.barred.get(function, f"{function} is not among the functions; there are: {there}")
+
 
 def _pool() -> AsyncMonty:
-    check_installed()
     from pydantic_monty import AsyncMonty
 
     return AsyncMonty(max_processes=1, request_timeout=_CRASH)
@@ -152,94 +158,93 @@ def _as_json(args: Mapping[str, Any]) -> dict[str, Any] | str:
     return given
 
 
-def check_installed() -> None:
-    """Raises a SettingsError if the extra ``code`` is not installed."""
-    try:
-        import pydantic_monty  # noqa: F401 only whether it is there
-    except ImportError as error:
-        raise SettingsError(f"code mode {needs_extra('code')}") from error
-
-
 RESULTS = "results"
 """The variable with the values of earlier steps, by their ids."""
 _TAKEN = {RESULTS, *keyword.kwlist, *dir(builtins)}
-_LONGEST_DOC = 1_000
 _TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 _TYPES |= {"object": "dict[str, Any]"}
-_ABOUT = """\
-Run one Python program that calls your tools as functions, and get what it prints and the value of its last line. Use \
-it to call several tools, to loop, and to pass on values without repeating them. Only the functions below are there; \
-{results} holds the values of earlier steps by id. Call them directly, and name every argument. A function returns \
-parsed JSON if the tool gives JSON, otherwise text, and raises RuntimeError if the call fails. Much of the standard \
-library is missing; there are no files and no network. Variables do not last until the next program.
-
-{stubs}"""
+_ABOUT = f"""\
+Run one Python program in a sandbox that calls your tools as functions: the same names, every argument named, without \
+await. First do one of several items by calls of your own, then the others in one program. A function returns parsed \
+JSON, else text, and raises RuntimeError if its call fails; an argument that is no Python name is passed as \
+**{{"from": ...}}. You get what is printed and the value of the last line. {RESULTS} holds values of earlier steps by \
+id. re, json, math, datetime; no files, no network, nothing from earlier programs."""
 
 
 def functions_of(tools: Mapping[str, BoundTool]) -> dict[str, BoundTool]:
     """The tools that programs may call, by the names of their functions.
 
-    A tool that takes secrets is not among them: a program and its variables are stored as they are.
+    A program and its variables are stored as they are, so no function takes a secret: an optional one is left out, and
+    a tool that requires one is not among them.
     """
     functions: dict[str, BoundTool] = {}
     for name, tool in tools.items():
-        if not has_secrets(tool.form.plain):
-            function = re.sub(r"\W|^(?=\d)", "_", name, flags=re.ASCII)
-            while function in functions or function in _TAKEN:
-                function += "_"
-            functions[function] = tool
+        if not _secret_parameters(tool).intersection(tool.form.plain.get("required") or ()):
+            functions[_function_name(name, functions)] = tool
     return functions
 
 
-def definition(functions: Mapping[str, BoundTool]) -> dict[str, Any]:
-    """The definition of ``run_program`` for a model."""
-    shown = "\n\n".join(_function(name, tool, documented=True) for name, tool in functions.items())
-    code = {"type": "string", "description": "The program."}
+def _function_name(name: str, taken: Collection[str]) -> str:
+    function = re.sub(r"\W|^(?=\d)", "_", name, flags=re.ASCII)
+    while function in taken or function in _TAKEN:
+        function += "_"
+    return function
+
+
+def _secret_parameters(tool: BoundTool) -> set[str]:
+    """The names of the parameters that take a secret, at the top or within."""
+    properties: Mapping[str, Any] = tool.form.plain.get("properties") or {}
+    return {name for name, schema in properties.items() if has_secrets({"properties": {name: schema}})}
+
+
+def without_functions(tools: Mapping[str, BoundTool]) -> dict[str, str]:
+    """The names under which a program would call the tools that it may not call, each with the reason."""
+    inside = {tool.id for tool in functions_of(tools).values()}
     return {
-        "type": "function",
-        "function": {
-            "name": RUN_PROGRAM,
-            "description": _ABOUT.format(results=RESULTS, stubs=shown),
-            "parameters": {"type": "object", "properties": {"code": code}, "required": ["code"]},
-        },
+        _function_name(name, ()): f"{name} takes a secret, which no program may hold: call the tool itself"
+        for name, tool in tools.items()
+        if tool.id not in inside
     }
 
 
-def with_programs(tools: Mapping[str, BoundTool], own: Sequence[Any] = ()) -> list[Any]:
-    """What a model sees in code mode: ``run_program``, its ``own`` tools, and those that no program may call."""
-    functions = functions_of(tools)
-    inside = {tool.id for tool in functions.values()}
-    alone = [tool for tool in tools.values() if tool.id not in inside]
-    return [*([definition(functions)] if functions else []), *own, *alone]
+DEFINITION: Mapping[str, Any] = {
+    "type": "function",
+    "function": {
+        "name": RUN_PROGRAM,
+        "description": _ABOUT,
+        "parameters": {
+            "type": "object",
+            "properties": {"code": {"type": "string"}},
+            "required": ["code"],
+        },
+    },
+}
+"""``run_program`` as a model sees it: the same text whatever the tools are, which stand beside it."""
 
 
-def stubs(functions: Mapping[str, BoundTool]) -> str:
-    """The same functions as stubs for a type checker."""
-    written = (_function(name, tool) for name, tool in functions.items())
+def stubs(functions: Mapping[str, BoundTool], barred: Collection[str] = ()) -> str:
+    """The functions as stubs for a type checker; a call of a ``barred`` name passes it, and says why it fails."""
+    written = [*(_function(name, tool) for name, tool in functions.items())]
+    written += [f"def {name}(**more: Any) -> Any: ..." for name in barred]
     return "\n".join(["from typing import Any", f"{RESULTS}: dict[str, Any]", *written, ""])
 
 
-def _function(name: str, tool: BoundTool, *, documented: bool = False) -> str:
-    schema, properties = tool.form.schema, tool.form.schema["properties"]
+def _function(name: str, tool: BoundTool) -> str:
+    """A tool as a stub. An optional parameter that takes a secret is left out."""
+    schema = tool.form.schema
+    hidden = {key for key, own in _own_names(tool).items() if own in _secret_parameters(tool)}
+    properties = {key: value for key, value in schema["properties"].items() if key not in hidden}
     required, named = schema.get("required", ()), [key for key in properties if not keyword.iskeyword(key)]
     parameters = [f"{key}: {_type(properties[key])}{'' if key in required else ' = ...'}" for key in named]
     if len(named) < len(properties) or schema.get("additionalProperties"):
         parameters.append("**more: Any")
     listed = ", ".join(["*", *parameters] if named else parameters)
-    head = f"def {name}({listed}) -> Any:"
-    if not documented:
-        return f"{head} ..."
-    lines = [tool.description, *filter(None, (_about(key, value) for key, value in properties.items()))]
-    doc = textwrap.shorten(" ".join(lines), _LONGEST_DOC, placeholder=" ...").replace('"""', "'''")
-    return f'{head}\n    """{doc}"""'
+    return f"def {name}({listed}) -> Any: ..."
 
 
-def _about(name: str, schema: Mapping[str, Any]) -> str:
-    """What is known of a parameter beside its type."""
-    passed = f"passed as **{{{name!r}: ...}}" if keyword.iskeyword(name) else ""
-    choices = f"one of {schema['enum']!r}" if "enum" in schema else ""
-    told = ", ".join(filter(None, (schema.get("description", ""), choices, passed)))
-    return f"{name}: {told}." if told else ""
+def _own_names(tool: BoundTool) -> dict[str, str]:
+    """The parameters' names for a model -> the tool's own."""
+    return {key: next(iter(tool.form.own({key: None}))) for key in tool.form.schema["properties"]}
 
 
 def _type(schema: Mapping[str, Any]) -> str:
@@ -270,6 +275,7 @@ class Program:
         send: Makes a call of a tool, of which there may be ``most``.
         results: Values of earlier steps by id.
         secrets: Removed from what the program shows.
+        barred: Names of functions that the program may not call -> why.
     """
 
     call: ToolCall
@@ -278,6 +284,7 @@ class Program:
     most: int
     results: Mapping[str, Any]
     secrets: RunSecrets | None
+    barred: Mapping[str, str] = field(default_factory=dict)
 
     def answer(self, text: str, state: Mapping[str, Any], *, error: bool, effect: str = "reported") -> ToolMessage:
         """The answer to the call of ``run_program``, with the calls of the program."""
@@ -323,7 +330,7 @@ async def run_program(
     async def send(inner: ToolCall, tool: BoundTool) -> Answer:
         return await make(request.override(tool_call=inner, tool=tool), tool)
 
-    program = Program(call, functions_of(tools), send, most, results, secrets)
+    program = Program(call, functions_of(tools), send, most, results, secrets, without_functions(tools))
     code = call["args"].get("code")
     if not isinstance(code, str) or not code.strip():
         return program.answer("give the program as the text 'code'", {}, error=True)
@@ -339,7 +346,10 @@ async def run_program(
 
 async def _advance(state: ProgramState) -> _Update:
     program = get_runtime(Program).context
-    sandbox, answers = Sandbox(program.functions, stubs(program.functions)), state["answers"]
+    sandbox, answers = (
+        Sandbox(program.functions, stubs(program.functions, program.barred), program.barred),
+        state["answers"],
+    )
     if answers:
         at = await sandbox.proceed(state["snapshot"], _value(answers[-1]), printed=len(state["printed"]))
     else:
@@ -383,8 +393,7 @@ def _value(answer: ToolMessage) -> dict[str, Any]:
     """What a call returns to the program, or raises in it."""
     if answer.status == "error":
         return {"exc_type": "RuntimeError", "message": answer.text}
-    if (structured := artifact_of(answer).get("structured")) is not None:
-        return {"return_value": structured}
+    # As the model saw it when it made the first call by hand.
     try:
         return {"return_value": json.loads(answer.text)}
     except (ValueError, RecursionError):

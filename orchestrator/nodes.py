@@ -83,7 +83,6 @@ class Nodes:
             update["preferences"] = await preferences()
             configuration = self.configuration.of(update["preferences"])
             await asyncio.to_thread(check_answerable, configuration.supervision(self.registry))
-            await asyncio.to_thread(configuration.check_code_mode)
             request = request_text(state, configuration.settings.max_request)
         except (CallsheetError, ImportError) as error:
             said = state["messages"][-1].text if state["messages"] else ""

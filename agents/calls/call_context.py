@@ -120,6 +120,7 @@ class CallRequest:
     progress: Progress | None = None
     ask: Ask | None = None
     user: str = field(default_factory=USER.get)
+    harmless: bool = False
 
 
 def progress_of_caller() -> Progress | None:
@@ -130,7 +131,8 @@ def progress_of_caller() -> Progress | None:
 
     async def pass_on(progress: float, total: float | None, message: str | None) -> None:
         # Not awaited: a slow receiver must not delay the answer of the call.
-        asyncio.run_coroutine_threadsafe(receive(progress, total, message), loop)
+        if not loop.is_closed():
+            asyncio.run_coroutine_threadsafe(receive(progress, total, message), loop)
 
     return pass_on
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+_REJECTED = (400, 404, 413, 415, 422, 501)
+"""HTTP status codes with which providers reject the form of a request."""
 _SECONDS: ContextVar[float] = ContextVar("callsheet_model_seconds", default=600.0)
 
 
@@ -93,6 +95,11 @@ async def answered(call: Awaitable[T]) -> T:
             raise ModelError(f"the model did not answer within {seconds:g} s") from error
         told = str(error) or ("it cannot call tools (bind_tools)" if isinstance(error, NotImplementedError) else "")
         raise ModelError(f"the model did not answer: {type(error).__name__}: {told}") from error
+
+
+def is_rejected(error: BaseException | None) -> bool:
+    """Whether a provider has rejected a request as it is, so that one in another form may be answered."""
+    return getattr(error, "status_code", None) in _REJECTED
 
 
 QUIET: RunnableConfig = {"tags": [TAG_NOSTREAM]}

@@ -14,7 +14,8 @@ from urllib.parse import unquote
 from callsheet.agents.calls.call_context import USER, Limits, within
 from callsheet.agents.calls.tool_result import Outcome, failed
 from callsheet.agents.registry.binding import BoundTool, bound_tool, model_names
-from callsheet.agents.safety.arguments import Fit, FitTo, fit_of, fit_of_call, outside
+from callsheet.agents.safety.arguments import Fit, FitTo, fit_of, fit_of_call
+from callsheet.agents.safety.paths import outside
 from callsheet.agents.safety.secrets import LostSecretError, Secrets
 from callsheet.agents.servers import in_process
 from callsheet.agents.servers.catalogs.listings import RESOURCE, TEMPLATE, Listing, read_request
@@ -362,7 +363,8 @@ class ToolRegistry:
 
     def _bound(self, name: str, tool: Tool, run_id: str, user: User | None) -> BoundTool:
         connection, secrets = self.loaded.connections.get(tool.agent), self.secrets.of(run_id)
-        repeatable, plain = self.assurance(tool.id).repeatable, model_schema(tool.input_schema).plain
+        assured, plain = self.assurance(tool.id), model_schema(tool.input_schema).plain
+        repeatable, harmless = assured.repeatable, assured.callable and not assured.doubt
 
         async def call(arguments: dict[str, Any], sync: bool) -> Outcome:
             try:
@@ -379,7 +381,7 @@ class ToolRegistry:
             if why := await asyncio.to_thread(permit):
                 outcome = failed(tool.agent, tool.name, "refused", why)
             elif isinstance(connection, ServerConfig):
-                how: Any = {"repeatable": repeatable, "permit": permit, "reads": self._reads}
+                how: Any = {"repeatable": repeatable, "harmless": harmless, "permit": permit, "reads": self._reads}
                 with within(USER, user.id if user else ""):
                     outcome = await self.pool.call(run_id, tool.agent, connection, tool.name, arguments, **how)
             else:

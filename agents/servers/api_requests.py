@@ -54,9 +54,9 @@ def request_of(call: HttpCall, base: str, arguments: Mapping[str, Any]) -> ApiRe
             flat[place.where].append((place, value))
     if cookies := _encoded(_pairs(flat["cookie"])):
         headers[b"cookie"] = "; ".join(cookies).encode()
-    path, _, own = path.partition("#")[0].partition("?")
+    path = path.partition("#")[0]
     url = address.rstrip("/") + quote(path, safe="/%:@!$&'()*+,;=~", errors="replace")
-    if query := [*filter(None, (own, fixed)), *_encoded(_pairs(flat["query"], fixed), safe="[]")]:
+    if query := [*filter(None, (fixed,)), *_encoded(_pairs(flat["query"], fixed), safe="[]")]:
         url = f"{url}?{'&'.join(query)}"
     request = ApiRequest(call.method, url, headers)
     if call.media and (rest or call.required):

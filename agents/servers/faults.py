@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,14 @@ class Faults:
         self.redaction, self.hidden = redaction, redaction.text
         self.child: ChildProcess | None = None
         self.cause: BaseException | None = None
+        # Faults of single requests, by a key that no server knows.
+        self._kept: dict[str, Fault] = {}
+
+    def keep(self, fault: Fault) -> str:
+        """Keeps the fault of one request; returns the key that stands for it in the data of the request's error."""
+        key = uuid.uuid4().hex
+        self._kept[key] = fault
+        return key
 
     def late(self, doing: str, within: str) -> Fault:
         """The fault for a timeout; ``within`` says what has passed, as ``4 s``."""
@@ -58,11 +67,15 @@ class Faults:
         from mcp import MCPError
         from mcp.types import INVALID_PARAMS, URL_ELICITATION_REQUIRED
 
-        if isinstance(error, Fault):
-            return Fault(error.kind, self.hidden(str(error)), effect=error.effect)
-        if self.child is not None and (fault := self.child.fault) is not None:
-            return Fault(fault.kind, self.hidden(f"{fault}{_doubt(doing, fault.effect)}"), effect=fault.effect)
         leaf = _leaf(error)
+        if isinstance(leaf, MCPError) and isinstance(leaf.data, str) and leaf.data in self._kept:
+            error = self._kept.pop(leaf.data)
+        elif not isinstance(error, Fault) and self.child is not None and self.child.fault is not None:
+            error = self.child.fault
+        if isinstance(error, Fault):
+            said = f"the server does not take {doing}: {error}" if error.kind in ("busy", "refused") else str(error)
+            said += "" if leaf is error else _doubt(doing, error.effect)
+            return Fault(error.kind, self.hidden(said), effect=error.effect, wait=error.wait)
         if not isinstance(leaf, MCPError):
             return await self.broken(_named(leaf), doing)
         unparsed = leaf.message.startswith("Failed to parse")  # what follows is of the library that parses
@@ -115,7 +128,7 @@ def _page(elicitation: Mapping[str, Any]) -> str:
 
 
 def _doubt(method: str, effect: Effect = "unknown") -> str:
-    return "; whether the call took effect is unknown" if method == "tools/call" and effect != "none" else ""
+    return "; whether the call took effect is unknown" if method == "tools/call" and effect == "unknown" else ""
 
 
 def _named(error: BaseException) -> str:

@@ -31,6 +31,7 @@ from callsheet.agents.servers.catalogs.listings import PATIENCE, UNHEARD, LastLi
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.agents.servers.session import Session
 from callsheet.agents.servers.transport.http import BoundedHttpClient
+from callsheet.agents.servers.transport.refusals import BUSY, busy, elsewhere, misled, status_of
 from callsheet.agents.servers.transport.stdio import ChildProcess
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.manifests import NOT_CALLABLE, Problem
@@ -138,7 +139,7 @@ async def _fetched(server: ServerConfig, limits: Limits) -> bytes:
             asyncio.timeout(limits.start),
             BoundedHttpClient("openapi", LARGEST, headers=headers, timeout=timeout) as client,
         ):
-            response = await _on_host(client, client.build_request("GET", server.openapi))
+            response = await _followed(client, client.build_request("GET", server.openapi))
     except TimeoutError as error:
         raise UnreachableError(f"{server.openapi}: not fetched in time: raise its limit 'start'") from error
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, OSError, Fault) as error:
@@ -149,18 +150,20 @@ async def _fetched(server: ServerConfig, limits: Limits) -> bytes:
     return response.content
 
 
-async def _on_host(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
-    """The answer to a request; redirects are followed on the same host only, or ``Fault``."""
+async def _followed(client: httpx2.AsyncClient, request: httpx2.Request, *, calls: bool = False) -> httpx2.Response:
+    """The answer to a request; redirects are followed on the same host only, and of ``calls`` on the same path only."""
     home = origin(str(request.url))
     for _ in range(_MOST_REDIRECTS):
         response = await client.send(request)
         if response.next_request is None:
             return response
-        request = response.next_request
-        if origin(str(request.url)) != home:
-            told = f"its server redirects to another host, {request.url.host}, to which nothing was sent"
+        if origin(str(response.next_request.url)) != home:
+            told = f"its server redirects to another host, {response.next_request.url.host}, to which nothing was sent"
             cure = "if you agree to it, name that address in its entry"
             raise Fault("refused", f"{told}: {cure}", effect="reported")
+        if calls and (where := elsewhere(response)):
+            raise misled(response, where)
+        request = response.next_request
     raise Fault("protocol", f"its server answers with more than {_MOST_REDIRECTS} redirects", effect="reported")
 
 
@@ -286,7 +289,8 @@ class ApiSession(Session):
             raise Fault("refused", "the path of the operation leads to another host", effect="none")
         more: Any = {"headers": request.headers, "content": request.content, "files": request.parts}
         try:
-            return _result(await _on_host(client, client.build_request(request.method, request.url, **more)))
+            made = client.build_request(request.method, request.url, **more)
+            return _result(await _followed(client, made, calls=True))
         except Fault as fault:
             if fault.kind == "too_large":
                 self.retire()
@@ -295,7 +299,9 @@ class ApiSession(Session):
 
 def _result(response: httpx2.Response) -> dict[str, Any]:
     """An answer in the form of the result of ``tools/call``."""
-    status = f"{response.status_code} {response.reason_phrase}".strip()
+    status = status_of(response)
+    if response.status_code in BUSY:
+        raise busy(response)
     if response.status_code in _UNKNOWN:
         told = f"{status}: {response.text[:2_000]}; whether the call took effect is unknown"
         raise Fault("tool", told, effect="unknown")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextvars
 import json
 import threading
@@ -14,6 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Annotated, Any, NotRequired, TypeVar
+from urllib.parse import unquote_to_bytes
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, ToolMessage, convert_to_messages
@@ -31,7 +33,7 @@ from typing_extensions import TypedDict
 from callsheet.agents.calls.call_context import Limits
 from callsheet.agents.calls.run_claim import checkpointer
 from callsheet.agents.calls.token_usage import Usage
-from callsheet.agents.calls.tool_result import Fault, Keep, Outcome, capped, failed, text_of
+from callsheet.agents.calls.tool_result import Fault, Keep, Media, Outcome, capped, failed
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.server_config import ServerOptions
 from callsheet.graphs.text.sanitizing import clean, storable, visible
@@ -133,18 +135,50 @@ def _outcome(
     if isinstance(answer, Command):
         return failed(agent_id, tool.name, "protocol", _COMMAND, "reported")
     message = answer if isinstance(answer, ToolMessage) else ToolMessage(str(answer), tool_call_id=_CALL_ID)
-    text, media = text_of(message.content, keep)
+    media = Media(keep)
+    text = media.text_of(blocks_of(message))
     artifact = message.artifact
     if isinstance(artifact, dict) and list(artifact) == ["structured_content"] and is_foreign(tool):
         artifact = artifact["structured_content"]
-    text, structured = visible(text), None
+    text, structured = visible(media.noted(text)), None
     try:  # state holds plain values only
-        structured = clean(json.loads(json.dumps(artifact)), text=visible)
+        structured = media.noted(clean(json.loads(json.dumps(artifact)), text=visible))
     except (TypeError, ValueError, RecursionError):
         text += f"\n[artifact left out: {type(artifact).__name__} that is not JSON]"
     if message.status == "error" or _tells_error(tool, args, text):
-        return capped(replace(failed(agent_id, tool.name, "tool", text, "reported"), media=media), limits, keep)
-    return capped(Outcome(text=text, structured=structured, media=media), limits, keep)
+        error = failed(agent_id, tool.name, "tool", text, "reported")
+        return capped(replace(error, media=tuple(media.stored)), limits, keep)
+    return capped(Outcome(text=text, structured=structured, media=tuple(media.stored)), limits, keep)
+
+
+def blocks_of(message: ToolMessage) -> Any:
+    """The content of a message; pictures, sounds and files of any provider's form are blocks with ``base64``.
+
+    What is at an address only is a link to it.
+    """
+    if isinstance(message.content, str):
+        return message.content
+    blocks = list[Any]()
+    for standard in message.content_blocks:
+        block: dict[str, Any] = dict(standard)
+        if block["type"] == "non_standard":  # LangChain does not know it: as the tool wrote it
+            block = block["value"]
+        address = block.get("url", block.get("image_url"))
+        if isinstance(address, str):
+            block = _at_address(str(block.get("type", "")).removesuffix("_url"), address)
+        blocks.append(block)
+    return blocks
+
+
+def _at_address(kind: str, address: str) -> dict[str, Any]:
+    """A block for a picture, sound or file that is in an address, or at it."""
+    scheme, _, rest = address.partition(":")
+    about, separator, data = rest.partition(",")
+    if scheme.lower() == "data" and separator:
+        encoded = about.endswith(";base64")
+        content = data if encoded else base64.b64encode(unquote_to_bytes(data)).decode()
+        return {"type": kind, "base64": content, "mime_type": about.partition(";")[0]}
+    return {"type": "resource_link", "uri": address, "title": kind}
 
 
 def _tells_error(tool: BaseTool, args: Mapping[str, Any], text: str) -> bool:

@@ -114,7 +114,7 @@ class Session:
                     # The task that owns the connection gets the error that broke it.
                     await asyncio.wait([self._owner], timeout=_SETTLING)
                 fault = await self._faults.of(error, method)
-                if fault.kind not in ("protocol", "tool"):
+                if fault.kind not in ("protocol", "tool", "busy", "refused"):
                     self.retire()
                 raise fault from error
             redacted: dict[str, Any] = await asyncio.to_thread(self._redaction.value, answer)
@@ -151,12 +151,10 @@ class Session:
         return shared and at_rest and self.telling.exception() is None
 
     def fits(self, server: ServerConfig) -> bool:
-        """Whether its process was started as this server would be now."""
-        from callsheet.agents.servers.transport.stdio import environment_of
-
+        """Whether its process was started as this server would be now; accesses the disk."""
         expanded, child = server.expanded(os.environ), self._faults.child
         same = not self.retired and (self.server, self._expanded) == (server, expanded)
-        return same and child is not None and child.environment == environment_of(expanded)
+        return same and child is not None and child.is_as_now(expanded)
 
     def retire(self) -> None:
         """Takes no new calls, and ends after the last current one."""
@@ -261,7 +259,7 @@ class Session:
         with anyio.move_on_after(self.limits.start) as scope:
             asked = self._questions.elicited if self.asks else None
             made = self._expanded, child, self._changed, self._fail, self._auth()
-            async with library.connected(*made, elicited=asked) as client:
+            async with library.connected(*made, elicited=asked, tell=self._faults.keep) as client:
                 scope.deadline = math.inf
                 child.responsive = True
                 self._client.set_result(client)

@@ -40,6 +40,8 @@ LATE = 10.0
 _LOG = logging.getLogger(__name__)
 _MOST_RELISTINGS, _MOST_NAMED = 10, 5
 _LAST_GOODBYE, _BETWEEN_WAVES = 8.0, 3.0
+LONGEST_WAIT, _LEAST_WAIT = 10.0, 0.5
+"""Seconds for which a call waits at most, and at least, for a server that is busy."""
 _LIVE: WeakSet[Session] = WeakSet()
 _FAILURES: frozenset[Kind] = frozenset(("start", "timeout", "crash", "protocol"))
 
@@ -125,20 +127,23 @@ class SessionPool:
         args: Mapping[str, Any],
         *,
         repeatable: bool = False,
+        harmless: bool = False,
         permit: Permit = lambda: "",
         reads: bool = False,
     ) -> Outcome:
         """Calls a tool in the run's session with its server, which is started or replaced as necessary.
 
-        A call with a broken connection is sent again, in a new session, only if it is ``repeatable`` or certainly did
-        not run. ``permit`` is the final check. With ``reads``, ``tool`` is a resource, a template or a prompt, to be
-        read.
+        A call is sent again once, if it is ``repeatable`` or ``harmless``, or certainly did not run: in a new session
+        if the connection broke; or when a server that was busy says, if that is within ten seconds. ``permit`` is the
+        final check. With ``reads``, ``tool`` is a resource, a template or a prompt, to be read.
 
         Raises:
             CancelledError: The caller was cancelled; the session is closed then.
         """
         waiting = progress_of_caller(), ask_of_caller()
-        request = CallRequest(run_id, agent_id, server, tool, args, repeatable, permit, reads, *waiting)
+        request = CallRequest(
+            run_id, agent_id, server, tool, args, repeatable, permit, reads, *waiting, harmless=harmless
+        )
         return await LOOP.awaited(self._call(request))
 
     @contextmanager
@@ -381,23 +386,29 @@ class SessionPool:
         if (turns := self._server_turns.get(agent_id)) is None:
             most = request.server.callsheet.limits.get("server_calls", self.limits.server_calls)
             turns = self._server_turns[agent_id] = asyncio.Semaphore(max(1, int(most)))
-        async with turns, self._turns:
-            if why := self.circuits.barred(agent_id):
-                return failed(agent_id, request.tool, "refused", why)
-            outcome, again = await self._asked(request)
-            if again:
-                outcome, _ = await self._asked(request)
-            self.circuits.told(agent_id, outcome)
+        outcome, wait = await self._in_turn(request, turns)
+        if wait is not None:
+            # Without a turn, which other calls may use meanwhile.
+            await asyncio.sleep(wait)
+            outcome, _ = await self._in_turn(request, turns)
+        self.circuits.told(agent_id, outcome)
         return replace(outcome, seconds=time.monotonic() - began)
 
-    async def _asked(self, request: CallRequest) -> tuple[Outcome, bool]:
-        """The outcome of a call, and whether it may be sent again."""
+    async def _in_turn(self, request: CallRequest, turns: asyncio.Semaphore) -> tuple[Outcome, float | None]:
+        """As ``_asked``, when it is the turn of the call and its server is not paused."""
+        async with turns, self._turns:
+            if why := self.circuits.barred(request.agent_id):
+                return failed(request.agent_id, request.tool, "refused", why), None
+            return await self._asked(request)
+
+    async def _asked(self, request: CallRequest) -> tuple[Outcome, float | None]:
+        """The outcome of a call, and after how many seconds it may be sent again; None: not at all."""
         agent_id, tool, sent = request.agent_id, request.tool, False
         try:
             key = (request.run_id, agent_id, request.user)
             session = await self._ready(key, request.server, asks=request.ask is not None)
             if why := request.permit():
-                return failed(agent_id, tool, "refused", why), False
+                return failed(agent_id, tool, "refused", why), None
             limits = session.limits.own(request.server.callsheet.tools.get(tool, {}))
             sent = True
             call = "tools/call", {"name": tool, "arguments": request.args}
@@ -407,11 +418,10 @@ class SessionPool:
         except Fault as fault:
             effect = fault.effect if sent else "none"
             hint = page_hint(agent_id) if fault.kind == "sign_in" else ""
-            # A server that crashed, or one that restarted and lost the session.
-            again = fault.kind == "crash" and (effect == "none" or request.repeatable)
-            return failed(agent_id, tool, fault.kind, f"{fault}{hint}", effect), again
+            again = effect == "none" or request.repeatable or request.harmless
+            return failed(agent_id, tool, fault.kind, f"{fault}{hint}", effect), _wait(fault) if again else None
         except CallsheetError as error:
-            return failed(agent_id, tool, "start", str(error)), False
+            return failed(agent_id, tool, "start", str(error)), None
         keep = self.results.of(request.run_id, agent_id, tool)
         read: Callable[..., Outcome] = read_outcome if request.reads else outcome_of
         try:
@@ -420,7 +430,16 @@ class SessionPool:
         except Exception as error:  # noqa: BLE001 (the call was made: whatever is wrong with its result, it is data)
             why = f"it ran, and its result could not be read: {type(error).__name__}: {error}"
             outcome = failed(agent_id, tool, "protocol", why, "reported")
-        return replace(outcome, error=session.hidden(outcome.error)), False
+        return replace(outcome, error=session.hidden(outcome.error)), None
+
+
+def _wait(fault: Fault) -> float | None:
+    """After how many seconds a call may be sent again that cannot do harm; None: not at all."""
+    if fault.kind == "crash":  # the server crashed, or has restarted and lost the session
+        return 0.0
+    if fault.kind != "busy" or fault.wait is None or fault.wait > LONGEST_WAIT:
+        return None
+    return max(fault.wait, _LEAST_WAIT)
 
 
 def _name_late(tasks: Mapping[str, asyncio.Task[Listing]]) -> None:

@@ -278,7 +278,7 @@ def _spans(before: str, word: str) -> Iterator[tuple[int, int]]:
     for user in _users_in(word):
         if user["password"]:
             yield user.span("password")
-        elif _is_generated(user["user"]):
+        elif is_generated(user["user"]):
             yield user.span("user")
     for address in _ADDRESS.finditer(word):
         if address["scheme"].lower() in _WEB:
@@ -296,7 +296,7 @@ def _values(word: str) -> Iterator[tuple[int, int]]:
         at = name.end()
         in_query = word[name.start() - 1 : name.start()] in ("?", "&")
         secret = (_is_secret_option if in_query or name[1].startswith("-") else is_secret_name)(name[1])
-        if (secret or in_query) and (value := _VALUE.match(word, at)) and (secret or _is_generated(value[0])):
+        if (secret or in_query) and (value := _VALUE.match(word, at)) and (secret or is_generated(value[0])):
             yield at + (value[0][0] in "\"'"), value.end()
             at = value.end()
 
@@ -311,11 +311,11 @@ def _tokens(address: re.Match[str]) -> Iterator[tuple[int, int]]:
     path = re.split("[?#]", address["rest"], maxsplit=1)[0]
     start = address.start("rest")
     for segment in list(_SEGMENT.finditer(path))[1:]:
-        if _is_generated(segment.group()):
+        if is_generated(segment.group()):
             yield start + segment.start(), start + segment.end()
 
 
-def _is_generated(text: str) -> bool:
+def is_generated(text: str) -> bool:
     """Whether a text looks like a generated key: upper case, lower case and digits alternate often."""
     text = _SEPARATOR.sub("", text)
     mixed = any(map(str.isdigit, text)) and any(map(str.isalpha, text))

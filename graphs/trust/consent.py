@@ -8,7 +8,7 @@ import logging
 import os
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -21,18 +21,17 @@ from callsheet.graphs.catalog.model import Record, Tool
 from callsheet.graphs.storage import StoredFile, StoreError, state_file, yes_from_environment
 from callsheet.graphs.text.sanitizing import one_line
 from callsheet.graphs.trust.pins import digest, server_identity
+from callsheet.graphs.trust.variables import given_by
 
 if TYPE_CHECKING:
     from callsheet.graphs.catalog.loaded import Loaded
 
-# These variables select the program, or code in it; their values are shown, and consent includes them.
-_DECISIVE = frozenset(
-    "PATH LD_PRELOAD LD_LIBRARY_PATH DYLD_INSERT_LIBRARIES DYLD_LIBRARY_PATH PYTHONPATH PYTHONHOME PYTHONSTARTUP "
-    "NODE_OPTIONS NODE_PATH PERL5LIB PERL5OPT RUBYLIB RUBYOPT JAVA_TOOL_OPTIONS BASH_ENV ENV GIT_SSH_COMMAND "
-    "UV_INDEX UV_INDEX_URL UV_DEFAULT_INDEX PIP_INDEX_URL NPM_CONFIG_REGISTRY".split()
-)
 _COMMANDS, _FOLDERS, _SPECIFICATIONS = "start these commands", "read these folders", "read these specifications"
 _TOOLKITS = "import these toolkits"
+_IN_FRONT = (
+    '\nA pattern of the policy\'s "commands" must match the variables that are shown with their values, too: '
+    '"NAME=* uvx *"'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +42,10 @@ class Start:
         line: The command line, the class of a toolkit with its arguments, the address, or the folder of documents to
             read, with variables not expanded.
         folder: Working folder of the command; empty for an address.
-        names: Names of the environment variables or headers, without values; variables that select the program, such
-            as ``PYTHONPATH``, have their values.
+        names: The environment variables or headers: their names, and which variables of the user's environment they
+            contain; those that are not known to be harmless have their values, in which likely secrets are masked.
         grants, does: Additional permissions of the server, and what it does, in words.
+        covered: What the consent covers of the variables or headers.
     """
 
     agent: str
@@ -54,12 +54,18 @@ class Start:
     names: tuple[str, ...]
     grants: tuple[str, ...]
     does: str
+    covered: tuple[tuple[str, str | None, tuple[str, ...]], ...] = field(default=(), repr=False)
 
     @property
     def digest(self) -> str:
         """SHA-256 of all this but the name, which is stored."""
-        content = [self.line, self.folder, self.names, self.grants, self.does]
+        content = [self.line, self.folder, self.covered, self.grants, self.does]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """The variables with values, as a shell would have them in front of the command."""
+        return tuple(f"{name}={value}" for name, value, _ in self.covered if value is not None)
 
     def __str__(self) -> str:
         """One line for people, with hidden characters escaped."""
@@ -100,8 +106,9 @@ def check_agreed(
     starts = starts_of(servers)
     allowed = ("*",) if commands is None else commands
     runs = (start for start in starts if start.folder)
-    if forbidden := [start for start in runs if not any(fnmatchcase(start.line, each) for each in allowed)]:
-        raise TrustError(f"{where} would start commands that the policy does not allow:\n{_lines(forbidden)}")
+    if forbidden := [start for start in runs if not _is_allowed(start, allowed)]:
+        cure = _IN_FRONT if any(start.settings for start in forbidden) else ""
+        raise TrustError(f"{where} would start commands that the policy does not allow:\n{_lines(forbidden)}{cure}")
     known = Agreements().known()
     new = [start for start in starts if start.digest not in known]
     if new and not (yes or yes_from_environment()):
@@ -111,6 +118,12 @@ def check_agreed(
             "In Python, use yes=True; elsewhere, CALLSHEET_YES=1"
         )
     return frozenset(start.agent for start in starts if start.digest in known)
+
+
+def _is_allowed(start: Start, patterns: Sequence[str]) -> bool:
+    """Whether a pattern matches a command line with the variables in front that may decide what runs."""
+    line = " ".join((*start.settings, start.line))
+    return any(fnmatchcase(line, pattern) for pattern in patterns)
 
 
 def doing(starts: Collection[Start]) -> str:
@@ -182,14 +195,14 @@ def with_trust(servers: Mapping[str, ServerConfig]) -> dict[str, ServerConfig]:
 def _start(name: str, server: ServerConfig) -> Start:
     if server.documents:
         return Start(name, f"reads the documents in {server.documents}", "", (), (), _FOLDERS)
-    folder, values = "", server.headers
+    folder, given = "", given_by(server)
     line = " for ".join(filter(None, (server.openapi, server.url)))
     if server.command and not server.openapi:
-        line, values = shlex.join((server.command, *server.args)), server.env
+        line = shlex.join((server.command, *server.args))
         folder = server.cwd if server.cwd and "${" in server.cwd else str(Path(server.cwd or os.curdir).absolute())
-    names = tuple(f"{key}={values[key]}" if key.upper() in _DECISIVE else key for key in sorted(values))
     does = _TOOLKITS if server.transport == "toolkit" else _SPECIFICATIONS if server.openapi else _COMMANDS
-    return Start(name, line, folder, names, _grants(server), does)
+    names, covered = tuple(map(str, given)), tuple(one.covered for one in given)
+    return Start(name, line, folder, names, _grants(server), does, covered)
 
 
 def _grants(server: ServerConfig) -> tuple[str, ...]:

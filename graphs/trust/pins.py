@@ -20,6 +20,7 @@ from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Record
 from callsheet.graphs.storage import StoredFile, StoreError, file_named, state_file
 from callsheet.graphs.text.sanitizing import Hidden, hidden_in, masked, one_line, strings_in
+from callsheet.graphs.trust.variables import covered, given_by
 
 ChangeKind = Literal["new", "suspect", "changed", "removed", "command", "about"]
 _HIDDEN = frozenset({Hidden.TAG, Hidden.BIDI, Hidden.CONTROL})
@@ -225,7 +226,11 @@ def _accepted(pin: ServerPin, change: Change) -> ServerPin:
 
 
 def server_identity(server: ServerConfig) -> str:
-    """SHA-256 of a server's configuration, with names of variables and headers but without their values."""
+    """SHA-256 of a server's configuration.
+
+    Of variables and headers, it covers names, which variables of the environment they contain, and the values of those
+    variables that are not known to be harmless.
+    """
     return digest(
         {
             "transport": server.transport,
@@ -236,6 +241,7 @@ def server_identity(server: ServerConfig) -> str:
             "url": server.url,
             "headers": sorted(server.headers),
             **({"openapi": server.openapi, "tag": server.tag} if server.openapi else {}),
+            **covered(server),
         }
     )
 
@@ -247,8 +253,7 @@ def _shown_command(server: ServerConfig) -> dict[str, Any]:
         **{name: masked([address])[0] for name, address in addresses.items() if address},
         "command": [server.command, *masked(server.args)] if server.command else [],
         "cwd": server.cwd,
-        "env": sorted(server.env),
-        "headers": sorted(server.headers),
+        "env" if server.command and not server.openapi else "headers": list(map(str, given_by(server))),
     }
     return {name: value for name, value in shown.items() if value}
 

@@ -51,6 +51,7 @@ from callsheet.agents.work.equipment import (
     long_calls,
     skill_definition,
 )
+from callsheet.agents.work.media import with_media
 from callsheet.agents.work.tool_requests import DEFINITION, answer_request
 from callsheet.graphs import CatalogSource, Policy, SettingsError, Skill, load
 from callsheet.graphs.text.sanitizing import check_type
@@ -153,7 +154,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         policy: Policy | str | Path | None = None,
         approval: ApprovalPolicy = "ask",
         interrupt_on: InterruptOn | None = None,
-        code_mode: bool = False,
+        code_mode: bool = True,
         skill_tokens: int = 5_000,
     ) -> None:
         super().__init__()
@@ -180,10 +181,6 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         self._approval: ApprovalPolicy = approval
         self._reviews = reviews_of(interrupt_on, self._registry.catalog.tools)
         self._code_mode, self._skill_tokens = code_mode, told.skill_tokens
-        if code_mode:
-            from callsheet.agents.programs import check_installed
-
-            check_installed()
 
     def before_agent(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Checks that questions can be answered, and starts a new scope for sessions."""
@@ -215,6 +212,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
     ) -> ExtendedModelResponse[Any]:
         """Shows the model the selected tools after its own."""
         shown, own, held = self._shown(request)
+        shown = shown.override(messages=with_media(shown.messages, shown.model))
         return self._normalized(handler(shown), request.state, own, held)
 
     async def awrap_model_call(
@@ -222,6 +220,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
     ) -> ExtendedModelResponse[Any]:
         """Shows the model the selected tools after its own."""
         shown, own, held = self._shown(request)
+        shown = shown.override(messages=await asyncio.to_thread(with_media, shown.messages, shown.model))
         return self._normalized(await handler(shown), request.state, own, held)
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Answer]) -> Answer:
@@ -258,10 +257,10 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         shown = request.override(model=unstreamed(request.model, held), messages=labelled(request.messages, long))
         if NEED_TOOL not in own and (text := self._roster()):
             shown = shown.override(system_message=_with_block(request.system_message, text))
-        if self._code_mode:
-            from callsheet.agents.programs import with_programs
+        if self._code_mode and RUN_PROGRAM not in own:
+            from callsheet.agents.programs import DEFINITION as RUN
 
-            return shown.override(tools=[*request.tools, *with_programs(held, [*own_tools, *reads])]), own, held
+            own_tools.insert(0, dict(RUN))
         return shown.override(tools=[*request.tools, *own_tools, *held.values(), *reads]), own, held
 
     def _roster(self) -> str:

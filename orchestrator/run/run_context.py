@@ -167,20 +167,6 @@ class RunConfiguration:
             return found.model_copy(update={"approval": self.defaults.approval, "allow": self.defaults.allow})
         return found
 
-    def check_code_mode(self) -> None:
-        """Checks that programs can be run, if the run wants any.
-
-        Raises:
-            SettingsError: There is no model to write them, or the extra ``code`` is not installed.
-        """
-        if not self.settings.code_mode:
-            return
-        if self.model("worker") is None:
-            raise SettingsError("code mode needs a model for the workers: it writes the programs")
-        from callsheet.agents.programs import check_installed
-
-        check_installed()
-
     def noted(self, note: str) -> str:
         """The note of a plan, with the settings of the current run that were rejected."""
         return "; ".join(filter(None, (note, self._refused(self._said()))))

@@ -144,8 +144,8 @@ class Settings(BaseModel):
     """Maximum model calls of a worker for one step."""
     max_calls: int = _option(64, "worker", ge=1, le=1_000)
     """Maximum tool calls of a worker for one step."""
-    code_mode: bool = _option(False, "worker")
-    """Whether a worker's model writes programs that call the tools, in a sandbox, which needs the extra ``code``."""
+    code_mode: bool = _option(True, "worker")
+    """Whether a worker's model may also write programs that call its tools, in a sandbox."""
     step_seconds: float = _option(600, "worker", gt=0, le=86_400)
     """Timeout of a step in seconds, which undoes no effect before it."""
     model_seconds: float = _option(600, "plan", "revise", "worker", "answer", gt=0, le=86_400)

@@ -117,6 +117,7 @@ class LastListings:
         """Stores one more failure in a row; errors of the storage are ignored."""
         number = before.number + 1 if (before := self._failed(agent_id, server)) else 1
         least = max(_PAUSES * failed.seconds, _LEAST_PAUSE if failed.kind == "timeout" else 0.0)
+        least = least if failed.kind != "busy" else 0.0  # it has said itself when it can be asked
         until = time.time() + min(_LONGEST_PAUSE, least * 2 ** min(number - 1, 30))
         new = {"reached": _entry_digest(server), "number": number, "until": until}
         with suppress(OSError):

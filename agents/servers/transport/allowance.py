@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 MESSAGES, MESSAGES_PER_SECOND = 20_000, 1_000
 """Messages, events of a stream or lines of output that a server may send at once, and for each second after that."""
-BYTES_PER_SECOND = 500_000
 
 
 class Allowance:
@@ -23,11 +22,13 @@ class Allowance:
         self._left, self._when = stock, clock()
 
     def spend(self, amount: float = 1) -> bool:
-        """Takes an amount from the stock; returns whether that much was there."""
+        """Takes an amount from the stock if that much is there; returns whether it was."""
         now = self._clock()
-        self._left = min(self.stock, self._left + (now - self._when) * self.per_second) - amount
+        self._left = min(self.stock, self._left + (now - self._when) * self.per_second)
         self._when = now
-        return self._left >= 0
+        enough = self._left >= amount
+        self._left -= amount if enough else 0
+        return enough
 
     def refill(self) -> None:
         """Fills the stock again, as after an answer."""
@@ -36,3 +37,13 @@ class Allowance:
     def __str__(self) -> str:
         """The bound in words."""
         return f"{self.stock:,} at once and {self.per_second:,} a second"
+
+
+def allowed_messages() -> Allowance:
+    """What a server may send in messages, events or lines."""
+    return Allowance(MESSAGES, MESSAGES_PER_SECOND)
+
+
+def allowed_bytes(stock: int) -> Allowance:
+    """What a server may send in bytes: a twentieth of the stock comes back in a second."""
+    return Allowance(stock, stock // 20)

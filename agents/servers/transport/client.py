@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -32,26 +31,22 @@ from mcp.types import (
 )
 
 from callsheet.agents.calls.tool_result import Fault
-from callsheet.agents.servers.transport.allowance import (
-    BYTES_PER_SECOND,
-    MESSAGES,
-    MESSAGES_PER_SECOND,
-    Allowance,
-)
+from callsheet.agents.servers.transport.allowance import Allowance, allowed_bytes, allowed_messages
 from callsheet.agents.servers.transport.http import BoundedHttpClient
 from callsheet.agents.servers.transport.stdio import ChildProcess
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
-# Errors of a server become outcomes; without a handler, their tracebacks would also be printed.
-for _name in ("mcp", "client", "httpx2", "httpcore2"):  # "client" is the logger of the library's sessions
+# Errors of a server become outcomes; without a handler, their tracebacks would also be printed. "client" is the logger
+# of the library's sessions. What is logged by servers of this process, and by what they share with clients, is shown.
+for _name in ("mcp.client", "client", "httpx2", "httpcore2"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
 RAW = "callsheet/raw"
 """Key of ``_meta`` for the server's raw answer."""
 
 _MOST_UNANSWERED, _COURTESY = 4, 0.5
-_PROGRESS, _BETWEEN_REPORTS = "notifications/progress", 0.05
-"""Seconds between two reports of progress of one call that are passed on."""
+_PROGRESS, _REPORTS = "notifications/progress", 20
+"""Reports of progress that are passed on of one call at once, and for each second after that."""
 _LARGEST = 1e300
 _LISTS_CHANGED = frozenset(f"notifications/{kind}/list_changed" for kind in ("tools", "resources", "prompts"))
 _OF_LIBRARY = frozenset(("notifications/cancelled", "notifications/subscriptions/acknowledged"))
@@ -77,12 +72,14 @@ async def connected(
     fail: Callable[[Fault], None],
     auth: httpx2.Auth | None = None,
     *,
+    tell: Callable[[Fault], str] = str,
     elicited: ElicitationFnT | None = None,
 ) -> AsyncIterator[Client]:
     """A client that has initialised the server; leaving it ends the connection and its process.
 
     ``changed`` hears of changed tools, resources or prompts; ``fail`` ends the session with a fault that the client
-    library does not report; without ``elicited``, the server is told that nobody can be asked.
+    library does not report, and ``tell`` keeps the fault of one request; without ``elicited``, the server is told that
+    nobody can be asked.
     """
 
     async def listen(message: IncomingMessage) -> None:
@@ -90,7 +87,7 @@ async def connected(
             changed()
 
     exchange, most = _Exchange(child), child.limits.message
-    http: Any = partial(BoundedHttpClient, server.transport, most, fail, lambda: exchange.answers)
+    http: Any = partial(BoundedHttpClient, server.transport, most, fail, lambda: exchange.answers, tell)
     async with AsyncExitStack() as stack:
         wire: AbstractAsyncContextManager[Any]
         match server.transport:
@@ -136,13 +133,13 @@ class _Exchange:
 
     def __init__(self, child: ChildProcess) -> None:
         self.answers, self._child = 0, child
-        # Our open requests whose answers are mended: id -> method; and when each has reported progress.
+        # Our open requests whose answers are mended: id -> method; and what each may still report of its progress.
         self._methods: dict[str, str] = {}
-        self._reported: dict[str, float] = {}
+        self._reports: dict[str, Allowance] = {}
         # What may still come before the next answer to our requests, and bytes received until now. One answer may have
         # the size of a message, and so may the messages before it.
-        self._messages = Allowance(MESSAGES, MESSAGES_PER_SECOND)
-        self._bytes, self._received = Allowance(2 * child.limits.message, BYTES_PER_SECOND), child.received
+        self._messages = allowed_messages()
+        self._bytes, self._received = allowed_bytes(2 * child.limits.message), child.received
         # Requests of the server that were not answered yet.
         self._unanswered, self._answered = 0, asyncio.Event()
 
@@ -202,21 +199,17 @@ class _Exchange:
         return told.method in _OF_LIBRARY and _is_valid(told)
 
     def _is_report(self, params: Mapping[str, Any]) -> bool:
-        """Whether this is a report of a running request, and the last one is not too recent."""
+        """Whether this is a report of a running request, and not one of too many."""
         token = params.get("progressToken")
         known = isinstance(token, str | int) and str(token) in self._methods
         if not known or not _is_number(params.get("progress")) or not _is_number(params.get("total", 0)):
             return False
-        now = time.monotonic()
-        if now - self._reported.get(str(token), 0.0) < _BETWEEN_REPORTS:
-            return False
-        self._reported[str(token)] = now
-        return True
+        return self._reports.setdefault(str(token), Allowance(_REPORTS, _REPORTS)).spend()
 
     def _take(self, answer: JSONRPCResponse | JSONRPCError) -> None:
         """Counts an answer to one of our requests, and mends it."""
         asked = str(answer.id)
-        self._reported.pop(asked, None)
+        self._reports.pop(asked, None)
         if method := self._methods.pop(asked, ""):
             self._messages.refill()
             self._bytes.refill()

@@ -6,27 +6,39 @@ import asyncio
 import json
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import cache
 from typing import Any, cast
 
 import httpx2
-from mcp.shared._httpx_utils import MCP_DEFAULT_SSE_READ_TIMEOUT, MCP_DEFAULT_TIMEOUT, next_request_within_origin
+from mcp.shared._httpx_utils import MCP_DEFAULT_SSE_READ_TIMEOUT, MCP_DEFAULT_TIMEOUT
+from mcp.types import INTERNAL_ERROR, JSONRPCError
 
 from callsheet.agents.calls.tool_result import Fault
-from callsheet.agents.servers.transport.allowance import (
-    BYTES_PER_SECOND,
-    MESSAGES,
-    MESSAGES_PER_SECOND,
-    Allowance,
+from callsheet.agents.servers.transport.allowance import allowed_bytes, allowed_messages
+from callsheet.agents.servers.transport.messages import answer_to, parsed
+from callsheet.agents.servers.transport.refusals import (
+    BUSY,
+    LONGEST_WAIT,
+    busy,
+    elsewhere,
+    misled,
+    told,
 )
-from callsheet.agents.servers.transport.messages import answer_to
 
 _TIMEOUT = httpx2.Timeout(MCP_DEFAULT_TIMEOUT, read=MCP_DEFAULT_SSE_READ_TIMEOUT)
 _MOST_REDIRECTS = 3
 _BETWEEN_STREAMS = 0.5
 """Seconds between two requests for a stream of events; a server may ask for none."""
 _PIECE = 4_096
+_LEAST_WAIT = 0.5
+"""Seconds after which a message is sent again to a server that is busy, even if it allows that at once."""
+_ASKS = frozenset(
+    "initialize server/discover ping tools/list resources/list resources/templates/list prompts/list".split()
+)
+"""Messages that change nothing, so that a server that is busy gets them again."""
+_OF_LIBRARY = frozenset((404,))
+"""Statuses that the client library reads itself: the session has ended, or the method is unknown."""
 _ENDS = (b"\n\n", b"\r\r", b"\n\r")
 """End of an event in a stream."""
 
@@ -46,6 +58,8 @@ class BoundedHttpClient(httpx2.AsyncClient):
         most: Bytes of a message.
         fail: Ends the session.
         answers: How many answers the session has had.
+        tell: Keeps the fault of one request, and returns a key by which it is found: the client library passes on no
+            more than an error of JSON-RPC, and its data.
         more: Headers, timeout and authentication, as of ``httpx2.AsyncClient``.
     """
 
@@ -55,6 +69,7 @@ class BoundedHttpClient(httpx2.AsyncClient):
         most: int,
         fail: Callable[[Fault], None] = lambda fault: None,
         answers: Callable[[], int] = lambda: 0,
+        tell: Callable[[Fault], str] = str,
         **more: Any,
     ) -> None:
         super().__init__(
@@ -66,7 +81,7 @@ class BoundedHttpClient(httpx2.AsyncClient):
             event_hooks={"response": [self._check]},
             **more,
         )
-        self.most, self.answers = most, answers
+        self.most, self.answers, self._tell = most, answers, tell
         self.kind, self._fail, self._next = transport, fail, 0.0
 
     async def send(self, request: httpx2.Request, **given: Any) -> httpx2.Response:
@@ -75,28 +90,66 @@ class BoundedHttpClient(httpx2.AsyncClient):
             wait, now = self._next - time.monotonic(), time.monotonic()
             self._next = max(now, self._next) + _BETWEEN_STREAMS
             await asyncio.sleep(max(0.0, wait))
-        answered_elsewhere = self.kind == "sse" and request.method == "POST"
+        if self.kind not in ("http", "sse"):
+            return await super().send(request, **given)
+        await request.aread()  # one that was redirected is still to be read
+        message, waited = _message_of(request), 0.0
+        while True:
+            response = await (self._posted if self.kind == "sse" and message else super().send)(request, **given)
+            if where := elsewhere(response):
+                response.next_request = None
+                return await self._refused(response, message, misled(response, where))
+            if not message or response.status_code < 400 or not await self._is_failure(response):
+                return response
+            fault = self._failure(response)
+            pause = LONGEST_WAIT if fault.wait is None else max(fault.wait, _LEAST_WAIT)
+            if message.get("method") not in _ASKS or waited + pause >= LONGEST_WAIT:
+                return await self._refused(response, message, fault)
+            waited += pause
+            await asyncio.sleep(pause)
+
+    async def _posted(self, request: httpx2.Request, **given: Any) -> httpx2.Response:
+        """Sends a message whose answer comes on the stream of events."""
         try:
             response = await super().send(request, **given)
-            if answered_elsewhere:
-                await response.aread()
+            await response.aread()
         except httpx2.HTTPError as error:
-            if answered_elsewhere:
-                self.failed("crash", f"{type(error).__name__}: {error}".rstrip(": "))
+            self.failed("crash", f"{type(error).__name__}: {error}".rstrip(": "))
             raise
-        if answered_elsewhere and not response.is_success and next_request_within_origin(response) is None:
-            self.failed("crash", f"it answered a message with status {response.status_code}")
         return response
+
+    async def _is_failure(self, response: httpx2.Response) -> bool:
+        """Whether the status of an answer is all that it says; the client library reads the other ones."""
+        if response.status_code in _OF_LIBRARY and self.kind == "http":
+            return False
+        await response.aread()
+        return response.status_code in BUSY or not isinstance(parsed(response.text), JSONRPCError)
+
+    def _failure(self, response: httpx2.Response) -> Fault:
+        """The fault for the status of an answer."""
+        if response.status_code in BUSY:
+            return busy(response)
+        if self.kind == "sse":  # its session ends
+            return Fault("crash", told(response))
+        return Fault("protocol", told(response), effect="reported" if response.status_code < 500 else "unknown")
+
+    async def _refused(self, response: httpx2.Response, message: Mapping[str, Any], fault: Fault) -> httpx2.Response:
+        """What the client library gets for a message that the server did not take: an error with the fault's key."""
+        if self.kind == "sse" and message:
+            self._fail(fault)
+        if self.kind == "sse" or "id" not in message or "method" not in message:
+            return response
+        await response.aclose()
+        error = {"code": INTERNAL_ERROR, "message": str(fault), "data": self._tell(fault)}
+        return httpx2.Response(
+            200, json={"jsonrpc": "2.0", "id": message["id"], "error": error}, request=response.request
+        )
 
     async def _check(self, response: httpx2.Response) -> None:
         session = response.headers.get("mcp-session-id", "")
         if not (session.isascii() and session.isprintable()):
             raise self.failed("protocol", "the id of its session is not visible ASCII", effect="none")
-        sent, asked = response.request, None
-        # What was redirected has its content still to be read.
-        is_message = sent.method == "POST" and sent.headers.get("content-type", "") == "application/json"
-        if is_message and self.kind == "http":
-            asked = json.loads(await sent.aread()).get("id")
+        asked = _message_of(response.request).get("id") if self.kind == "http" else None
         response.stream = _Body(self, response, asked)
 
     def failed(self, *about: Any, **more: Any) -> Fault:
@@ -104,6 +157,14 @@ class BoundedHttpClient(httpx2.AsyncClient):
         fault = Fault(*about, **more)
         self._fail(fault)
         return fault
+
+
+def _message_of(request: httpx2.Request) -> dict[str, Any]:
+    """The message of JSON-RPC in a request; an empty one if there is none."""
+    if request.method != "POST" or request.headers.get("content-type", "") != "application/json":
+        return {}
+    message: dict[str, Any] = json.loads(request.content)
+    return message
 
 
 class _Body(httpx2.AsyncByteStream):
@@ -132,9 +193,9 @@ class _Body(httpx2.AsyncByteStream):
 
     async def _pieces(self) -> AsyncIterator[bytes]:
         client, size, answers = self._client, 0, self._client.answers()
-        events = Allowance(MESSAGES, MESSAGES_PER_SECOND)
+        events = allowed_messages()
         # One answer may have the size of a message, and so may the messages before it.
-        streamed = Allowance(client.most * (2 if client.kind != "a2a" else 1), BYTES_PER_SECOND)
+        streamed = allowed_bytes(client.most * (2 if client.kind != "a2a" else 1))
         async for chunk in self._inner:
             for start in range(0, len(chunk), _PIECE):
                 piece = chunk[start : start + _PIECE]

@@ -24,13 +24,9 @@ from mcp.shared.message import SessionMessage
 
 from callsheet.agents.calls.call_context import Limits
 from callsheet.agents.calls.tool_result import Fault
-from callsheet.agents.servers.transport.allowance import (
-    BYTES_PER_SECOND,
-    MESSAGES,
-    MESSAGES_PER_SECOND,
-    Allowance,
-)
+from callsheet.agents.servers.transport.allowance import allowed_bytes, allowed_messages
 from callsheet.agents.servers.transport.messages import parsed
+from callsheet.agents.servers.transport.program_files import Stamps, stamps_of
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.text.sanitizing import shown
 
@@ -71,6 +67,7 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
 
     Attributes:
         environment: Its variables, without the mark of its session.
+        stamps: The files of its program when it was started.
         ended: Whether it ended by itself.
         responsive: Whether it gets time for a graceful end.
         fault: Its error, if that ended the session.
@@ -82,13 +79,14 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
         self.limits, self._on_end, self._mark = limits, on_end, uuid.uuid4().hex
         self.transport: asyncio.SubprocessTransport
         self.environment: Mapping[str, str] = {}
+        self.stamps: Stamps = frozenset()
         self.fault: Fault | None = None
         self._incoming: MemoryObjectSendStream[SessionMessage | Exception]
         self.ended = self.responsive = self._stopping = False
         self._greeted = self._reads = False
         # Lines that are not the protocol: their number, and what may still come of them.
         self.received = self._noise = 0
-        self._lines, self._bytes = Allowance(MESSAGES, MESSAGES_PER_SECOND), Allowance(limits.message, BYTES_PER_SECOND)
+        self._lines, self._bytes = allowed_messages(), allowed_bytes(limits.message)
         self._quoted, self._partial, self._said = list[bytes](), bytearray(), b""
 
     @property
@@ -118,6 +116,7 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
         environment = {**self.environment, _MARK: self._mark}
         # In a thread: it accesses the disk.
         program = await asyncio.to_thread(program_of, command, environment)
+        self.stamps = await asyncio.to_thread(stamps_of, server, program)
         start = asyncio.get_running_loop().subprocess_exec
         terms: Any = {"env": environment, "cwd": server.cwd, "start_new_session": True}
         try:
@@ -238,6 +237,15 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
                     await anyio.sleep(_POLL)
         await self.settled(_KILL_AFTER)
         self.transport.close()  # this kills it where processes cannot be listed
+
+    def is_as_now(self, server: ServerConfig) -> bool:
+        """Whether a server would be started in the same environment, from the same files; accesses the disk."""
+        environment = environment_of(server)
+        try:
+            program = program_of(server.command or "", environment)
+        except Fault:
+            return False
+        return self.environment == environment and self.stamps == stamps_of(server, program)
 
     async def settled(self, seconds: float = _SETTLING) -> None:
         """Waits for exit status and standard error, which arrive after the end of output."""

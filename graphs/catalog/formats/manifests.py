@@ -128,7 +128,7 @@ def _loader() -> Any:
 _LONGEST_NAME, _LONGEST_LIST = 1_024, 1_000
 NOT_CALLABLE, UNREAD = "not_callable", "unread"
 """Kinds of problems that leave nothing out: tools that nobody knows where to call, and settings without effect."""
-SERVER_TROUBLE = frozenset(("start", "sign_in", "timeout", "crash", "protocol", "too_large", "unheard"))
+SERVER_TROUBLE = frozenset(("start", "sign_in", "timeout", "crash", "protocol", "busy", "too_large", "unheard"))
 """Kinds of problems with a server as a whole."""
 
 

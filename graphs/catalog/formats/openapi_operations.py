@@ -126,6 +126,9 @@ class _Operations:
         """The tag of an operation, empty without one, and its entry, or ``CatalogError``."""
         if not path.startswith("/") or any(part in (".", "..") for part in re.split(r"[/\\]", path)):
             raise CatalogError("the path must start with '/' and have no '..': correct it")
+        if "?" in path:
+            told = "the path has a query, which nobody is shown and which would add arguments to a call"
+            raise CatalogError(f"{told}: declare its parameters instead")
         read = _read(_Operation, self._read.followed(operation))
         call, schema = self._call(path, method, read, item)
         texts = [text.strip() for text in (read.summary, read.description) if text.strip()]

@@ -122,6 +122,11 @@ class ServerConfig(Record):
         return self.model_copy(update=update)
 
 
+def variables_in(text: str) -> tuple[str, ...]:
+    """Names of the variables of the environment that a text contains, each once, in alphabetical order."""
+    return tuple(sorted({match[1] for match in _VARIABLE.finditer(text) if match[1]}))
+
+
 def _filled(text: str, environ: Mapping[str, str]) -> str:
     def value(match: re.Match[str]) -> str:
         name, default, foreign = match.groups()

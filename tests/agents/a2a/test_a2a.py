@@ -344,8 +344,8 @@ def made(number: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("answer", "kind", "said"),
     [
-        (streamed(WORKING, end=b"x" * 10_000), "too_large", "bytes, and no answer"),
-        (streamed(WORKING, end=b"data: x\n"), "too_large", "bytes, and no answer"),
+        (streamed(WORKING, end=b"x" * 10_000), "too_large", "or bytes than 100,000 at once and 5,000 a second"),
+        (streamed(WORKING, end=b"data: x\n"), "too_large", "or bytes than 100,000 at once and 5,000 a second"),
         (streamed(*map(made, range(20))), "too_large", "artifacts of more than 100,000 bytes"),
         (streamed(WORKING, b"data: {\n\n"), "protocol", "cannot be read"),
         (streamed(b"\xff\xfe\n\n"), "protocol", "neither a message nor the state of a task"),

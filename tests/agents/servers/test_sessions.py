@@ -315,5 +315,5 @@ def test_a_loop_does_not_wait_for_itself() -> None:
 def test_only_the_logs_of_clients_are_silenced() -> None:
     """A server of this process logs its failures, of which its clients see an internal error only."""
     import_module("callsheet.agents.servers.transport.client")
-    loggers = ("mcp", "mcp.client", "mcp.server", "mcp.shared")
-    assert [name for name in loggers if logging.getLogger(name).handlers] == ["mcp.client"]
+    loggers = ("client", "mcp", "mcp.client", "mcp.server", "mcp.shared")
+    assert [name for name in loggers if logging.getLogger(name).handlers] == ["client", "mcp.client"]

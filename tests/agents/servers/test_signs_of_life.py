@@ -144,7 +144,7 @@ async def test_notifications_that_are_not_valid_reach_neither_terminal_nor_log(
 def test_no_logger_of_the_client_library_falls_back_to_the_terminal() -> None:
     import callsheet.agents.servers.transport.client  # noqa: F401 (it sets the loggers up)
 
-    for name in ("client", "mcp", "mcp.client.session", "mcp.shared.jsonrpc_dispatcher", "httpx2", "httpcore2.http11"):
+    for name in ("client", "mcp.client.streamable_http", "mcp.client.sse", "httpx2", "httpcore2.http11"):
         logger: logging.Logger | None = logging.getLogger(name)
         handlers = list[logging.Handler]()
         while logger is not None and logger is not logging.root:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
@@ -15,7 +17,10 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import InjectedState, ToolRuntime
 from langgraph.types import Command
 
+from callsheet.agents.calls.call_context import Limits
+from callsheet.agents.calls.tool_result import KeptResults
 from callsheet.agents.registry.tool_registry import ToolRegistry
+from callsheet.agents.servers import in_process
 from callsheet.graphs import Agent, Catalog, CatalogError, Policy, load
 from scripted_model import ScriptedModel
 from small import outside
@@ -261,3 +266,43 @@ async def test_tools_of_langchains_mcp_adapter_are_those_of_a_server(*, trusted:
     (bound,) = registry.bind("bank/rate", "run").values()
     answer = await bound.ainvoke({"type": "tool_call", "id": "1", "name": bound.name, "args": {"currency": "USD"}})
     assert (answer.text, answer.artifact["structured"]) == ("0.9", {"rate": 0.9, "currency": "USD"})
+
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+PNG = f"data:image/png;base64,{PIXEL}"
+
+
+@pytest.mark.parametrize(
+    ("block", "media"),
+    [
+        ({"type": "image_url", "image_url": {"url": PNG}}, "image/png"),
+        ({"type": "image_url", "image_url": PNG}, "image/png"),
+        ({"type": "image", "url": PNG}, "image/png"),
+        ({"type": "image", "base64": PIXEL, "mime_type": "image/png"}, "image/png"),
+        ({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}, "image/png"),
+        ({"type": "file", "file": {"file_data": f"data:application/pdf;base64,{PIXEL}"}}, "application/pdf"),
+        ({"type": "image", "data": PIXEL, "mimeType": "image/png"}, "image/png"),
+    ],
+)
+async def test_media_of_a_langchain_tool_are_files_in_every_form(block: Any, media: str, tmp_path: Path) -> None:
+    def work() -> Any:
+        """Works."""
+        return [{"type": "text", "text": "one pixel"}, block]
+
+    kept = KeptResults(tmp_path).of("run", "a", "work")
+    outcome = await in_process.call("a", StructuredTool.from_function(work), {}, Limits(), kept)
+    (file,) = outcome.media
+    assert file.media == media
+    assert Path(file.path).read_bytes() == base64.b64decode(PIXEL)
+    assert outcome.text.startswith("one pixel\n[")
+    assert PIXEL[:20] not in outcome.text
+
+
+async def test_a_picture_at_an_address_is_a_link(tmp_path: Path) -> None:
+    def work() -> Any:
+        """Works."""
+        return [{"type": "image_url", "image_url": {"url": "https://example.org/x.png"}}]
+
+    outcome = await in_process.call("a", StructuredTool.from_function(work), {}, Limits())
+    assert outcome.media == ()
+    assert outcome.text.splitlines()[0] == "[resource https://example.org/x.png: image]"

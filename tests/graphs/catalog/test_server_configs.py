@@ -173,7 +173,7 @@ def test_an_env_file_hides_neither_its_names_nor_which_code_runs(
     path.write_text(json.dumps({"servers": {"a": entry}}))
     server = servers_in(str(path))["a"]
     assert server.expanded({}).env == {"KEY": "from file", "TOKEN": "a${b}$c", "PORT": "443", "EMPTY": ""}
-    assert [start.names for start in starts_in(str(path))] == [("EMPTY", "KEY", "PORT", "TOKEN")]
+    assert [start.names for start in starts_in(str(path))] == [("EMPTY=", "KEY", "PORT from ${PORT}", "TOKEN")]
     (tmp_path / ".env").write_text("NODE_OPTIONS=--require ./evil.js\n")
     path.write_text(json.dumps({"servers": {"a": {"command": "node", "envFile": named}}}))
     assert [start.names for start in starts_in(str(path))] == [("NODE_OPTIONS=--require ./evil.js",)]

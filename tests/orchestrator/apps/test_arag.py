@@ -86,12 +86,6 @@ def test_a_model_searches_reads_and_answers(docs: Path, tmp_path: Path) -> None:
     assert len(told(state)) == 2
 
 
-def test_a_call_that_a_small_model_writes_as_text_is_made(docs: Path, tmp_path: Path) -> None:
-    written = '```json\n{"name": "chunk_read", "arguments": {"chunk_ids": ["leave.md#1"]}}\n```'
-    model = ScriptedModel(replies=[AIMessage(written), AIMessage("25 days [leave.md#1]")])
-    assert asked(app(docs, tmp_path, model=model), "How many days?")["citations"] == ["leave.md#1"]
-
-
 def test_a_model_that_answers_at_once_is_taken_at_its_word(docs: Path, tmp_path: Path) -> None:
     state = asked(app(docs, tmp_path, model=ScriptedModel(replies=[AIMessage("Hello.")])), "Hello")
     assert (state["messages"][-1].text, state["citations"], calls_of(state)) == ("Hello.", [], [])

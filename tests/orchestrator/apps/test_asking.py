@@ -212,4 +212,4 @@ def test_a_request_that_nothing_fits_brings_all_there_is_where_that_is_little(ca
     model = ScriptedModel(replies=[AIMessage("Hello.")])
     agent = create_agent(model, middleware=[CallsheetTools(catalog, agents=4, tools=5)], checkpointer=InMemorySaver())
     agent.invoke(message_of("bake a chocolate cake in an oven"), THREAD)
-    assert len(model.shown[-1]["tools"]) == 2 + 5
+    assert len(model.shown[-1]["tools"]) == 3 + 5

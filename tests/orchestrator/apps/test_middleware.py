@@ -24,7 +24,7 @@ from scripted_decisions import Stub, of
 from scripted_model import ScriptedModel, calls
 
 RATE, NOTE = "look up the exchange rate of USD", "write a note with the text hello"
-OWN = ["need_tool", "read_result"]
+OWN = ["run_program", "need_tool", "read_result"]
 """What an agent has from the start, whatever the user wants."""
 FIRST = [*OWN, "bank_exchange_rate"]
 SKILL = Skill(name="rates", description="Look up the exchange rate of a currency.", text="Ask\u200b twice. " * 50)
@@ -386,7 +386,7 @@ def test_an_own_tool_of_that_name_stays_its_own(catalog: Any) -> None:
 
     model = ScriptedModel(replies=[need(what="note"), AIMessage("Hm.")])
     assert ask(agent(model, catalog, tools=[need_tool]))["messages"][-2].text == "own note"
-    assert shown(model) == [FIRST] * 2
+    assert shown(model) == [["need_tool", "run_program", "read_result", "bank_exchange_rate"]] * 2
 
 
 def test_what_a_policy_denies_is_brought_by_nothing(catalog: Any) -> None:
@@ -460,12 +460,12 @@ def test_of_a_long_result_the_model_sees_the_beginning_and_reads_on() -> None:
     assert len(state[2].text) == 50_000
 
 
-async def test_in_code_mode_tools_are_called_by_programs(catalog: Any, shop: Any) -> None:
+async def test_tools_are_called_by_programs_too(catalog: Any, shop: Any) -> None:
     code = "a, b = (bank_exchange_rate(currency=c) for c in ('USD', 'GBP'))\nf'{a} and {b}'"
     model = ScriptedModel(replies=[calls("run_program", code=code), AIMessage("Both.")])
-    app, given = agent(model, catalog, code_mode=True), {"messages": [HumanMessage(RATE)]}
+    app, given = agent(model, catalog), {"messages": [HumanMessage(RATE)]}
     state = await app.ainvoke(given, CONFIG)
-    assert shown(model) == [["run_program", *OWN]] * 2
+    assert shown(model) == [FIRST] * 2
     assert state["messages"][-2].text == "1 USD = 0.9 EUR and 1 GBP = 0.9 EUR"
     assert shop.called == ["exchange_rate"] * 2
 
@@ -473,7 +473,7 @@ async def test_in_code_mode_tools_are_called_by_programs(catalog: Any, shop: Any
 def test_a_program_waits_for_a_person_and_repeats_nothing(shop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     code = "a = bank_exchange_rate(currency='USD')\nb = bank_exchange_rate(currency='GBP')\nf'{a} and {b}'"
     model = ScriptedModel(replies=[calls("run_program", code=code), AIMessage("Both.")])
-    app = agent(model, shop.loaded(monkeypatch), code_mode=True, approval="always")
+    app = agent(model, shop.loaded(monkeypatch), approval="always")
     state = app.invoke({"messages": [HumanMessage(RATE)]}, CONFIG)
     for called in (1, 2):
         (question,) = state["__interrupt__"]

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, ModelRequest
+from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from callsheet import CallsheetTools, Settings, create_supervisor
-from callsheet.agents import ToolRegistry
-from callsheet.agents.models.chat_models import deferred
 from callsheet.graphs import Agent, Catalog, Skill, Tool, load
 from provider_stub import MESSAGE, TEXT, anthropic, claude, function_call, gpt, openai, use
 from scripted_model import ScriptedModel, calls
@@ -38,7 +35,7 @@ def need(*tools: str, call_id: str = "", **more: Any) -> AIMessage:
 
 def told_of(catalog: Any, request: AIMessage) -> ToolMessage:
     """What a worker is told when it asks for tools."""
-    model = ScriptedModel(replies=[request, AIMessage("I see.")])
+    model = ScriptedModel(replies=[request, calls("finish", status="done", answer="I see.")])
     ask(catalog, model)
     told = model.shown[-1]["messages"][-1]
     assert isinstance(told, ToolMessage)
@@ -53,8 +50,8 @@ def test_what_is_named_is_added_behind_and_can_be_called(catalog: Any, shop: Any
     assert shop.called == ["write_note"]
     assert (result["status"], result["result"]) == ("done", "Noted 0.9.")
     first, second, third = (shown["tools"] for shown in model.shown)
-    assert first == ["bank_exchange_rate", "finish", "need_tool"]
-    assert second == ["bank_exchange_rate", "finish", "need_tool", "notebook_write_note"]
+    assert first == ["bank_exchange_rate", "run_program", "finish", "need_tool", "read_result"]
+    assert second == [*first, "notebook_write_note"]
     assert third == second
     assert result["tools"][:2] == ["bank/exchange_rate", "notebook/write_note"]
     assert result["calls"][0]["tool"] == "need_tool"
@@ -205,7 +202,9 @@ def test_two_requests_for_one_tool_add_it_once(catalog: Any) -> None:
     twice = need("write_note", call_id="a")
     twice.tool_calls.append({**need("notebook/write_note", call_id="b").tool_calls[0]})
     model = ScriptedModel(replies=[twice, AIMessage("Done.")])
-    assert len(ask(catalog, model)["tools"]) == len(set(model.shown[-1]["tools"]) - {"need_tool", "finish"})
+    assert len(ask(catalog, model)["tools"]) == len(
+        set(model.shown[-1]["tools"]) - {"need_tool", "finish", "read_result", "run_program"}
+    )
 
 
 def test_requests_are_streamed(catalog: Any) -> None:
@@ -256,26 +255,8 @@ def worker(catalog: Any, url: str, model: str = "claude-opus-4-5") -> None:
     app.invoke({"messages": [HumanMessage("look up the rate of USD")]})
 
 
-def test_a_tool_that_a_worker_asked_for_is_deferred_and_referred_to(catalog: Any, shop: Any) -> None:
-    with anthropic(*ROUND) as (url, bodies, betas):
-        worker(catalog, url)
-    first, second, _ = bodies
-    before, after = first["tools"], second["tools"]
-    assert shop.called == ["write_note"]
-    assert after[: len(before)] == before  # the cached prefix
-    added = after[len(before) :]
-    assert "notebook_write_note" in [tool["name"] for tool in added]
-    assert all(tool["defer_loading"] for tool in added)
-    assert not any("defer_loading" in tool for tool in before)
-    (result,) = second["messages"][-1]["content"]
-    assert result["type"] == "tool_result"
-    assert result["content"] == [{"type": "tool_reference", "tool_name": tool["name"]} for tool in added]
-    assert second["messages"][: len(first["messages"])] == first["messages"]
-    assert betas == ["", "advanced-tool-use-2025-11-20", "advanced-tool-use-2025-11-20"]
-
-
-@pytest.mark.parametrize("model", ["claude-3-haiku", "claude-sonnet-4-20250514", "claude-opus-4-1"])
-def test_a_model_without_tool_search_gets_them_behind_the_others(catalog: Any, shop: Any, model: str) -> None:
+@pytest.mark.parametrize("model", ["claude-3-haiku", "claude-opus-4-5", "claude-opus-5"])
+def test_a_tool_that_a_worker_asked_for_stands_behind_the_others(catalog: Any, shop: Any, model: str) -> None:
     with anthropic(*ROUND) as (url, bodies, betas):
         worker(catalog, url, model)
     assert shop.called == ["write_note"]
@@ -284,76 +265,18 @@ def test_a_model_without_tool_search_gets_them_behind_the_others(catalog: Any, s
     assert betas == ["", "", ""]
 
 
-def prefixed(before: Any, after: Any, name: str) -> bool:
-    """Whether a request begins with all of another one."""
-    return bool(after["tools"] == before["tools"] and after[name][: len(before[name])] == before[name])
-
-
-def test_a_newer_claude_gets_a_tool_that_a_worker_asked_for_between_the_messages(catalog: Any, shop: Any) -> None:
-    with anthropic(*ROUND) as (url, bodies, betas):
-        worker(catalog, url, "claude-opus-5")
-    assert shop.called == ["write_note"]
-    assert all(prefixed(before, after, "messages") for before, after in pairwise(bodies))
-    answered, added = bodies[1]["messages"][-2:]
-    assert (answered["role"], answered["content"][0]["type"], added["role"]) == ("user", "tool_result", "system")
-    definitions = {block["tool"]["definition"]["name"]: block["tool"] for block in added["content"]}
-    assert {block["type"] for block in added["content"]} == {"tool_addition"}
-    assert definitions["notebook_write_note"]["type"] == "tool_definition"
-    assert set(definitions["notebook_write_note"]["definition"]) == {"name", "description", "input_schema"}
-    assert betas == ["", "inline-tools-2026-09-15", "inline-tools-2026-09-15"]
-
-
-def test_an_addition_stands_before_words_of_the_model_or_last(catalog: Any) -> None:
-    held = ToolRegistry.from_catalog(catalog).bind(["notebook/write_note"], "run")
-    said = [HumanMessage("a", id="a"), HumanMessage("b", id="b"), AIMessage("c"), HumanMessage("d", id="d")]
-    request = ModelRequest(model=claude("http://127.0.0.1", "claude-opus-5"), messages=said, tools=[*held.values()])
-    for place, expected in (("a", "human human system ai human"), ("d", "human human ai human system")):
-        shown = deferred(request, held, {place: ["notebook/write_note"]})
-        assert [message.type for message in shown.messages] == expected.split()
-        assert shown.tools == []
-    assert deferred(request, held, {"gone": ["notebook/write_note"]}).tools == request.tools
-
-
 CALLS = (
     function_call("need_tool", tools=["notebook/write_note"]),
     function_call("notebook_write_note", text="0.9"),
 )
 
 
-def additions(body: Any) -> list[Any]:
-    return [item for item in body["input"] if item.get("type") == "additional_tools"]
-
-
-def test_openai_gets_a_tool_that_a_worker_asked_for_between_the_messages(catalog: Any, shop: Any) -> None:
-    from openai.types.responses import FunctionToolParam
-    from openai.types.responses.response_input_item_param import AdditionalTools
-
-    with openai(*CALLS, MESSAGE) as (url, bodies):
-        app = create_supervisor(catalog, worker_model=gpt(url), settings=NARROW).compile()
-        app.invoke({"messages": [HumanMessage(RATE)]})
-    first, second, third = bodies
-    assert shop.called == ["write_note"]
-    assert prefixed(first, second, "input")
-    assert prefixed(second, third, "input")
-    called, answered, added = second["input"][-3:]
-    assert (called["type"], answered["type"]) == ("function_call", "function_call_output")
-    assert added["type"] == "additional_tools"
-    assert set(added) <= set(AdditionalTools.__annotations__)
-    assert added["role"] == "developer"
-    assert all(set(tool) <= set(FunctionToolParam.__annotations__) for tool in added["tools"])
-    note = next(tool for tool in added["tools"] if tool["name"] == "notebook_write_note")
-    assert note["type"] == "function"
-    assert note["description"].startswith("Writes a note")
-    assert note["parameters"]["properties"]["text"] == {"type": "string"}
-
-
-@pytest.mark.parametrize("model", ["gpt-4o", "a-model-of-somebody-else"])
-def test_a_model_that_takes_no_additions_gets_them_behind_the_others(catalog: Any, shop: Any, model: str) -> None:
+@pytest.mark.parametrize("model", ["gpt-4o", "gpt-5.4", "a-model-of-somebody-else"])
+def test_so_it_does_with_openai(catalog: Any, shop: Any, model: str) -> None:
     with openai(*CALLS, MESSAGE) as (url, bodies):
         app = create_supervisor(catalog, worker_model=gpt(url, model), settings=NARROW).compile()
         app.invoke({"messages": [HumanMessage(RATE)]})
     first, second, _ = bodies
     assert shop.called == ["write_note"]
-    assert not additions(second)
     assert second["tools"][: len(first["tools"])] == first["tools"]
     assert "notebook_write_note" in [tool["name"] for tool in second["tools"]]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from blockbuster import blockbuster_ctx
 from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.tools import StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
@@ -14,7 +15,8 @@ from callsheet import Settings, create_supervisor
 from callsheet.agents import programs
 from callsheet.agents.calls.review import decided, flat
 from callsheet.agents.programs import Pause, Sandbox
-from scripted_model import ended
+from deciding_model import own_steps
+from scripted_model import ended, unlabelled
 
 RATE = "look up the rate of USD"
 THREAD: Any = {"configurable": {"thread_id": "1"}}
@@ -40,7 +42,9 @@ def test_a_program_calls_tools_as_functions(ran: Any, shop: Any) -> None:
     code = "rates = [bank_exchange_rate(currency=c) for c in ('USD', 'GBP')]\nprint(len(rates))\n' and '.join(rates)"
     result, model = ran(code)
     assert shop.called == ["exchange_rate"] * 2
-    assert model.shown[0]["tools"] == ["run_program", "finish", "need_tool"]
+    tools = model.shown[0]["tools"]
+    assert tools[0] == "bank_exchange_rate"
+    assert tools[-4:] == ["run_program", "finish", "need_tool", "read_result"]
     assert result["status"] == "done"
     assert result["result"] == "2\n1 USD = 0.9 EUR and 1 GBP = 0.9 EUR"
     assert [call["tool"] for call in result["calls"]] == ["bank/exchange_rate"] * 2 + ["run_program"]
@@ -155,8 +159,8 @@ def test_values_of_earlier_steps_are_variables(catalog: Any, shop: Any, scripted
 
     def reply(messages: Any) -> AIMessage:
         if messages[-1].type == "tool":
-            return AIMessage(messages[-1].text)
-        word = "note" if "note" in messages[-1].text.splitlines()[0] else "rate"
+            return AIMessage(unlabelled(messages[-1]))
+        word = "note" if "note" in own_steps(messages[-1].text).splitlines()[0] else "rate"
         return say["calls"]("run_program", code=programs[word])  # type: ignore[no-any-return]
 
     worker = scripted(replies=[reply])
@@ -228,17 +232,82 @@ def test_a_person_changes_arguments_in_the_middle(asking: Any, shop: Any) -> Non
     assert shop.called == ["exchange_rate"] * 2
 
 
-def test_code_mode_needs_a_model(catalog: Any) -> None:
-    app = create_supervisor(catalog, settings=settings()).compile()
-    state = app.invoke({"messages": [HumanMessage(RATE)]})
-    assert "code mode needs a model" in state["messages"][-1].text
+def test_without_a_model_the_switch_means_nothing(catalog: Any) -> None:
+    said = [
+        create_supervisor(catalog, settings=settings(code_mode=on)).compile().invoke({"messages": [HumanMessage(RATE)]})
+        for on in (True, False)
+    ]
+    assert said[0]["results"] == said[1]["results"]
+    assert said[0]["messages"][-1].text == said[1]["messages"][-1].text
 
 
-def test_code_mode_needs_its_extra(ran: Any, catalog: Any, scripted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "pydantic_monty", None)
-    app = create_supervisor(catalog, worker_model=scripted(replies=[AIMessage("x")]), settings=settings()).compile()
-    state = app.invoke({"messages": [HumanMessage(RATE)]})
-    assert "pip install '.[code]'" in state["messages"][-1].text
+class Vault:
+    """Tools with secrets, one that is optional and one that is required; and one whose data differ from its text."""
+
+    def __init__(self) -> None:
+        self.called: list[dict[str, Any]] = []
+
+    def agents(self) -> Any:
+        def open_box(**args: Any) -> Any:
+            self.called.append(args)
+            return "opened"
+
+        def read_box(**args: Any) -> Any:
+            return "three coins"
+
+        def schema(required: list[str]) -> dict[str, Any]:
+            key = {"type": "string", "format": "password"}
+            return {"type": "object", "properties": {"box": {"type": "string"}, "api_key": key}, "required": required}
+
+        tools = [
+            StructuredTool(name="open", description="Opens a box.", args_schema=schema(["box"]), func=open_box),
+            StructuredTool(
+                name="seal", description="Seals a box.", args_schema=schema(["box", "api_key"]), func=open_box
+            ),
+            StructuredTool(name="read", description="Reads a box.", args_schema=schema([]), func=read_box),
+        ]
+        for one in tools:
+            one.metadata = {"callsheet/approval": "never"}
+        return {"vault": tools}
+
+
+def in_vault(code: str, scripted: Any, say: Any) -> tuple[Vault, Any]:
+    vault = Vault()
+    model = scripted(replies=[say["calls"]("run_program", code=code), lambda told: ended(told[-1])])
+    app = create_supervisor(vault.agents(), worker_model=model, settings=Settings(planning="none", tool_floor=0))
+    state = app.compile().invoke({"messages": [HumanMessage("open, seal and read a box in the vault")]})
+    return vault, state["results"]["1"]
+
+
+def test_a_tool_with_an_optional_secret_is_called_without_it(scripted: Any, say: Any) -> None:
+    vault, result = in_vault("[vault_open(box=b) for b in ('a', 'b')]", scripted, say)
+    assert vault.called == [{"box": "a"}, {"box": "b"}]
+    assert result["result"] == '["opened", "opened"]'
+
+
+def test_a_secret_cannot_be_given_in_a_program(scripted: Any, say: Any) -> None:
+    vault, result = in_vault("vault_open(box='a', api_key='k-123')", scripted, say)
+    assert vault.called == []
+    assert "api_key" in result["calls"][-1]["error"]
+
+
+def test_a_tool_that_requires_a_secret_says_why_no_program_may_call_it(scripted: Any, say: Any) -> None:
+    vault, result = in_vault("vault_seal(box='a')", scripted, say)
+    assert vault.called == []
+    assert "vault_seal takes a secret, which no program may hold: call the tool itself" in result["calls"][-1]["error"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "value"), [("three coins", "str"), ('{"coins": 3}', "dict"), ("[1, 2]", "list"), ("7", "int")]
+)
+def test_a_program_gets_values_as_the_model_saw_them(
+    scripted: Any, say: Any, shop: Any, catalog: Any, monkeypatch: pytest.MonkeyPatch, answer: str, value: str
+) -> None:
+    monkeypatch.setattr(shop, "_done", lambda *_: answer)
+    code = "type(bank_exchange_rate(currency='USD')).__name__"
+    model = scripted(replies=[say["calls"]("run_program", code=code), lambda told: ended(told[-1])])
+    app = create_supervisor(catalog, worker_model=model, settings=settings()).compile()
+    assert app.invoke({"messages": [HumanMessage(RATE)]})["results"]["1"]["result"] == value
 
 
 async def test_the_sandbox_does_not_block_the_event_loop() -> None:

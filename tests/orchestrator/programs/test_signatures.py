@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from callsheet.agents.programs import definition, functions_of, stubs
+from callsheet.agents.programs import functions_of, stubs, without_functions
 from callsheet.agents.registry.binding import BoundTool, bound_tool
 from callsheet.graphs import Tool
 
@@ -50,8 +50,6 @@ def test_arguments_that_are_no_python_names_are_passed_by_unpacking() -> None:
     assert signature({"from": {"type": "string"}, "x-y": {}, "to": {"type": "string"}}, ["from"]) == (
         "*, x_y: Any = ..., to: str = ..., **more: Any"
     )
-    told = definition(functions_of({"f": bound("f", {"from": {"type": "string"}})}))["function"]["description"]
-    assert "passed as **{'from': ...}" in told
 
 
 def test_functions_have_names_of_their_own() -> None:
@@ -66,11 +64,21 @@ def test_functions_have_names_of_their_own() -> None:
     ]
 
 
-def test_tools_that_take_secrets_are_no_functions() -> None:
-    tools = {"sign": bound("sign", {"password": {"type": "string"}}), "rate": bound("rate")}
+SIGNS: dict[str, Any] = {"password": {"type": "string"}, "text": {"type": "string"}}
+
+
+def test_a_tool_that_requires_a_secret_is_no_function_and_says_why() -> None:
+    tools = {"sign": bound("sign", SIGNS, ["password"]), "rate": bound("rate")}
     assert list(functions_of(tools)) == ["rate"]
+    assert list(without_functions(tools)) == ["sign"]
+    assert "sign takes a secret" in without_functions(tools)["sign"]
 
 
-def test_a_description_cannot_leave_its_docstring() -> None:
-    told = definition(functions_of({"f": bound("f")}))["function"]["description"]
-    ast.parse(told[told.index("def f") :])
+def test_an_optional_secret_is_left_out_of_the_signature() -> None:
+    assert signature(SIGNS, ["text"]) == "*, text: str"
+
+
+def test_a_secret_within_a_parameter_counts_as_one() -> None:
+    inner = {"type": "object", "properties": {"token": {"type": "string", "format": "password"}}}
+    assert signature({"login": inner, "text": {"type": "string"}}) == "*, text: str = ..."
+    assert list(functions_of({"f": bound("f", {"login": inner}, ["login"])})) == []

@@ -63,7 +63,8 @@ def test_nothing_said_gives_the_defaults() -> None:
 
 
 def test_prompts_of_a_run_reach_its_models(catalog: Any, scripted: Any, say: Any, worker: Any) -> None:
-    planner, answer = scripted(replies=[say["planned"](("1", RATE, []))]), scripted(replies=[AIMessage("0.9")])
+    plan = say["planned"](("1", RATE, []), ("2", RATE, []))
+    planner, answer = scripted(replies=[plan]), scripted(replies=[AIMessage("0.9")])
     models: dict[str, Any] = {"planner_model": planner, "worker_model": worker, "answer_model": answer}
     app: Any = create_supervisor(catalog, **models, prompts=Prompts(answer="Answer like a pirate.")).compile()
     app.invoke(
@@ -71,7 +72,9 @@ def test_prompts_of_a_run_reach_its_models(catalog: Any, scripted: Any, say: Any
         context={"planner_prompt": "Plan in Latin.", "worker_prompt": "Work in Greek."},
     )
     told = [model.shown[0]["messages"][0].text for model in (planner, worker, answer)]
-    assert told == ["Plan in Latin.", "Work in Greek.", "Answer like a pirate."]
+    assert told[0].startswith("Plan in Latin.\n")
+    assert told[0].endswith("skywatch: city_weather")  # the roster follows any prompt
+    assert told[1:] == ["Work in Greek.", "Answer like a pirate."]
 
 
 def test_the_retriever_app_takes_the_same_context(catalog: Any) -> None:

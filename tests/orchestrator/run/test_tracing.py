@@ -45,10 +45,11 @@ def selections(app: Any, given: Any) -> list[Any]:
 
 def test_the_selection_of_a_step(catalog: Any, worker: Any) -> None:
     (run,) = selections(create_supervisor(catalog, worker_model=worker).compile(), {"messages": RATE})
-    assert run.inputs["input"] == RATE
+    assert run.inputs["input"] == [RATE]
     assert run.metadata["step_id"] == "1"
-    assert {node["id"] for node in run.outputs["trace"]["nodes"]} >= {"bank", "bank/exchange_rate"}
-    assert run.outputs["agents"][0]["id"] == "bank"
+    selection = run.outputs["1"]
+    assert {node["id"] for node in selection["trace"]["nodes"]} >= {"bank", "bank/exchange_rate"}
+    assert selection["agents"][0]["id"] == "bank"
 
 
 def test_the_selection_of_the_retriever_app_and_of_the_middleware(catalog: Any, scripted: Any) -> None:

@@ -14,8 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from callsheet import Settings, create_supervisor
 from callsheet.agents import Plan, StepResult
 from callsheet.agents.calls.plan import Call, Step
-from callsheet.agents.planning.planner import recent
-from callsheet.agents.work.context import transcript
+from callsheet.agents.work.context import recent, transcript
 
 RATE, WEATHER = "look up the rate of USD", "tell the weather of Oslo"
 

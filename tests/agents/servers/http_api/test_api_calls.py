@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 
 from api_server import Shop, called, shop_spec
 from callsheet import ToolRegistry, load
@@ -166,15 +166,56 @@ async def test_a_server_that_is_down_is_data(tmp_path: Path) -> None:
     assert "ConnectError" in found.text
 
 
-async def test_a_redirect_on_the_same_host_is_followed_and_no_other(tmp_path: Path, served: Shop) -> None:
-    served.answers["/orders/7"] = RedirectResponse("/orders/8")
+async def test_a_redirect_to_the_same_path_is_followed(tmp_path: Path, served: Shop) -> None:
+    served.answers["/orders/7"] = RedirectResponse("/orders/7/")
+    found = await called(load(entry(tmp_path, shop_spec(), served.url, headers={"X-Key": "k"})))
+    assert found.artifact["structured"]["target"] == "/orders/7/"
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("where", ["/admin/delete", "/orders/7?admin=1", "/orders/7/../8", "/orders%2F7", "/Orders/7"])
+async def test_a_call_is_not_sent_on_to_another_path(tmp_path: Path, served: Shop, status: int, where: str) -> None:
+    served.answers["/orders/7"] = RedirectResponse(where, status_code=status)
+    found = await called(load(entry(tmp_path, shop_spec(), served.url, headers={"X-Key": "k"})))
+    assert [sent.target for sent in served.sent] == ["/orders/7"]
+    assert (found.artifact["kind"], found.artifact["effect"]) == ("refused", "reported")
+    assert "sends the call on to http://127.0.0.1" in found.text
+
+
+async def test_the_body_and_the_key_of_a_post_stay_where_they_were_sent(tmp_path: Path, served: Shop) -> None:
+    served.answers["/orders"] = RedirectResponse("/admin/delete", status_code=307)
+    loaded = load(entry(tmp_path, shop_spec(), served.url, headers={"X-Key": "k"}))
+    found = await called(loaded, "shop-orders/placeOrder", item="ship")
+    assert [sent.target for sent in served.sent] == ["/orders"]
+    assert found.artifact["kind"] == "refused"
+
+
+async def test_a_redirect_to_another_host_is_not_followed(tmp_path: Path, served: Shop) -> None:
     served.answers["/orders/9"] = RedirectResponse("http://localhost:9/orders/9")
     loaded = load(entry(tmp_path, shop_spec(), served.url, headers={"X-Key": "k"}))
-    found = await called(loaded)
-    assert found.artifact["structured"]["target"] == "/orders/8"
     found = await called(loaded, "shop-orders/tellOrder", id="9")
     assert found.artifact["kind"] == "refused"
     assert "redirects to another host, localhost, to which nothing was sent" in found.text
+
+
+@pytest.mark.parametrize("path", ["/x?admin=true", "/x/{id}?admin=true", "/x?q={q}"])
+async def test_a_query_in_the_path_of_a_specification_adds_no_arguments(tmp_path: Path, path: str) -> None:
+    spec = with_parameters({"name": "q", "in": "query", "schema": {"type": "string"}}, path=path)
+    spec["paths"]["/y"] = {"get": {"operationId": "y"}}
+    loaded = load(entry(tmp_path, spec, "http://127.0.0.1:9"))
+    assert list(loaded.catalog.tools) == ["shop/y"]
+    assert any("the path has a query" in str(problem) for problem in loaded.problems)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_an_api_that_is_busy_says_when_it_can_be_asked_again(tmp_path: Path, served: Shop, status: int) -> None:
+    headers = {"retry-after": "3600"}
+    served.answers["/orders"] = PlainTextResponse("the window is full", status_code=status, headers=headers)
+    found = await called(load(entry(tmp_path, shop_spec(), served.url)), "shop-orders/placeOrder", item="ship")
+    assert len(served.sent) == 1
+    assert (found.artifact["kind"], found.artifact["effect"]) == ("busy", "reported")
+    for said in (str(status), "the window is full", "Retry-After: 3600 s"):
+        assert said in found.text
 
 
 @pytest.mark.parametrize("value", ["..", "../admin", "a/../b", "..\\admin", ".", ""])

@@ -72,7 +72,7 @@ async def test_whatever_the_model_says_the_error_tells_how_to_sign_in(
         monkeypatch.setenv("CALLSHEET_URL", "https://calls.example.com")
     state = await supervisor(server, says=says).ainvoke({"messages": WHO}, thread("bert"))
     result = state["results"]["1"]
-    assert (result["status"], result["attempts"]) == ("failed", 1)
+    assert (result["status"], len(result["calls"])) == ("failed", 1)
     assert f"run `callsheet sign-in {server.url} --user bert`" in result["error"]
     assert (ADDRESS in result["error"]) == with_page
     assert [(call["kind"], call["effect"]) for call in result["calls"]] == [("sign_in", "none")]

@@ -33,7 +33,7 @@ def flooding(mode: str) -> ServerConfig:
         ("braces", "protocol", "more lines that are not the protocol than 20,000 at once and 1,000 a second"),
         ("blank", "protocol", "more lines that are not the protocol"),
         ("log", "protocol", "INFO something happened"),
-        ("long", "protocol", "or bytes than 5,000,000 at once and 500,000 a second"),
+        ("long", "protocol", "or bytes than 5,000,000 at once and 250,000 a second"),
         ("notes", "too_large", "more messages unasked than 20,000 at once and 1,000 a second"),
         ("answers", "too_large", "more messages unasked"),
         ("large", "too_large", "more bytes than 10,000,000 at once and 500,000 a second, most of them unasked"),

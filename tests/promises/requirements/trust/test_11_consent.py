@@ -13,6 +13,8 @@ import pytest
 from callsheet import AgentGraphRetriever, create_supervisor
 from callsheet.graphs import Agreements, Policy, TrustError, load, starts_of
 from callsheet.graphs.catalog.loading import servers_in
+from callsheet.graphs.trust.consent import check_agreed
+from callsheet.graphs.trust.pins import server_identity
 from callsheet.orchestrator import CallsheetTools
 from commands import run
 
@@ -149,7 +151,112 @@ def test_a_policy_bounds_what_automation_may_start(fleet: Any, config: Path) -> 
     with pytest.raises(TrustError, match="the policy does not allow"):
         load(config, policy=Policy(default="allow", commands=()))
     assert fleet.sent("a") == []
-    assert load(config, policy=Policy(default="allow", commands=(f"{sys.executable} *",))).catalog.tools
+    with pytest.raises(TrustError, match="must match the variables that are shown with their values, too"):
+        load(config, policy=Policy(default="allow", commands=(f"{sys.executable} *",)))
+    matching = Policy(default="allow", commands=(f"PYTHONPATH=/tmp/* {sys.executable} *",))
+    assert load(config, policy=matching).catalog.tools
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"PATH": "/tmp/other"},
+        {"HOME": "/tmp/other"},
+        {"LD_AUDIT": "/tmp/other.so"},
+        {"UV_EXTRA_INDEX_URL": "http://other.example"},
+        {"npm_config_registry": "http://other.example"},
+        {"SOMETHING_NEW": "1"},
+    ],
+)
+def test_a_policy_does_not_allow_a_command_with_variables_that_may_decide(tmp_path: Path, env: dict[str, str]) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"a": {"command": "uvx", "args": ["mcp-server-time"], "env": env}}}))
+    with pytest.raises(TrustError, match="the policy does not allow"):
+        load(file, yes=True, policy=Policy(default="allow", commands=("uvx mcp-server-*",)))
+    harmless = {"LANG": "de_DE.UTF-8", "TZ": "UTC", "NO_COLOR": "1", "GITHUB_TOKEN": SECRET}
+    file.write_text(json.dumps({"mcpServers": {"a": {"command": "uvx", "args": ["mcp-server-x"], "env": harmless}}}))
+    check_agreed(servers_in(str(file)), str(file), yes=True, commands=("uvx mcp-server-*",))
+
+
+AGREED: dict[str, Any] = {"env": {"TOKEN": "${TOKEN}", "LANG": "de", "DATA": "/srv/data"}}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"TOKEN": "${AWS_SECRET_ACCESS_KEY}"},
+        {"TOKEN": "${TOKEN}${AWS_SECRET_ACCESS_KEY}"},
+        {"LANG": "${AWS_SECRET_ACCESS_KEY}"},
+        {"DATA": "/srv/other"},
+        {"PYTHONUSERBASE": "/tmp/x"},
+        {"LD_AUDIT": "/tmp/x.so"},
+        {"JAVA_OPTS": "-javaagent:/tmp/x.jar"},
+        {"DOCKER_HOST": "tcp://other.example"},
+        {"ANOTHER_TOKEN": "x"},
+    ],
+)
+def test_what_a_variable_reads_or_decides_is_agreed_to_anew(tmp_path: Path, change: dict[str, str]) -> None:
+    file = tmp_path / "mcp.json"
+    before = {"command": "x", "env": AGREED["env"]}
+    file.write_text(json.dumps({"mcpServers": {"a": before}}))
+    servers = servers_in(str(file))
+    Agreements().add(starts_of(servers))
+    assert check_agreed(servers, "mcp.json") == {"a"}
+    identity = server_identity(servers["a"])
+    file.write_text(json.dumps({"mcpServers": {"a": {**before, "env": {**AGREED["env"], **change}}}}))
+    servers = servers_in(str(file))
+    with pytest.raises(TrustError, match="would start"):
+        check_agreed(servers, "mcp.json")
+    assert server_identity(servers["a"]) != identity
+
+
+@pytest.mark.parametrize(
+    "change", [{"LANG": "en"}, {"GITHUB_TOKEN": "other"}, {"LC_ALL": "C"}, {"SERVICE_API_KEY": "b"}]
+)
+def test_a_harmless_variable_may_have_another_value(tmp_path: Path, change: dict[str, str]) -> None:
+    env = {"LANG": "de", "GITHUB_TOKEN": "one", "LC_ALL": "de", "SERVICE_API_KEY": "a"}
+    file = tmp_path / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"a": {"command": "x", "env": env}}}))
+    Agreements().add(starts_of(servers_in(str(file))))
+    file.write_text(json.dumps({"mcpServers": {"a": {"command": "x", "env": {**env, **change}}}}))
+    assert check_agreed(servers_in(str(file)), "mcp.json") == {"a"}
+
+
+@pytest.mark.parametrize("kind", ["url", "openapi", "a2a"])
+def test_which_variable_a_header_sends_is_agreed_to(tmp_path: Path, kind: str) -> None:
+    address = "http://127.0.0.1:9/x"
+    reached = {"openapi": "spec.json", "url": address} if kind == "openapi" else {kind: address}
+
+    def servers(header: str) -> Any:
+        file = tmp_path / "mcp.json"
+        entry = {**reached, "headers": {"Authorization": header}}
+        file.write_text(json.dumps({"mcpServers": {"a": entry}}))
+        return servers_in(str(file))
+
+    Agreements().add(starts_of(servers("Bearer ${TOKEN}")))
+    assert check_agreed(servers("Bearer ${TOKEN}"), "mcp.json") == {"a"}
+    assert check_agreed(servers("${TOKEN}"), "mcp.json") == {"a"}
+    for other in ("Bearer ${AWS_SECRET_ACCESS_KEY}", "${TOKEN} ${HOME}"):
+        with pytest.raises(TrustError, match="Authorization from"):
+            check_agreed(servers(other), "mcp.json")
+
+
+def test_what_decides_is_shown_and_secrets_are_not(tmp_path: Path) -> None:
+    env = {
+        "PYTHONUSERBASE": "/tmp/x",
+        "DATABASE_URL": f"postgres://me:{SECRET}@db/x",
+        "MY_API_SECRET_VALUE": SECRET,
+        "GH": "ghp_x8Kd02mNq7Rt4Vw9Zb3Yc6",
+    }
+    file = tmp_path / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"a": {"command": "x", "env": env}}}))
+    with pytest.raises(TrustError) as refused:
+        load(file)
+    assert "PYTHONUSERBASE=/tmp/x" in str(refused.value)
+    assert "DATABASE_URL=postgres://me:***@db/x" in str(refused.value)
+    assert SECRET not in str(refused.value)
+    assert "ghp_" not in str(refused.value)
+    assert SECRET not in repr(starts_of(servers_in(str(file))))
 
 
 @pytest.mark.server

@@ -1,0 +1,73 @@
+"""What a server over HTTP answers in place of an answer: that it is busy, that it failed, that it is elsewhere."""
+
+from __future__ import annotations
+
+import time
+from email.utils import parsedate_to_datetime
+
+import httpx2
+from mcp.shared._httpx_utils import next_request_within_origin
+
+from callsheet.agents.calls.tool_result import Fault
+
+BUSY = frozenset((429, 503))
+"""Statuses of a server that did not take a request, but may do so later."""
+LONGEST_WAIT = 10.0
+"""Seconds for which a request waits in all, if its server says when to send it again."""
+_LONGEST_TEXT = 2_000
+
+
+def status_of(response: httpx2.Response) -> str:
+    """The status with its reason, as ``429 Too Many Requests``."""
+    return f"{response.status_code} {response.reason_phrase}".strip()
+
+
+def retry_after(response: httpx2.Response) -> float | None:
+    """Seconds after which a request may be sent again, by the header ``Retry-After``; None if it does not say so."""
+    said = response.headers.get("retry-after", "").strip()
+    if said.isascii() and said.isdigit():
+        return float(said[:9])
+    try:
+        return max(0.0, parsedate_to_datetime(said).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None
+
+
+def told(response: httpx2.Response) -> str:
+    """Status, text and ``Retry-After`` of an answer whose body was read."""
+    said, text = f"it answers with status {status_of(response)}", response.text.strip()
+    if text:
+        said += f": {text[:_LONGEST_TEXT]}"
+    if "retry-after" in response.headers:
+        wait = retry_after(response)
+        written = response.headers["retry-after"][:100] if wait is None else f"{wait:.0f} s"
+        said += f"; Retry-After: {written}"
+    return said
+
+
+def busy(response: httpx2.Response) -> Fault:
+    """The fault for an answer with a status of ``BUSY``."""
+    return Fault("busy", told(response), effect="reported", wait=retry_after(response))
+
+
+def elsewhere(response: httpx2.Response) -> str:
+    """Where a redirect leads to, if a call must not follow it there; empty otherwise.
+
+    A call is sent to its own address only, as it was shown: another host, path or query is another operation. A slash
+    at the end of the path makes no difference, nor does TLS on the same host.
+    """
+    there, here = response.next_request, response.request
+    if there is None:
+        return ""
+    (path, _, query), (own, _, own_query) = (one.url.raw_path.partition(b"?") for one in (there, here))
+    same_path = path.rstrip(b"/") == own.rstrip(b"/") and query == own_query and there.method == here.method
+    if same_path and next_request_within_origin(response) is not None:
+        return ""
+    return str(there.url.copy_with(userinfo=b"", query=None, fragment=None))
+
+
+def misled(response: httpx2.Response, where: str) -> Fault:
+    """The fault for a redirect that a call does not follow."""
+    said = f"it answers with status {status_of(response)} and sends the call on to {where}, where nothing was sent"
+    cure = "if that is the right address, name it in the catalog"
+    return Fault("refused", f"{said}: {cure}", effect="reported")

@@ -1,0 +1,75 @@
+"""The variables and headers of a server: which of them decide what runs, and what of the environment they send."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from callsheet.graphs.catalog.formats.server_config import ServerConfig, variables_in
+from callsheet.graphs.text.sanitizing import MASK, is_generated, is_secret_name, masked
+
+_HARMLESS = (
+    *"LANG LANGUAGE LC_* TZ TERM COLORTERM NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE COLUMNS LINES CI PORT".split(),
+    *"DEBUG VERBOSE LOG_LEVEL LOGLEVEL *_LOG_LEVEL *_TIMEOUT DO_NOT_TRACK ANONYMIZED_TELEMETRY".split(),
+    *"PYTHONUNBUFFERED PYTHONIOENCODING PYTHONUTF8 PYTHONDONTWRITEBYTECODE NODE_NO_WARNINGS".split(),
+    *"TOKEN *_TOKEN KEY *_KEY APIKEY *_APIKEY SECRET *_SECRET PASSWORD *_PASSWORD".split(),
+)
+"""Patterns of variables that neither select a program nor change what it runs: languages, logs, secrets."""
+
+
+def is_harmless(variable: str) -> bool:
+    """Whether a variable of this name is known to leave the program as it is, whatever its value."""
+    return any(fnmatchcase(variable.upper(), pattern) for pattern in _HARMLESS)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One variable or header of a server.
+
+    Attributes:
+        name: Its name.
+        value: Its value as written, if it may decide what runs; None for others, whose values may be secrets.
+        reads: The variables of the user's environment that it contains.
+    """
+
+    name: str
+    value: str | None
+    reads: tuple[str, ...]
+
+    @property
+    def covered(self) -> tuple[str, str | None, tuple[str, ...]]:
+        """What consent and pins cover of it."""
+        return self.name, self.value, self.reads
+
+    def __str__(self) -> str:
+        """For people: likely secrets are masked."""
+        if self.value is not None:
+            return f"{self.name}={_shown(self.name, self.value)}"
+        return f"{self.name} from {', '.join(f'${{{name}}}' for name in self.reads)}" if self.reads else self.name
+
+
+def given_by(server: ServerConfig) -> tuple[Given, ...]:
+    """The variables of a server's process, or the headers of its requests, by name."""
+    if not server.command or server.openapi:
+        return tuple(Given(name, None, variables_in(text)) for name, text in sorted(server.headers.items()))
+    return tuple(
+        Given(
+            name,
+            None if is_harmless(name) else text,
+            () if name in server.literal else variables_in(text),
+        )
+        for name, text in sorted(server.env.items())
+    )
+
+
+def covered(server: ServerConfig) -> Mapping[str, object]:
+    """What of the variables and headers is part of a server's identity, beside their names; empty if nothing is."""
+    parts = [one.covered for one in given_by(server) if one.value is not None or one.reads]
+    return {"given": parts} if parts else {}
+
+
+def _shown(name: str, value: str) -> str:
+    if is_secret_name(name) or ("/" not in value and is_generated(value)):
+        return MASK
+    return masked([value])[0]
