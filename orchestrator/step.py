@@ -39,6 +39,7 @@ from callsheet.agents.calls.call_context import within
 from callsheet.agents.calls.token_usage import usage_of
 from callsheet.agents.servers.in_process import TOOL_MODEL, ToolModel
 from callsheet.agents.work.context import surroundings
+from callsheet.agents.work.open_arguments import siblings
 from callsheet.agents.work.step_results import step_results
 from callsheet.graphs import CallsheetError, Catalog, SettingsError, shown
 from callsheet.graphs.catalog.errors import needs_extra
@@ -203,16 +204,14 @@ class StepNodes:
         configuration, catalog = self._configuration(state), self._visible().catalog
         begun, before = state.get("run_begun", time.time()), state.get("before")
         skills = dict.fromkeys(skill.id for selection in selections for skill in selection.skills)
-        owners = dict.fromkeys(
-            catalog.tools[tool.id].agent
-            for selection in selections
-            for tool in selection.tools
-            if tool.id in catalog.tools
-        )
+        picked = dict.fromkeys(tool.id for selection in selections for tool in selection.tools)
+        tools = [tool for tool in picked if tool in catalog.tools]
+        owners = dict.fromkeys(catalog.tools[tool].agent for tool in tools)
         about = (
             surroundings(self.registry, [*agents, *owners], begun, present=configuration.someone_present),
             _unfit(selections, catalog),
             _lacking(state),
+            siblings(catalog, tools),
         )
         return Brief(
             text="\n".join(step.text for step in steps),

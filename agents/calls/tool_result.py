@@ -119,15 +119,17 @@ def outcome_of(
         structured = clean(result.get("structuredContent"), text=visible)
     except CatalogError as error:
         return failed(agent_id, tool, "protocol", f"its structured result is {error}", "reported")
-    text, media = text_of(content := result.get("content"), keep)
+    media = Media(keep)
+    text = media.text_of(content := result.get("content"))
     blocks = content if isinstance(content, list) else ()
     # The text of an empty file is not its structured result.
     spoken = bool(text) or any(isinstance(block, dict) and "text" in block for block in blocks)
-    text = with_data(visible(text), structured, limits, spoken=spoken)
+    structured = media.noted(structured)
+    text = with_data(visible(media.noted(text)), structured, limits, spoken=spoken)
     if result.get("isError") is True:
         outcome = failed(agent_id, tool, "tool", text or "it failed without saying why", "reported")
-        return capped(replace(outcome, media=media), limits, keep)
-    return capped(Outcome(text=text, structured=structured, media=media), limits, keep)
+        return capped(replace(outcome, media=tuple(media.stored)), limits, keep)
+    return capped(Outcome(text=text, structured=structured, media=tuple(media.stored)), limits, keep)
 
 
 def with_data(text: str, data: Any, limits: Limits, *, spoken: bool) -> str:
@@ -187,46 +189,91 @@ def capped(outcome: Outcome, limits: Limits, keep: Keep | None = None) -> Outcom
 
 def text_of(content: object, keep: Keep | None = None) -> tuple[str, tuple[StoredContent, ...]]:
     """Content blocks as text, with their media as files."""
-    blocks = content if isinstance(content, list) else [] if content is None else [content]
-    read = [_text_of_block(block, keep) for block in blocks]
-    return "\n".join(text for text, _ in read), tuple(kept for _, kept in read if kept)
+    media = Media(keep)
+    return media.text_of(content), tuple(media.stored)
 
 
-def _text_of_block(block: object, keep: Keep | None) -> tuple[str, StoredContent | None]:
-    """One content block as text: text unchanged, anything else as a note."""
-    match block:
-        case str():
-            return block, None
-        case {"type": "text", "text": str() as text}:
-            return text, None
-        case {"type": "resource", "resource": {"text": str() as text, **rest}}:
-            return f"{f'[resource {uri}]' if (uri := rest.get('uri')) else ''}\n{text}".removeprefix("\n"), None
-        case {"type": "resource", "resource": dict() as resource}:
-            kind = f"resource {uri}" if (uri := resource.get("uri")) else "resource"
-            return _note(kind, resource.get("mimeType"), resource.get("blob"), keep)
-        case {"type": "resource_link", "uri": uri, **rest}:
-            size = f"{size:,} bytes" if isinstance(size := rest.get("size"), int) else ""
-            about = (*(rest.get(name) for name in ("name", "title", "description", "mimeType")), size)
-            told = "; ".join(" ".join(one.split()) for one in about if isinstance(one, str) and one)
-            return f"[resource {uri}{f': {told}' if told else ''}]", None
-        case {"type": str() as kind, **rest}:
-            media = rest.get("mimeType") or rest.get("mime_type")
-            return _note(kind, media, rest.get("data") or rest.get("base64"), keep)
-        case _:
-            return "[content of no known kind]", None
+_SHORTEST = 16
+"""Characters of base64 that are looked for in texts: shorter ones may be words."""
 
 
-def _note(kind: str, media: object, data: object, keep: Keep | None) -> tuple[str, StoredContent | None]:
-    named = f"{kind} {media}" if media else f"{kind} content"
-    if not isinstance(data, str):
-        return f"[{named}]", None
-    try:
-        content = base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError):
-        content = data.encode("utf-8", "replace")
-    kept = keep(content, str(media or "application/octet-stream")) if keep else None
-    where = f": {kept.path}" if kept else ""
-    return f"[{named}, {len(content):,} bytes{where}]", kept
+class Media:
+    """The media of one result: each is stored as a file, and a note stands in its place, wherever it is repeated.
+
+    Attributes:
+        stored: The files.
+    """
+
+    def __init__(self, keep: Keep | None = None) -> None:
+        self.stored: list[StoredContent] = []
+        self._keep = keep
+        self._notes: dict[str, str] = {}
+
+    def text_of(self, content: object) -> str:
+        """Content blocks as text: texts unchanged, anything else as a note."""
+        blocks = content if isinstance(content, list) else [] if content is None else [content]
+        return "\n".join([self._text_of_block(block) for block in blocks])
+
+    def noted(self, value: Any) -> Any:
+        """A value with notes in place of media: those that blocks have shown, and those in the form of a block."""
+        match value:
+            case str():
+                for data, note in self._notes.items():
+                    value = value.replace(data, note)
+                return value
+            case list():
+                return [self.noted(item) for item in value]
+            case {"type": "image" | "audio" | "video" | "file" as kind, **rest}:
+                self._note_block(kind, rest)
+            case {"blob": str() as data, "mimeType": str() as media}:
+                self._note("resource", media, data)
+        return {key: self.noted(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+    def _text_of_block(self, block: object) -> str:
+        match block:
+            case str():
+                return block
+            case {"type": "text", "text": str() as text}:
+                return text
+            case {"type": "resource", "resource": {"text": str() as text, **rest}}:
+                return f"{f'[resource {uri}]' if (uri := rest.get('uri')) else ''}\n{text}".removeprefix("\n")
+            case {"type": "resource", "resource": dict() as resource}:
+                kind = f"resource {uri}" if (uri := resource.get("uri")) else "resource"
+                return self._note(kind, resource.get("mimeType"), resource.get("blob"))
+            case {"type": "resource_link", "uri": uri, **rest}:
+                size = f"{size:,} bytes" if isinstance(size := rest.get("size"), int) else ""
+                about = (*(rest.get(name) for name in ("name", "title", "description", "mimeType")), size)
+                told = "; ".join(" ".join(one.split()) for one in about if isinstance(one, str) and one)
+                return f"[resource {uri}{f': {told}' if told else ''}]"
+            case {"type": str() as kind, **rest}:
+                return self._note_block(kind, rest)
+            case _:
+                return "[content of no known kind]"
+
+    def _note_block(self, kind: str, rest: Mapping[Any, Any]) -> str:
+        """The note for a block in the form of MCP or of LangChain."""
+        media = rest.get("mimeType") or rest.get("mime_type")
+        return self._note(kind, media, rest.get("data") or rest.get("base64"))
+
+    def _note(self, kind: str, media: object, data: object) -> str:
+        """Stores a medium, unless it is stored already, and returns the note for it."""
+        named = f"{kind} {media}" if media else f"{kind} content"
+        if not isinstance(data, str):
+            return f"[{named}]"
+        if data in self._notes:
+            return self._notes[data]
+        try:
+            content = base64.b64decode(data, validate=True)
+        except (binascii.Error, ValueError):
+            content = data.encode("utf-8", "replace")
+        kept = self._keep(content, str(media or "application/octet-stream")) if self._keep else None
+        where = f": {kept.path}" if kept else ""
+        note = f"[{named}, {len(content):,} bytes{where}]"
+        if kept:
+            self.stored.append(kept)
+        if len(data) >= _SHORTEST:
+            self._notes[data] = note
+        return note
 
 
 _WEEK = 7 * 86_400.0

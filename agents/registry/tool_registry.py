@@ -14,7 +14,8 @@ from urllib.parse import unquote
 from callsheet.agents.calls.call_context import USER, Limits, within
 from callsheet.agents.calls.tool_result import Outcome, failed
 from callsheet.agents.registry.binding import BoundTool, bound_tool, model_names
-from callsheet.agents.safety.arguments import Fit, FitTo, fit_of, fit_of_call, outside
+from callsheet.agents.safety.arguments import Fit, FitTo, fit_of, fit_of_call
+from callsheet.agents.safety.paths import outside
 from callsheet.agents.safety.secrets import LostSecretError, Secrets
 from callsheet.agents.servers import in_process
 from callsheet.agents.servers.catalogs.listings import RESOURCE, TEMPLATE, Listing, read_request

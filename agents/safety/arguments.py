@@ -1,4 +1,4 @@
-"""Validates arguments against a tool's schema and allowed folders, with errors that a model can correct.
+"""Validates arguments against a tool's schema, with errors that a model can correct.
 
 Schemas are foreign: they are used without network access, with a time limit, and without silent gaps.
 """
@@ -6,17 +6,13 @@ Schemas are foreign: they are used without network access, with a time limit, an
 from __future__ import annotations
 
 import json
-import os
-import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import regex
 from jsonschema import Draft202012Validator, validators
@@ -34,11 +30,6 @@ _KNOWN = 1_024
 _UNTIL: ContextVar[float] = ContextVar("callsheet_schema_until", default=float("inf"))
 _library: Any = validators
 Keyword = Callable[[Any, Any, Any, Any], Iterator[ValidationError] | None]
-_QUERY = re.compile(r"[?#]")
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_PATHS = re.compile(
-    r"(?i)(^|[_\W])(paths?|files?|filenames?|dirs?|director(y|ies)|folders?|cwd|repo(sitory)?)($|[_\W])|path$"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,80 +171,3 @@ def _matches(pattern: str, text: str) -> bool:
     """Whether a server's pattern matches a text; ``TimeoutError``: it takes too long."""
     _check_deadline()
     return regex.search(pattern, text, timeout=_PATTERN_SECONDS) is not None
-
-
-def outside(
-    roots: Sequence[str], schema: Mapping[str, Any], arguments: Mapping[str, Any], *, folder: str | None = None
-) -> str:
-    """Which argument is a path outside of these folders, after following links; empty if none is, or without folders.
-
-    The formats in ``schema`` may mark paths. Relative paths start at ``folder``, by default this process's.
-    """
-    if not roots:
-        return ""
-    allowed = [_real(root, folder) for root in roots]
-    properties = schema.get("properties")
-    specs = properties.items() if isinstance(properties, dict) else ()
-    formats = {n for n, spec in specs if isinstance(spec, dict) and _PATHS.search(str(spec.get("format", "")))}
-    for name, value in _texts("", arguments):
-        top = name.split(".", 1)[0]
-        places = [_real(path, folder) for path in _paths(name, value, folder, named=top in formats)]
-        if not all(place and any(place.is_relative_to(root) for root in allowed if root) for place in places):
-            where = f"outside of the folders that this server may use ({', '.join(map(str, allowed))})"
-            return f"{name or 'a name'}: {value!r} is {where}. Nothing was sent: give a place in them"
-    return ""
-
-
-def _paths(name: str, value: str, folder: str | None, *, named: bool) -> list[str]:
-    """The text as a path, if its argument's name or an existing place suggests one; of an address, all that it may be.
-
-    Programs disagree about where the path of a ``file:`` address begins and ends, and how often it is decoded.
-    """
-    if (address := value.strip()).lower().startswith("file:"):
-        rest = address[len("file:") :]
-        host = rest[2:].partition("/")[0] if rest.startswith("//") else ""
-        path = rest.removeprefix("//")[len(host) :]
-        readings = [path, _QUERY.split(path)[0], *([f"{host}{path}"] if host.lower() not in ("", "localhost") else [])]
-        return [plain for reading in readings for plain in (unquote(reading), unquote(unquote(reading)))]
-    if "://" in value:
-        return []
-    if named or _PATHS.search(_CAMEL.sub("_", name.rsplit(".", 1)[-1])):
-        return [value]
-    looks = value.startswith(("/", "~", "..")) or "/../" in value or Path(value).is_absolute()
-    return [value] if looks and "\n" not in value and _is_place(value, folder) else []
-
-
-def _is_place(value: str, folder: str | None) -> bool:
-    """Whether a path exists or could be created: in an existing folder other than ``/``."""
-    try:
-        expanded = Path(value).expanduser()
-        if (Path(folder or Path.cwd()) / expanded).exists():
-            return True
-        return expanded.is_absolute() and len(expanded.parts) > 2 and expanded.parent.is_dir()
-    except (OSError, RuntimeError, ValueError):
-        return False
-
-
-def _real(path: str, folder: str | None) -> Path | None:
-    """Where a path leads; None for what no path can be."""
-    try:
-        expanded = Path(path).expanduser()
-    except RuntimeError:  # the home of an unknown user
-        expanded = Path(path)
-    try:
-        return Path(os.path.realpath(Path(folder or Path.cwd()) / expanded))
-    except ValueError:  # a NUL, at which some programs end it
-        return None
-
-
-def _texts(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    match value:
-        case str():
-            yield name, value
-        case dict():
-            for key, item in value.items():
-                yield "", str(key)
-                yield from _texts(f"{name}.{key}" if name else str(key), item)
-        case list() | tuple():
-            for item in value:
-                yield from _texts(name, item)

@@ -33,7 +33,7 @@ from typing_extensions import TypedDict
 from callsheet.agents.calls.call_context import Limits
 from callsheet.agents.calls.run_claim import checkpointer
 from callsheet.agents.calls.token_usage import Usage
-from callsheet.agents.calls.tool_result import Fault, Keep, Outcome, capped, failed, text_of
+from callsheet.agents.calls.tool_result import Fault, Keep, Media, Outcome, capped, failed
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.server_config import ServerOptions
 from callsheet.graphs.text.sanitizing import clean, storable, visible
@@ -135,18 +135,20 @@ def _outcome(
     if isinstance(answer, Command):
         return failed(agent_id, tool.name, "protocol", _COMMAND, "reported")
     message = answer if isinstance(answer, ToolMessage) else ToolMessage(str(answer), tool_call_id=_CALL_ID)
-    text, media = text_of(blocks_of(message), keep)
+    media = Media(keep)
+    text = media.text_of(blocks_of(message))
     artifact = message.artifact
     if isinstance(artifact, dict) and list(artifact) == ["structured_content"] and is_foreign(tool):
         artifact = artifact["structured_content"]
-    text, structured = visible(text), None
+    text, structured = visible(media.noted(text)), None
     try:  # state holds plain values only
-        structured = clean(json.loads(json.dumps(artifact)), text=visible)
+        structured = media.noted(clean(json.loads(json.dumps(artifact)), text=visible))
     except (TypeError, ValueError, RecursionError):
         text += f"\n[artifact left out: {type(artifact).__name__} that is not JSON]"
     if message.status == "error" or _tells_error(tool, args, text):
-        return capped(replace(failed(agent_id, tool.name, "tool", text, "reported"), media=media), limits, keep)
-    return capped(Outcome(text=text, structured=structured, media=media), limits, keep)
+        error = failed(agent_id, tool.name, "tool", text, "reported")
+        return capped(replace(error, media=tuple(media.stored)), limits, keep)
+    return capped(Outcome(text=text, structured=structured, media=tuple(media.stored)), limits, keep)
 
 
 def blocks_of(message: ToolMessage) -> Any:

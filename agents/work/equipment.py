@@ -30,6 +30,7 @@ from callsheet.agents.registry.binding import NEED_TOOL, NO_OUTPUT, READ_RESULT,
 from callsheet.agents.safety.secrets import RunSecrets
 from callsheet.agents.work.context import Brief, written
 from callsheet.agents.work.finish import FINISH, finish_definition
+from callsheet.agents.work.media import readable
 from callsheet.agents.work.tool_requests import DEFINITION, ToolRequests
 from callsheet.graphs.catalog.model import Skill
 from callsheet.graphs.text.sanitizing import shown
@@ -42,13 +43,13 @@ _LONGEST_ABOUT = 1_024
 
 
 class _Reading(BaseModel):
-    """Read more of a result that is shown in part: up to 4,000 characters at once."""
+    """Read on in a result that is shown in part, 4,000 characters at once."""
 
     model_config = ConfigDict(title=READ_RESULT)
 
-    id: str = Field(description="Id of the result of a step (1) or of a call (c2, 1/c2)")
-    path: str = Field(default="", description="A part of it, such as items[0]; empty for all of it")
-    start: int = Field(default=0, ge=0, description="The first character, from 0")
+    id: str = Field(description="Of a step (1) or a call (c2, 1/c2)")
+    path: str = Field(default="", description="A part of it: items[0]")
+    start: int = Field(default=0, ge=0)
 
 
 READ_DEFINITION = convert_to_openai_tool(_Reading)
@@ -99,10 +100,11 @@ def labelled(messages: Sequence[AnyMessage], calls: Mapping[str, Call]) -> list[
 
 
 def _beginning(call: Call) -> str:
-    if len(call.output) <= _LONGEST:
-        return f"{call.output}\n[{call.id}]"
-    about = f"{len(call.output):,} characters in all, {shape(value_of(call))}"
-    return f"{call.output[:_BEGINNING]}…\n[{about}; read more with {READ_RESULT}, id {call.id!r}]"
+    output = readable(call.output)
+    if len(output) <= _LONGEST:
+        return f"{output}\n[{call.id}]"
+    about = f"{len(output):,} characters in all, {shape(value_of(call))}"
+    return f"{output[:_BEGINNING]}…\n[{about}; read more with {READ_RESULT}, id {call.id!r}]"
 
 
 def answer_reading(call: ToolCall, results: Sequence[StepResult], calls: Sequence[Call]) -> ToolMessage:
@@ -111,7 +113,7 @@ def answer_reading(call: ToolCall, results: Sequence[StepResult], calls: Sequenc
         asked = _Reading.model_validate(call["args"])
         found = named_result(asked.id, results, calls)
         if isinstance(found, Call) and not asked.path:
-            whole = found.output  # as it is shown, so that the places are the same
+            whole = readable(found.output)  # as it is shown, so that the places are the same
         else:
             whole = written(named_value(asked.id, asked.path, results, calls))
         if asked.start >= max(1, len(whole)):

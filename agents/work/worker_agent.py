@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -29,7 +30,15 @@ from callsheet.agents.calls.plan import GAVE, Call, ResultValueError, Status, St
 from callsheet.agents.calls.run_claim import checkpointer, sole_run
 from callsheet.agents.calls.token_usage import usage_of, with_usage_of
 from callsheet.agents.calls.tool_result import answer_to, artifact_of
-from callsheet.agents.models.chat_models import answered, broken_call, normalize, unstreamed
+from callsheet.agents.models.chat_models import (
+    ModelError,
+    answered,
+    broken_call,
+    cut_reason,
+    is_rejected,
+    normalize,
+    unstreamed,
+)
 from callsheet.agents.models.prompts import LAST_TURN
 from callsheet.agents.registry.binding import NEED_TOOL, READ_RESULT, RUN_PROGRAM, BoundTool, names_of
 from callsheet.agents.work.context import Brief
@@ -38,13 +47,13 @@ from callsheet.agents.work.finish import (
     FINISH,
     NOTHING_DONE,
     OUTCOME,
-    cut_reason,
     ends_of,
     finished,
     outcome_of,
     refused_finish,
     something_done,
 )
+from callsheet.agents.work.media import has_media, with_media, without_media
 from callsheet.agents.work.tool_requests import answer_request
 from callsheet.graphs.text.sanitizing import counted, shown
 
@@ -125,7 +134,7 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
             model=unstreamed(equipment.model, held),
             tools=[] if closing else equipment.shown(held),
             system_message=SystemMessage(f"{equipment.prompt}\n{LAST_TURN}" if closing else equipment.prompt),
-            messages=equipment.labelled(messages, held) if equipment.own_tools else messages,
+            messages=await _seen(equipment, messages, held),
         )
         calls = equipment.calls(messages, held)
         reply = await _usable(asking, handler, equipment, held)
@@ -223,6 +232,14 @@ def _limit(equipment: Equipment, messages: Sequence[AnyMessage]) -> str | None:
     return f"stopped after {spent:,} tokens: the run's token budget is spent" if spent >= equipment.max_tokens else None
 
 
+async def _seen(
+    equipment: Equipment, messages: Sequence[AnyMessage], held: Mapping[str, BoundTool]
+) -> list[AnyMessage]:
+    """The conversation as the model sees it: results with their ids, and with the media that it takes."""
+    told = equipment.labelled(messages, held) if equipment.own_tools else list(messages)
+    return await asyncio.to_thread(with_media, told, equipment.model)
+
+
 async def _usable(
     asking: ModelRequest[Any], handler: Handler, equipment: Equipment, held: Mapping[str, BoundTool]
 ) -> AIMessage:
@@ -243,7 +260,13 @@ async def _replied(
     asking: ModelRequest[Any], handler: Handler, equipment: Equipment, held: Mapping[str, BoundTool]
 ) -> AIMessage:
     """One reply of the model, as it stands in the conversation."""
-    response = await answered(handler(asking))
+    try:
+        response = await answered(handler(asking))
+    except ModelError as error:
+        if not (has_media(asking.messages) and is_rejected(error.__cause__)):
+            raise
+        # A medium that a provider does not take must not end the work: the note in its place says where it is.
+        response = await answered(handler(asking.override(messages=without_media(asking.messages))))
     equipment.replies.extend(reply for reply in response.result if isinstance(reply, AIMessage))
     reply = normalize(response, held, equipment.secrets).result[-1]
     return reply if isinstance(reply, AIMessage) else AIMessage(reply.text)

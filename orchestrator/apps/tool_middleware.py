@@ -51,6 +51,7 @@ from callsheet.agents.work.equipment import (
     long_calls,
     skill_definition,
 )
+from callsheet.agents.work.media import with_media
 from callsheet.agents.work.tool_requests import DEFINITION, answer_request
 from callsheet.graphs import CatalogSource, Policy, SettingsError, Skill, load
 from callsheet.graphs.text.sanitizing import check_type
@@ -211,6 +212,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
     ) -> ExtendedModelResponse[Any]:
         """Shows the model the selected tools after its own."""
         shown, own, held = self._shown(request)
+        shown = shown.override(messages=with_media(shown.messages, shown.model))
         return self._normalized(handler(shown), request.state, own, held)
 
     async def awrap_model_call(
@@ -218,6 +220,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
     ) -> ExtendedModelResponse[Any]:
         """Shows the model the selected tools after its own."""
         shown, own, held = self._shown(request)
+        shown = shown.override(messages=await asyncio.to_thread(with_media, shown.messages, shown.model))
         return self._normalized(await handler(shown), request.state, own, held)
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Answer]) -> Answer:

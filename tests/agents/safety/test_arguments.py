@@ -1,15 +1,14 @@
-"""Arguments beside a server's schema and its folders; a schema is a stranger's text."""
+"""Arguments beside a server's schema, which is a stranger's text."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema.exceptions import ValidationError
 
 from callsheet.agents.safety import arguments
-from callsheet.agents.safety.arguments import Fit, fit_of, outside
+from callsheet.agents.safety.arguments import Fit, fit_of
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 EVIL = "^(a|b|ab)*(a|aa)+(a|aa)+$"
@@ -149,70 +148,6 @@ def test_only_the_first_troubles_are_told() -> None:
     assert said.count("is not of type") <= 3
     assert "and 6 more" in said
     assert len(said) < 1_500
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    root = tmp_path / "root"
-    (root / "sub").mkdir(parents=True)
-    (tmp_path / "secret.txt").write_text("x")
-    (root / "way_out").symlink_to(tmp_path)
-    return root
-
-
-@pytest.mark.parametrize(
-    ("args", "refused"),
-    [
-        ({"path": "sub/new.txt"}, False),
-        ({"path": "{root}/sub"}, False),
-        ({"path": "{root}/sub/../sub/x"}, False),
-        ({"path": "../secret.txt"}, True),
-        ({"path": "{root}/../secret.txt"}, True),
-        ({"path": "way_out/secret.txt"}, True),
-        ({"path": "/etc/passwd"}, True),
-        ({"path": "~/.ssh/id_rsa"}, True),
-        ({"path": "file:///etc/passwd"}, True),
-        ({"file_name": "/nowhere/at/all"}, True),
-        ({"outputDirectory": "/nowhere/at/all"}, True),
-        ({"paths": ["sub/a", "/etc/hosts"]}, True),
-        ({"options": {"cwd": "/"}}, True),
-        ({"x": "/etc/passwd"}, True),
-        ({"x": "/etc/not-there-yet"}, True),
-        ({"x": "/help"}, False),
-        ({"x": "..."}, False),
-        ({"x": "../secret.txt"}, True),
-        ({"contents": {"/etc/passwd": "root"}}, True),
-        ({"contents": {"{root}/sub": "x", "title": "/"}}, True),
-        ({"contents": {"sub": "x"}}, False),
-        ({"x": "/not a path but a command"}, False),
-        ({"text": "see /etc/passwd\nfor more"}, False),
-        ({"url": "https://example.org/etc/passwd"}, False),
-        ({"url": " FILE:///etc/passwd"}, True),
-        ({"url": "file://{root}/sub"}, False),
-        ({"url": "file://localhost{root}/sub?v=1#top"}, False),
-        ({"url": "file://{root}/sub?/../../../../../../etc/passwd"}, True),
-        ({"url": "file://{root}/sub#/../../../../../../etc/passwd"}, True),
-        ({"url": "file://{root}/%2e%2e/%2E%2E/x"}, True),
-        ({"url": "file://{root}/%252e%252e/x"}, True),
-        ({"url": "file://..{root}/sub"}, True),
-        ({"url": "file://[{root}"}, False),
-        ({"url": "file://{root}/sub%00"}, True),
-        ({"path": "/etc/passwd\0"}, True),
-        ({"x": 5, "y": None}, False),
-    ],
-)
-def test_paths_stay_in_the_folders_that_a_server_may_use(root: Path, args: dict[str, Any], refused: bool) -> None:
-    filled = {name: v.format(root=root) if isinstance(v, str) else v for name, v in args.items()}
-    said = outside([str(root)], of(), filled, folder=str(root))
-    assert bool(said) is refused
-    assert not said or "Nothing was sent: give a place in them" in said
-    assert outside([], of(), filled) == ""
-
-
-def test_a_parameter_may_be_called_a_path_by_its_format(root: Path) -> None:
-    schema = of(target={"type": "string", "format": "file-path"})
-    assert outside([str(root)], schema, {"target": "/nowhere/at/all"})
-    assert not outside([str(root)], of(), {"target": "/nowhere/at/all"})
 
 
 def test_many_errors_are_told_without_the_value_and_the_schema_in_each(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,141 @@
+"""Images, sounds and files in the results of tools, as a model sees them: a content block, or a note."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AnyMessage, ToolMessage
+
+from callsheet.agents.calls.tool_result import artifact_of
+
+_LARGEST, _MOST = 3_500_000, 16_000_000
+"""Bytes of one medium, and of all in a conversation: providers refuse larger ones."""
+_BASE64 = re.compile(r"(?:data:[\w.+-]+/[\w.+-]+;base64,)?[A-Za-z0-9+/]{120,}={0,2}")
+_BEGINNING = 24
+"""Characters of base64 that are decoded to look for a signature: a multiple of four."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """A format of media that providers take: how its bytes begin, and which field of a model's profile allows it.
+
+    ``within`` is the field for content of a ``ToolMessage``; a model that takes the format and does not say otherwise
+    takes it there too.
+    """
+
+    begins: tuple[bytes, ...]
+    media: str
+    block: Literal["image", "audio", "file"]
+    allowed: str
+    within: str = ""
+
+    def fits(self, profile: Mapping[str, Any]) -> bool:
+        """Whether a model with this profile takes it in the result of a tool."""
+        return bool(profile.get(self.allowed)) and profile.get(self.within, True) is not False
+
+
+_IMAGE: tuple[Literal["image"], str, str] = ("image", "image_inputs", "image_tool_message")
+_FORMATS = (
+    _Format((b"\x89PNG\r\n\x1a\n",), "image/png", *_IMAGE),
+    _Format((b"\xff\xd8\xff",), "image/jpeg", *_IMAGE),
+    _Format((b"GIF87a", b"GIF89a"), "image/gif", *_IMAGE),
+    _Format((b"RIFF....WEBP",), "image/webp", *_IMAGE),
+    _Format((b"RIFF....WAVE",), "audio/wav", "audio", "audio_inputs"),
+    _Format((b"ID3", b"\xff\xfb", b"\xff\xf3", b"\xff\xf2"), "audio/mpeg", "audio", "audio_inputs"),
+    _Format((b"%PDF-",), "application/pdf", "file", "pdf_inputs", "pdf_tool_message"),
+)
+"""What a medium is, its bytes say: a provider refuses each request with an image that is none."""
+
+
+def _format_of(content: bytes) -> _Format | None:
+    """The format whose signature begins these bytes; a dot in a signature stands for any byte."""
+    for known in _FORMATS:
+        for signature in known.begins:
+            beginning = content[: len(signature)]
+            pairs = zip(signature, beginning, strict=False)
+            if len(beginning) == len(signature) and all(one in (b"."[0], other) for one, other in pairs):
+                return known
+    return None
+
+
+def readable(text: str) -> str:
+    """The text with a note in place of each image, sound or PDF file that it holds as base64."""
+    return _BASE64.sub(_noted, text) if len(text) > _BEGINNING else text
+
+
+def _noted(match: re.Match[str]) -> str:
+    data = match[0].rpartition(",")[2]
+    with suppress(binascii.Error, ValueError):
+        known = _format_of(base64.b64decode(data[:_BEGINNING]))
+        if known:
+            size = len(data.rstrip("=")) * 3 // 4
+            return f"[{known.media}, {size:,} bytes as base64, which a reference passes on]"
+    return match[0]
+
+
+def with_media(messages: Sequence[AnyMessage], model: BaseChatModel) -> list[AnyMessage]:
+    """A conversation for its model: the media of results as content blocks, if the model takes them; reads files.
+
+    Otherwise the note in the text stands for a medium, and names its file. What was shown once stays as long as the
+    file does, so that the beginning of the conversation is the same at each turn.
+    """
+    profile: Mapping[str, Any] = model.profile or {}
+    told: list[AnyMessage] = []
+    left = _MOST
+    for message in messages:
+        artifact = artifact_of(message)
+        # Answers of tools of the catalog only: those of an agent's own tools are not ours to change.
+        if not isinstance(message, ToolMessage) or not isinstance(message.content, str) or "tool" not in artifact:
+            told.append(message)
+            continue
+        text = readable(message.content)
+        blocks: list[Any] = []
+        for stored in artifact.get("media") or ():
+            size = int(stored["size"])
+            if size > min(left, _LARGEST):
+                continue
+            if block := _block(Path(stored["path"]), profile):
+                left -= size
+                blocks.append(block)
+        content: Any = [{"type": "text", "text": text}, *blocks] if blocks else text
+        told.append(message if content == message.content else message.model_copy(update={"content": content}))
+    return told
+
+
+def _block(file: Path, profile: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A file as a standard content block; None if the model does not take it, or if it is not there any more."""
+    if not any(known.fits(profile) for known in _FORMATS):
+        return None
+    try:
+        content = file.read_bytes()
+    except OSError:
+        return None
+    known = _format_of(content)
+    if known is None or not known.fits(profile):
+        return None
+    data = base64.b64encode(content).decode()
+    block = {"type": known.block, "base64": data, "mime_type": known.media}
+    return {**block, "filename": file.name} if known.block == "file" else block
+
+
+def has_media(messages: Sequence[AnyMessage]) -> bool:
+    """Whether a result has media as content blocks."""
+    return any(isinstance(message, ToolMessage) and isinstance(message.content, list) for message in messages)
+
+
+def without_media(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """The conversation with notes only, for a provider that has refused a medium."""
+    told: list[AnyMessage] = []
+    for message in messages:
+        if isinstance(message, ToolMessage) and isinstance(message.content, list):
+            message = message.model_copy(update={"content": message.text})  # noqa: PLW2901
+        told.append(message)
+    return told
