@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from callsheet.agents.calls.plan import Call, ResultValueError, Status, StepEnd, resolved
 from callsheet.agents.calls.tool_result import answer_to
+from callsheet.agents.models.chat_models import cut_reason
 from callsheet.agents.registry.binding import RUN_PROGRAM
 from callsheet.graphs.text.sanitizing import error_lines
 
@@ -28,8 +29,6 @@ NOTHING_DONE = (
 """What a worker is told that ends in plain words and has done nothing."""
 _QUOTED = 200
 """Characters of a cut answer in its error."""
-_LIMITS = frozenset({"length", "max_tokens", "model_length"})
-"""Finish reasons of providers for an answer that was cut."""
 _STATUSES: Mapping[str, Status] = {"done": "done", "partly": "partly", "cannot": "failed"}
 
 
@@ -137,8 +136,13 @@ def ends_of(declared: Mapping[str, Any]) -> dict[str, StepEnd]:
 
 
 def something_done(calls: Sequence[Call]) -> bool:
-    """Whether a call of an agent's tool, or a program, has succeeded."""
-    return any(not call.error and (call.agent or call.tool == RUN_PROGRAM) for call in calls)
+    """Whether a call of an agent's tool has succeeded, or a program that only computes."""
+    callers = {call.id.partition(".")[0] for call in calls if "." in call.id}
+    for call in calls:
+        computes = call.tool == RUN_PROGRAM and call.id not in callers
+        if not call.error and (call.agent or computes):
+            return True
+    return False
 
 
 def outcome_of(last: AnyMessage, calls: Sequence[Call], *, words_end: bool = False) -> tuple[Status, str]:
@@ -177,9 +181,3 @@ def _declared(declared: Mapping[str, Any], text: str) -> tuple[Status, str]:
             return "failed", f"the worker asks for another plan: {text}"
         case _:
             return "failed", text
-
-
-def cut_reason(message: AnyMessage) -> str:
-    """The finish reason of an answer that a limit of tokens ended, in its provider's words; empty for others."""
-    said = (message.response_metadata.get(name) for name in ("finish_reason", "stop_reason", "done_reason"))
-    return next((reason for reason in said if isinstance(reason, str) and reason.lower() in _LIMITS), "")
