@@ -164,13 +164,11 @@ _TAKEN = {RESULTS, *keyword.kwlist, *dir(builtins)}
 _TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 _TYPES |= {"object": "dict[str, Any]"}
 _ABOUT = f"""\
-Run one Python program, in a sandbox, that calls your tools as functions: the same names, every argument named, called \
-directly, without await. Use it to do the same for several items, and to pass values on without repeating them: first \
-do one item by calls of your own and look at what they return, then do all the others in one program. A function \
-returns parsed JSON if the answer is JSON, otherwise text, and raises RuntimeError if the call fails. An argument \
-whose name is no Python name is passed as **{{"from": ...}}. You get what the program prints and the value of its last \
-line. {RESULTS} holds the values of earlier steps by id. re, json, math and datetime are there; no files and no \
-network. A program starts with nothing from before."""
+Run one Python program in a sandbox that calls your tools as functions: the same names, every argument named, without \
+await. First do one of several items by calls of your own, then the others in one program. A function returns parsed \
+JSON, else text, and raises RuntimeError if its call fails; an argument that is no Python name is passed as \
+**{{"from": ...}}. You get what is printed and the value of the last line. {RESULTS} holds values of earlier steps by \
+id. re, json, math, datetime; no files, no network, nothing from earlier programs."""
 
 
 def functions_of(tools: Mapping[str, BoundTool]) -> dict[str, BoundTool]:
@@ -216,7 +214,7 @@ DEFINITION: Mapping[str, Any] = {
         "description": _ABOUT,
         "parameters": {
             "type": "object",
-            "properties": {"code": {"type": "string", "description": "The program"}},
+            "properties": {"code": {"type": "string"}},
             "required": ["code"],
         },
     },

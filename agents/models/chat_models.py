@@ -124,7 +124,7 @@ def normalize(
     """The response for the state: calls have ids, own names of arguments, and with ``secrets`` masked arguments.
 
     A call whose arguments are no JSON becomes a call like any other, for ``broken_call`` to answer: those of the tools
-    named in ``broken``, or all.
+    named in ``broken``, or all. So does the last call of a reply that was cut.
     """
     return replace(response, result=[_for_state(message, tools, secrets, broken) for message in response.result])
 
@@ -132,6 +132,9 @@ def normalize(
 BROKEN = "callsheet_broken_calls"
 """Key in a message's ``additional_kwargs``: id of a call -> why its arguments cannot be read."""
 _QUOTED = 200
+_CUT = "your reply was cut at its token limit in this call, so it was not made: be shorter, or make it alone"
+_LIMITS = frozenset({"length", "max_tokens", "model_length"})
+"""Finish reasons of providers for a reply that was cut."""
 
 
 def _for_state(
@@ -158,6 +161,12 @@ def _for_state(
         written = MASK if form and has_secrets(form.plain) else str(invalid["args"])[:_QUOTED]
         problems[call_id] = f"the arguments of this call are no JSON object: {written}"
         calls.append({"name": name, "args": {}, "id": call_id, "type": "tool_call"})
+    if message.tool_calls and not message.invalid_tool_calls and cut_reason(message):
+        # Arguments that were cut are read as far as they go while a reply is streamed: a file would be cut too.
+        last = calls[-1]
+        if broken is None or last["name"] in broken:
+            problems[last["id"]] = _CUT
+            calls[-1] = {**last, "args": {}}
     changes: dict[str, Any] = {}
     if secrets is not None:
         changes = {name: secrets.hidden(getattr(message, name)) for name in _TEXTS}
@@ -168,6 +177,12 @@ def _for_state(
         said.pop("tool_calls", None)
         changes |= {"additional_kwargs": said, "invalid_tool_calls": left}
     return message.model_copy(update={**changes, "tool_calls": calls})
+
+
+def cut_reason(message: BaseMessage) -> str:
+    """The finish reason of a reply that a limit of tokens ended, in its provider's words; empty for others."""
+    said = (message.response_metadata.get(name) for name in ("finish_reason", "stop_reason", "done_reason"))
+    return next((reason for reason in said if isinstance(reason, str) and reason.lower() in _LIMITS), "")
 
 
 def broken_call(call: ToolCall, messages: Sequence[BaseMessage]) -> str | None:

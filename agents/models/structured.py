@@ -6,29 +6,30 @@ import json
 import re
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel, ValidationError
 
 from callsheet.agents.calls.token_usage import Usage, usage_of
-from callsheet.agents.models.chat_models import QUIET, ModelError, answered
+from callsheet.agents.models.chat_models import QUIET, ModelError, answered, is_rejected
 
 S = TypeVar("S", bound=BaseModel)
 Form = Literal["tool", "json_schema", "text"]
 _FORMS: tuple[Form, ...] = ("tool", "json_schema", "text")
 _IN_TEXT = "Answer with one JSON object and nothing else. It must fit this JSON schema:\n{schema}"
-_REJECTED = (400, 404, 415, 422, 501)
-"""HTTP status codes with which providers reject the form of a request."""
 _FENCE = re.compile(r"```[\w-]*\n(.*?)```", re.DOTALL)
 _LOOKS = 4
 """Maximum turns in which a model looks something up before it answers."""
+_QUOTED = 500
+_MOST_TRIED = 50
+"""Maximum number of braces in a text at which an object may begin."""
 _READ = json.JSONDecoder()
 
 
@@ -75,7 +76,10 @@ async def structured(
         ModelError: The model did not answer, or not in any of the forms; ``usage`` is the cost of its replies.
     """
     began, spent, wrong, known = time.monotonic(), Usage(), "", _forms_of(model)
+    refused: set[Form] = set()
     for form in known.in_order():
+        if form in refused:
+            continue
         try:
             raw, cost = await _asked(model, schema, form, messages, beside)
         except ModelError as error:
@@ -83,9 +87,12 @@ async def structured(
             if form == "text" or not _unsupported(error.__cause__):
                 error.usage = spent
                 raise
-            known.refused.add(form)
+            if is_rejected(error.__cause__):
+                refused |= _same_form(model, form)
             wrong = str(error)
             continue
+        # Only an answer in another form shows that the provider has refused the form, and not the request.
+        known.refused |= refused
         spent += cost
         try:
             value = _read(raw, schema)
@@ -97,6 +104,13 @@ async def structured(
     unusable = ModelError(f"the model did not answer in the requested form ({wrong or 'no object was given'})")
     unusable.usage = spent + Usage(seconds=round(time.monotonic() - began, 3))
     raise unusable
+
+
+def _same_form(model: BaseChatModel, form: Form) -> set[Form]:
+    """The form, and others that are the same request: LangChain's default asks for a tool call by either name."""
+    if type(model).with_structured_output is BaseChatModel.with_structured_output:
+        return {"tool", "json_schema"}
+    return {form}
 
 
 async def _asked(
@@ -145,25 +159,31 @@ async def _with_lookups(
         if not lookups or any(call["name"] == schema.__name__ for call in reply.tool_calls):
             break
         told.append(reply)
-        for call in reply.tool_calls:
-            if tool := tools.get(call["name"]):
-                told.append(await tool.ainvoke({**call, "type": "tool_call"}))
-            else:
-                told.append(ToolMessage("there is no such tool", tool_call_id=call["id"], status="error"))
+        told += [await _looked_up(call, tools) for call in reply.tool_calls]
     return reply, spent
+
+
+async def _looked_up(call: ToolCall, tools: Mapping[str, BaseTool]) -> ToolMessage:
+    """The answer to a call of a tool beside; an error is told to the model."""
+    tool, call_id = tools.get(call["name"]), call["id"] or ""
+    if tool is None:
+        return ToolMessage(f"there is no tool {call['name']!r}", tool_call_id=call_id, status="error")
+    try:
+        answer: ToolMessage = await tool.ainvoke({**call, "id": call_id, "type": "tool_call"})
+    except Exception as error:  # noqa: BLE001 arguments that do not fit, or whatever the tool raises
+        return ToolMessage(f"{type(error).__name__}: {error}"[:_QUOTED], tool_call_id=call_id, status="error")
+    return answer
 
 
 def _unsupported(error: BaseException | None) -> bool:
     """Whether a model or its provider rejects a form, so that another one may work."""
-    if isinstance(error, NotImplementedError | TypeError | ValueError):
-        return True
-    return getattr(error, "status_code", None) in _REJECTED
+    return isinstance(error, NotImplementedError | TypeError | ValueError) or is_rejected(error)
 
 
 def _read(message: AIMessage, schema: type[S]) -> S:
     """Parses the object in a message, in any of the forms; raises a ValueError that says why there is none."""
     wrong: ValueError | None = None
-    for candidate in _candidates(message, schema.__name__):
+    for candidate in _candidates(message, schema):
         try:
             return schema.model_validate(candidate)
         except ValidationError as error:
@@ -171,14 +191,40 @@ def _read(message: AIMessage, schema: type[S]) -> S:
     raise wrong or ValueError(f"no object was given but: {message.text[:200]!r}")
 
 
-def _candidates(message: AIMessage, name: str) -> Iterator[Any]:
+def _candidates(message: AIMessage, schema: type[BaseModel]) -> Iterator[Any]:
     """Where the object may be: in the arguments of a call, in a fence, or in the text."""
+    name, fields = schema.__name__, set(schema.model_fields)
     yield from (call["args"] for call in message.tool_calls if call["name"] == name)
     for text in (*_FENCE.findall(message.text), message.text):
-        if (start := text.find("{")) < 0:
-            continue
+        for value in _objects(text):
+            found = _arguments(value, name)
+            # Any other object would do for a type whose fields are all optional.
+            if fields & found.keys():
+                yield found
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    """The outermost JSON objects in a text, in order."""
+    start = text.find("{")
+    for _ in range(_MOST_TRIED):
+        if start < 0:
+            return
+        try:
+            value, end = _READ.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            end = start + 1
+        else:
+            yield value
+        start = text.find("{", end)
+
+
+def _arguments(value: dict[str, Any], name: str) -> dict[str, Any]:
+    """The object itself; or the arguments, if it is a call of this name: some models write the call as text."""
+    call = value.get("function", value)
+    if not isinstance(call, dict) or call.get("name") != name:
+        return value
+    arguments = call.get("arguments", call.get("parameters"))
+    if isinstance(arguments, str):
         with suppress(ValueError, RecursionError):
-            value, _ = _READ.raw_decode(text, start)
-            # Some models write the call that they were to make.
-            inner = value.get("arguments", value.get("parameters")) if value.get("name") == name else None
-            yield inner if isinstance(inner, dict) else value
+            arguments = json.loads(arguments)
+    return arguments if isinstance(arguments, dict) else value

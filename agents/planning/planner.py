@@ -50,18 +50,14 @@ class PlannedStep(BaseModel):
     id: Reference = Field(description='"1", "2", ...')
     text: str = Field(
         default="",
-        description="What is done, in a few words, as the description of a tool that does it would say. Of a step that "
-        "is apart or for_each: all that is to be done, with every name, number, unit and path that it needs",
+        description="What is done, as a tool's description would say. If apart or for_each: all that is to be done, "
+        "with every name, number and path",
     )
-    tools: list[str] = Field(default_factory=list, description="All tools that it needs, each as agent/tool")
-    depends_on: list[Reference] = Field(
-        default_factory=list, description="Ids of the steps whose results this one needs"
-    )
-    apart: bool = Field(
-        default=False, description="True if it needs a worker of its own: it brings long material, or is long work"
-    )
+    tools: list[str] = Field(default_factory=list, description="agent/tool")
+    depends_on: list[Reference] = Field(default_factory=list, description="Ids of steps")
+    apart: bool = Field(default=False, description="Whether it has a worker of its own")
     for_each: Annotated[str | None, BeforeValidator(_reference)] = Field(
-        default=None, description="Id of a step whose result is a list: this step is then done once for each item"
+        default=None, description="Id of a step whose result is a list"
     )
 
 
@@ -69,18 +65,10 @@ class PlanDraft(BaseModel):
     """The steps that a request needs."""
 
     steps: list[PlannedStep] = Field(default_factory=list)
-    open: bool = Field(
-        default=False, description="True if further steps depend on results and can only be planned once they are known"
-    )
-    answer: str | None = Field(
-        default=None, description="In place of steps: the answer to a greeting, or to a question on this conversation"
-    )
-    ask: Asked = Field(
-        default=None, description="In place of steps: one question to the user, only if nothing can be done without"
-    )
-    cannot: str | None = Field(
-        default=None, description="In place of steps: why nothing of the request can be done with these tools"
-    )
+    open: bool = Field(default=False, description="Whether further steps are to be planned once results are known")
+    answer: str | None = Field(default=None, description="In place of steps")
+    ask: Asked = Field(default=None, description="In place of steps: a question to the user")
+    cannot: str | None = Field(default=None, description="In place of steps: why nothing can be done")
 
 
 class PlanRevision(BaseModel):

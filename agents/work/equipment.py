@@ -43,13 +43,13 @@ _LONGEST_ABOUT = 1_024
 
 
 class _Reading(BaseModel):
-    """Read more of a result that is shown in part: up to 4,000 characters at once."""
+    """Read on in a result that is shown in part, 4,000 characters at once."""
 
     model_config = ConfigDict(title=READ_RESULT)
 
-    id: str = Field(description="Id of the result of a step (1) or of a call (c2, 1/c2)")
-    path: str = Field(default="", description="A part of it, such as items[0]; empty for all of it")
-    start: int = Field(default=0, ge=0, description="The first character, from 0")
+    id: str = Field(description="Of a step (1) or a call (c2, 1/c2)")
+    path: str = Field(default="", description="A part of it: items[0]")
+    start: int = Field(default=0, ge=0)
 
 
 READ_DEFINITION = convert_to_openai_tool(_Reading)

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from callsheet.agents.calls.plan import Call, ResultValueError, Status, StepEnd, resolved
 from callsheet.agents.calls.tool_result import answer_to
+from callsheet.agents.models.chat_models import cut_reason
 from callsheet.agents.registry.binding import RUN_PROGRAM
 from callsheet.graphs.text.sanitizing import error_lines
 
@@ -28,8 +29,6 @@ NOTHING_DONE = (
 """What a worker is told that ends in plain words and has done nothing."""
 _QUOTED = 200
 """Characters of a cut answer in its error."""
-_LIMITS = frozenset({"length", "max_tokens", "model_length"})
-"""Finish reasons of providers for an answer that was cut."""
 _STATUSES: Mapping[str, Status] = {"done": "done", "partly": "partly", "cannot": "failed"}
 
 
@@ -43,38 +42,28 @@ class StepFinish(BaseModel):
 
 
 class Finish(BaseModel):
-    """End a task that was not done, that a person must say something for, or that gives data to later steps.
-
-    Call it alone, after you have seen all results. Plain words without a call end a task that is done.
-    """
+    """End a task that plain words do not end: not all done, a question to a person, or data. Call it alone."""
 
     model_config = ConfigDict(title=FINISH)
 
     status: Literal["done", "partly", "cannot", "needs_input", "need_plan"] = Field(
-        description="partly: something was done and something was not; cannot: it was not done; needs_input: only a "
-        "person can say what is missing; need_plan: it takes several workers, or the plan must change"
+        description="partly: some of it was done; needs_input: a person must say what is missing; need_plan: the plan "
+        "must change"
     )
-    answer: str = Field(default="", description="What came of it, for people; or why it was not done, and what was")
+    answer: str = Field(default="", description="What came of it, for people")
     data: Any = Field(
-        default=None,
-        description='The result as JSON for later steps, such as a list; or {"$call": "c2", "path": "items"}: what the '
-        "call [c2] returned, or the part of it at a path",
+        default=None, description='The result for later steps, or {"$call": "c2", "path": "items"}, what [c2] returned'
     )
-    missing: list[str] = Field(default_factory=list, description="For needs_input: what to ask for")
-    steps: dict[str, StepFinish] = Field(
-        default_factory=dict, description="Only for steps that ended in another way, or that have data of their own"
-    )
+    missing: list[str] = Field(default_factory=list, description="What to ask for")
+    steps: dict[str, StepFinish] = Field(default_factory=dict)
 
 
 _STEPS = {
     "type": "object",
-    "description": "By the ids of your steps, only those that ended in another way, or that have data of their own",
+    "description": "By step id, only steps that ended in another way or have data",
     "additionalProperties": {
         "type": "object",
-        "properties": {
-            "status": {"type": "string", "enum": ["done", "partly", "cannot"]},
-            "data": {"description": "As data of the whole task"},
-        },
+        "properties": {"status": {"enum": ["done", "partly", "cannot"]}, "data": {}},
         "required": ["status"],
     },
 }
@@ -88,6 +77,8 @@ def finish_definition(*, replans: bool, steps: Sequence[str] = ()) -> dict[str, 
     definition = convert_to_openai_tool(Finish)
     properties = definition["function"]["parameters"]["properties"]
     del properties["steps"]
+    for one in properties.values():
+        one.pop("default", None)
     if len(steps) > 1:
         properties["steps"] = _STEPS
     if not replans:
@@ -145,8 +136,13 @@ def ends_of(declared: Mapping[str, Any]) -> dict[str, StepEnd]:
 
 
 def something_done(calls: Sequence[Call]) -> bool:
-    """Whether a call of an agent's tool, or a program, has succeeded."""
-    return any(not call.error and (call.agent or call.tool == RUN_PROGRAM) for call in calls)
+    """Whether a call of an agent's tool has succeeded, or a program that only computes."""
+    callers = {call.id.partition(".")[0] for call in calls if "." in call.id}
+    for call in calls:
+        computes = call.tool == RUN_PROGRAM and call.id not in callers
+        if not call.error and (call.agent or computes):
+            return True
+    return False
 
 
 def outcome_of(last: AnyMessage, calls: Sequence[Call], *, words_end: bool = False) -> tuple[Status, str]:
@@ -185,9 +181,3 @@ def _declared(declared: Mapping[str, Any], text: str) -> tuple[Status, str]:
             return "failed", f"the worker asks for another plan: {text}"
         case _:
             return "failed", text
-
-
-def cut_reason(message: AnyMessage) -> str:
-    """The finish reason of an answer that a limit of tokens ended, in its provider's words; empty for others."""
-    said = (message.response_metadata.get(name) for name in ("finish_reason", "stop_reason", "done_reason"))
-    return next((reason for reason in said if isinstance(reason, str) and reason.lower() in _LIMITS), "")

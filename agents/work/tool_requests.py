@@ -23,18 +23,14 @@ _WORDS = 80
 
 
 class _Need(BaseModel):
-    """Get tools that you lack. Tools that you name are added to yours; words are answered with names only."""
+    """Get tools that you lack: named ones are added to yours; words are answered with names."""
 
     model_config = ConfigDict(title=NEED_TOOL)
 
     tools: list[str] = Field(
-        default_factory=list,
-        description="The tools to add, each as agent/tool. For the id of an agent you get the names of its tools.",
+        default_factory=list, description="agent/tool; the id of an agent gives the names of its tools"
     )
-    what: str = Field(
-        default="",
-        description="If you know no name: what the tool must do, in one sentence, without its inputs. You get names.",
-    )
+    what: str = Field(default="", description="If you know no name: what the tool must do")
 
     @field_validator("tools", mode="before")
     @classmethod

@@ -30,7 +30,15 @@ from callsheet.agents.calls.plan import GAVE, Call, ResultValueError, Status, St
 from callsheet.agents.calls.run_claim import checkpointer, sole_run
 from callsheet.agents.calls.token_usage import usage_of, with_usage_of
 from callsheet.agents.calls.tool_result import answer_to, artifact_of
-from callsheet.agents.models.chat_models import ModelError, answered, broken_call, is_rejected, normalize, unstreamed
+from callsheet.agents.models.chat_models import (
+    ModelError,
+    answered,
+    broken_call,
+    cut_reason,
+    is_rejected,
+    normalize,
+    unstreamed,
+)
 from callsheet.agents.models.prompts import LAST_TURN
 from callsheet.agents.registry.binding import NEED_TOOL, READ_RESULT, RUN_PROGRAM, BoundTool, names_of
 from callsheet.agents.work.context import Brief
@@ -39,7 +47,6 @@ from callsheet.agents.work.finish import (
     FINISH,
     NOTHING_DONE,
     OUTCOME,
-    cut_reason,
     ends_of,
     finished,
     outcome_of,

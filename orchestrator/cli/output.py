@@ -232,6 +232,7 @@ def show_model_evaluation(evaluation: ModelEvaluation) -> None:
 _WIDTH, _WORKING = 180, "Working"
 _STATUS_COLOURS = {
     "done": "green",
+    "partly": "yellow",
     "failed": "red",
     "needs_input": "yellow",
     "outcome_unknown": "magenta",
@@ -312,9 +313,6 @@ class Show:
     def _plan(self, plan: Mapping[str, Any]) -> None:
         if not plan["steps"]:  # the answer says why
             return
-        if plan.get("request", "").strip() != plan.get("said", plan.get("request", "")).strip():
-            self._heading("Request")
-            self._indented(plan["request"])
         self._heading("Plan")
         for step in plan["steps"]:
             waits = f"  [{GREY}](after {', '.join(step['depends_on'])})[/]" if step["depends_on"] else ""
@@ -348,8 +346,7 @@ class Show:
         else:
             self._why[step] = dict(event["why"])
         if notes:
-            again = f", attempt {event['attempt']}" if event["attempt"] > 1 else ""
-            self._heading(f"Step {escape(step)}: picked{again}")
+            self._heading(f"Step {escape(step)}: picked")
         for text, style in notes:
             self._indented(text, style)
 
@@ -364,7 +361,9 @@ class Show:
         note = f", {result['note']}" if result.get("note") else ""
         self._heading(f"Step {event['step_id']}: [{colour}]{result['status']}[/]{note}")
         before, calls = self._told.get(result["id"], []), list(result["calls"])
-        new = calls[len(before) :] if calls[: len(before)] == before else calls  # earlier attempts were printed
+        new = (
+            calls[len(before) :] if calls[: len(before)] == before else calls
+        )  # before a person gave values, some were printed
         self._told[result["id"]] = calls
         for call in new:
             arguments = escape(one_line(json.dumps(call["args"], ensure_ascii=False), _WIDTH))

@@ -11,7 +11,8 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
-from scripted_model import ScriptedModel, calls, planned
+from deciding_model import own_steps
+from scripted_model import ScriptedModel, calls, planned, unlabelled
 
 PAGE = (Path(__file__).parents[2] / "docs" / "getting-started" / "migration.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"(<!-- theirs -->\n)?```python\n(.*?)```", re.DOTALL)
@@ -27,7 +28,7 @@ class StandIn(ScriptedModel):
 
     @staticmethod
     def _reply(messages: Sequence[BaseMessage], tools: Sequence[str]) -> AIMessage:
-        said = messages[-1].text
+        said = own_steps(unlabelled(messages[-1]))
         if "PlanDraft" in tools:
             wanted = [text for text in (SUM, BOOK) if text.lower() in said.lower()]
             return planned(*((str(n + 1), text, []) for n, text in enumerate(wanted)))

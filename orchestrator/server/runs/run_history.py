@@ -70,7 +70,7 @@ def with_finished(values: Any, channel: str, written: Any) -> None:
 
 MODES = ("values", "custom", "messages")
 """Stream modes of LangGraph that make a live run."""
-_RUNNING: Mapping[str, Any] = {"status": "running", "calls": (), "result": "", "error": "", "attempts": 1}
+_RUNNING: Mapping[str, Any] = {"status": "running", "calls": (), "result": "", "error": ""}
 
 
 class LiveRun:
@@ -149,7 +149,7 @@ class LiveRun:
         elif kind == "picked":
             self._selections[step_id] = event["selection"]
             calls = self._steps.get(step_id, _RUNNING)["calls"]
-            self._steps[step_id] = {**_RUNNING, "calls": calls, "attempts": event.get("attempt", 1)}
+            self._steps[step_id] = {**_RUNNING, "calls": calls}
         elif kind in ("tool_started", "tool_finished"):
             step = self._steps.setdefault(step_id, {**_RUNNING})
             step["calls"] = (_started if kind == "tool_started" else _finished)(step["calls"], event)
@@ -314,7 +314,6 @@ def _step(
         "depends_on": _lines(step.get("depends_on")),
         "status": status,
         "usage": usage,
-        "attempts": result.get("attempts", 0),
         "result": _text(result.get("result")),
         "note": _text(result.get("note")),
         "error": _text(result.get("error")),

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from starlette.testclient import TestClient
 
 from asking import BOTH, Asking
 from callsheet.graphs import Catalog, Loaded, Policy, User
 from callsheet.orchestrator.run.threads import Threads
 from chromium import Browser
+from deciding_model import own_steps
 from explored import KEY
 from explored_page import click, saved, sent, shown, watched
-from scripted_model import ScriptedModel
+from scripted_model import ScriptedModel, calls, ended, planned
 
 Show = Callable[..., Browser]
 HEADERS = {"x-callsheet-key": KEY}
@@ -136,10 +137,16 @@ def test_a_run_is_cancelled_and_resumed_and_can_be_left_and_found_again(show: Sh
 
 @pytest.mark.server
 def test_several_calls_of_one_tool_are_decided_together(show: Show, asking: Asking) -> None:
-    name = "notebook_write_note"
-    waves = [[{"name": name, "args": {"text": text}, "id": text} for text in wave] for wave in ("abc", "def")]
-    model = ScriptedModel(replies=[*(AIMessage("", tool_calls=wave) for wave in waves), AIMessage("Done.")])
-    page = show(asking.page(worker=model), f"#key={KEY}", 390)
+    def work(messages: Sequence[BaseMessage]) -> AIMessage:
+        if isinstance(messages[-1], ToolMessage):
+            return ended(messages[-1])
+        return calls("notebook_write_note", text=own_steps(messages[1].text).partition("\n")[0][-1])
+
+    texts = [(text, []) for text in "abc"] + [(text, ["1", "2", "3"]) for text in "def"]
+    plan = planned(*((str(n), f"Write note {text}", after) for n, (text, after) in enumerate(texts, 1)))
+    revision = calls("PlanRevision", done=True)
+    planner, worker = ScriptedModel(replies=[plan, revision]), ScriptedModel(replies=[work])
+    page = show(asking.page(worker=worker, planner=planner), f"#key={KEY}", 390)
     page.wait("document.activeElement.id === 'question'")
     page.write("Write a note with the text 'hello there'.")
     page.press("Enter")
@@ -155,7 +162,7 @@ def test_several_calls_of_one_tool_are_decided_together(show: Show, asking: Aski
             click(page, "Reject all")
             page.run("document.querySelector('.together-head textarea').value = 'enough'")
         click(page, rest)
-    run_is(page, "done")
+    run_is(page, "partly")
     assert sorted(asking.notes)[:3] == ["a", "b", "c"]
     assert len(asking.notes) == 4
     assert page.complaints == []

@@ -2,113 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
-from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from callsheet import Settings, create_supervisor
 from callsheet.agents.calls.review import decided, flat
-from deciding_model import own_steps, with_workers
-from scripted_model import ScriptedModel, calls, unlabelled
-
-BROKEN, MENDED = '{"a": 1,', '{"a": 1}'
-THREAD: Any = {"configurable": {"thread_id": "1"}}
-
-
-class Disk:
-    """Files with a raw listing, a tool that reports its error as text, and a log of what was called."""
-
-    def __init__(self) -> None:
-        self.files = {"a.json": BROKEN}
-        self.called: list[tuple[str, Any]] = []
-
-    def agents(self) -> dict[str, list[Any]]:
-        @tool
-        def read_file(path: str) -> str:
-            """Reads the text of a file."""
-            self.called.append(("read_file", path))
-            return self.files.get(path, f"{path} cannot be opened by this program, sorry")
-
-        @tool
-        def write_file(path: str, content: str) -> str:
-            """Writes a text to a file."""
-            self.called.append(("write_file", (path, content)))
-            self.files[path] = content
-            return "written"
-
-        @tool
-        def list_files() -> str:
-            """Lists the files."""
-            self.called.append(("list_files", None))
-            return RAW
-
-        @tool
-        def measure(path: str) -> str:
-            """Measures the size of a file."""
-            self.called.append(("measure", path))
-            return '{"rows": [{"name": "b.txt"}, {"name": "c.txt"}]}'
-
-        @tool
-        def read_clock() -> str:
-            """Reads the time of day."""
-            return "noon"
-
-        for made in (read_file, write_file, list_files, measure, read_clock):
-            made.metadata = {"callsheet/approval": "never"}
-        return {"disk": [read_file, write_file, list_files, measure], "clock": [read_clock]}
+from deciding_model import own_steps
+from disk import BROKEN, MENDED, ONE, RAW, THREAD, Disk, ask, by_step, call, finish, supervised
+from scripted_model import calls, unlabelled
 
 
 @pytest.fixture
 def disk() -> Disk:
     return Disk()
-
-
-Said = AIMessage | Callable[[Sequence[BaseMessage]], AIMessage]
-
-
-def call(name: str, **args: Any) -> AIMessage:
-    """A call under the name that a model sees."""
-    return calls(f"disk_{name}", **args)
-
-
-def finish(status: str, answer: str, **more: Any) -> AIMessage:
-    return calls("finish", status=status, answer=answer, **more)
-
-
-def by_step(**replies: Sequence[Said]) -> ScriptedModel:
-    """A worker whose replies depend on its step, by the first word of it."""
-    left = {word: list(said) for word, said in replies.items()}
-
-    def reply(messages: Sequence[BaseMessage]) -> AIMessage:
-        word = own_steps(messages[1].text).split()[0].lower().rstrip(":.")
-        said = left[word].pop(0)
-        return said(messages) if callable(said) else said
-
-    return ScriptedModel(replies=[reply])
-
-
-def supervised(
-    disk: Disk, worker: ScriptedModel, *plan: dict[str, Any], revise: Any = None, saver: Any = None, **settings: Any
-) -> Any:
-    drafts = with_workers({"steps": list(plan)}) if len(plan) > 1 else {"steps": list(plan)}
-    planner = ScriptedModel(replies=[calls("PlanDraft", **drafts), calls("PlanRevision", **(revise or {}))])
-    options = Settings(**{"approval": "never", "tool_floor": 0, **settings})
-    models: dict[str, Any] = {"planner_model": planner, "worker_model": worker}
-    app: Any = create_supervisor(disk.agents(), settings=options, **models).compile(checkpointer=saver)
-    app.planner, app.worker = planner, worker
-    return app
-
-
-def ask(app: Any, text: str = "Mend it") -> Any:
-    return app.invoke({"messages": text}, THREAD)
-
-
-ONE = {"id": "1", "text": "mend a.json"}
 
 
 # ------------------------------------------------------------------------------- calls are made when they are made
@@ -224,62 +134,8 @@ def test_steps_end_as_the_worker_says_of_each(disk: Disk) -> None:
     assert "you have no step '9'; yours are: 1, 2, 3" in worker.shown[3]["messages"][-1].text
 
 
-# ------------------------------------------------------------------------------ replies that cannot be used as they are
-
-
-@pytest.mark.parametrize(
-    ("bad", "complaint"),
-    [
-        (AIMessage(""), "Your last message was empty."),
-        (AIMessage("The rate is", response_metadata={"finish_reason": "length"}), "Your last message was cut"),
-        (AIMessage("", response_metadata={"stop_reason": "max_tokens"}), "Your last message was cut"),
-    ],
-)
-def test_a_reply_that_is_empty_or_cut_is_asked_for_again_with_the_same_tools(
-    disk: Disk, bad: AIMessage, complaint: str
-) -> None:
-    worker = by_step(mend=[bad, call("read_file", path="a.json"), AIMessage("Read.")])
-    state = ask(supervised(disk, worker, ONE))
-    assert worker.shown[1]["messages"][-1].text.startswith(complaint)
-    assert worker.shown[1]["tools"] == worker.shown[0]["tools"]
-    assert complaint not in str(worker.shown[2]["messages"])
-    assert (state["results"]["1"]["status"], state["results"]["1"]["usage"]["calls"]) == ("done", 3)
-
-
-@pytest.mark.parametrize("words", ["", "I read the file now."])
-def test_a_call_whose_arguments_are_no_json_is_answered_with_the_error(disk: Disk, words: str) -> None:
-    invalid: Any = {"name": "disk_read_file", "args": '{"path": ', "id": "x", "error": "no JSON"}
-    broken = AIMessage(words, invalid_tool_calls=[{**invalid, "type": "invalid_tool_call"}])
-    worker = by_step(mend=[broken, call("read_file", path="a.json"), AIMessage("Read.")])
-    state = ask(supervised(disk, worker, ONE))
-    answer = worker.shown[1]["messages"][-1]
-    assert (answer.tool_call_id, answer.status) == ("x", "error")
-    assert "the arguments of this call are no JSON object" in answer.text
-    assert (state["results"]["1"]["status"], disk.called) == ("done", [("read_file", "a.json")])
-
-
-def test_a_valid_call_beside_a_broken_one_is_made(disk: Disk) -> None:
-    invalid: Any = {"name": "disk_write_file", "args": "{", "id": "x", "error": "", "type": "invalid_tool_call"}
-    both = call("read_file", path="a.json").model_copy(update={"invalid_tool_calls": [invalid]})
-    worker = by_step(mend=[both, AIMessage("Read.")])
-    ask(supervised(disk, worker, ONE))
-    assert disk.called == [("read_file", "a.json")]
-
-
-def test_a_harmless_call_may_be_repeated_after_one_reminder(disk: Disk) -> None:
-    one = call("read_file", path="a.json")
-    polls = [one.model_copy(update={"tool_calls": [{**one.tool_calls[0], "id": f"p{n}"}]}) for n in range(4)]
-    worker = by_step(mend=[*polls, call("write_file", path="o", content={"$call": "c3"}), AIMessage("Done.")])
-    state = ask(supervised(disk, worker, ONE))
-    assert [name for name, _ in disk.called] == ["read_file"] * 3 + ["write_file"]
-    assert "its result stands above" in worker.shown[2]["messages"][-1].text
-    assert [one["id"] for one in state["results"]["1"]["calls"]] == ["c1", "c2", "c3", "c4"]
-    assert disk.files["o"] == BROKEN
-
-
 # ----------------------------------------------------------------------------------- items are what a worker says
 
-RAW = "[DIR] repo\n[FILE] c.txt\n[FILE] b.txt\n[FILE] a.txt\nTotal: 4 entries"
 LIST, READ = {"id": "1", "text": "list them"}, {"id": "2", "text": "read {item}", "for_each": "1"}
 
 

@@ -28,6 +28,7 @@ from callsheet import AgentGraphRetriever, Settings, create_supervisor
 from callsheet.agents import Prompts
 from callsheet.agents.servers.in_process import InProcess
 from callsheet.graphs import Loaded, load
+from callsheet.retrievers.roster import LEGEND, roster
 
 FOLDER = Path(__file__).parent
 RUNS = sorted(path for path in FOLDER.glob("*.json") if path.name != "catalog.json")
@@ -79,7 +80,8 @@ def place_of(messages: Sequence[BaseMessage]) -> str:
 
 
 def role_of(system: str) -> str:
-    return next(name for name, prompt in Prompts() if prompt == system)
+    """The role with this prompt, which may be followed by the roster and by words on the last turn."""
+    return next(name for name, prompt in Prompts() if system.startswith(prompt))
 
 
 def told(messages: Sequence[BaseMessage]) -> Iterator[str]:
@@ -141,7 +143,9 @@ def test_what_models_are_sent_is_what_was_answered(path: Path, retriever: AgentG
 
 def test_the_prompts_are_those_that_were_answered() -> None:
     """After a change of a prompt, runs by hand tell whether it is better; then the recordings are updated."""
-    path, prompts = FOLDER / "prompts.txt", "\n\n".join(f"# {name}\n{prompt}" for name, prompt in Prompts())
+    names = roster(load(FOLDER / "catalog.json").catalog)
+    parts = {**dict(Prompts()), "roster": f"{LEGEND}\n\n{names.text}"}
+    path, prompts = FOLDER / "prompts.txt", "\n\n".join(f"# {name}\n{text}" for name, text in parts.items())
     if UPDATE:
         path.write_text(prompts + "\n", "utf-8")
     assert path.read_text("utf-8") == prompts + "\n"

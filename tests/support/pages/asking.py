@@ -23,6 +23,7 @@ from callsheet.orchestrator.run.threads import Threads
 from callsheet.orchestrator.server import Site, create_explorer
 from callsheet.orchestrator.server.runs.local_runs import LocalRuns
 from callsheet.orchestrator.supervisor import create_supervisor
+from deciding_model import own_steps
 from explored import KEY, served
 from scripted_model import ScriptedModel, calls, ended
 
@@ -35,7 +36,7 @@ def work(messages: Sequence[BaseMessage]) -> AIMessage:
     """What a model makes of a step: one call, or a question for the address of a letter."""
     if isinstance(messages[-1], ToolMessage):
         return ended(messages[-1])
-    step = messages[1].text
+    step = own_steps(messages[1].text)
     if step.startswith("Convert"):
         return calls("units_convert_length", value=3, from_unit="miles", to_unit="kilometers")
     if step.startswith("Write"):
@@ -70,6 +71,7 @@ class Asking:
         policy: Policy | None = None,
         user: User | None = None,
         worker: BaseChatModel | None = None,
+        planner: BaseChatModel | None = None,
         *,
         model: bool = True,
     ) -> Starlette:
@@ -81,6 +83,7 @@ class Asking:
             retriever=found.retriever,
             registry=found.registry,
             settings=Settings(approval="ask"),
+            planner_model=planner,
             worker_model=worker or ScriptedModel(replies=[work]) if model else None,
         )
         runner = LocalRuns(workflow, self.threads, found.registry, user)

@@ -22,7 +22,6 @@ RESULT = {
     "calls": [{**CALL, "kind": "", "effect": "reported", "seconds": 0.25, "files": ["/tmp/x"]}],
     "result": "4.8 km",
     "error": "",
-    "attempts": 1,
 }
 PICKED = {"agents": [{"id": "units", "tools": [{"id": "units/convert_length", "score": 0.7, "via": ["a", "b"]}]}]}
 STEPS = [{"id": "1", "text": "convert", "depends_on": []}, {"id": "2", "text": "write", "depends_on": ["1"]}]

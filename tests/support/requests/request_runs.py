@@ -64,7 +64,7 @@ class Demo:
         steps = ran.steps()
         saved = {f"math:{call['args']['name']}": str(call["args"]["result"]) for call in _saves(steps)}
         texts = tuple(step["text"].strip() for step in steps)
-        return Outcome(ran.done, ran.answer, {**self._files(), **saved}, texts)
+        return Outcome(ran.exit_status == 0, ran.answer, {**self._files(), **saved}, texts)
 
     async def _ran(self, workflow: Any, thread: str, request: str) -> RunResult:
         from langgraph.types import Command

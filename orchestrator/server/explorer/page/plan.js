@@ -5,10 +5,10 @@ import { Graph, layoutDag } from "./library/graph.js";
 
 const WIDTH = 236, RAIL = 30, LINE = 18, PAD = 14, MOST_LINES = 3, MOST_CALLS = 3, ROW = 26, TOP = 26;
 export const STATUS = {
-  waiting: "waits its turn", running: "running", done: "done", failed: "failed", skipped: "skipped",
+  waiting: "waits its turn", running: "running", done: "done", partly: "partly done", failed: "failed", skipped: "skipped",
   needs_input: "needs input", needs_approval: "needs approval", outcome_unknown: "outcome unknown",
 };
-const ASKS = "M0 -4V1M0 3.6V4", SIGNS = { done: "M-4 0.5L-1.2 3.4L4.2 -3", failed: "M-3 -3L3 3M3 -3L-3 3", skipped: "M-4 0H4", needs_input: ASKS, needs_approval: ASKS, outcome_unknown: ASKS };
+const ASKS = "M0 -4V1M0 3.6V4", SIGNS = { done: "M-4 0.5L-1.2 3.4L4.2 -3", partly: "M-4 0H4M0 -4V4", failed: "M-3 -3L3 3M3 -3L-3 3", skipped: "M-4 0H4", needs_input: ASKS, needs_approval: ASKS, outcome_unknown: ASKS };
 
 const label = (kind, x, y, text, more = {}) => draw("text", { class: kind, x, y, text, ...more });
 const state = (call) => (call.error ? "failed" : call.running ? "running" : "done");

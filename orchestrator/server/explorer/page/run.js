@@ -79,7 +79,7 @@ function revision(one) {
 }
 
 function step(one, open) {
-  const facts = [one.depends_on.length && `after ${one.depends_on.join(", ")}`, one.attempts > 1 && `${one.attempts} attempts`, one.note, one.calls.length && `${count(one.calls.length, "call")}, ${seconds(one.seconds)}`,
+  const facts = [one.depends_on.length && `after ${one.depends_on.join(", ")}`, one.note, one.calls.length && `${count(one.calls.length, "call")}, ${seconds(one.seconds)}`,
     one.usage && count(one.usage.input_tokens + one.usage.output_tokens, "token")].filter(Boolean).join("; ");
   const picked = (tool) => make("li", {}, walk(tool.tool), make("span", { text: ` ${tool.why}` }), make("span", { class: "small", text: `  score ${tool.score.toFixed(2)}` }));
   const made = make("details", { class: "step-details", "data-of": one.id },

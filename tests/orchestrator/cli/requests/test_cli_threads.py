@@ -234,7 +234,7 @@ def test_a_person_at_a_terminal_edits_approves_and_refuses(post: Post) -> None:
     ]
     talk = [(text, line) for text, line in says if line]
     status, out, _ = post.talk(QUESTION, says=talk, as_json=False)
-    assert (status, post.effects) == (1, ["looked up ORD-7"])
+    assert (status, post.effects) == (3, ["looked up ORD-7"])
     assert "a person refused this call: not her" in out
 
 
