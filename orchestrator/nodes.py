@@ -210,6 +210,10 @@ class Nodes:
         if self.observed is not None and configuration.settings.learn:
             await keep_observed(self.observed, plan, results, said, self.registry.catalog, self.registry.policy)
         note = f"\n\n(Not finished: {plan.incomplete}.)" if plan.incomplete else ""
+        called = {call.agent for result in ordered for call in result.calls}
+        if news := self.registry.news(called, caller()):
+            get_stream_writer()({"event": "tools_changed", "text": news})
+            note += f"\n\n({news})"
         before = recent(conversation[:-1], configuration.settings.conversation_tokens)
         task = AnswerTask(state["request"], ordered, configuration.prompt("answer"), before)
         replaced = read_results(state["replaced"]).values()

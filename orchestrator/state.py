@@ -111,9 +111,10 @@ def completed(state: State) -> State:
 
 def _of_earlier_version(state: State) -> bool:
     """Whether a plan is of the time when each step had a worker of its own."""
-    if state.get("plan", {}).get("mode") in {"once", "adaptive"}:
+    plan: object = state.get("plan")  # as it is read back: a client may have written anything
+    if isinstance(plan, Mapping) and plan.get("mode") in {"once", "adaptive"}:
         return True
-    return any(isinstance(worker, str) for wave in state.get("waves", ()) for worker in wave)
+    return any(isinstance(worker, str) for wave in state.get("waves") or () for worker in wave)
 
 
 def planned(state: State) -> bool:

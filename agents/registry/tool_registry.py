@@ -29,6 +29,7 @@ from callsheet.graphs.catalog.loading import load
 from callsheet.graphs.catalog.model import Catalog, Tool
 from callsheet.graphs.text.model_schema import model_schema
 from callsheet.graphs.text.sanitizing import listed, shown, split_name
+from callsheet.graphs.trust.changes import news_of
 from callsheet.graphs.trust.pins import digests
 from callsheet.graphs.trust.policy import Policy, User, hints
 
@@ -340,6 +341,19 @@ class ToolRegistry:
         tool = self.catalog.tools.get(tool_id)
         return self.loaded.pin(tool) if tool else ""
 
+    def news(self, agents: Collection[str], user: User | None = None) -> str:
+        """What these agents have listed in the middle of a run, and nobody has accepted; empty if there is nothing."""
+        policy = self.loaded.policy
+        return news_of(
+            [
+                change
+                for change in self.loaded.changes
+                if change.later
+                and change.agent in agents
+                and (policy is None or policy.allows(Tool(agent=change.agent, name=change.tool), user))
+            ]
+        )
+
     def unavailable(self) -> Mapping[str, str]:
         """Agents that are not called for now because they failed repeatedly, with the reason."""
         return self.pool.circuits.open()
@@ -437,11 +451,17 @@ def why_not(tool_id: str, loaded: Loaded, user: User | None) -> str:
     )
     if change is None:
         return _NOT_OFFERED
+    if change.kind in ("new", "suspect"):
+        return f"it is new since its server was accepted: {_look_at(change.id)}"
     return _changed(change.id, "its definition" if change.tool else "the command of its server")
 
 
 def _changed(change_id: str, what: str = "its definition") -> str:
-    return f"{what} has changed since it was accepted: look at it with `callsheet approve {change_id}`"
+    return f"{what} has changed since it was accepted: {_look_at(change_id)}"
+
+
+def _look_at(change_id: str) -> str:
+    return f"look at it with `callsheet approve {change_id}`"
 
 
 def hidden_resource(tool: Tool, arguments: Mapping[str, Any], loaded: Loaded, user: User | None) -> str:

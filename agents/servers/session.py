@@ -68,7 +68,7 @@ class Session:
         self._redaction = of_server(self._expanded, named)
         hide_in_logs(self._redaction)
         self._questions = ServerQuestions(self._redaction)
-        self._stop, self._users = asyncio.Event(), 0
+        self._stop, self._users, self._listed = asyncio.Event(), 0, False
         self._timer: asyncio.TimerHandle | None = None
         self._scope = anyio.CancelScope()
         self._client: asyncio.Future[Any] = self.loop.create_future()
@@ -133,8 +133,9 @@ class Session:
 
         async with self._used():
             resources, missing = await listed_resources(ask, offered, self.limits)
-        said = self._redaction.text
+        said, later, self._listed = self._redaction.text, self._listed, True
         return Listing(
+            later=later,
             tools=tuple(await asyncio.to_thread(cleaned, tools)),
             resources=tuple(await asyncio.to_thread(cleaned, resources)),
             missing=said("; ".join(filter(None, (odd, missing)))),

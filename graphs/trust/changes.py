@@ -93,6 +93,12 @@ _DESCRIPTIONS = {
     "command": "is reached by another command or address than was accepted",
     "about": "describes itself otherwise than was accepted, and the accepted description is used",
 }
+_LATER = {
+    "new": "appeared in a run, and is new since its server was accepted",
+    "suspect": "appeared in a run, and a text of it gives a model orders or hides something",
+    "changed": "was not what was accepted when a run had gone on for a while",
+}
+"""The same of tools that a server lists in the middle of a run."""
 _SEVERITY = {"removed": Severity.INFO, "about": Severity.WARNING, "new": Severity.WARNING}
 
 
@@ -105,16 +111,37 @@ def _in_detail(change: Change) -> str:
     """A suspect tool is described with the words that are suspected."""
     if change.kind == "suspect" and (why := "; it ".join(suspicions(change.after))):
         return f"is new, and a text of it {why}"
-    return _DESCRIPTIONS[change.kind]
+    return _described(change)
+
+
+def _described(change: Change) -> str:
+    return _LATER.get(change.kind, _DESCRIPTIONS[change.kind]) if change.later else _DESCRIPTIONS[change.kind]
+
+
+def news_of(changes: Sequence[Change]) -> str:
+    """What servers listed in the middle of a run and nobody has accepted, in words, with the command that shows it."""
+    lines = list[str]()
+    for agent, group in groupby(sorted(changes, key=lambda one: one.agent), lambda one: one.agent):
+        kinds = dict[str, list[str]]()
+        for change in group:
+            kinds.setdefault("changed" if change.kind == "changed" else "new", []).append(one_line(change.tool))
+        named = "; ".join(f"{kind}: {_names(tools)}" for kind, tools in sorted(kinds.items()))
+        lines.append(f"{one_line(agent)} listed other tools than were accepted ({named}): {_cure(agent)}")
+    return "\n".join(lines)
+
+
+def _names(tools: Sequence[str]) -> str:
+    more = [f"and {len(tools) - _MOST_NAMES} more"] if len(tools) > _MOST_NAMES else []
+    return ", ".join([*tools[:_MOST_NAMES], *more])
 
 
 def problems_of(changes: Sequence[Change]) -> tuple[Problem, ...]:
     """The quarantined tools, one problem per server and kind."""
-    grouped: dict[tuple[str, str], list[Change]] = {}
+    grouped: dict[tuple[str, str, bool], list[Change]] = {}
     for change in changes:
         if change.kind != "removed":
-            grouped.setdefault((change.agent, change.kind), []).append(change)
-    return tuple(Problem(agent, "quarantined", _group_summary(group)) for (agent, _), group in grouped.items())
+            grouped.setdefault((change.agent, change.kind, change.later), []).append(change)
+    return tuple(Problem(agent, "quarantined", _group_summary(group)) for (agent, *_), group in grouped.items())
 
 
 def findings_of(changes: Sequence[Change]) -> tuple[Finding, ...]:
@@ -132,13 +159,11 @@ def findings_of(changes: Sequence[Change]) -> tuple[Finding, ...]:
 
 
 def _group_summary(group: Sequence[Change]) -> str:
-    change, names = group[0], [one_line(item.tool) for item in group[:_MOST_NAMES] if item.tool]
-    if len(group) > _MOST_NAMES:
-        names.append(f"and {len(group) - _MOST_NAMES} more")
-    description = _DESCRIPTIONS[change.kind]
+    change, named = group[0], _names([one_line(item.tool) for item in group if item.tool])
+    description = _described(change)
     if len(group) > 1:
-        description = description.replace("is ", "are ", 1)
-    return f"{', '.join(names) or 'it'} {description}: {_cure(change.agent)}"
+        description = description.replace("is ", "are ", 1).replace("was ", "were ", 1)
+    return f"{named or 'it'} {description}: {_cure(change.agent)}"
 
 
 def _cure(agent: str) -> str:

@@ -31,10 +31,20 @@ class Pin(Record):
     """One accepted tool, with its definition to show changes.
 
     That is None if it is longer than 64 kB, or those of its server together were longer than 2 MB when it was accepted.
+
+    Attributes:
+        others: Other accepted definitions of the same tool, which its server lists in the middle of a run.
+        later: Whether the server lists the tool in the middle of a run only.
     """
 
     sha256: str
     definition: dict[str, Any] | None = None
+    others: tuple[Pin, ...] = ()
+    later: bool = False
+
+    def accepts(self, sha256: str) -> bool:
+        """Whether a definition with this hash is accepted."""
+        return sha256 == self.sha256 or any(sha256 == other.sha256 for other in self.others)
 
 
 class ServerPin(Record):
@@ -75,6 +85,7 @@ class Change:
         after, sha256: The present definition and its SHA-256; None and empty if it was removed.
         book: The file with its pin.
         pinned: SHA-256 of what was accepted when the two were compared; empty if nothing was.
+        later: Whether the server listed it in the middle of a run: its first listing is as accepted.
     """
 
     agent: str
@@ -85,6 +96,7 @@ class Change:
     sha256: str = ""
     book: str = ""
     pinned: str = ""
+    later: bool = False
 
     @property
     def id(self) -> str:
@@ -188,11 +200,13 @@ def _compare(agent: str, pin: ServerPin, listed: Listed, *, agreed: Collection[s
         if name not in pin.tools:
             kind: ChangeKind = "suspect" if _suspect_tool(name, definition) else "new"
             changes.append(Change(agent, kind, name, None, definition, hashes[name]))
-        elif hashes[name] != pin.tools[name].sha256:
+        elif not pin.tools[name].accepts(hashes[name]):
             changes.append(Change(agent, "changed", name, pin.tools[name].definition, definition, hashes[name]))
     present = {*now, *entries.repeated}
     changes += [
-        Change(agent, "removed", name, old.definition) for name, old in pin.tools.items() if name not in present
+        Change(agent, "removed", name, old.definition)
+        for name, old in pin.tools.items()
+        if name not in present and not old.later
     ]
     quarantined = {change.tool for change in changes if change.quarantines}
     usable = {name: hashes[name] for name in now if name not in quarantined and "" not in quarantined}
@@ -222,7 +236,17 @@ def _accepted(pin: ServerPin, change: Change) -> ServerPin:
         case "removed":
             return pin.model_copy(update={"tools": {k: v for k, v in pin.tools.items() if k != change.tool}})
         case _:
-            return pin.model_copy(update={"tools": {**pin.tools, change.tool: pin_of(change.after or {})}})
+            return pin.model_copy(update={"tools": {**pin.tools, change.tool: _accepted_tool(pin, change)}})
+
+
+def _accepted_tool(pin: ServerPin, change: Change) -> Pin:
+    """The pin of a tool after its change was accepted; what its server lists at its start stays accepted too."""
+    new, old = pin_of(change.after or {}), pin.tools.get(change.tool)
+    if not change.later:
+        return new
+    if old is None:
+        return new.model_copy(update={"later": True})
+    return old.model_copy(update={"others": (*old.others, new)})
 
 
 def server_identity(server: ServerConfig) -> str:
@@ -345,8 +369,9 @@ class PinBook:
     def _check(self, servers: Mapping[str, ServerPin]) -> None:
         for name, server in servers.items():
             for tool, pin in server.tools.items():
-                if pin.definition is not None and digest(pin.definition) != pin.sha256:
-                    raise self._damaged(f"the definition of {name}/{tool} does not fit its SHA-256")
+                for one in (pin, *pin.others):
+                    if one.definition is not None and digest(one.definition) != one.sha256:
+                        raise self._damaged(f"the definition of {name}/{tool} does not fit its SHA-256")
 
     def _write(self, pins: Mapping[str, ServerPin]) -> None:
         body = {"callsheet_pins": _FORMAT, "servers": {name: pin.model_dump() for name, pin in sorted(pins.items())}}

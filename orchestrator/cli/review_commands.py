@@ -120,7 +120,7 @@ def approve(options: CatalogOptions, ids: tuple[str, ...], *, everything: bool) 
     loaded = options.open(tell=False, anew=True)
     yes = options.yes and (everything or bool(ids))
     known = {*loaded.catalog.by_id, *loaded.catalog.tools}
-    known |= {name for change in loaded.changes for name in (change.id, change.agent)}
+    known |= {name for change in loaded.changes for name in (change.id, change.agent)} | _pinned(loaded)
     for name in ids:
         lookup(dict.fromkeys(known), name, "agent or tool", "catalog")
     changes = [change for change in loaded.changes if not ids or {change.id, change.agent} & {*ids}]
@@ -142,6 +142,13 @@ def approve(options: CatalogOptions, ids: tuple[str, ...], *, everything: bool) 
     if waiting and not options.as_json and not sys.stdin.isatty():
         click.echo("to accept changes without a terminal, use --yes with their names or with --all", err=True)
     return 1 if waiting else 0
+
+
+def _pinned(loaded: Loaded) -> set[str]:
+    """Ids of the accepted tools, those included that a server does not list at its start."""
+    books = {str(live.terms["pins"].file): live.terms["pins"] for live in loaded.live.values() if live.terms["pins"]}
+    pinned = [server for book in books.values() for server in book.servers().items()]
+    return {f"{agent}/{tool}" for agent, server in pinned for tool in server.tools}
 
 
 def _accepted(change: Change, *, yes: bool, quiet: bool) -> bool:

@@ -60,7 +60,7 @@ def test_the_tasks_of_the_demo_have_every_mode_and_the_rules(tmp_path: Path, mon
     monkeypatch.setenv("CALLSHEET_WORKSPACE", "")
     body: Any = models.measure_demo("scripted:model")
     assert [(row[1], row[3][:4], float(row[5]) > 0, row[-1]) for row in body["rows"]] == [
-        ("none", "1.00", True, ""), ("once", "1.00", True, ""), ("adaptive", "1.00", True, ""),
+        ("none", "1.00", True, ""), ("auto", "1.00", True, ""),
         ("rules", "1.00", False, ""),  # an evaluation allows all tools by name
     ]  # fmt: skip
 

@@ -22,6 +22,7 @@ from callsheet.graphs import Loaded, ServerConfig, load
 from callsheet.graphs.catalog.formats.server_config import ServerOptions
 from callsheet.graphs.trust.pins import PinBook
 from callsheet.orchestrator.run.threads import take_up
+from deciding_model import own_steps
 from scripted_model import ScriptedModel, calls, planned
 from servers import FIXTURES, HANG, HttpServer, alive, until
 
@@ -227,7 +228,7 @@ class Scenario:
         if isinstance(last, ToolMessage):
             failed = calls("finish", status="cannot", answer=f"It failed: {last.text}")
             return AIMessage("done") if last.status == "success" else failed
-        agent = next(agent for agent in (FIRST, FAULTY, BESIDE) if agent in messages[-1].text.splitlines()[0])
+        agent = next(agent for agent in (FIRST, FAULTY, BESIDE) if agent in own_steps(last.text).splitlines()[0])
         offered = worker.shown[-1]["tools"]
         name = f"{agent}_work"
         args = self.args if agent == FAULTY else {"x": 1}

@@ -59,6 +59,7 @@ class Listing:
         error: Why it could not be listed, with the last lines of standard error; empty if it was.
         when: Time of a stored answer or failure in UTC, ISO 8601 to the second; empty for a new one.
         seconds: How long it took.
+        later: Whether its session had listed its tools before: what a server offers may depend on what was called.
     """
 
     tools: tuple[Any, ...] = ()
@@ -71,6 +72,7 @@ class Listing:
     kind: Kind = field(default="", compare=False)
     when: str = field(default="", compare=False)
     seconds: float = field(default=0.0, compare=False)
+    later: bool = field(default=False, compare=False)
 
 
 PATIENCE = 8.0
@@ -106,6 +108,20 @@ class LastListings:
             text = json.dumps({"agent": agent_id, "reached": _entry_digest(server), **content})
             self._file(agent_id, server).replace(text.encode())
             self.recovered(agent_id, server)
+
+    def keep_later(self, agent_id: str, server: ServerConfig, listing: Listing) -> None:
+        """Stores what a server has listed in the middle of a run, for a person; errors of the storage are ignored."""
+        with suppress(OSError):
+            content = json.dumps({"reached": _entry_digest(server), "tools": listing.tools})
+            self._file(agent_id, server, "later").replace(content.encode())
+
+    def later(self, agent_id: str, server: ServerConfig) -> tuple[Any, ...]:
+        """The tools that ``keep_later`` has stored last; none if the entry of the server has changed."""
+        try:
+            stored = json.loads(self._file(agent_id, server, "later").text())
+            return tuple(cleaned(stored["tools"])) if stored["reached"] == _entry_digest(server) else ()
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return ()
 
     def recovered(self, agent_id: str, server: ServerConfig) -> None:
         """Forgets the failures of a server."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,11 +13,15 @@ from callsheet.graphs.catalog.loaded import Loaded, SourceCatalog, joined
 from callsheet.graphs.catalog.loading import load
 from callsheet.graphs.catalog.model import Agent, Provenance
 from callsheet.graphs.trust.changes import problems_of
-from callsheet.graphs.trust.pins import Admitted, Listed, PinBook, digests, everything
+from callsheet.graphs.trust.pins import Admitted, Change, Listed, PinBook, digests, everything
 
 _STORE = LastListings()
 _BY_AGENT = ("problems", "digests", "changes", "down", "resources", "remembered")
 """Details of a catalog of which a new state of an agent replaces those of the agent."""
+
+
+_LATER = ("new", "suspect", "changed")
+"""Kinds of changes that a server may list in the middle of a run."""
 
 
 @dataclass
@@ -36,7 +40,7 @@ class LiveServer:
     def heard(self, answer: Listing) -> SourceCatalog | None:
         """Its agent after a new listing, with the accepted tools; None if the listing is the same as before."""
         if answer == self.said and not answer.error:
-            if listings := self.terms["listings"]:
+            if (listings := self.terms["listings"]) and not answer.later:
                 listings.keep(self.agent_id, self.server, answer)
             return None
         part = read_listings({self.agent_id: self.server}, {self.agent_id: answer}, **self.terms)
@@ -67,19 +71,45 @@ def read_listings(
                 listings.fail(name, config[name], answer)
         elif listings and not answer.when:
             differences[name] = Difference.of(last.tools if last else (), answer.tools)
-            listings.keep(name, config[name], answer)
+            if not answer.later:  # another session begins with what this one began with
+                listings.keep(name, config[name], answer)
         if said := (last if answer.error else answer):
             used[name] = said
     listed = {name: listed_by(config[name], said) for name, said in used.items()}
     admitted = pins.admit(listed, agreed=agreed) if pins else {name: everything(said) for name, said in listed.items()}
     parts = [SourceCatalog(problems=tuple(problems))]
-    for name, accepted in admitted.items():
+    for name, admission in admitted.items():
+        accepted = admission
+        if pins and listings:
+            changes = _with_later(name, config[name], used[name], admission.changes, pins, listings)
+            accepted = replace(admission, changes=changes)
         answer, difference = answers[name], differences.get(name, Difference())
         terms = {"pins": pins, "agreed": (name,) if name in agreed else (), "listings": listings}
         live = LiveServer(name, config[name], None if answer.error else answer, difference, terms)
         times: Any = {"down" if answer.error else "remembered": {name: used[name].when}} if used[name].when else {}
         parts.append(replace(_of_server(name, config[name], accepted, used[name]), live={name: live}, **times))
     return joined(parts)
+
+
+def _with_later(
+    name: str, server: ServerConfig, said: Listing, changes: Sequence[Change], pins: PinBook, listings: LastListings
+) -> tuple[Change, ...]:
+    """The changes of a server, with those that it has listed in the middle of a run and nobody has accepted since.
+
+    Whoever looks at them later starts the server anew, which does not list them then.
+    """
+    if said.later:
+        marked = tuple(replace(change, later=True) if change.kind in _LATER else change for change in changes)
+        if any(change.later for change in marked):
+            listings.keep_later(name, server, said)
+        return marked
+    if not (later := listings.later(name, server)):
+        return tuple(changes)
+    listed = listed_by(server, replace(said, tools=later))
+    known = {change.id for change in changes}
+    found = pins.admit({name: listed})[name].changes
+    waiting = (change for change in found if change.kind in _LATER and change.id not in known)
+    return (*changes, *(replace(change, later=True) for change in waiting))
 
 
 def with_agent(loaded: Loaded, agent_id: str, part: SourceCatalog) -> Loaded:

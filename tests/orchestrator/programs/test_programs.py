@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from blockbuster import blockbuster_ctx
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
@@ -26,17 +27,17 @@ def settings(**more: Any) -> Settings:
     return Settings(**{"code_mode": True, "agents": 1, "tools": 5, **more})
 
 
+def last_result(told: Sequence[BaseMessage]) -> BaseMessage:
+    """What the program gave, also after a question about words with nothing done."""
+    return next(message for message in reversed(told) if isinstance(message, ToolMessage))
+
+
 @pytest.fixture
 def ran(catalog: Any, scripted: Any, say: Any) -> Any:
     """The step after a program, and the model with what it was shown."""
 
     def run(code: str, loaded: Any = catalog, **more: Any) -> tuple[Any, Any]:
-        def end(told: Any) -> AIMessage:
-            if told[-1].type == "tool":
-                return ended(told[-1])
-            return say["calls"]("finish", status="cannot")  # type: ignore[no-any-return]
-
-        model = scripted(replies=[say["calls"]("run_program", code=code), end])
+        model = scripted(replies=[say["calls"]("run_program", code=code), lambda told: ended(last_result(told))])
         app = create_supervisor(loaded, worker_model=model, settings=settings(**more)).compile()
         return app.invoke({"messages": [HumanMessage(RATE)]})["results"]["1"], model
 
@@ -115,6 +116,7 @@ def test_a_failed_call_can_be_caught(ran: Any, shop: Any) -> None:
     )
     assert "out of order" in result["calls"][0]["error"]
     assert result["calls"][1]["output"].startswith("no: ")
+    assert result["status"] == "failed"  # no call has succeeded
 
 
 def test_a_program_that_fails_says_what_was_done_before(ran: Any, shop: Any) -> None:

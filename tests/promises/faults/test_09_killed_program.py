@@ -24,13 +24,14 @@ from pathlib import Path
 
 sys.path[:0] = {support!r}
 from langchain_core.messages import ToolMessage
+from deciding_model import own_steps
 from forked import Forked
 from scenario import Scenario
 from callsheet.retrievers import MiniLMEmbeddings
 
 class Dying(Scenario):
     def _reply(self, worker, messages):
-        told = messages[1].text.splitlines()[0]
+        told = own_steps(messages[1].text).splitlines()[0]
         if {dies} and isinstance(messages[-1], ToolMessage) and "work of faulty" in told:
             while not (self.count("beside", "out") and "3" in asyncio.run(self.written())):
                 time.sleep(0.05)

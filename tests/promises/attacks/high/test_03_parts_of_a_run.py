@@ -29,7 +29,7 @@ from callsheet.agents import NoModel, Plan, Step
 from callsheet.orchestrator.step import StepNodes
 
 FOLDER = Path(sys.argv[1])
-STEPS = [Step(id=text, text=f"Add a note with the text '{text}'") for text in ("one", "two")]
+STEPS = [Step(id=text, text=f"Add a note with the text '{text}'", apart=True) for text in ("one", "two")]
 work = StepNodes.work
 
 
@@ -38,7 +38,7 @@ async def planned(*_, **__):
 
 
 async def held_up(self, state, worker):
-    if state["step"]["id"] == "two":
+    if state["steps"][0]["id"] == "two":
         while not (FOLDER / "notes").exists():
             await asyncio.sleep(0.02)
         (FOLDER / "between").touch()

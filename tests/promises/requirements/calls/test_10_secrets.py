@@ -24,6 +24,7 @@ from callsheet.agents import ToolRegistry
 from callsheet.agents.calls.review import decided, flat
 from callsheet.graphs import Loaded, Policy, dump, load
 from callsheet.orchestrator.cli.main import main
+from deciding_model import own_steps
 from scripted_model import ScriptedModel, calls, planned
 from servers import until
 
@@ -100,7 +101,7 @@ def worker(server: str) -> ScriptedModel:
             said = f"It said {messages[-1].text}, and the key is {ARGUMENT}."
             failed = messages[-1].status == "error"
             return calls("finish", status="cannot", answer=said) if failed else AIMessage(said)
-        return calls(names[messages[-1].text.splitlines()[0]], **ARGS)
+        return calls(names[own_steps(messages[-1].text).splitlines()[0]], **ARGS)
 
     return ScriptedModel(replies=[reply])
 

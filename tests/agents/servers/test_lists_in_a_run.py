@@ -1,0 +1,148 @@
+"""A server that lists other tools after a call: none is used before a person has accepted it, and all say so."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+
+from callsheet import Settings, create_supervisor
+from callsheet.agents import ToolRegistry
+from callsheet.graphs import Loaded, Policy, User, load
+from commands import run
+
+SERVER = """
+import json, sys
+def tool(name, about): return {"name": name, "description": about, "inputSchema": {"type": "object"}}
+tools = [tool("open_project", "Opens a project."), tool("list_files", "Lists the files."), tool("read", "Reads.")]
+def send(**message): print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+for line in sys.stdin:
+    asked = json.loads(line)
+    number = asked.get("id")
+    if number is None: continue
+    if asked["method"] == "initialize":
+        about = {"capabilities": {"tools": {"listChanged": True}}, "serverInfo": {"name": "ide", "version": "1"}}
+        send(id=number, result={"protocolVersion": "2025-06-18", **about})
+    elif asked["method"] == "tools/list":
+        send(id=number, result={"tools": tools})
+    elif asked["method"] == "tools/call":
+        if asked["params"]["name"] == "open_project":
+            tools = [tools[0], tool("list_files", "Lists the files of the open project."), tool("build", "Builds it.")]
+            send(method="notifications/tools/list_changed")
+        send(id=number, result={"content": [{"type": "text", "text": "did " + asked["params"]["name"]}]})
+    else:
+        send(id=number, error={"code": -32601, "message": "Method not found"})
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
+    (tmp_path / "server.py").write_text(SERVER)
+    file = tmp_path / "mcp.json"
+    entry = {"command": sys.executable, "args": ["-S", str(tmp_path / "server.py")]}
+    file.write_text(json.dumps({"mcpServers": {"ide": entry}}))
+    return file
+
+
+async def opened(config: Path, *then: str, **more: Any) -> tuple[ToolRegistry, dict[str, ToolMessage]]:
+    """A run that opens a project, waits until the tools have changed, and calls others."""
+    registry = ToolRegistry.from_catalog(load(config, yes=True, **more))
+    bound = {tool.id: tool for tool in registry.bind(["ide/open_project", "ide/list_files"], "run").values()}
+    answers = dict[str, ToolMessage]()
+    before = registry.loaded
+    for tool_id in ("ide/open_project", *then):
+        call = {"type": "tool_call", "id": "1", "name": bound[tool_id].name, "args": {}}
+        answers[tool_id] = await bound[tool_id].ainvoke(call)
+        async with asyncio.timeout(10):
+            while registry.loaded is before:
+                await asyncio.sleep(0.02)
+    await registry.close_run("run")
+    registry.close()
+    return registry, answers
+
+
+def waiting(loaded: Loaded) -> list[tuple[str, str]]:
+    return [(change.id, change.kind) for change in loaded.changes if change.later]
+
+
+async def test_the_command_that_a_refusal_names_shows_and_accepts_the_change(config: Path, capsys: Any) -> None:
+    _, answers = await opened(config, "ide/list_files")
+    assert "look at it with `callsheet approve ide/list_files`" in answers["ide/list_files"].text
+
+    def command(*words: str) -> tuple[int, str, str]:
+        return run(capsys, *words, "--catalog", str(config), "--yes")
+
+    status, out, _ = await asyncio.to_thread(command, "approve", "ide/list_files")
+    assert (status, out.splitlines()[-1]) == (0, "1 accepted, 0 waiting")
+    assert "Lists the files of the open project." in out
+    _, answers = await opened(config, "ide/list_files")
+    assert answers["ide/list_files"].text == "did list_files"
+    status, out, _ = await asyncio.to_thread(command, "approve", "ide/build")
+    assert (status, out.splitlines()[-1]) == (0, "1 accepted, 0 waiting")
+    assert (await asyncio.to_thread(command, "approve", "ide/build"))[1] == "nothing waits for approval\n"
+    registry, _ = await opened(config)
+    assert "ide/build" in registry.catalog.tools
+
+
+async def test_what_it_lists_at_its_start_stays_accepted(config: Path, capsys: Any) -> None:
+    await opened(config)
+    await asyncio.to_thread(run, capsys, "approve", "ide", "--catalog", str(config), "--yes")
+    loaded = await asyncio.to_thread(load, config, yes=True)
+    assert set(loaded.catalog.tools) == {"ide/open_project", "ide/list_files", "ide/read"}
+    assert not loaded.changes
+    assert not loaded.problems
+
+
+async def test_check_and_the_next_load_say_what_is_new(config: Path, capsys: Any) -> None:
+    await opened(config)
+    loaded = await asyncio.to_thread(load, config, yes=True)
+    assert waiting(loaded) == [("ide/list_files", "changed"), ("ide/build", "new")]
+    assert set(loaded.catalog.tools) == {"ide/open_project", "ide/list_files", "ide/read"}
+    told = "\n".join(str(problem) for problem in loaded.problems)
+    assert "list_files was not what was accepted when a run had gone on for a while" in told
+    assert "build appeared in a run, and is new since its server was accepted" in told
+    _, out, _ = await asyncio.to_thread(run, capsys, "check", "--catalog", str(config), "--yes")
+    assert "ide/build: appeared in a run" in out
+    assert "is gone from its server" not in out
+
+
+async def test_a_new_tool_is_refused_as_new_and_with_the_command_that_shows_it(config: Path) -> None:
+    registry, _ = await opened(config)
+    why = registry.refused(["ide/build"])["ide/build"]
+    assert why == "it is new since its server was accepted: look at it with `callsheet approve ide/build`"
+
+
+async def test_a_registry_tells_the_news_of_its_agents_to_those_who_may_know(config: Path) -> None:
+    policy = Policy(default="allow", users={"ann": {"deny": ["ide/build"]}})
+    registry, _ = await opened(config, policy=policy)
+    assert registry.news({"ide"}) == (
+        "ide listed other tools than were accepted (changed: list_files; new: build): "
+        "review it with `callsheet approve ide`"
+    )
+    assert "build" not in registry.news({"ide"}, User("ann"))
+    assert registry.news({"other"}) == ""
+
+
+async def test_the_answer_says_what_is_new(config: Path) -> None:
+    await opened(config)
+    loaded = await asyncio.to_thread(load, config, yes=True)
+    workflow = create_supervisor(loaded, settings=Settings(allow=("ide/open_project",)))
+    thread: Any = {"configurable": {"thread_id": "1"}}
+    app = workflow.compile(checkpointer=InMemorySaver())
+    state = await app.ainvoke({"messages": [HumanMessage("open project")]}, thread)
+    assert "ide listed other tools than were accepted" in state["messages"][-1].text
+
+
+async def test_another_entry_of_the_same_name_inherits_no_news(config: Path) -> None:
+    await opened(config)
+    entries = json.loads(config.read_text())
+    entries["mcpServers"]["ide"]["env"] = {"LANG": "de"}
+    config.write_text(json.dumps(entries))
+    assert waiting(await asyncio.to_thread(load, config, yes=True)) == []
