@@ -40,6 +40,7 @@ from callsheet.graphs.catalog.formats.openapi_operations import META, Api, HttpC
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address
 from callsheet.graphs.catalog.loaded import SourceCatalog, joined
 from callsheet.graphs.storage import cache_folder, private_folder, replace_bytes
+from callsheet.graphs.text.regular_files import read_regular
 from callsheet.graphs.trust.pins import Listed, PinBook
 
 _MOST_REDIRECTS, _NAMELESS = 5, "api"
@@ -54,8 +55,7 @@ class UnreachableError(CatalogError):
 def api(server: ServerConfig) -> Api:
     """The specification of a server, from its file or its copy; it is parsed again if the file has changed."""
     try:
-        with _file(server).open("rb") as opened:
-            text = opened.read(LARGEST + 1)  # ``parsed`` says that it is too large
+        text = read_regular(_file(server), most=LARGEST + 1)  # ``parsed`` says that it is too large
     except OSError as error:
         raise CatalogError(f"{server.openapi}: cannot be read: {error.strerror}") from error
     parameters = parse_qsl(urlsplit(server.url or "").query, keep_blank_values=True)

@@ -15,6 +15,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from callsheet.graphs.catalog.errors import CatalogError, lookup, near_names
 from callsheet.graphs.catalog.model import Name, Record
+from callsheet.graphs.text.regular_files import read_regular
 
 Phrase = Annotated[str, StringConstraints(min_length=1, max_length=400, pattern=r"\S")]
 
@@ -138,7 +139,7 @@ def read_taxonomy(taxonomy: Taxonomy | str | Path | None = None) -> Taxonomy:
     if path in SHIPPED:
         return shipped_taxonomy(path)
     try:
-        content: Any = json.loads(Path(path).read_text(encoding="utf-8"))
+        content: Any = json.loads(read_regular(Path(path)))
     except (OSError, UnicodeDecodeError, RecursionError, ValueError) as error:
         raise CatalogError(f"the taxonomy {path} cannot be read: {error}") from error
     if not isinstance(content, dict):

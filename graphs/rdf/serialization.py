@@ -22,6 +22,7 @@ from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.model import Catalog
 from callsheet.graphs.rdf.catalog_graph import BASE, CS, DOCUMENTS, PREFIXES, TERMS, from_graph, to_graph
 from callsheet.graphs.text.regex import linear
+from callsheet.graphs.text.regular_files import read_regular
 from callsheet.graphs.text.sanitizing import written_out
 
 _LINKS = (*(CS[term] for term, kind in TERMS.items() if kind == "owl:ObjectProperty"), SKOS.broader, SKOS.narrower)
@@ -94,7 +95,7 @@ def graph_of_file(path: Path) -> Graph:
     try:
         if (form := _OF_SUFFIX.get(path.suffix.lower())) is None:
             raise CatalogError(f"not an RDF file: its name should end in {', '.join(_OF_SUFFIX)}")
-        return parse(path.read_text(encoding="utf-8-sig"), form=form)
+        return parse(read_regular(path).decode("utf-8-sig"), form=form)
     except UnicodeDecodeError as error:
         raise CatalogError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from error
     except (CatalogError, OSError) as error:

@@ -18,6 +18,7 @@ from pydantic import ConfigDict, Field, model_validator
 from callsheet.graphs.capabilities.taxonomy import SHIPPED, shipped_taxonomy
 from callsheet.graphs.catalog.errors import CatalogError, Finding, SettingsError, Severity
 from callsheet.graphs.catalog.model import SKILLS, Catalog, Name, Record, Tool
+from callsheet.graphs.text.regular_files import read_regular
 from callsheet.graphs.text.sanitizing import counted, normalized, shown
 
 Hint = Literal["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"]
@@ -338,7 +339,7 @@ def counts_outcomes(policy: Policy | None, user: User) -> bool:
 def read_policy(path: str | Path) -> Policy:
     """A policy from a JSON file; a SettingsError if it cannot be read, or is not a policy."""
     try:
-        content: Any = json.loads(Path(path).expanduser().read_text(encoding="utf-8"))
+        content: Any = json.loads(read_regular(Path(path).expanduser()))
     except (OSError, ValueError, RecursionError) as error:
         raise SettingsError(f"the policy {path} cannot be read: {error}") from error
     if not isinstance(content, Mapping) or "default" not in content:

@@ -176,7 +176,7 @@ def _edited(args: Any) -> Any:
     text: str | None = click.edit(json.dumps(args, ensure_ascii=False, indent=2, default=str), extension=".json")
     try:
         return json.loads(text) if text else args
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         click.echo(f"invalid JSON: {error}", err=True)
         return None
 
@@ -226,7 +226,7 @@ def _asked_value(name: str, schema: Mapping[str, Any]) -> tuple[str, Any]:
     hidden = isinstance(spec, Mapping) and is_secret(name, spec)
     while said := _text(f"{shown_text(name)} (empty leaves the step as it is)", hidden=hidden):
         values: list[Any] = [said]
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             values.append(json.loads(said))
         problems = [wrong_values(one, {name: value}) for value in values]
         if "" in problems:

@@ -151,6 +151,8 @@ def _answers(order: Mapping[str, Any], memory: int) -> Iterator[dict[str, Any]]:
         yield {"wrong": str(error)}
     except ImportError:
         yield {"missing": loader}
+    except RecursionError:
+        yield {"wrong": f"its {loader} is nested too deeply"}
     except Exception as error:  # noqa: BLE001 a library that reads files of others may raise anything
         why = error.__cause__ or error  # some loaders wrap it
         yield {"wrong": f"not a readable {loader} file: {type(why).__name__}: {str(why)[:300]}"}

@@ -123,7 +123,7 @@ def _id(kind: str, name: str, known: _Names) -> str:
 def _entry(line: str) -> Mapping[str, Any]:
     try:
         entry = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise QueriesError(f"not JSON ({error}): {_CURE}") from error
     if not isinstance(entry, dict):
         raise QueriesError(f"not a JSON object: {_CURE}")

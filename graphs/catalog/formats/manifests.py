@@ -16,6 +16,7 @@ from pydantic import ConfigDict, Field
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, DependencyKind, Name, Record, Tool
 from callsheet.graphs.text.regex import linear
+from callsheet.graphs.text.regular_files import read_regular
 from callsheet.graphs.text.sanitizing import DEEPEST, clean, encodable, written_out
 
 _LARGEST_ENV = 1_000_000
@@ -27,7 +28,7 @@ _COMMENT, _TRAILING = linear(rf"(?s){_STRING}|//[^\n]*|/\*.*?\*/"), linear(rf"(?
 def read_json(path: Path) -> Any:
     """The content of a JSON file, which may have comments and trailing commas as editors write, or ``CatalogError``."""
     try:
-        return parse_json(path.read_bytes(), str(path))
+        return parse_json(read_regular(path), str(path))
     except OSError as error:
         raise CatalogError(f"{path}: cannot be read: {error.strerror}") from error
 
@@ -41,7 +42,9 @@ def parse_json(content: bytes, where: str) -> Any:
         # What is left out becomes blanks, so that an error has its place.
         text = _COMMENT.sub(lambda found: found[1] or _NOT_BREAK.sub(" ", found[0]), text)
         return json.loads(_TRAILING.sub(lambda found: found[1] or f" {found[2]}", text))
-    except (ValueError, RecursionError) as error:  # also of a number that is too long, or of deep nesting
+    except RecursionError as error:
+        raise BoundError(f"{where}: not valid JSON: nested too deeply") from error
+    except ValueError as error:  # also of a number that is too long
         raise CatalogError(f"{where}: not valid JSON: {error}") from error
 
 
@@ -52,7 +55,7 @@ def read_env_file(path: Path) -> dict[str, str]:
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST_ENV:
             raise CatalogError(f"its envFile {path} is not a file of at most {_LARGEST_ENV // 1000:,} KB")
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_regular(path).decode("utf-8-sig")
     except (OSError, UnicodeError) as error:
         raise CatalogError(f"its envFile {path} cannot be read: {error}") from error
     values: dict[str, str] = {}
@@ -63,6 +66,12 @@ def read_env_file(path: Path) -> dict[str, str]:
     return values
 
 
+class BoundError(CatalogError):
+    """A document is nested too deeply, or too large, to be read."""
+
+
+DEEPEST_DOCUMENT = 200
+"""Levels of a document; of a schema in it, ``DEEPEST``."""
 _SCALARS = (  # YAML 1.2, JSON schema: no dates, and "no" is a word
     ("bool", r"true|false", "tf"),
     ("null", r"null|~|", "n~\0"),
@@ -74,24 +83,47 @@ _SCALARS = (  # YAML 1.2, JSON schema: no dates, and "no" is a word
 def read_yaml(text: bytes | str, where: str, *, most: int = 20_000_000) -> Any:
     """The value of a YAML document of at most so many nodes, with the scalars of JSON and keys that are strings.
 
-    ``CatalogError``: It is empty, malformed, or stands for too many nodes through its aliases.
+    ``CatalogError``: It is empty or malformed. ``BoundError``: It is nested too deeply, or too large, also through its
+    aliases.
     """
     import yaml
 
     loader = _loader()(text)
     try:
+        _check_size(_loader()(text), where, most)
         node = loader.get_single_node()
         if node is None:
             raise CatalogError(f"{where}: the file is empty")
         if _nodes(node, {}, most) > most:
-            raise CatalogError(f"{where}: its YAML aliases expand to too many nodes: write them out")
+            raise BoundError(f"{where}: its YAML aliases expand to too many nodes: write them out")
         return loader.construct_document(node)
+    except CatalogError:
+        raise
     except RecursionError as error:
-        raise CatalogError(f"{where}: nested too deeply, or an alias within itself: it cannot be read") from error
+        raise BoundError(f"{where}: nested too deeply, or an alias within itself: it cannot be read") from error
     except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError) as error:
         raise CatalogError(f"{where}: not valid YAML: {' '.join(str(error).split())[:300]}") from error
     finally:
         loader.dispose()
+
+
+def _check_size(events: Any, where: str, most: int) -> None:
+    """Counts the depth and the nodes of a document as it is parsed: libyaml builds nested nodes on the stack."""
+    import yaml
+
+    depth = count = 0
+    try:
+        while events.check_event():
+            event = events.get_event()
+            count += isinstance(event, yaml.NodeEvent)
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST_DOCUMENT:
+                raise BoundError(f"{where}: nested more than {DEEPEST_DOCUMENT} levels deep")
+            if count > most:
+                raise BoundError(f"{where}: more than {most:,} nodes: leave out what is not needed")
+    finally:
+        events.dispose()
 
 
 def _nodes(node: Any, known: dict[int, int], most: int) -> int:

@@ -12,6 +12,7 @@ from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.manifests import parse_json, read_yaml
 from callsheet.graphs.text.json_schema import pointed
 from callsheet.graphs.text.regex import linear
+from callsheet.graphs.text.regular_files import read_regular
 
 LARGEST = 64_000_000
 """Bytes of the largest specification that is read."""
@@ -26,7 +27,7 @@ def is_specification(path: Path) -> bool:
     if path.suffix.lower() not in (".json", *_YAML):
         return False
     try:
-        return _VERSIONED.search(path.read_bytes().decode("utf-8", "replace")) is not None
+        return _VERSIONED.search(read_regular(path).decode("utf-8", "replace")) is not None
     except OSError:
         return False  # whoever reads it next says why it cannot be read
 

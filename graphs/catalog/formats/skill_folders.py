@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from callsheet.graphs.catalog.errors import CatalogError
-from callsheet.graphs.catalog.formats.manifests import UNREAD, Problem, read_yaml
+from callsheet.graphs.catalog.formats.manifests import UNREAD, BoundError, Problem, read_yaml
 from callsheet.graphs.catalog.model import Skill
+from callsheet.graphs.text.regular_files import read_regular
 from callsheet.graphs.text.sanitizing import clean, shown
 
 _SKILL_FILE = "[sS][kK][iI][lL][lL].[mM][dD]"
@@ -105,6 +106,8 @@ def _front_matter(text: str) -> Any:
     """The front matter; where it cannot be read, its fields one by one, as many authors do not quote."""
     try:
         return read_yaml(text, "its front matter", most=_MOST_NODES)
+    except BoundError:
+        raise
     except CatalogError:
         fields: dict[str, Any] = {}
         for field in _FIELD.finditer(text):
@@ -126,7 +129,7 @@ def _content(file: Path, folder: Path) -> str:
             raise CatalogError("it is not a file")
         if file.stat().st_size > _LARGEST:
             raise CatalogError(f"larger than {_LARGEST // 1000} KB: move details to other files")
-        return file.read_bytes().decode("utf-8")
+        return read_regular(file, most=_LARGEST).decode("utf-8")
     except (OSError, RuntimeError, UnicodeError) as error:
         raise CatalogError(f"it cannot be read as UTF-8: {error}") from error
 

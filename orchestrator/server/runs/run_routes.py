@@ -79,7 +79,7 @@ def _payloads(messages: list[Message]) -> list[Mapping[str, Any]]:
     """The parsed requests; empty if the server itself will refuse the body."""
     try:
         given = json.loads(b"".join(message.get("body", b"") for message in messages))
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
     return [one for one in (given if isinstance(given, list) else [given]) if isinstance(one, Mapping)]
 

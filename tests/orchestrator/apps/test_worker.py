@@ -142,7 +142,7 @@ def test_the_worker_gets_the_text_of_a_skill(catalog: Any, shop: Any, worker: An
     assert "from the skill 'rates'" in opening
     assert "\nUse it.\n\nNow: " in opening
     assert set(worker.shown[0]["tools"]) == {
-        "bank_exchange_rate", "notebook_write_note", "finish", "need_tool", "read_result"
+        "bank_exchange_rate", "notebook_write_note", "run_program", "finish", "need_tool", "read_result"
     }  # fmt: skip
     assert state["selections"]["1"]["skills"][0]["id"] == "skills/rates"
     assert shop.called == ["exchange_rate"]
