@@ -12,10 +12,11 @@ import builtins
 import json
 import keyword
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NotRequired
+from typing import TYPE_CHECKING, Any, NotRequired, Protocol
 
 from langchain_core.messages import ToolCall, ToolMessage
 from langgraph.config import get_config
@@ -265,6 +266,34 @@ _MOST_SHOWN = 20_000
 Answer = ToolMessage | Command[Any]
 
 
+class Review(Protocol):
+    """Asks a person about several calls of a program at once."""
+
+    async def doubt(self, tool: BoundTool, args: Mapping[str, Any]) -> str:
+        """Why a call needs approval; empty if it needs none."""
+        ...
+
+    def reads(self, tool_id: str) -> bool:
+        """Whether a tool is known to change nothing."""
+        ...
+
+    def mark(self, tool: BoundTool, args: Mapping[str, Any]) -> str:
+        """The fingerprint that the approval of a call is bound to."""
+        ...
+
+    def confirms(self, tool: BoundTool) -> bool:
+        """Whether a person must confirm calls of a tool whatever the policy is."""
+        ...
+
+    def ask(self, calls: Sequence[Mapping[str, Any]]) -> str | None:
+        """Asks about these calls; None if they are approved, else why they are not."""
+        ...
+
+
+Sender = Callable[[Any, BoundTool, str, float], Awaitable[Answer]]
+"""Makes a call: request, tool, and the fingerprint and time of an approval that a person has given before, if any."""
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """A program and what it may call.
@@ -272,7 +301,8 @@ class Program:
     Attributes:
         call: The call of ``run_program``.
         functions: Its tools by the names of their functions.
-        send: Makes a call of a tool, of which there may be ``most``.
+        send: Makes a call of a tool, of which there may be ``most``; with the approval, if there is one.
+        review: Asks about several calls at once; None if nobody can be asked.
         results: Values of earlier steps by id.
         secrets: Removed from what the program shows.
         barred: Names of functions that the program may not call -> why.
@@ -280,27 +310,41 @@ class Program:
 
     call: ToolCall
     functions: Mapping[str, BoundTool]
-    send: Callable[[ToolCall, BoundTool], Awaitable[Answer]]
+    send: Callable[[ToolCall, BoundTool, str, float], Awaitable[Answer]]
     most: int
     results: Mapping[str, Any]
     secrets: RunSecrets | None
     barred: Mapping[str, str] = field(default_factory=dict)
+    review: Review | None = None
 
-    def answer(self, text: str, state: Mapping[str, Any], *, error: bool, effect: str = "reported") -> ToolMessage:
+    def answer(
+        self, text: str, state: Mapping[str, Any], *, error: bool, effect: str = "reported", kind: str = ""
+    ) -> ToolMessage:
         """The answer to the call of ``run_program``, with the calls of the program."""
         parts = (part.rstrip("\n") for part in (state.get("printed", ""), text))
         text = "\n".join(_cut(self.secrets.text(part) if self.secrets else part) for part in parts if part)
         artifact = {"effect": effect, "calls": state.get("calls", []), "answers": state.get("answers", [])}
+        artifact |= {"kind": kind} if kind else {}
         return answer_to(self.call, text, artifact, error=error)
 
 
 class ProgramState(TypedDict):
-    """State of a program: stored at its last call; its calls have the names that the model sees."""
+    """State of a program: stored at its last call; its calls have the names that the model sees.
+
+    Attributes:
+        foreseen: The calls that a person is asked about next, the last of ``calls`` first.
+        approved: Fingerprints of the calls that a person has approved and that are not made yet, given at ``when``.
+        ahead: Calls that only read and were made while the program was run ahead, each with its answer.
+    """
 
     snapshot: bytes
     printed: str
     calls: list[ToolCall]
     answers: list[ToolMessage]
+    foreseen: NotRequired[list[dict[str, Any]]]
+    approved: NotRequired[list[str]]
+    when: NotRequired[float]
+    ahead: NotRequired[list[dict[str, Any]]]
     done: NotRequired[ToolMessage]
 
 
@@ -310,15 +354,17 @@ _Update = dict[str, Any]
 async def run_program(
     request: ToolCallRequest,
     tools: Mapping[str, BoundTool],
-    make: Callable[[ToolCallRequest, BoundTool], Awaitable[Answer]],
+    make: Sender,
     *,
     most: int,
     results: Mapping[str, Any] = MappingProxyType({}),
     secrets: RunSecrets | None = None,
+    review: Review | None = None,
 ) -> ToolMessage:
     """Runs the program of a request, if it is the first of its message, to its end, or to a question to a person.
 
-    Each of its calls goes the way of any other, by ``make``; there may be ``most``.
+    Each of its calls goes the way of any other, by ``make``; there may be ``most``. Calls that need approval and whose
+    arguments are known before the first of them is sent are one question, by ``review``.
 
     Raises:
         GraphInterrupt: A person is asked about one of its calls.
@@ -327,10 +373,12 @@ async def run_program(
     if call["id"] != next(other["id"] for other in beside if other["name"] == RUN_PROGRAM):
         return answer_to(call, "one program at a time: this one was not run", error=True)
 
-    async def send(inner: ToolCall, tool: BoundTool) -> Answer:
-        return await make(request.override(tool_call=inner, tool=tool), tool)
+    async def send(inner: ToolCall, tool: BoundTool, mark: str, when: float) -> Answer:
+        return await make(request.override(tool_call=inner, tool=tool), tool, mark, when)
 
-    program = Program(call, functions_of(tools), send, most, results, secrets, without_functions(tools))
+    functions, barred = functions_of(tools), without_functions(tools)
+    asks = review if checkpointer() is not None else None
+    program = Program(call, functions, send, most, results, secrets, barred, asks)
     code = call["args"].get("code")
     if not isinstance(code, str) or not code.strip():
         return program.answer("give the program as the text 'code'", {}, error=True)
@@ -344,12 +392,13 @@ async def run_program(
     return ended["done"]  # type: ignore[no-any-return]
 
 
+def _sandbox(program: Program) -> Sandbox:
+    return Sandbox(program.functions, stubs(program.functions, program.barred), program.barred)
+
+
 async def _advance(state: ProgramState) -> _Update:
-    program = get_runtime(Program).context
-    sandbox, answers = (
-        Sandbox(program.functions, stubs(program.functions, program.barred), program.barred),
-        state["answers"],
-    )
+    program, answers = get_runtime(Program).context, state["answers"]
+    sandbox = _sandbox(program)
     if answers:
         at = await sandbox.proceed(state["snapshot"], _value(answers[-1]), printed=len(state["printed"]))
     else:
@@ -364,25 +413,143 @@ async def _advance(state: ProgramState) -> _Update:
     if len(answers) == program.most:
         text = f"the program was stopped before it made more than {counted(program.most, 'call')}"
         return {"printed": printed, "done": program.answer(text, now, error=True)}
-    tool, call_id = program.functions[at.function], f"{program.call['id']}_{len(answers) + 1}"
-    call = ToolCall(name=tool.name, args=tool.form.own(at.args), id=call_id, type="tool_call")
-    return {"printed": printed, "snapshot": at.snapshot, "calls": [*state["calls"], call]}
+    call = _called(program, at, f"{program.call['id']}_{len(answers) + 1}")
+    update: _Update = {"printed": printed, "snapshot": at.snapshot, "calls": [*state["calls"], call]}
+    return {**update, **await _foresee(program, sandbox, at, call, state)}
+
+
+def _called(program: Program, at: Pause, call_id: str) -> ToolCall:
+    """The call at which a program waits, in the names that the model sees."""
+    tool = program.functions[at.function]
+    return ToolCall(name=tool.name, args=tool.form.own(at.args), id=call_id, type="tool_call")
+
+
+_MOST_FORESEEN = 50
+"""Maximum number of calls in one question."""
+
+
+async def _foresee(program: Program, sandbox: Sandbox, at: Pause, call: ToolCall, state: ProgramState) -> _Update:
+    """The calls that a person is asked about together, if this one needs approval and others can be known.
+
+    The stored program is run ahead twice, with two placeholders that have nothing in common in place of what an effect
+    returns: where the two runs differ, a call depends on an earlier one. What is foreseen decides nothing: an approval
+    counts only for a call that the program then makes with exactly these arguments.
+    """
+    review, tool = program.review, program.functions[at.function]
+    if review is None or not await review.doubt(tool, call["args"]):
+        return {"foreseen": []}
+    if review.mark(tool, call["args"]) in state.get("approved", ()):
+        return {"foreseen": []}
+    ahead: list[dict[str, Any]] = []
+    first, second = [await _run_ahead(program, sandbox, at, call, value, ahead) for value in _PLACEHOLDERS]
+    foreseen = [_foreseen(review, tool, call["args"])]
+    for one, other in zip(first, second, strict=False):
+        if one != other:
+            break
+        foreseen.append(_foreseen(review, *one))
+    # One call is asked about by itself, where a person may also change it.
+    return {"foreseen": foreseen if len(foreseen) > 1 else [], "ahead": ahead}
+
+
+_PLACEHOLDERS = ("not known yet" * 3, "?|" * 40)
+"""What an effect returns while a program is run ahead: of different lengths, and without a common character."""
+
+
+async def _run_ahead(
+    program: Program, sandbox: Sandbox, at: Pause, call: ToolCall, unknown: str, ahead: list[dict[str, Any]]
+) -> list[tuple[BoundTool, dict[str, Any]]]:
+    """The calls that need approval and come after this one, if effects return ``unknown``.
+
+    Calls that only read are made, once, and kept in ``ahead``. The run ends where one of them reads what an effect
+    may have changed.
+    """
+    review = program.review
+    found: list[tuple[BoundTool, dict[str, Any]]] = []
+    if review is None:
+        return found
+    changed, reads, value = {program.functions[at.function].agent}, 0, {"return_value": unknown}
+    while len(found) < min(_MOST_FORESEEN, program.most):
+        at = await sandbox.proceed(at.snapshot, value)
+        if not at.function:
+            break
+        tool = program.functions[at.function]
+        args = tool.form.own(at.args)
+        if await review.doubt(tool, args):
+            found.append((tool, args))
+            changed.add(tool.agent)
+            value = {"return_value": unknown}
+            continue
+        if not review.reads(tool.id) or tool.agent in changed or reads >= program.most:
+            break
+        if reads == len(ahead):
+            answer = await program.send(_called(program, at, f"{call['id']}_ahead_{reads}"), tool, "", 0.0)
+            if not isinstance(answer, ToolMessage):
+                break
+            ahead.append({"tool": tool.id, "args": args, "answer": answer})
+        if (ahead[reads]["tool"], ahead[reads]["args"]) != (tool.id, args):
+            break
+        value = _value(ahead[reads]["answer"])
+        reads += 1
+    return found
+
+
+def _foreseen(review: Review, tool: BoundTool, args: dict[str, Any]) -> dict[str, Any]:
+    return {"tool": tool.id, "args": args, "mark": review.mark(tool, args), "confirm": review.confirms(tool)}
+
+
+async def _review(state: ProgramState) -> _Update:
+    """Asks about the calls that are foreseen."""
+    program = get_runtime(Program).context
+    if program.review is None:
+        raise TypeError("without a review, no calls are foreseen")
+    why = program.review.ask(state["foreseen"])
+    if why is None:
+        return {"approved": [call["mark"] for call in state["foreseen"]], "when": time.time(), "foreseen": []}
+    unmade = {**state, "calls": state["calls"][:-1]}
+    text = f"{why}. Nothing of it was sent. Do not try it in another way"
+    return {"foreseen": [], "done": program.answer(text, unmade, error=True, effect="none", kind="rejected")}
 
 
 async def _call(state: ProgramState) -> _Update:
     """Makes the program's call. A refusal by a person, and an unknown outcome, end the program: it cannot go on."""
     program, call = get_runtime(Program).context, state["calls"][-1]
     tool = next(tool for tool in program.functions.values() if tool.name == call["name"])
-    answer = await program.send(call, tool)
+    made: _Update = {}
+    answer = _made_ahead(state, tool, call)
+    if answer is not None:
+        made["ahead"] = state["ahead"][1:]
+    else:
+        mark = program.review.mark(tool, call["args"]) if program.review else ""
+        approved = [*state.get("approved", ())]
+        known = mark in approved
+        if known:
+            approved.remove(mark)
+        made["approved"] = approved
+        answer = await program.send(call, tool, mark if known else "", state.get("when", 0.0))
     if not isinstance(answer, ToolMessage):
         raise TypeError(f"{tool.name} answered with {type(answer).__name__}, not with a message")
-    made = {"answers": [*state["answers"], answer]}
+    made["answers"] = [*state["answers"], answer]
     artifact = artifact_of(answer)
     unknown = artifact.get("effect") == "unknown" and not tool.repeatable
     if answer.status != "error" or not (unknown or artifact.get("kind") == "rejected"):
         return made
     text, effect = f"the program was ended: {answer.text}", "unknown" if unknown else "reported"
     return {**made, "done": program.answer(text, {**state, **made}, error=True, effect=effect)}
+
+
+def _made_ahead(state: ProgramState, tool: BoundTool, call: ToolCall) -> Any:
+    """The answer of a call that was made while the program was run ahead; None for any other."""
+    ahead = state.get("ahead") or ()
+    if not ahead or (ahead[0]["tool"], ahead[0]["args"]) != (tool.id, call["args"]):
+        return None
+    answer: ToolMessage = ahead[0]["answer"]
+    return answer.model_copy(update={"tool_call_id": call["id"]})
+
+
+def _after_advance(state: ProgramState) -> str:
+    if "done" in state:
+        return END
+    return "review" if state.get("foreseen") else "call"
 
 
 def _cut(text: str) -> str:
@@ -413,9 +580,11 @@ def _written(value: Any) -> str:
 def _program_app() -> Any:
     app = StateGraph(ProgramState, context_schema=Program)
     app.add_node("advance", _advance)
+    app.add_node("review", _review)
     app.add_node("call", _call)
     app.add_edge(START, "advance")
-    app.add_conditional_edges("advance", lambda state: END if "done" in state else "call", ["call", END])
+    app.add_conditional_edges("advance", _after_advance, ["review", "call", END])
+    app.add_conditional_edges("review", lambda state: END if "done" in state else "call", ["call", END])
     app.add_conditional_edges("call", lambda state: END if "done" in state else "advance", ["advance", END])
     return app.compile(name="program")
 

@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NotRequired, cast
+from typing import Any, NamedTuple, NotRequired, cast
 
 from langchain.agents.middleware import ToolCallRequest
 from langchain_core.messages import AnyMessage, ToolMessage
@@ -262,6 +262,13 @@ class SupervisedCall:
         return answer_to(self.request.tool_call, text, about, error=error)
 
 
+class Approval(NamedTuple):
+    """An approval: the ``fingerprint`` of a call, and when it was given, in seconds since the epoch."""
+
+    mark: str
+    when: float
+
+
 class CallState(TypedDict):
     """State of a call.
 
@@ -290,6 +297,8 @@ async def _ask(state: CallState) -> _Update:
     case = get_runtime(SupervisedCall).context
     if refused := case.refused(state["args"]):
         return {"answer": refused}
+    if state["approved"] and state["approved"] == case.mark(state["args"]):
+        return {"when": state["when"]}  # a person has seen this call among those of its program
     if not state["why"]:
         return {"approved": case.mark(state["args"]), "when": time.time()}
     try:
@@ -418,8 +427,17 @@ async def examined(request: ToolCallRequest, bound: BoundTool, supervision: Supe
     return case
 
 
-async def supervised(request: ToolCallRequest, bound: BoundTool, supervision: Supervision, send: Send) -> Answer:
+async def supervised(
+    request: ToolCallRequest,
+    bound: BoundTool,
+    supervision: Supervision,
+    send: Send,
+    *,
+    approval: Approval | None = None,
+) -> Answer:
     """The answer of one call, after approval if it needs one; or a message that says why it was not sent.
+
+    ``approval`` is one that a person has given before, which counts if it is of exactly this call.
 
     Raises:
         GraphInterrupt: A person is asked.
@@ -433,10 +451,10 @@ async def supervised(request: ToolCallRequest, bound: BoundTool, supervision: Su
     if not why and case.assured.repeatable and not (await CALL.aget_state(get_config())).values:
         return await send(request)
     async with sole_run(saver, request.tool_call["id"] or "") as case.claim:
-        return await _watched(case, why)
+        return await _watched(case, why, approval)
 
 
-async def _watched(case: SupervisedCall, why: str) -> Answer:
+async def _watched(case: SupervisedCall, why: str, approval: Approval | None) -> Answer:
     before = await CALL.aget_state(get_config())
     if not before.next and "answer" in before.values:
         return cast("Answer", before.values["answer"])
@@ -446,6 +464,8 @@ async def _watched(case: SupervisedCall, why: str) -> Answer:
     case.cut_off = ((before.next == ("send",) and not asked) or rolled_back) and not case.assured.repeatable
     args = dict(case.request.tool_call["args"])
     given = CallState(args=args, why=why, approved="", when=0.0, problem="", unknown="")
+    if approval is not None:
+        given |= {"approved": approval.mark, "when": approval.when}
     done = await CALL.ainvoke(given, context=case, durability="sync")
     return cast("Answer", done["answer"])
 

@@ -23,8 +23,9 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.config import get_stream_writer
 
 from callsheet.agents.approval.call_order import in_order
+from callsheet.agents.approval.program_review import ProgramReview
 from callsheet.agents.approval.questions import missing_values
-from callsheet.agents.approval.supervised_call import Answer, Send, in_doubt, supervised
+from callsheet.agents.approval.supervised_call import Answer, Approval, Send, in_doubt, supervised
 from callsheet.agents.calls.call_context import PROGRESS, within
 from callsheet.agents.calls.plan import GAVE, Call, ResultValueError, Status, StepResult, resolved, value_of
 from callsheet.agents.calls.run_claim import checkpointer, sole_run
@@ -181,19 +182,28 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
         """Runs a program."""
         from callsheet.agents.programs import run_program
 
+        async def make(inner: ToolCallRequest, _: BoundTool, mark: str, when: float) -> Answer:
+            return await self._call(inner, equipment, tools, handler, Approval(mark, when) if mark else None)
+
         return await run_program(
             request,
             tools,
-            lambda inner, _: self._call(inner, equipment, tools, handler),
+            make,
             results={result.id: value_of(result) for result in equipment.brief.inputs},
             secrets=equipment.secrets,
             most=equipment.max_calls - made_calls(request.state["messages"]),
+            review=ProgramReview(equipment.supervision, request) if equipment.supervision else None,
         )
 
     async def _call(
-        self, request: ToolCallRequest, equipment: Equipment, tools: Mapping[str, BoundTool], handler: Send
+        self,
+        request: ToolCallRequest,
+        equipment: Equipment,
+        tools: Mapping[str, BoundTool],
+        handler: Send,
+        approval: Approval | None = None,
     ) -> Answer:
-        """Makes a call."""
+        """Makes a call; ``approval`` is one that a person has given before."""
         call, messages = request.tool_call, request.state["messages"]
         if call["name"] not in tools:
             return _not_held(call, tools, equipment.refused)
@@ -208,7 +218,7 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
         if equipment.supervision is None:
             answer = await handler(request)
         else:
-            answer = await supervised(request, bound, equipment.supervision, handler)
+            answer = await supervised(request, bound, equipment.supervision, handler, approval=approval)
         if arguments != call["args"] and (artifact := artifact_of(answer)):
             return cast("ToolMessage", answer).model_copy(update={"artifact": {"args": arguments, **artifact}})
         return answer

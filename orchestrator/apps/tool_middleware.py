@@ -35,7 +35,8 @@ from callsheet.agents import (
     unstreamed,
 )
 from callsheet.agents.approval.call_order import in_order
-from callsheet.agents.approval.supervised_call import Answer, InterruptOn, Send, reviews_of
+from callsheet.agents.approval.program_review import ProgramReview
+from callsheet.agents.approval.supervised_call import Answer, Approval, InterruptOn, Send, reviews_of
 from callsheet.agents.calls.tool_result import answer_to
 from callsheet.agents.models.chat_models import broken_call, chat_model
 from callsheet.agents.registry import binding
@@ -323,11 +324,13 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
 
         supervision = self._supervision(request.state)
 
-        def make(inner: ToolCallRequest, tool: BoundTool) -> Awaitable[Answer]:
-            return supervised(inner, tool, supervision, send)
+        async def make(inner: ToolCallRequest, tool: BoundTool, mark: str, when: float) -> Answer:
+            approval = Approval(mark, when) if mark else None
+            return await supervised(inner, tool, supervision, send, approval=approval)
 
         async def run() -> Answer:
-            return await run_program(request, held, make, most=_CALLS, secrets=supervision.secrets)
+            review = ProgramReview(supervision, request)
+            return await run_program(request, held, make, most=_CALLS, secrets=supervision.secrets, review=review)
 
         return await in_order(request, held, self._reads, run)
 

@@ -474,10 +474,10 @@ def test_a_program_waits_for_a_person_and_repeats_nothing(shop: Any, monkeypatch
     code = "a = bank_exchange_rate(currency='USD')\nb = bank_exchange_rate(currency='GBP')\nf'{a} and {b}'"
     model = ScriptedModel(replies=[calls("run_program", code=code), AIMessage("Both.")])
     app = agent(model, shop.loaded(monkeypatch), approval="always")
-    state = app.invoke({"messages": [HumanMessage(RATE)]}, CONFIG)
-    for called in (1, 2):
-        (question,) = state["__interrupt__"]
-        state = app.invoke(Command(resume={question.id: {"type": "approve"}}), CONFIG)
-        assert shop.called == ["exchange_rate"] * called
+    (question,) = app.invoke({"messages": [HumanMessage(RATE)]}, CONFIG)["__interrupt__"]
+    assert [call["args"]["currency"] for call in flat(question.value)["args"]["calls"]] == ["USD", "GBP"]
+    assert shop.called == []
+    state = app.invoke(Command(resume={question.id: {"type": "approve"}}), CONFIG)
+    assert shop.called == ["exchange_rate"] * 2
     assert state["messages"][-2].text == "1 USD = 0.9 EUR and 1 GBP = 0.9 EUR"
     assert state["messages"][-1].text == "Both."
