@@ -225,14 +225,23 @@ def found_lines(
         agent = catalog.by_id.get(agent_id)
         if agent is None or not agent.tools:
             continue
-        line = _whole_line(agent)
-        if count_tokens(line) > max_tokens:
+        line, cost = _known_line(catalog, agent)
+        if cost > max_tokens:
             line = _part_line(agent, first, min(room, max_tokens // 2))
-        cost = count_tokens(line)
+            cost = count_tokens(line)
         if cost <= room:
             lines.append(line)
             room -= cost
     return "\n".join(lines)
+
+
+def _known_line(catalog: Catalog, agent: Agent) -> tuple[str, int]:
+    """The whole line of an agent and its tokens, made once for a catalog: each session of a gateway needs some."""
+    known: dict[str, tuple[str, int]] = catalog.derived.setdefault("roster lines", {})
+    if agent.id not in known:
+        line = _whole_line(agent)
+        known[agent.id] = line, count_tokens(line)
+    return known[agent.id]
 
 
 def _part_line(agent: Agent, first: Collection[str], max_tokens: int) -> str:

@@ -277,6 +277,8 @@ class Media:
 
 
 _WEEK = 7 * 86_400.0
+_LARGEST = 16_000_000
+"""Bytes of a stored file that is read at once."""
 _TEXTS = {"text/plain": ".txt", "application/json": ".json"}
 
 
@@ -299,6 +301,16 @@ class KeptResults:
             return None
 
         return keep
+
+    def read(self, path: str) -> bytes | None:
+        """The content of a file that was stored here; None for any other path, and for a file that is gone."""
+        base, file = self._folder or cache_folder() / "results", Path(path)
+        try:
+            if file.resolve(strict=True).parent.parent != base.resolve() or file.stat().st_size > _LARGEST:
+                return None
+            return file.read_bytes()
+        except OSError:
+            return None
 
     def _write(self, run_id: str, name: str, content: bytes, media: str) -> str:
         base = self._folder or cache_folder() / "results"

@@ -20,7 +20,7 @@ from weakref import WeakSet
 from callsheet.agents.calls.tool_result import Outcome
 from callsheet.graphs.catalog.errors import CallsheetError, CatalogError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
-from callsheet.graphs.text.sanitizing import MASK, is_secret_name, secrets_in
+from callsheet.graphs.text.sanitizing import MASK, is_secret_name, secrets_in, without_hidden
 
 _SHORTEST, _MOST_RUNS = 6, 1_000
 _FOR_ADDRESSES = str.maketrans("+/", "-_")
@@ -54,7 +54,21 @@ class Redaction:
         self._forms = sorted({*self._forms, *forms}, key=len, reverse=True)
 
     def text(self, text: str) -> str:
-        """The text without the values."""
+        """The text without the values.
+
+        Hidden characters, as they are or as ``\\u200b`` in JSON, hide no value: if one is found only without them, the
+        text comes back without them.
+        """
+        if not self._forms:
+            return text
+        masked = self._masked(text)
+        plain = without_hidden(masked)
+        if plain == masked:
+            return masked
+        found = self._masked(plain)
+        return masked if found == plain else found
+
+    def _masked(self, text: str) -> str:
         for form in self._forms:
             text = text.replace(form, MASK)
         return text

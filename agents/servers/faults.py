@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from callsheet.agents.calls.tool_result import Effect, Fault
@@ -86,7 +86,9 @@ class Faults:
             return await self.broken("the connection was closed", doing)
         if said == "Session terminated":
             return Fault("crash", "the server has forgotten this session", effect="none")
-        told = self.hidden(f"the server answered {doing} with error {leaf.code}: {said}"[:_LONGEST] + _details(leaf))
+        # Secrets are looked for in whole texts: half of one would not be recognized.
+        told = self.hidden(f"the server answered {doing} with error {leaf.code}: {said}")[:_LONGEST]
+        told += _details(leaf, self.hidden)
         if doing == START:
             return Fault("protocol", f"{told} (unsupported protocol)", effect="none")
         if said.startswith(_UNREADABLE):
@@ -102,7 +104,7 @@ class Faults:
         return self.hidden("\n".join((what, *(f"{about}: {said}" for about, said in words if said))))
 
 
-def _details(error: MCPError) -> str:
+def _details(error: MCPError, hidden: Callable[[str], str]) -> str:
     """What an error says beside its message: the addresses that a person must open first, or its data."""
     from mcp.types import URL_ELICITATION_REQUIRED
 
@@ -110,21 +112,21 @@ def _details(error: MCPError) -> str:
     if data in (None, "", error.message, {}, []):
         return ""
     asked = data.get("elicitations") if isinstance(data, dict) and error.code == URL_ELICITATION_REQUIRED else None
-    pages = [_page(one) for one in asked if isinstance(one, dict)] if isinstance(asked, list) else []
+    pages = [_page(one, hidden) for one in asked if isinstance(one, dict)] if isinstance(asked, list) else []
     if any(pages):
         opened = " and ".join(filter(None, pages))
         return f"; before this call can succeed, a person must open {opened}, and then it can be made again"
     text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, default=str)
-    return f"; data: {shown(text, most=_LONGEST_DATA)}"
+    return f"; data: {shown(hidden(text), most=_LONGEST_DATA)}"
 
 
-def _page(elicitation: Mapping[str, Any]) -> str:
+def _page(elicitation: Mapping[str, Any], hidden: Callable[[str], str]) -> str:
     """An address that a server asks to open, and why."""
     address, why = elicitation.get("url"), elicitation.get("message")
     if not isinstance(address, str):
         return ""
-    said = f" ({shown(why, most=_LONGEST_DATA)})" if isinstance(why, str) and why else ""
-    return f"{shown(address, most=_LONGEST_URL)}{said}"
+    said = f" ({shown(hidden(why), most=_LONGEST_DATA)})" if isinstance(why, str) and why else ""
+    return f"{shown(hidden(address), most=_LONGEST_URL)}{said}"
 
 
 def _doubt(method: str, effect: Effect = "unknown") -> str:

@@ -66,6 +66,12 @@ def _format_of(content: bytes) -> _Format | None:
     return None
 
 
+def picture_type(content: bytes) -> str:
+    """The media type of a picture, by its bytes; empty for anything else."""
+    known = _format_of(content)
+    return known.media if known is not None and known.block == "image" else ""
+
+
 def readable(text: str) -> str:
     """The text with a note in place of each image, sound or PDF file that it holds as base64."""
     return _BASE64.sub(_noted, text) if len(text) > _BEGINNING else text

@@ -14,6 +14,7 @@ from typing import Any
 
 from callsheet.graphs.catalog.errors import CatalogError, near_names
 from callsheet.graphs.catalog.formats.manifests import (
+    AMBIGUOUS,
     Problem,
     agent_from_listing,
     agent_of_toollinkos,
@@ -49,6 +50,7 @@ from callsheet.graphs.trust.policy import Policy, policy_of
 
 _CODE = re.compile(r"`(?=[^`\s]{0,199}(?:[_/-]|[a-z][A-Z]))([^`\s]{1,200})`")  # `fetch` may be any function
 _MOST_NAMED = 200
+_MOST_CANDIDATES = 5
 
 
 def separated(agents: Sequence[Agent], skills: Sequence[Skill]) -> tuple[tuple[Agent, ...], tuple[Problem, ...]]:
@@ -69,30 +71,37 @@ def separated(agents: Sequence[Agent], skills: Sequence[Skill]) -> tuple[tuple[A
     return tuple(a if len(t) == len(a.tools) else a.model_copy(update={"tools": t}) for a, t in kept), tuple(problems)
 
 
-def resolve(agents: Sequence[Agent], *, lenient: Collection[str] = ()) -> tuple[tuple[Agent, ...], tuple[Problem, ...]]:
-    """Replaces the names in ``depends_on`` by tool ids: an id, a tool of the same agent, or a name that is unique.
+def resolve(
+    agents: Sequence[Agent], *, lenient: Collection[str] = (), places: Mapping[str, int] | None = None
+) -> tuple[tuple[Agent, ...], tuple[Problem, ...]]:
+    """Replaces the names in ``depends_on`` by tool ids: an id, a tool of the same agent, or the name of any tool.
 
-    Dangling dependencies of the ``lenient`` agents are dropped and reported: the server of the other tool may be down.
+    Of several tools of that name, the one whose server was pinned first (``places``) is meant, and that is reported: a
+    server that is added later changes nothing. A dangling dependency is dropped and reported if there are ``lenient``
+    agents: the server of the other tool may be down.
 
     Raises:
-        CatalogError: A name used by any other agent matches no tool, or several.
+        CatalogError: A name matches no tool, and no agent is lenient.
     """
-    ids, by_name = _names(agents)
+    ids, by_name = _names(agents, places or {})
     problems: list[Problem] = []
 
     def resolved(edge: Dependency, tool: Tool) -> Iterator[Dependency]:
         exact = (name for name in (edge.tool, f"{tool.agent}/{edge.tool}") if name in ids)
         candidates = list(islice(exact, 1)) or by_name.get(edge.tool, [])
-        if len(candidates) == 1:
+        if len(candidates) > 1:
+            message = f"tool {tool.id!r} depends on {edge.tool!r}, which {_several(candidates)}"
+            problems.append(Problem(tool.agent, AMBIGUOUS, message))
+        if candidates:
             yield edge.model_copy(update={"tool": candidates[0]})
             return
         # A server may list many unknown names, and a search for similar names is slow.
         hint = "" if tool.agent in lenient else near_names(edge.tool, ids)
-        wrong = f"could be {' or '.join(candidates)}: give the id"
-        if not candidates:
-            wrong = f"is not in the catalog{hint}: correct the name or remove the dependency"
-        message = f"tool {tool.id!r} depends on {edge.tool!r}, which {wrong}"
-        if tool.agent not in lenient:
+        message = (
+            f"tool {tool.id!r} depends on {edge.tool!r}, which is not in the catalog{hint}: "
+            "correct the name or remove the dependency"
+        )
+        if not lenient:
             raise CatalogError(message)
         problems.append(Problem(tool.agent, "dependency", f"{message}; it is dropped"))
 
@@ -104,45 +113,53 @@ def resolve(agents: Sequence[Agent], *, lenient: Collection[str] = ()) -> tuple[
     return tuple(done), tuple(problems)
 
 
+def _several(candidates: Sequence[str]) -> str:
+    """What is said of a name that several tools have, of which the first is meant."""
+    more = ", ..." if len(candidates) > _MOST_CANDIDATES else ""
+    named = " or ".join(candidates[:_MOST_CANDIDATES])
+    return f"could be {named}{more}: {candidates[0]} is meant, whose server came first; to be sure, give the id"
+
+
 def resolve_skills(
-    skills: Sequence[Skill], agents: Sequence[Agent], unresolved: Mapping[str, Sequence[str]]
+    skills: Sequence[Skill],
+    agents: Sequence[Agent],
+    unresolved: Mapping[str, Sequence[str]],
+    places: Mapping[str, int] | None = None,
 ) -> tuple[tuple[Skill, ...], tuple[Problem, ...], dict[str, tuple[str, ...]]]:
     """Replaces the tool names of skills by ids, and adds the tools that their texts name in code spans.
 
-    A name can be an id, a bare name that is unique in the catalog, or ``mcp__agent__tool``, as coding agents write it.
-    In the text, a bare name must not be an ordinary word. Skills are often written for other programs, so a tool that
-    is not in the catalog is no problem: its name is returned by the id of the skill, like the ``unresolved`` ones.
+    A name can be an id, a bare name, or ``mcp__agent__tool``, as coding agents write it; of several tools of a bare
+    name, the first is meant as in ``resolve``. In the text, a bare name must not be an ordinary word. Skills are often
+    written for other programs, so a tool that is not in the catalog is no problem: its name is returned by the id of
+    the skill, like the ``unresolved`` ones.
     """
-    ids, by_name = _names(agents)
-
-    def tool_of(name: str) -> str:
-        _, _, joined = name.partition("mcp__")
-        candidates = [name, *by_name.get(name, ()), joined.replace("__", "/", 1)]
-        known = dict.fromkeys(candidate for candidate in candidates if candidate in ids)
-        return next(iter(known)) if len(known) == 1 else ""
-
+    ids, by_name = _names(agents, places or {})
     problems: list[Problem] = []
     unknown: dict[str, tuple[str, ...]] = {}
 
+    def candidates_of(name: str) -> list[str]:
+        _, _, combined = name.partition("mcp__")
+        exact = [one for one in (name, combined.replace("__", "/", 1)) if one in ids]
+        return exact[:1] or by_name.get(name, [])
+
     def resolved(skill: Skill) -> Skill:
         allowed = (*skill.tools, *unresolved.get(skill.id, ()))
-        missing = [name for name in allowed if not tool_of(name)]
-        unknown[skill.id] = tuple(name for name in missing if name not in by_name)
-        if unclear := [name for name in missing if name in by_name]:
-            could = " or ".join(by_name[unclear[0]][:5])
-            message = f"allows {unclear[0]!r}, which could be {could}: give the id; it is used without"
-            problems.append(Problem(skill.id, "dependency", message))
-        named = (*allowed, *_CODE.findall(skill.text)[:_MOST_NAMED])
-        tools = tuple(dict.fromkeys(filter(None, map(tool_of, named))))
-        return skill if tools == skill.tools else skill.model_copy(update={"tools": tools})
+        unknown[skill.id] = tuple(name for name in allowed if not candidates_of(name))
+        tools: dict[str, None] = {}
+        for name in dict.fromkeys((*allowed, *_CODE.findall(skill.text)[:_MOST_NAMED])):
+            candidates = candidates_of(name)
+            tools |= dict.fromkeys(candidates[:1])
+            if len(candidates) > 1:
+                problems.append(Problem(skill.id, AMBIGUOUS, f"names {name!r}, which {_several(candidates)}"))
+        return skill if tuple(tools) == skill.tools else skill.model_copy(update={"tools": tuple(tools)})
 
     return tuple(map(resolved, skills)), tuple(problems), unknown
 
 
-def _names(agents: Sequence[Agent]) -> tuple[set[str], Mapping[str, list[str]]]:
-    """The ids of all tools, and bare name -> ids."""
+def _names(agents: Sequence[Agent], places: Mapping[str, int]) -> tuple[set[str], Mapping[str, list[str]]]:
+    """The ids of all tools, and bare name -> ids, those first whose server was pinned first."""
     by_name: dict[str, list[str]] = defaultdict(list)
-    for agent in agents:
+    for agent in sorted(agents, key=lambda agent: places.get(agent.id, 0)):
         for tool in agent.tools:
             by_name[tool.name].append(tool.id)
     return {tool for tools in by_name.values() for tool in tools}, by_name
@@ -215,9 +232,9 @@ def load(
         lenient.update(agent.id for part in parts for agent in part.agents)  # nobody who lost a tool named this file
     whole = joined(parts)
     agents, misnamed = separated(whole.agents, whole.skills)
-    agents, dangling = resolve(agents, lenient=set(whole.connections))
+    agents, dangling = resolve(agents, lenient=set(whole.connections), places=whole.places)
     agents, unattached = attach(agents, whole.dependencies, lenient=lenient)
-    skills, unclear, unresolved = resolve_skills(whole.skills, agents, whole.unresolved)
+    skills, unclear, unresolved = resolve_skills(whole.skills, agents, whole.unresolved, whole.places)
     problems = (*whole.problems, *misnamed, *dangling, *unattached, *unclear)
     refused = (edge.key for _, edges in whole.dependencies for edge in edges if edge.accept is False)
     more = {"problems": problems, "rejected": (*whole.rejected, *refused), "unresolved": unresolved}

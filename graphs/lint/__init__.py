@@ -28,6 +28,7 @@ TRUST_RULES = (
 RULES = (
     schema_rules.load_problem,
     schema_rules.unread_source,
+    schema_rules.ambiguous_name,
     schema_rules.dependency_cycle,
     schema_rules.unknown_capability,
     *TRUST_RULES,

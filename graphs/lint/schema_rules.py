@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
 from callsheet.graphs.catalog.errors import Severity, near_names
-from callsheet.graphs.catalog.formats.manifests import UNREAD
+from callsheet.graphs.catalog.formats.manifests import AMBIGUOUS, UNREAD
 from callsheet.graphs.catalog.model import Tool
 from callsheet.graphs.knowledge_graph import cycle_from, cycles, dependency_edges, knowledge_graph
 from callsheet.graphs.lint.lint_rule import Remark, Subject, listed, on, quoted, rule
@@ -19,18 +19,24 @@ from callsheet.graphs.text.model_schema import model_schema
 @rule("load-problem", Severity.ERROR, "Something was left out when the catalog was loaded.")
 def load_problem(subject: Subject) -> Iterator[Remark]:
     """For example a server that did not answer, a malformed entry, or a dependency on an unknown tool."""
-    return _problems(subject, unread=False)
+    return _problems(subject, lambda kind: kind not in (UNREAD, AMBIGUOUS))
 
 
 @rule("unread-source", Severity.WARNING, "A setting or a folder of a source was not read.")
 def unread_source(subject: Subject) -> Iterator[Remark]:
     """For example a key of another program in an ``mcp.json``, or a link among folders of skills."""
-    return _problems(subject, unread=True)
+    return _problems(subject, lambda kind: kind == UNREAD)
 
 
-def _problems(subject: Subject, *, unread: bool) -> Iterator[Remark]:
+@rule("ambiguous-name", Severity.WARNING, "A dependency or a skill names a tool by a name that several tools have.")
+def ambiguous_name(subject: Subject) -> Iterator[Remark]:
+    """The tool of the server that was pinned first is meant; a server that is added later changes nothing."""
+    return _problems(subject, lambda kind: kind == AMBIGUOUS)
+
+
+def _problems(subject: Subject, fits: Callable[[str], bool]) -> Iterator[Remark]:
     for problem in subject.problems:
-        if (problem.kind == UNREAD) is unread:
+        if fits(problem.kind):
             agent = problem.agent if problem.agent in subject.catalog.by_id else ""
             yield Remark(problem.message if agent else str(problem), agent)
 

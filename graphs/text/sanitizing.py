@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 LONGEST_TEXT, DEEPEST = 4_096, 100
 _MARKS = linear(r"(\pM{30})\pM+")
 _LONG_BLANK = re.compile(r"\s{33,}")
+_ESCAPES = re.compile(r"(?:\\u[0-9a-fA-F]{4})+")
 _BREAKS = re.compile(r"[\n\t\u2028\u2029]")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
@@ -155,6 +157,17 @@ def visible(text: str) -> str:
     return shown(encodable(text), most=None)
 
 
+def without_hidden(text: str) -> str:
+    r"""``visible``, also without hidden characters that are written as ``\u200b``, as in JSON."""
+    return visible(_ESCAPES.sub(_unescaped, text) if "\\u" in text else text)
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    """Escaped characters, if one of them is hidden; other escapes stay."""
+    written: str = json.loads(f'"{match.group()}"')
+    return "".join(one if _SUSPECT.match(one) else json.dumps(one)[1:-1] for one in written)
+
+
 def clean(value: Any, *, deepest: int = DEEPEST, text: Callable[[str], str] = encodable) -> Any:
     """A JSON value with all its strings encodable, or with another change of its ``text``; or ``CatalogError``."""
     if deepest < 0:
@@ -235,7 +248,7 @@ _SHORTEST_KEY, _FEWEST_RUNS = 10, 5
 
 def is_secret_name(name: str) -> bool:
     """Whether an argument, a header or a variable of this name holds a secret: ``api_key``, ``authToken`` ..."""
-    words = split_name(name)
+    words = split_name(without_hidden(name))
     return bool(_ALWAYS.search(words) or _KEY.search(words) or (_TOKEN.search(words) and not _NO_SECRET.search(words)))
 
 
@@ -247,7 +260,8 @@ def secrets_in(words: Iterable[str]) -> set[str]:
     ``key=X``, ``Authorization: Bearer X``).
     """
     secrets: set[str] = set()
-    for before, word in pairwise(("", *words)):
+    given = list(words)
+    for before, word in chain(pairwise(("", *given)), pairwise(("", *map(without_hidden, given)))):
         secrets.update(word[start:end] for start, end in _spans(before, word))
         for user in _users_in(word):
             # "postgres:postgres" is not a secret, and an answer may mention Postgres.
@@ -257,8 +271,14 @@ def secrets_in(words: Iterable[str]) -> set[str]:
 
 
 def masked(words: Iterable[str]) -> list[str]:
-    """The words with ``***`` in place of each secret."""
-    return [_masked(before, word) for before, word in pairwise(("", *words))]
+    """The words with ``***`` in place of each secret; a word that hides one comes without its hidden characters."""
+    given = list(words)
+    as_written = [_masked(before, word) for before, word in pairwise(("", *given))]
+    if all(without_hidden(word) == word for word in as_written):
+        return as_written
+    plain = [without_hidden(word) for word in given]
+    found = [_masked(before, word) for before, word in pairwise(("", *plain))]
+    return [two if two != without_hidden(one) else one for one, two in zip(as_written, found, strict=True)]
 
 
 def _masked(before: str, word: str) -> str:

@@ -14,7 +14,7 @@ from callsheet.graphs import CallsheetError
 HEADER = "x-callsheet-key"
 """The header with the key: no other site can send it, or knows its value."""
 HEADERS: Mapping[str, str] = {
-    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'",
     "x-content-type-options": "nosniff",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from callsheet.graphs import Agent, Catalog, Skill, Tool, UnknownNameError, load
 from callsheet.graphs.catalog.names import named_tools
 from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings
 from callsheet.retrievers.roster import agents_found, count_tokens, found_lines, lines_for, list_tools, roster
+
+roster_module = import_module("callsheet.retrievers.roster")
 
 
 def agent(agent_id: str, *names: str, about: str = "", tool_about: str = "") -> Agent:
@@ -332,3 +335,17 @@ def test_of_very_many_tools_the_names_come_in_parts() -> None:
     assert seen == names
     with pytest.raises(UnknownNameError, match="start must be 0 to 2999"):
         list_tools(catalog, "giant", start=3_000)
+
+
+def test_the_line_of_an_agent_is_made_once_for_a_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = list[str]()
+    whole = roster_module._whole_line
+
+    def line(one: Agent) -> str:
+        made.append(one.id)
+        return whole(one)
+
+    monkeypatch.setattr(roster_module, "_whole_line", line)
+    catalog = of(agent("a", "work"), agent("b", "rest"))
+    assert found_lines(catalog, ["a"]) == found_lines(catalog, ["a"]) == "a: work"
+    assert made == ["a"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from itertools import groupby
 from typing import Any
 
 from mcp.types import JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
@@ -10,6 +12,10 @@ from mcp.types import JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
 from callsheet.graphs.text.sanitizing import clean
 
 _LONGEST_ID = 256
+LARGE = 65_536
+"""Characters or bytes of a message from which on it is read in a thread, and as one answer."""
+_MANY_BLOCKS = 1_000
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def parsed(text: str) -> Any | None:
@@ -17,12 +23,53 @@ def parsed(text: str) -> Any | None:
     text = text.strip()
     if not text.startswith("{"):
         return None
+    if len(text) > LARGE and (answer := _large_answer(text)) is not None:
+        return answer
     try:
         message = jsonrpc_message_adapter.validate_json(text, by_name=False)
     except ValueError:
         return _rescued(text)
     # What asks under a long id would have it sent back, again and again.
     return None if len(str(getattr(message, "id", ""))) > _LONGEST_ID else message
+
+
+def _large_answer(text: str) -> JSONRPCResponse | None:
+    """A large text as an answer; None if it is another message, or not valid.
+
+    The library would build it several times, once for each kind of message; and thousands of small texts cost more than
+    one large one wherever they are looked at.
+    """
+    if _SURROGATE.search(text):
+        return None
+    try:
+        value = json.loads(text)
+        result = value.get("result")
+        is_answer = isinstance(result, dict) and "method" not in value and "error" not in value
+        if not is_answer or len(str(value.get("id"))) > _LONGEST_ID:
+            return None
+        if isinstance(content := result.get("content"), list) and len(content) > _MANY_BLOCKS:
+            result["content"] = _joined(content)
+        return JSONRPCResponse.model_validate(value, by_name=False)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _joined(content: list[Any]) -> list[Any]:
+    """Content blocks, in which texts that follow each other are one, as they are for whoever reads them."""
+    joined = list[Any]()
+    for is_text, blocks in groupby(content, _is_plain_text):
+        if is_text:
+            joined.append({"type": "text", "text": "\n".join(block["text"] for block in blocks)})
+        else:
+            joined.extend(blocks)
+    return joined
+
+
+def _is_plain_text(block: Any) -> bool:
+    """Whether a block is a text and nothing else."""
+    return (
+        isinstance(block, dict) and len(block) == 2 and block.get("type") == "text" and type(block.get("text")) is str
+    )
 
 
 def answer_to(asked: Any, text: str) -> bytes:

@@ -25,7 +25,7 @@ from mcp.shared.message import SessionMessage
 from callsheet.agents.calls.call_context import Limits
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.servers.transport.allowance import allowed_bytes, allowed_messages
-from callsheet.agents.servers.transport.messages import parsed
+from callsheet.agents.servers.transport.messages import LARGE, parsed
 from callsheet.agents.servers.transport.program_files import Stamps, stamps_of
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.text.sanitizing import shown
@@ -36,7 +36,7 @@ _UV, _NODE = "install it: pip install uv", "install Node.js"
 _CURES = {"uv": _UV, "uvx": _UV, "node": _NODE, "npx": _NODE}
 _MARK, _PROC = "CALLSHEET_SESSION", Path("/proc")
 _LISTING = ("/bin/ps", "-E", "-A", "-ww", "-o", "pid=,ppid=,pgid=,state=,lstart=,command=")
-_TAIL, _BUFFER, _LARGE = 8_192, 65_536, 65_536  # bytes; larger messages are parsed in a thread
+_TAIL, _BUFFER = 8_192, 65_536  # bytes
 _MOST_NOISE, _MOST_QUOTED, _LONGEST_QUOTE = 100, 3, 200
 _GRACE, _KILL_AFTER, _SETTLING, _HELD_OPEN, _POLL = 1.0, 1.0, 0.3, 0.2, 0.03
 
@@ -179,7 +179,7 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
             return
         self.received += len(line)
         text = line.decode("utf-8", "replace")
-        message = await asyncio.to_thread(parsed, text) if len(line) > _LARGE else parsed(text)
+        message = await asyncio.to_thread(parsed, text) if len(line) > LARGE else parsed(text)
         if message is None:
             self._count(line)
             return

@@ -158,8 +158,11 @@ def _loader() -> Any:
 
 
 _LONGEST_NAME, _LONGEST_LIST = 1_024, 1_000
-NOT_CALLABLE, UNREAD = "not_callable", "unread"
-"""Kinds of problems that leave nothing out: tools that nobody knows where to call, and settings without effect."""
+NOT_CALLABLE, UNREAD, AMBIGUOUS = "not_callable", "unread", "ambiguous"
+"""Kinds of problems that leave nothing out.
+
+These are: tools that nobody knows where to call, settings without effect, and names that several tools have.
+"""
 SERVER_TROUBLE = frozenset(("start", "sign_in", "timeout", "crash", "protocol", "busy", "too_large", "unheard"))
 """Kinds of problems with a server as a whole."""
 
@@ -178,7 +181,7 @@ class Problem:
     @property
     def word(self) -> str:
         """What became of it."""
-        return {NOT_CALLABLE: "not callable", UNREAD: "not read"}.get(self.kind, "left out")
+        return {NOT_CALLABLE: "not callable", UNREAD: "not read", AMBIGUOUS: "ambiguous"}.get(self.kind, "left out")
 
     def __str__(self) -> str:
         """One line for people."""

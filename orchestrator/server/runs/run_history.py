@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from mimetypes import guess_type
+from pathlib import Path
 from typing import Any
 
 from langgraph.types import Interrupt
@@ -16,6 +19,8 @@ from typing_extensions import TypedDict
 from callsheet.agents import Usage
 from callsheet.agents.calls.plan import KIND
 from callsheet.agents.calls.review import each_call, flat
+from callsheet.agents.work.media import picture_type
+from callsheet.graphs import UnknownNameError
 from callsheet.orchestrator.plans import usage_report
 from callsheet.orchestrator.server.visible_catalog import Json, VisibleCatalog, fit, shown_line, shown_text
 from callsheet.orchestrator.state import ending
@@ -250,6 +255,24 @@ def run_of(visible: VisibleCatalog, last: RunSnapshot, begin: RunSnapshot | None
     }
 
 
+def picture_of(visible: VisibleCatalog, history: Sequence[RunSnapshot], name: str) -> Json:
+    """A picture that a call of the thread has returned, in base64; reads the file.
+
+    A client may write any path into a state, so only files of the store of results are read, and only pictures.
+    ``UnknownNameError``: there is none of this name that the user may see.
+    """
+    for snapshot in history:
+        selections = snapshot.values.get("selections") or {}
+        for step_id, result in (snapshot.values.get("results") or {}).items():
+            if not all(map(visible.may_see, _named(result, selections.get(step_id) or {}))):
+                continue
+            for file in [file for call in result.get("calls", ()) for file in call.get("files", ())]:
+                content = visible.registry.pool.results.read(file) if Path(file).name == name else None
+                if content and (media := picture_type(content)):
+                    return {"media": media, "data": base64.b64encode(content).decode()}
+    raise UnknownNameError(f"there is no picture {name!r} that you may see")
+
+
 def run_answered(last: RunSnapshot) -> bool:
     """Whether a run has its answer."""
     return bool(_answer(last.values.get("messages") or ()))
@@ -353,7 +376,8 @@ def _named(result: Mapping[str, Any], picked: Mapping[str, Any]) -> set[str]:
 
 
 def _call(visible: VisibleCatalog, call: Mapping[str, Any]) -> Json:
-    """One call of a worker; ``began`` in seconds since 1970, 0 if it is not known."""
+    """One call of a worker; ``began`` in seconds since 1970, 0 if it is not known; ``pictures`` are names of files."""
+    files: Sequence[str] = call.get("files", ())
     return {
         "tool": visible.link(call["tool"]),
         "args": shown_text(json.dumps(call["args"], ensure_ascii=False, indent=2, default=str)),
@@ -364,7 +388,8 @@ def _call(visible: VisibleCatalog, call: Mapping[str, Any]) -> Json:
         "seconds": round(call.get("seconds", 0.0), 3),
         "began": call.get("began", 0.0),
         "running": call.get("running", False),
-        "files": len(call.get("files", ())),
+        "files": len(files),
+        "pictures": [Path(file).name for file in files if str(guess_type(file)[0]).startswith("image/")],
     }
 
 

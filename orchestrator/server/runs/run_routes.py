@@ -22,7 +22,14 @@ from callsheet.graphs import UnknownNameError
 from callsheet.orchestrator.run.settings import unknown_setting
 from callsheet.orchestrator.server.page_requests import HEADERS, Body, Endpoint, RefusedError, body_of
 from callsheet.orchestrator.server.runs.local_runs import LocalRuns
-from callsheet.orchestrator.server.runs.run_history import WITHHELD, RunSnapshot, question_views, run_of, runs_of
+from callsheet.orchestrator.server.runs.run_history import (
+    WITHHELD,
+    RunSnapshot,
+    picture_of,
+    question_views,
+    run_of,
+    runs_of,
+)
 from callsheet.orchestrator.server.runs.server_runs import ServerRuns, allowed
 from callsheet.orchestrator.server.visible_catalog import VisibleCatalog
 
@@ -151,6 +158,10 @@ def run_endpoints(runs: Runs) -> tuple[dict[str, Endpoint], dict[str, Endpoint]]
             raise UnknownNameError(f"there is no thread {name!r} that you may see")
         return await run_in_threadpool(runs_of, visible, history)
 
+    async def picture(visible: VisibleCatalog, request: Request) -> object:
+        history, file = await runs.history(request, _thread_of(request)), request.query_params.get("file", "")
+        return await run_in_threadpool(picture_of, visible, history, file)
+
     async def watch(visible: VisibleCatalog, request: Request) -> StreamingResponse:
         """Server-sent events: the run as it goes, each time as a whole."""
         events = _events(visible, runs.watch(request, _thread_of(request)))
@@ -172,7 +183,8 @@ def run_endpoints(runs: Runs) -> tuple[dict[str, Endpoint], dict[str, Endpoint]]
         await runs.cancel(request, given.thread)
         return {"thread": given.thread}
 
-    return {"runs": threads, "run": thread, "watch": watch}, {"start": start, "resume": resume, "cancel": cancel}
+    reading: dict[str, Endpoint] = {"runs": threads, "run": thread, "picture": picture, "watch": watch}
+    return reading, {"start": start, "resume": resume, "cancel": cancel}
 
 
 def _check_answers(visible: VisibleCatalog, history: Sequence[RunSnapshot], given: _Resume) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from callsheet.agents.safety.secrets import (
     of_server,
 )
 from callsheet.graphs import ServerConfig
+from callsheet.graphs.text.sanitizing import clean, masked, secrets_in, visible
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -123,3 +125,39 @@ def test_schemas_with_secrets_are_known() -> None:
     assert has_secrets({"properties": {"login": {"properties": {"password": {}}}}})
     assert not has_secrets({"properties": {"text": {}, "odd": True}})
     assert not has_secrets(None)
+
+
+HIDDEN = [
+    "hunter2\u200bsecret",
+    "hunter2\x1b[31msecret",
+    "\u202ehunter2secret",
+    "hun\U000e0041ter2sec\u00adret",
+    "hunter2\x07secret",
+]
+
+
+@pytest.mark.parametrize("said", HIDDEN)
+def test_hidden_characters_hide_no_secret(said: str) -> None:
+    """Wherever a text is shown later, its hidden characters are gone, and the secret would stand there."""
+    redaction = Redaction(["hunter2secret"])
+    assert visible(redaction.text(f"the key is {said}.")) == "the key is ***."
+    value = redaction.value({"a": [said], "b": {said: 1}})
+    assert clean(value, text=visible) == {"a": ["***"], "b": {"***": 1}}
+    in_json = json.loads(redaction.text(json.dumps({"key": said, "name": "Zoë"})))
+    assert {name: visible(text) for name, text in in_json.items()} == {"key": "***", "name": "Zoë"}
+    assert redaction.text("no\u200bthing \\u200b") == "no\u200bthing \\u200b"
+    run = RunSecrets()
+    run.masked(SCHEMA, {"api_key": "hunter2secret"})
+    outcome = run.outcome(Outcome(text=said, structured={"x": said}, error=said))
+    assert [visible(outcome.text), visible(outcome.error), clean(outcome.structured, text=visible)] == [
+        "***", "***", {"x": "***"},
+    ]  # fmt: skip
+
+
+def test_hidden_characters_in_a_name_or_an_address_hide_no_secret() -> None:
+    assert masked(["--api-\u200bkey", "k1", "pass\u00adword=abc", "https://u:p\u200bw@h/", "plain\u200b"]) == [
+        "--api-\u200bkey", "***", "password=***", "https://u:***@h/", "plain\u200b",
+    ]  # fmt: skip
+    assert is_secret_name("api_\u200bkey")
+    assert secrets_in(["--api-\u200bkey", "k1"]) == {"k1"}
+    assert "pw" in secrets_in(["https://u:p\u200bw@h/"])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -13,11 +15,12 @@ from mcp import MCPError
 from mcp.types import INTERNAL_ERROR, URL_ELICITATION_REQUIRED
 
 from callsheet.agents.calls.call_context import PROGRESS, Limits, within
-from callsheet.agents.calls.tool_result import Outcome, failed
+from callsheet.agents.calls.tool_result import Outcome, failed, text_of
 from callsheet.agents.safety.secrets import Redaction
 from callsheet.agents.servers.faults import Faults
 from callsheet.agents.servers.session_pool import Circuits, SessionPool
 from callsheet.agents.servers.transport.allowance import Allowance
+from callsheet.agents.servers.transport.messages import parsed
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, ServerOptions
 from http_puppet import HttpPuppet, Reply, event
 from puppet import Puppet, line, result
@@ -205,3 +208,50 @@ async def test_a_server_that_asks_for_consent_is_told_of_through_a_call(pool: Se
     puppet.close()
     assert (outcome.kind, outcome.effect) == ("tool", "reported")
     assert "a person must open https://example.org/consent (Connect your account)" in outcome.error
+
+
+def answer_of(content: list[Any]) -> str:
+    return json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"content": content}})
+
+
+def test_thousands_of_small_texts_are_read_as_one() -> None:
+    small, picture = {"type": "text", "text": "x"}, {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+    marked = {**small, "annotations": {"audience": ["user"]}}
+    content = [*[small] * 40_000, picture, marked, *[small] * 40_000, "odd"]
+    found = parsed(answer_of(content)).result["content"]
+    assert [len(block.get("text", "")) for block in found[:-1]] == [79_999, 0, 1, 79_999]
+    assert (found[1], found[2], found[-1]) == (picture, marked, "odd")
+    assert text_of(found)[0] == text_of(content)[0]
+
+
+def test_a_few_texts_stay_as_they_are() -> None:
+    content = [{"type": "text", "text": "x" * 100_000}, {"type": "text", "text": "y"}]
+    assert parsed(answer_of(content)).result["content"] == content
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"' + "x" * 70_000 + '"}}',
+        '{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"' + "x" * 70_000 + '"}}',
+        '{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"\\ud83d' + "x" * 70_000 + '"}]}}',
+        '{"jsonrpc":"2.0","id":"' + "7" * 70_000 + '","result":{}}',
+        '{"jsonrpc":"2.0","id":1,"result":' + "[" * 70_000,
+        '{"jsonrpc":"2.0","id":1,"result":"' + "x" * 70_000 + '"}',
+    ],
+)
+def test_a_large_message_is_read_as_a_small_one_would_be(text: str) -> None:
+    large, small = parsed(text), parsed(re.sub("x{70000}", "x", re.sub("7{70000}", "7" * 300, text)))
+    assert type(large) is type(small)
+
+
+async def test_a_large_answer_of_small_texts_delays_nobody(pool: SessionPool) -> None:
+    """85,000 blocks took a second, in which calls of other servers waited for a third of one."""
+    puppet = Puppet()
+    content = [{"type": "text", "text": "x"}] * 85_000
+    puppet.pages = ({"tools": [{"name": "work", "inputSchema": {}}]},)
+    puppet.answers["tools/call"] = result({"content": content})
+    outcome = await work(pool, puppet.config)
+    puppet.close()
+    assert len(outcome.text) == 169_999
+    assert outcome.text[:5] == "x\nx\nx"

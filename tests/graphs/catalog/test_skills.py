@@ -10,6 +10,7 @@ import pytest
 
 from callsheet.graphs import Agent, Catalog, CatalogError, Policy, Skill, Tool, User, dump, load
 from callsheet.graphs.catalog.formats import skill_folders
+from callsheet.graphs.catalog.loaded import SourceCatalog
 from callsheet.graphs.export import to_cypher, to_graphml
 from callsheet.graphs.lint import lint
 from callsheet.graphs.rdf import from_rdf, rdf_findings, to_rdf
@@ -57,15 +58,27 @@ def test_names_of_tools_as_coding_agents_write_them(tmp_path: Path, allowed: str
     assert loaded.problems == ()
 
 
-def test_an_ordinary_word_in_the_text_and_an_ambiguous_name_are_no_tools(tmp_path: Path) -> None:
-    write(tmp_path / "a", "web", "---\ndescription: d\n---\nCall `fetch`, `web/fetch2` or `readPage`.")
-    loaded = load(tmp_path / "a", tools("web/fetch", "web/fetch2", "web/readPage"))
+def test_an_ordinary_word_in_the_text_is_no_tool(tmp_path: Path) -> None:
+    write(tmp_path, "web", "---\ndescription: d\n---\nCall `fetch`, `web/fetch2` or `readPage`.")
+    loaded = load(tmp_path, tools("web/fetch", "web/fetch2", "web/readPage"))
     assert loaded.catalog.skills[0].tools == ("web/fetch2", "web/readPage")
-    write(tmp_path / "b", "pdf", PDF.format(allowed="fill_form"))
-    loaded = load(tmp_path / "b", tools("a/fill_form", "b/fill_form"))
-    assert loaded.catalog.skills[0].tools == ()
-    said = "skills/pdf: allows 'fill_form', which could be a/fill_form or b/fill_form: give the id; it is used without"
-    assert [str(problem) for problem in loaded.problems] == [said]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [PDF.format(allowed="fill_form"), "---\nname: pdf\ndescription: d\n---\nCall `fill_form`, then `fill_form` again."],
+)
+def test_a_name_of_several_tools_means_that_of_the_server_that_was_pinned_first(tmp_path: Path, text: str) -> None:
+    write(tmp_path, "pdf", text)
+    agents = tools("a/fill_form", "b/fill_form").agents
+    loaded = load(tmp_path, SourceCatalog(agents, places={"a": 2, "b": 1}))
+    assert loaded.catalog.skills[0].tools == ("b/fill_form",)
+    (problem,) = loaded.problems
+    assert str(problem) == (
+        "skills/pdf: names 'fill_form', which could be b/fill_form or a/fill_form: b/fill_form is meant, whose server "
+        "came first; to be sure, give the id"
+    )
+    assert load(tmp_path, tools("a/fill_form", "b/fill_form")).catalog.skills[0].tools == ("a/fill_form",)
 
 
 def test_a_loaded_folder_joined_with_agents_later_keeps_the_names_that_it_allows(tmp_path: Path) -> None:

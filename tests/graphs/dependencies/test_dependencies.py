@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -23,6 +25,7 @@ from callsheet.graphs import (
     strongest,
     walk,
 )
+from callsheet.graphs.lint import lint
 from scripted import tools_of_a
 
 DIRECT, INDIRECT = DependencyKind.TOOL_DIRECTLY, DependencyKind.TOOL_INDIRECTLY
@@ -188,14 +191,39 @@ def resolved(*agents: Agent) -> str:
     return edge.tool
 
 
-def test_a_name_means_an_id_then_a_tool_of_the_same_agent_then_a_unique_one() -> None:
+def test_a_name_means_an_id_then_a_tool_of_the_same_agent_then_any() -> None:
     assert resolved(listed("a", "x", "b/y", needs="b/y", by="x"), listed("b", "y")) == "b/y"
     assert resolved(listed("a", "x", "y", needs="y", by="x"), listed("b", "y")) == "a/y"
     assert resolved(listed("a", "x", needs="y", by="x"), listed("b", "y"), listed("c", "z")) == "b/y"
-    with pytest.raises(CatalogError, match=r"'a/x' depends on 'y', which could be b/y or c/y: give the id"):
-        resolved(listed("a", "x", needs="y", by="x"), listed("b", "y"), listed("c", "y"))
     with pytest.raises(CatalogError, match=r"'a/x' depends on 'b/yy'.*did you mean 'b/y'.*remove the dependency"):
         resolved(listed("a", "x", needs="b/yy", by="x"), listed("b", "y"))
+
+
+@pytest.mark.parametrize("live", [(), ("a", "b", "c"), ("c",)])
+def test_a_name_of_several_tools_means_that_of_the_server_that_was_pinned_first(live: tuple[str, ...]) -> None:
+    """Whoever adds a server with a tool of the same name stops nobody, and takes nothing over."""
+    agents = (listed("a", "x", needs="y", by="x"), listed("c", "y"), listed("b", "y"))
+    connections: Any = {agent: object() for agent in live}
+    for places, meant in (({"a": 1, "b": 2, "c": 3}, "b/y"), ({"c": 1, "b": 2}, "c/y"), ({}, "c/y"), ({"c": 1}, "b/y")):
+        loaded = load(SourceCatalog(agents, connections=connections, places=places))
+        (edge,) = loaded.catalog.tool("a/x").depends_on
+        assert edge.tool == meant
+        (problem,) = loaded.problems
+        other = "c/y" if meant == "b/y" else "b/y"
+        assert problem.message == (
+            f"tool 'a/x' depends on 'y', which could be {meant} or {other}: {meant} is meant, whose server came first; "
+            "to be sure, give the id"
+        )
+        assert problem.word == "ambiguous"
+        assert ("ambiguous-name", "warning") in [(one.rule, one.severity.value) for one in lint(loaded)]
+
+
+def test_a_dependency_on_a_server_that_is_gone_stops_no_other_agent() -> None:
+    """The agent that needs it comes from a manifest, the other tools from servers."""
+    agents = (listed("a", "x", needs="gone/y", by="x"), listed("b", "z"))
+    loaded = load(SourceCatalog(agents, connections={"b": object()}))
+    assert list(loaded.catalog.tools) == ["a/x", "b/z"]
+    assert loaded.problems[0].message.endswith("it is dropped")
 
 
 def test_a_live_server_loses_a_dangling_dependency_and_says_so() -> None:

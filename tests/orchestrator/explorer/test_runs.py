@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 
 from callsheet.agents.calls.token_usage import usage_of, with_usage_of
+from callsheet.agents.calls.tool_result import KeptResults
 from callsheet.graphs import Catalog, Loaded, Policy, User
 from callsheet.orchestrator.cli.ask import run
 from callsheet.orchestrator.run.settings import Settings
@@ -19,7 +22,7 @@ from callsheet.orchestrator.server.runs.local_runs import LocalRuns
 from callsheet.orchestrator.server.runs.run_history import MODES, WITHHELD, LiveRun, RunSnapshot, run_of, runs_of
 from callsheet.orchestrator.supervisor import create_supervisor
 from explored import client_of, explorer, served
-from kept_runs import ASKING, ENDED, REVISED, USED, Kept, moment
+from kept_runs import ASKING, ENDED, RESULT, REVISED, USED, Kept, moment
 from scripted_model import ScriptedModel, planned
 
 Asked = Callable[..., Any]
@@ -50,6 +53,52 @@ def test_what_a_step_did_with_tools_that_may_not_be_seen_is_withheld(catalog: Ca
     assert (step["status"], step["error"], step["calls"], step["picked"]) == ("done", WITHHELD, [], [])
     assert run["answer"] == WITHHELD
     assert "units" not in str(run)
+
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"pixels"
+
+
+def with_picture(path: str, catalog: Catalog, policy: Policy | None = None) -> Any:
+    """An explorer over a run whose call has returned this file."""
+    call = {**RESULT["calls"][0], "files": [path]}  # type: ignore[index]
+    ended = replace(ENDED, values={**ENDED.values, "results": {"1": {**RESULT, "calls": [call]}}})
+    return explorer(catalog, policy, runs=Kept([ended]))
+
+
+def kept_picture(content: bytes = PNG, media: str = "image/png") -> str:
+    """The path of a file in the store of results."""
+    stored = KeptResults().of("run", "units", "draw")(content, media)
+    assert stored is not None
+    return stored.path
+
+
+def test_a_picture_that_a_call_returned_is_shown(catalog: Catalog, asked: Asked) -> None:
+    path = kept_picture()
+    app = with_picture(path, catalog)
+    (run,) = asked(app, "run", id="t")
+    assert run["steps"][0]["calls"][0]["pictures"] == [Path(path).name]
+    shown = asked(app, "picture", id="t", file=Path(path).name)
+    assert (shown["media"], base64.b64decode(shown["data"])) == ("image/png", PNG)
+
+
+def test_only_a_picture_of_the_store_is_read(catalog: Catalog, asked: Asked, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    elsewhere = tmp_path / "run" / "secret.png"
+    elsewhere.write_bytes(PNG)
+    linked = Path(kept_picture()).with_name("linked.png")
+    linked.symlink_to(elsewhere)
+    gone = Path(kept_picture())
+    gone.unlink()
+    for path in (elsewhere, linked, gone, Path(kept_picture(b"no picture"))):
+        asked(with_picture(str(path), catalog), "picture", 404, id="t", file=path.name)
+    asked(with_picture(kept_picture(), catalog), "picture", 404, id="t", file="other.png")
+    asked(with_picture(kept_picture(), catalog), "picture", 404, id="another", file="other.png")
+
+
+def test_a_picture_of_a_tool_that_may_not_be_seen_is_withheld(catalog: Catalog, asked: Asked) -> None:
+    path = kept_picture()
+    app = with_picture(path, catalog, Policy(default="allow", deny=("units/convert_length",)))
+    asked(app, "picture", 404, id="t", file=Path(path).name)
 
 
 def test_questions_revisions_and_usage_are_shown_also_of_a_run_that_has_not_ended(

@@ -12,6 +12,7 @@ from callsheet.graphs.dependencies import ObservationLog, OutcomeLog, Outcomes
 from callsheet.graphs.trust.policy import Grants
 from callsheet.retrievers import AgentGraphRetriever, SelectSettings, explain_tool
 from callsheet.retrievers.selection.scoring import outcome_shift
+from callsheet.retrievers.selection.step_selection import StepNeed
 
 QUERY = "Tell the weather forecast of Oslo"
 
@@ -78,7 +79,7 @@ def test_where_users_are_told_apart_outcomes_count_only_if_the_policy_says_so(
     retriever = AgentGraphRetriever.from_catalog(place, policy=policy).within("ann")
     assert retriever.select(QUERY).agents[0].id == "meteo-one"
     assert retriever.select(QUERY, learned=True).agents[0].id == "meteo-one"
-    assert retriever.more(QUERY, (), most=1) == ("meteo-one/forecast",)
+    assert retriever.select_steps([StepNeed(QUERY)])[0].agents[0].id == "meteo-one"
     shared = AgentGraphRetriever.from_catalog(place, policy=Policy(default="allow", shared_outcomes=True)).within("ann")
     assert shared.select(QUERY).agents[0].id == "meteo-two"
     assert shared.select(QUERY, learned=False).agents[0].id == "meteo-one"

@@ -1,8 +1,9 @@
 // One request: its plan as a picture, its calls over time, what waits for a person, the answer, and every step.
 
-import { args, button, count, fold, make, table, walk } from "./dom.js";
+import { args, button, count, fold, make, place, table, walk } from "./dom.js";
 import { STATUS, dag, seconds, timeline } from "./plan.js";
 import { questions } from "./questions.js";
+import { ask } from "./server.js";
 
 /** How a run goes on, or how it ended. */
 export const STATES = { running: "Running", waiting: "Waits for you", stopped: "Stopped", done: "Done", partly: "Partly done", failed: "Failed", refused: "Not done" };
@@ -98,7 +99,18 @@ function call(one) {
     one.error && make("span", { class: "badge failed", text: one.kind || "failed" }), one.effect === "unknown" && " (it may or may not have run)"),
   args(one.args, "words") ?? shown(one.args),
   one.error ? make("p", { class: "words error", text: one.error }) : one.answer && fold("Answer of the tool", shown(one.answer), one.answer.length < 400),
+  one.pictures.map(picture),
   one.files > 0 && make("p", { class: "small", text: `${count(one.files, "file")} kept` }));
+}
+
+const loaded = new Map();
+
+/** A picture that a call returned; a name that has none any more is shown as text only. */
+function picture(file) {
+  const image = make("img", { alt: file });
+  if (!loaded.has(file)) loaded.set(file, ask("picture", { id: place().given.get("id"), file }, file));
+  loaded.get(file).then(({ media, data }) => { image.src = `data:${media};base64,${data}`; }).catch(() => { loaded.delete(file); image.replaceWith(make("p", { class: "small", text: file })); });
+  return image;
 }
 
 const DAY = { weekday: "short", day: "numeric", month: "short" }, TIME = { hour: "numeric", minute: "2-digit" };

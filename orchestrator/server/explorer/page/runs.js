@@ -169,7 +169,7 @@ async function save(run, element) {
   for (const one of copy.querySelectorAll("details")) one.open = true;
   for (const one of copy.querySelectorAll("time")) one.textContent = one.title;
   for (const attribute of ["href", "tabindex"]) for (const one of copy.querySelectorAll(`[${attribute}]`)) one.removeAttribute(attribute);
-  made.head.prepend(make("meta", { charset: "utf-8" }), make("meta", { "http-equiv": "Content-Security-Policy", content: "default-src 'none'; style-src 'unsafe-inline'" }));
+  made.head.prepend(make("meta", { charset: "utf-8" }), make("meta", { "http-equiv": "Content-Security-Policy", content: "default-src 'none'; style-src 'unsafe-inline'; img-src data:" }));
   made.body.append(make("main", {}, copy));
   // The style is added as text: this page's own policy would refuse it in a document made here.
   const html = `<!doctype html>\n${new XMLSerializer().serializeToString(made.documentElement).replace("</head>", () => `<style>${css}</style></head>`)}`;

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
 from benchmarks.latency import generated_catalog, generated_queries
+from callsheet.agents.calls.tool_result import KeptResults
 from callsheet.graphs import Agent, Catalog, Policy, Tool
 from chromium import Browser
 from explored import Authenticated, explorer
@@ -157,6 +160,21 @@ def test_a_run_is_shown_with_what_it_used_and_the_requests_before_it(show: Show,
     assert "Waits for you" in earlier
     assert "After wave 1: added 3; dropped 2: the file is <b>missing</b>" in earlier
     assert total in saved(page, "HTML page")
+    assert page.complaints == []
+
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+def test_a_picture_is_shown_beside_its_call_and_in_the_saved_page(show: Show, catalog: Catalog) -> None:
+    stored = KeptResults().of("run", "units", "draw")(base64.b64decode(PIXEL), "image/png")
+    assert stored is not None
+    call: Any = {**RESULT["calls"][0], "files": [stored.path]}  # type: ignore[index]
+    ended = replace(ENDED, values={**ENDED.values, "results": {"1": {**RESULT, "calls": [call]}}})
+    page = show(explorer(catalog, runs=Kept([ended])), "#/runs?id=t")
+    page.wait("document.querySelector('.calls img')?.naturalWidth === 1")
+    assert page.run("document.querySelector('.calls img').alt").endswith(".png")
+    assert f"data:image/png;base64,{PIXEL}" in saved(page, "HTML page")
     assert page.complaints == []
 
 

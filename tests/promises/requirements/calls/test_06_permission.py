@@ -168,7 +168,7 @@ async def test_a_worker_does_not_get_what_it_asks_for_against_the_policy(fleet: 
         told[user] = model.shown[-1]["messages"][-1].text
     assert "shell_execute" in offered["ann"]
     assert told["eve"].splitlines()[0] == "There is no tool 'shell/execute'"
-    assert offered["eve"] == {"files_read_file", "finish", "need_tool"}
+    assert offered["eve"] == {"files_read_file", "run_program", "finish", "need_tool", "read_result"}
 
 
 def test_the_policy_comes_from_a_file_too(

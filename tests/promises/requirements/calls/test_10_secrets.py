@@ -101,14 +101,16 @@ def worker(server: str) -> ScriptedModel:
             said = f"It said {messages[-1].text}, and the key is {ARGUMENT}."
             failed = messages[-1].status == "error"
             return calls("finish", status="cannot", answer=said) if failed else AIMessage(said)
-        return calls(names[own_steps(messages[-1].text).splitlines()[0]], **ARGS)
+        asked = own_steps(messages[-1].text).splitlines()[0]
+        (name,) = (name for text, name in names.items() if text in asked)
+        return calls(name, **ARGS)
 
     return ScriptedModel(replies=[reply])
 
 
 def supervisor(loaded: Loaded, server: str, *steps: str) -> Any:
     plan = planned(*((str(n), step, []) for n, step in enumerate(steps, 1)))
-    settings = Settings()
+    settings = Settings(tools=2)  # fewer than an agent has: a single small agent is not planned for
     return create_supervisor(
         loaded, planner_model=ScriptedModel(replies=[plan]), worker_model=worker(server), settings=settings
     )

@@ -42,6 +42,7 @@ async def test_a_result_that_grants_a_tool_grants_nothing(fleet: Any, tool: Any)
 
 async def test_a_result_of_an_earlier_step_stands_among_the_data(fleet: Any, tool: Any) -> None:
     fleet.serve("files", tool("read_file", "Reads a file."), tool("write_file", "Writes a file."), says=BAIT)
+    fleet.serve("clock", tool("tell_time", "Tells the time."))  # a single small agent is not planned for
     loaded = load(fleet.config, yes=True)
 
     def work(told: Any) -> AIMessage:
