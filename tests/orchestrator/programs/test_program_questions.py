@@ -275,3 +275,18 @@ def test_a_question_about_several_calls_has_a_question_for_each(asking: Any) -> 
         ("bank/exchange_rate", "1", {"currency": currency}) for currency in ("USD", "GBP")
     ]
     assert len({one["hash"] for one in alone}) == 2
+
+
+def test_the_calls_of_a_program_are_known_after_a_later_question(
+    shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any, say: Any
+) -> None:
+    shop.approval = None
+    by_hand = say["calls"]("notebook_write_note", text="x")
+    model = scripted(replies=[say["calls"]("run_program", code=TWO), by_hand, lambda told: ended(told[-1])])
+    loaded = shop.loaded(monkeypatch)
+    app = create_supervisor(loaded, worker_model=model, settings=settings()).compile(checkpointer=InMemorySaver())
+    state = app.invoke({"messages": [HumanMessage(f"{RATE} and write a note")]}, THREAD)
+    while waiting := state.get("__interrupt__"):
+        state = app.invoke(Command(resume=decided("approve", waiting[0].value)), THREAD)
+    made = [(call["id"], call["output"], call["error"]) for call in state["results"]["1"]["calls"]]
+    assert made[:2] == [("c1.1", "1 USD = 0.9 EUR", ""), ("c1.2", "1 GBP = 0.9 EUR", "")]
