@@ -189,6 +189,7 @@ class ProgramState(TypedDict):
     """State of a program: stored at its last call; its calls have the names that the model sees.
 
     Attributes:
+        position: Where the last of ``calls`` stands in the code.
         foreseen: The calls that a person is asked about next, the last of ``calls`` first: function and arguments.
         problem: What was wrong with the last answer; ``wrong`` is the number of such answers in a row.
         decided: A person's decisions, given at ``when``, on calls that are not made yet, by their fingerprints.
@@ -199,6 +200,7 @@ class ProgramState(TypedDict):
     printed: str
     calls: list[ToolCall]
     answers: list[ToolMessage]
+    position: NotRequired[int | None]
     foreseen: NotRequired[list[dict[str, Any]]]
     problem: NotRequired[str]
     wrong: NotRequired[int]
@@ -266,15 +268,26 @@ async def _advance(state: ProgramState) -> _Update:
     printed = state["printed"] + storable(at.printed)
     now = {**state, "printed": printed}
     if not at.function:
-        text = at.error + _made_before(answers) if at.error else _written(at.value)
+        text = _at_line(program, at.position) + at.error + _made_before(answers) if at.error else _written(at.value)
         return {"printed": printed, "done": program.answer(text, now, error=bool(at.error))}
     if len(answers) == program.most:
-        text = f"the program was stopped before it made more than {counted(program.most, 'call')}"
+        most = counted(program.most, "call")
+        text = f"{_at_line(program, at.position)}the program was stopped before it made more than {most}"
         return {"printed": printed, "done": program.answer(text, now, error=True)}
     call = _called(program, at, f"{program.call['id']}_{len(answers) + 1}")
     foreseen, ahead = await _foresee(program, sandbox, at, call, state)
     update: _Update = {"printed": printed, "snapshot": at.snapshot, "calls": [*state["calls"], call]}
+    update["position"] = at.position
     return {**update, "foreseen": foreseen, "ahead": ahead, "problem": "", "wrong": 0}
+
+
+def _at_line(program: Program, position: int | None) -> str:
+    """The line of a call, as the beginning of an error; empty for an error that names it already."""
+    if position is None:
+        return ""
+    before = str(program.call["args"]["code"]).encode("utf-8", "replace")[:position]
+    number = before.count(b"\n") + 1
+    return f"line {number}: "
 
 
 def _made_before(answers: Sequence[ToolMessage]) -> str:
@@ -377,7 +390,8 @@ async def _call(state: ProgramState) -> _Update:
     unknown = artifact.get("effect") == "unknown" and not tool.repeatable
     if answer.status != "error" or not (unknown or artifact.get("kind") == "rejected"):
         return made
-    text = f"the program was ended: {answer.text}{_made_before(state['answers'])}"
+    line = _at_line(program, state.get("position"))
+    text = f"{line}the program was ended: {answer.text}{_made_before(state['answers'])}"
     effect = "unknown" if unknown else "reported"
     return {**made, "done": program.answer(text, {**state, **made}, error=True, effect=effect)}
 

@@ -35,7 +35,8 @@ class Pause:
         function: The function that it calls, with ``args``; empty if it has ended.
         snapshot: The stored program.
         value: The value of its last line.
-        error: Why it ended early, with the line.
+        error: Why it ended early; with the line, unless ``position`` says where.
+        position: Where the call stands, in bytes from the beginning of the code; None if it stands at no call.
     """
 
     printed: str
@@ -44,6 +45,7 @@ class Pause:
     snapshot: bytes = b""
     value: Any = None
     error: str = ""
+    position: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +113,10 @@ class Sandbox:
                 at = await at.resume({"exc_type": "TypeError", "message": f"{at.function_name}: {args}"})
             elif len(snapshot := at.dump()) > _MOST_STORED:
                 told = f"{at.function_name} was not called: the variables take {len(snapshot):,} bytes, and at a call"
-                return Pause(out.output, error=f"MemoryError: {told} a program may hold {_MOST_STORED:,}")
+                told = f"MemoryError: {told} a program may hold {_MOST_STORED:,}"
+                return Pause(out.output, error=told, position=at.position.start)
             else:
-                return Pause(out.output, str(at.function_name), args, snapshot)
+                return Pause(out.output, str(at.function_name), args, snapshot, position=at.position.start)
         return Pause(out.output, value=at.output)
 
 

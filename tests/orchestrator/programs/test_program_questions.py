@@ -196,6 +196,7 @@ def test_each_call_has_a_decision_and_the_program_ends_at_the_one_that_is_reject
     calls = state["results"]["1"]["calls"]
     assert [call["kind"] for call in calls[:3]] == ["", "", "rejected"]
     assert calls[2]["args"] == {"currency": "CHF"}
+    assert calls[-1]["error"].startswith("line 2: the program was ended: ")
     assert "made 2 calls: do not repeat" in calls[-1]["error"]
 
 
