@@ -324,22 +324,27 @@ async def _foresee(
     if review is None or review.mark(tool, call["args"]) in decided or not await _is_asked(review, tool, call["args"]):
         return [], ahead
     foreseen = [{"function": at.function, "args": call["args"]}]
-    changed, before = {tool.agent}, len(state["answers"]) + 1
+    changed, made = {tool.agent}, len(state["answers"]) + len(ahead) + 1
     runs: Sequence[Pause] = [at] * len(_PLACEHOLDERS)
     values: Sequence[Mapping[str, Any]] = [{"return_value": text} for text in _PLACEHOLDERS]
-    while len(foreseen) < _MOST_FORESEEN and before + len(foreseen) - 1 + len(ahead) < program.most:
+    while len(foreseen) < _MOST_FORESEEN and made < program.most:
+        made += 1
         steps = (sandbox.proceed(run.snapshot, value) for run, value in zip(runs, values, strict=True))
         runs = await asyncio.gather(*steps)
         one = runs[0]
-        if not one.function or any((other.function, other.args) != (one.function, one.args) for other in runs):
+        if not _at_one_call(runs):
             break
         tool, args = program.functions[one.function], program.functions[one.function].form.own(one.args)
-        if await _is_asked(review, tool, args):
+        asked = await _is_asked(review, tool, args)
+        if asked:
             foreseen.append({"function": one.function, "args": args})
+        elif await review.doubt(tool, args):
+            break  # it is asked about alone
+        if asked or not review.reads(tool.id):
             changed.add(tool.agent)
             values = [{"return_value": text} for text in _PLACEHOLDERS]
             continue
-        if tool.agent in changed or not review.reads(tool.id) or await review.doubt(tool, args):
+        if tool.agent in changed:
             break
         read = _called(program, one, f"{call['id']}_ahead_{len(ahead)}")
         answer = await program.send(read, tool, None)
@@ -349,6 +354,13 @@ async def _foresee(
         values = [_value(answer)] * len(runs)
     # One call is asked about by itself, where a person may also change it.
     return (foreseen if len(foreseen) > 1 else []), ahead
+
+
+def _at_one_call(runs: Sequence[Pause]) -> bool:
+    """Whether all runs wait at a call, and at the same one."""
+    first = runs[0]
+    same = all((run.function, run.args) == (first.function, first.args) for run in runs)
+    return bool(first.function) and same
 
 
 async def _is_asked(review: ProgramReview, tool: BoundTool, args: Mapping[str, Any]) -> bool:

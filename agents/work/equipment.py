@@ -249,7 +249,7 @@ def _identified(
         if program := artifact.get("calls"):
             # A checkpoint stores messages within an artifact as plain values.
             answered = map(ToolMessage.model_validate, artifact["answers"])
-            inside = [AIMessage("", tool_calls=program), *answered]
+            inside: list[AnyMessage] = [AIMessage("", tool_calls=program), *answered]
             for _, inner in _identified(inside, tools, first=1, prefix=f"{number}."):
                 yield "", inner
         yield call["id"] or "", _call(call, number, answer, tools.get(call["name"]))

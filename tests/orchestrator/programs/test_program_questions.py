@@ -133,6 +133,16 @@ def test_nothing_is_read_with_a_value_that_is_not_known_yet(noting: Any, shop: A
     assert shop.called == []
 
 
+def test_effects_that_need_no_approval_are_not_made_before_those_that_do(asking: Any, shop: Any) -> None:
+    code = "for c in ('a', 'b'):\n    notebook_write_note(text=c)\n    notebook_delete_note(title=c)\n'noted'"
+    app = asking(code, allow=("notebook/write_note",))
+    state = app.invoke({"messages": [HumanMessage("Write a note and delete a note")]}, THREAD)
+    assert listed(state) == [{"title": "a"}, {"title": "b"}]
+    assert shop.called == ["write_note"]  # it stands before the first call that is asked about
+    app.invoke(Command(resume={"type": "approve"}), THREAD)
+    assert shop.called == ["write_note", "delete_note"] * 2
+
+
 def test_what_was_read_for_a_program_that_is_refused_stands_in_the_result(noting: Any, shop: Any) -> None:
     app, _ = noting(
         "notebook_write_note(text='x')\nr = bank_exchange_rate(currency='USD')\nnotebook_write_note(text=r)\n'noted'"
