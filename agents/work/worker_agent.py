@@ -192,8 +192,8 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
         """Runs a program."""
         from callsheet.agents.programs import run_program
 
-        async def make(inner: ToolCallRequest, _: BoundTool, mark: str, when: float) -> Answer:
-            return await self._call(inner, equipment, tools, handler, Approval(mark, when) if mark else None)
+        async def make(inner: ToolCallRequest, _: BoundTool, approval: Approval | None) -> Answer:
+            return await self._call(inner, equipment, tools, handler, approval)
 
         return await run_program(
             request,
