@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.manifests import parse_json, read_yaml
@@ -68,7 +70,7 @@ Direction = Literal["readOnly", "writeOnly"]
 """Properties with this mark are left out: ``readOnly`` of a request, ``writeOnly`` of a response."""
 _DEPTHS = (3, 2, 1)
 _DEEPEST = 40
-_MOST_NAMES = 12
+_MOST_NAMES, _MOST_SUBTYPES = 12, 50
 _COMPOSED = frozenset("$ref properties items allOf oneOf anyOf additionalProperties".split())
 _OPEN = frozenset(("discriminator", "patternProperties"))
 """Keywords by which a schema may have further properties, as those of subtypes, whatever ``additionalProperties``."""
@@ -83,11 +85,18 @@ _NUMBERS = frozenset(
 _Sized = tuple[dict[str, Any], int]
 
 
+class _Inner(Protocol):
+    """Resolves a part of a schema, with its subtypes or without."""
+
+    def __call__(self, schema: Any, *, subtypes: bool = True) -> dict[str, Any]: ...
+
+
 class _Way(NamedTuple):
-    """How a schema is resolved: with at most ``depth`` references in a row."""
+    """How a schema is resolved: with at most ``depth`` references in a row, and with its subtypes or without."""
 
     depth: int
     without: Direction
+    subtypes: bool = True
 
 
 class Document:
@@ -171,9 +180,9 @@ class Document:
         found, unknown = _keywords(schema), False
         size = 1 + sum(len(found[key]) for key in _TEXTS if key in found) // _SMALL
 
-        def inner(schema: Any) -> dict[str, Any]:
+        def inner(schema: Any, *, subtypes: bool = True) -> dict[str, Any]:
             nonlocal size
-            resolved, count = self._sized(schema, way, level + 1)
+            resolved, count = self._sized(schema, way._replace(subtypes=subtypes), level + 1)
             size += count
             return resolved
 
@@ -184,10 +193,11 @@ class Document:
         for key in ("items", "additionalProperties"):
             if isinstance(part := schema.get(key), dict | bool):
                 found[key] = inner(part) if isinstance(part, dict) else part
-        if alternatives := [*list_of(schema.get("oneOf")), *list_of(schema.get("anyOf"))]:
-            found["anyOf"] = [inner(part) for part in alternatives]
+        if alternatives := self._alternatives(schema, inner, subtypes=way.subtypes):
+            found["anyOf"] = alternatives
         if isinstance(schema.get("allOf"), list):
-            merged = [inner(part) for part in schema["allOf"]]
+            # A subtype that extends a schema is not one of its other subtypes.
+            merged = [inner(part, subtypes=False) for part in schema["allOf"]]
             found = _merged([*merged, found])
             unknown = {} in merged  # beyond the depth
         if unknown or schema.keys() & _OPEN:
@@ -196,6 +206,104 @@ class Document:
             known = found.get("properties", {})
             found["required"] = [name for name in found["required"] if name in known or not known]
         return found, size
+
+    def _alternatives(self, schema: Mapping[str, Any], inner: _Inner, *, subtypes: bool) -> list[dict[str, Any]]:
+        """The alternatives of a schema, or its subtypes, each with its value of the discriminator."""
+        if given := [*list_of(schema.get("oneOf")), *list_of(schema.get("anyOf"))]:
+            values = self._values(schema)
+            return [_of_kind(inner(part), *values.get(_reference(part), ())) for part in given]
+        found: list[dict[str, Any]] = []
+        for value, part in self._subtypes(schema).items() if subtypes else ():
+            # What all have in common stands beside the alternatives.
+            own = _merged([inner(one, subtypes=False) for one in self._own_parts(part, schema)])
+            own.pop("additionalProperties", None)
+            found.append(_of_kind(own, schema["discriminator"]["propertyName"], value))
+        return found
+
+    @property
+    def _components(self) -> dict[str, dict[str, Any]]:
+        return object_of(object_of(self._document.get("components")).get("schemas"))
+
+    @cached_property
+    def _extensions(self) -> Mapping[int, list[tuple[str, dict[str, Any]]]]:
+        """Names and schemas of the components that extend a schema by ``allOf``, by the ``id`` of that schema."""
+        found: dict[int, list[tuple[str, dict[str, Any]]]] = defaultdict(list)
+        for name, schema in self._components.items():
+            for part in list_of(object_of(schema).get("allOf")):
+                with suppress(CatalogError):
+                    if (reference := _reference(part)) is not None:
+                        found[id(self.lookup(reference))].append((str(name), schema))
+        return found
+
+    def _subtypes(self, schema: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        """Value of the discriminator -> the schema of that subtype: those of the mapping, and those that extend it.
+
+        Without a mapping, a value may be of the schema itself. If a subtype is in another document, there is none here:
+        then a value may be anything.
+        """
+        discriminator = object_of(schema.get("discriminator"))
+        if not isinstance(discriminator.get("propertyName"), str):
+            return {}
+        found: dict[str, dict[str, Any]] = {}
+        try:
+            for value, target in object_of(discriminator.get("mapping")).items():
+                found[str(value)] = object_of(self.lookup(_named_schema(target)))
+        except CatalogError:
+            return {}
+        known, waiting = {id(part) for part in found.values()}, [schema, *found.values()]
+        for base in waiting:  # which grows meanwhile
+            for name, part in self._extensions.get(id(base), ()):
+                if id(part) not in known:
+                    known.add(id(part))
+                    found[name] = part
+                    waiting.append(part)
+        if found and not discriminator.get("mapping"):
+            found |= {name: part for name, part in self._components.items() if part is schema}
+        return found if len(found) <= _MOST_SUBTYPES else {}
+
+    def _own_parts(self, subtype: Mapping[str, Any], base: Mapping[str, Any], depth: int = _MOST_HOPS) -> list[Any]:
+        """The parts of a subtype beside its base; of parts that extend the base too, theirs."""
+        if subtype is base or depth == 0:
+            return []
+        parts: list[Any] = []
+        for part in list_of(subtype.get("allOf")):
+            target = part
+            with suppress(CatalogError):
+                target = self.followed(part)
+            extends = isinstance(target, dict) and "allOf" in target
+            parts += self._own_parts(target, base, depth - 1) if target is base or extends else [part]
+        return [*parts, {key: value for key, value in subtype.items() if key not in ("allOf", "discriminator")}]
+
+    def _values(self, schema: Mapping[str, Any]) -> dict[str | None, tuple[str, str]]:
+        """Reference of an alternative -> name and value of the discriminator, as its mapping says."""
+        discriminator = object_of(schema.get("discriminator"))
+        name, mapping = discriminator.get("propertyName"), object_of(discriminator.get("mapping"))
+        if not isinstance(name, str):
+            return {}
+        return {_named_schema(target): (name, str(value)) for value, target in mapping.items()}
+
+
+def _reference(schema: Any) -> str | None:
+    reference = schema.get("$ref") if isinstance(schema, dict) else None
+    return reference if isinstance(reference, str) else None
+
+
+def _named_schema(target: Any) -> str:
+    """The reference in the mapping of a discriminator, which may be the name of a schema."""
+    is_name = isinstance(target, str) and "/" not in target and "." not in target and "#" not in target
+    return f"#/components/schemas/{target}" if is_name else str(target)
+
+
+def _of_kind(schema: dict[str, Any], name: str = "", value: str = "") -> dict[str, Any]:
+    """A schema whose discriminator has this value, unless it says so itself; without a name, as it is."""
+    properties = schema.get("properties", {})
+    kind = object_of(properties.get(name))
+    if not name or kind.keys() & {"const", "enum"}:
+        return schema
+    return {
+        **schema,
+        "properties": {name: {**kind, "const": value}, **{n: p for n, p in properties.items() if n != name}},
+    }
 
 
 def _keywords(schema: Mapping[str, Any]) -> dict[str, Any]:

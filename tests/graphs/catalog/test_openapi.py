@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 from callsheet.graphs import CatalogError, load
 from callsheet.graphs.catalog.formats.openapi_documents import is_specification, parsed
 from callsheet.graphs.catalog.formats.openapi_operations import Api, api_of
+from callsheet.graphs.text.model_schema import model_schema
 from made_specs import made_spec
 
 HEAD = {"openapi": "3.0.3", "info": {"title": "T"}}
@@ -419,3 +420,74 @@ def test_an_operation_of_the_wrong_form_is_a_problem_and_the_rest_go_on(operatio
 def test_a_schema_of_the_wrong_form_allows_any_value(schema: Any) -> None:
     found = entries(read_api(with_body(schema)))["x"]["inputSchema"]
     assert set(found["properties"]) == {"body"}
+
+
+def animals(**discriminator: Any) -> dict[str, Any]:
+    """A pet with a kind; cats and dogs extend it, and puppies are dogs."""
+    pet = {
+        "type": "object",
+        "properties": {"kind": {"type": "string"}, "name": {"type": "string"}},
+        "required": ["kind"],
+        "discriminator": {"propertyName": "kind", **discriminator},
+    }
+
+    def extends(base: str, **properties: Any) -> dict[str, Any]:
+        more = {"type": "object", "properties": properties, "required": list(properties)}
+        return {"allOf": [{"$ref": f"#/components/schemas/{base}"}, more]}
+
+    return {
+        "schemas": {
+            "Pet": pet,
+            "Cat": extends("Pet", claws={"type": "integer"}),
+            "Dog": extends("Pet", bark={"type": "string"}),
+            "Puppy": extends("Dog", age={"type": "integer"}),
+            "Home": {"type": "object", "properties": {"pet": {"$ref": "#/components/schemas/Pet"}}},
+        }
+    }
+
+
+MAPPING = {"cat": "#/components/schemas/Cat", "dog": "Dog"}
+
+
+@pytest.mark.parametrize(
+    ("mapping", "kinds"),
+    [({}, {"Cat", "Dog", "Puppy", "Pet"}), ({"mapping": MAPPING}, {"cat", "dog", "Puppy"})],
+)
+@pytest.mark.parametrize("schema", ["Pet", "Home"])
+def test_subtypes_of_a_discriminator_are_in_the_schema_that_a_model_sees(
+    schema: str, mapping: dict[str, Any], kinds: set[str]
+) -> None:
+    components = animals(**mapping)
+    entry = read(body({"$ref": f"#/components/schemas/{schema}"}), method="post", components=components)
+    seen = model_schema(entry["inputSchema"]).schema["properties"]
+    pet = seen["body"] if schema == "Pet" else seen["pet"]
+    assert list(pet["properties"]) == ["kind", "name"]
+    properties = {one["properties"]["kind"]["enum"][0]: list(one["properties"]) for one in pet["anyOf"]}
+    assert properties.keys() == kinds
+    assert properties["Puppy"] == ["kind", "bark", "age"]
+    cat, dog = ("cat", "dog") if mapping else ("Cat", "Dog")
+    valid = Draft202012Validator(pet).is_valid
+    assert valid({"kind": cat, "name": "Tom", "claws": 18})
+    assert valid({"kind": "Puppy", "bark": "wuff", "age": 1})
+    assert not valid({"kind": cat, "name": "Tom"})
+    assert not valid({"kind": dog, "claws": 18})
+    assert not valid({"claws": 18})
+
+
+def test_a_subtype_is_not_one_of_its_siblings() -> None:
+    entry = read(body({"$ref": "#/components/schemas/Cat"}), method="post", components=animals(mapping=MAPPING))
+    assert list(entry["inputSchema"]["properties"]) == ["kind", "name", "claws"]
+
+
+def test_the_alternatives_of_a_discriminator_say_their_value() -> None:
+    refs = [{"$ref": f"#/components/schemas/{name}"} for name in ("Cat", "Dog")]
+    schema = {"oneOf": refs, "discriminator": {"propertyName": "kind", "mapping": MAPPING}}
+    entry = read(body(schema), method="post", components=animals(mapping=MAPPING))
+    kinds = [one["properties"]["kind"]["const"] for one in entry["inputSchema"]["properties"]["body"]["anyOf"]]
+    assert kinds == ["cat", "dog"]
+
+
+def test_subtypes_in_another_document_leave_the_schema_open() -> None:
+    components = animals(mapping={"cat": "cats.yaml#/Cat"})
+    entry = read(body({"$ref": "#/components/schemas/Pet"}), method="post", components=components)
+    assert Draft202012Validator(entry["inputSchema"]).is_valid({"kind": "cat", "claws": 3})
