@@ -16,7 +16,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NotRequired, Protocol
+from typing import TYPE_CHECKING, Any, NotRequired
 
 from langchain_core.messages import ToolCall, ToolMessage
 from langgraph.config import get_config
@@ -25,138 +25,19 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command
 from typing_extensions import TypedDict
 
+from callsheet.agents.approval.program_review import ProgramReview
+from callsheet.agents.approval.questions import MOST_WRONG
+from callsheet.agents.approval.supervised_call import Approval
+from callsheet.agents.calls.review import AnswerError, Decision
 from callsheet.agents.calls.run_claim import checkpointer
 from callsheet.agents.calls.tool_result import answer_to, artifact_of
 from callsheet.agents.registry.binding import RUN_PROGRAM, BoundTool
 from callsheet.agents.safety.secrets import RunSecrets, has_secrets
-from callsheet.graphs.text.sanitizing import clean, counted, storable
+from callsheet.agents.sandbox import Pause, Sandbox
+from callsheet.graphs.text.sanitizing import counted, storable
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import ToolCallRequest
-    from pydantic_monty import AsyncMonty, AsyncMontySession, CollectString, ResourceLimits
-
-
-_MOST_PRINTED, _MOST_ERROR = 100_000, 2_000
-_MOST_STORED = 4 * 1024 * 1024
-"""Bytes of a stored program: it is stored at each of its calls."""
-_CRASH = 20.0
-"""Seconds after which a sandbox that does not answer is killed."""
-_CHECKS: Any = {"type_check": True, "type_check_format": "concise", "os_policy": {"sleep": "zero"}}
-_LIMITS: ResourceLimits = {
-    "max_feed_duration_secs": 5.0,
-    "max_memory": 64 * 1024 * 1024,
-    "max_recursion_depth": 200,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """Where a program has ended, or waits for the result of a call, and what it has printed since it went on.
-
-    Attributes:
-        function: The function that it calls, with ``args``; empty if it has ended.
-        snapshot: The stored program.
-        value: The value of its last line.
-        error: Why it ended early, with the line.
-    """
-
-    printed: str
-    function: str = ""
-    args: Mapping[str, Any] = field(default_factory=dict)
-    snapshot: bytes = b""
-    value: Any = None
-    error: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Sandbox:
-    """Runs programs that call these functions, each in a process of its own.
-
-    No program reads a file, the environment or the network. It may compute for five seconds, use 64 MiB and
-    nest 200 function calls. It is checked against the ``stubs`` before it starts. ``barred`` says why a name that is
-    none of the functions cannot be called.
-    """
-
-    functions: Collection[str]
-    stubs: str
-    barred: Mapping[str, str] = field(default_factory=dict)
-
-    async def start(self, code: str, inputs: Mapping[str, Any]) -> Pause:
-        """Starts a program with these variables; what cannot be encoded in their texts is replaced."""
-        given = clean(dict(inputs))
-        return await self._run(lambda session, out: session.feed_start(code, inputs=given, print_callback=out))
-
-    async def proceed(self, snapshot: bytes, answer: Mapping[str, Any], *, printed: int = 0) -> Pause:
-        """Continues a stored program: its call returns ``{"return_value": ...}`` or raises ``{"exc_type", "message"}``.
-
-        It has ``printed`` so many characters before.
-        """
-
-        async def begin(session: AsyncMontySession, out: CollectString) -> Any:
-            at: Any = await session.load_snapshot(snapshot, print_callback=out)
-            return await at.resume(clean(dict(answer)))
-
-        return await self._run(begin, printed)
-
-    async def _run(self, begin: Callable[[Any, Any], Awaitable[Any]], printed: int = 0) -> Pause:
-        pool = await asyncio.to_thread(_pool)  # an import reads files, and so does the search for the binary
-        from pydantic_monty import CollectString, MontyError
-
-        out = CollectString(_MOST_PRINTED - printed)
-        options = {**_CHECKS, "type_check_stubs": self.stubs, "limits": _LIMITS}
-        async with pool, pool.checkout(script_name="program.py", **options) as session:
-            try:
-                return await self._until_call(await begin(session, out), out)
-            except MontyError as error:
-                display = getattr(error, "display", None)
-                shown = (display() if display else f"{type(error).__name__}: {error}").strip()
-                if len(shown) > _MOST_ERROR:  # the line stands at the beginning, and the kind often at the end
-                    shown = f"{shown[: _MOST_ERROR // 2]}\n...\n{shown[-_MOST_ERROR // 2 :]}"
-                return Pause(out.output, error=shown)
-
-    async def _until_call(self, at: Any, out: CollectString) -> Pause:
-        from pydantic_monty import AsyncFunctionSnapshot, AsyncNameLookupSnapshot, MontyComplete
-
-        while not isinstance(at, MontyComplete):
-            if isinstance(at, AsyncNameLookupSnapshot):
-                at = await at.resume()
-            elif not isinstance(at, AsyncFunctionSnapshot):
-                at = await at.resume_auto()
-            elif at.is_os_function:
-                at = await at.resume_not_handled()
-            elif at.function_name not in self.functions:
-                told = (
-                    f"{at.function_name} is not among the functions; there are: {', '.join(self.functions) or 'none'}"
-                )
-                at = await at.resume({"exc_type": "NameError", "message": self.barred.get(at.function_name, told)})
-            elif isinstance(args := "name every argument" if at.args else _as_json(at.kwargs), str):
-                at = await at.resume({"exc_type": "TypeError", "message": f"{at.function_name}: {args}"})
-            elif len(snapshot := at.dump()) > _MOST_STORED:
-                told = f"{at.function_name} was not called: the variables take {len(snapshot):,} bytes, and at a call"
-                return Pause(out.output, error=f"MemoryError: {told} a program may hold {_MOST_STORED:,}")
-            else:
-                return Pause(out.output, str(at.function_name), args, snapshot)
-        return Pause(out.output, value=at.output)
-
-    def _why_not(self, function: str) -> str:
-        """Why a function cannot be called."""
-        there = ", ".join(self.functions) or "none"
-        return self.barred.get(function, f"{function} is not among the functions; there are: {there}")
-
-
-def _pool() -> AsyncMonty:
-    from pydantic_monty import AsyncMonty
-
-    return AsyncMonty(max_processes=1, request_timeout=_CRASH)
-
-
-def _as_json(args: Mapping[str, Any]) -> dict[str, Any] | str:
-    """The arguments as JSON values, or why they are none."""
-    try:
-        given: dict[str, Any] = json.loads(json.dumps(args, allow_nan=False))
-    except (TypeError, ValueError, RecursionError) as error:
-        return f"an argument is no JSON value: {error}"
-    return given
 
 
 RESULTS = "results"
@@ -266,32 +147,8 @@ _MOST_SHOWN = 20_000
 Answer = ToolMessage | Command[Any]
 
 
-class Review(Protocol):
-    """Asks a person about several calls of a program at once."""
-
-    async def doubt(self, tool: BoundTool, args: Mapping[str, Any]) -> str:
-        """Why a call needs approval; empty if it needs none."""
-        ...
-
-    def reads(self, tool_id: str) -> bool:
-        """Whether a tool is known to change nothing."""
-        ...
-
-    def mark(self, tool: BoundTool, args: Mapping[str, Any]) -> str:
-        """The fingerprint that the approval of a call is bound to."""
-        ...
-
-    def confirms(self, tool: BoundTool) -> bool:
-        """Whether a person must confirm calls of a tool whatever the policy is."""
-        ...
-
-    def ask(self, calls: Sequence[Mapping[str, Any]]) -> str | None:
-        """Asks about these calls; None if they are approved, else why they are not."""
-        ...
-
-
-Sender = Callable[[Any, BoundTool, str, float], Awaitable[Answer]]
-"""Makes a call: request, tool, and the fingerprint and time of an approval that a person has given before, if any."""
+Sender = Callable[[Any, BoundTool, Approval | None], Awaitable[Answer]]
+"""Makes a call: request, tool, and the approval that a person has given before, if any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,21 +167,21 @@ class Program:
 
     call: ToolCall
     functions: Mapping[str, BoundTool]
-    send: Callable[[ToolCall, BoundTool, str, float], Awaitable[Answer]]
+    send: Callable[[ToolCall, BoundTool, Approval | None], Awaitable[Answer]]
     most: int
     results: Mapping[str, Any]
     secrets: RunSecrets | None
     barred: Mapping[str, str] = field(default_factory=dict)
-    review: Review | None = None
+    review: ProgramReview | None = None
 
-    def answer(
-        self, text: str, state: Mapping[str, Any], *, error: bool, effect: str = "reported", kind: str = ""
-    ) -> ToolMessage:
-        """The answer to the call of ``run_program``, with the calls of the program."""
+    def answer(self, text: str, state: Mapping[str, Any], *, error: bool, effect: str = "reported") -> ToolMessage:
+        """The answer to the call of ``run_program``, with all calls that were made for the program."""
         parts = (part.rstrip("\n") for part in (state.get("printed", ""), text))
         text = "\n".join(_cut(self.secrets.text(part) if self.secrets else part) for part in parts if part)
-        artifact = {"effect": effect, "calls": state.get("calls", []), "answers": state.get("answers", [])}
-        artifact |= {"kind": kind} if kind else {}
+        ahead = state.get("ahead", [])  # what the program did not come to
+        calls = [*state.get("calls", []), *(one["call"] for one in ahead)]
+        answers = [*state.get("answers", []), *(one["answer"] for one in ahead)]
+        artifact = {"effect": effect, "calls": calls, "answers": answers}
         return answer_to(self.call, text, artifact, error=error)
 
 
@@ -332,8 +189,10 @@ class ProgramState(TypedDict):
     """State of a program: stored at its last call; its calls have the names that the model sees.
 
     Attributes:
-        foreseen: The calls that a person is asked about next, the last of ``calls`` first.
-        approved: Fingerprints of the calls that a person has approved and that are not made yet, given at ``when``.
+        position: Where the last of ``calls`` stands in the code.
+        foreseen: The calls that a person is asked about next, the last of ``calls`` first: function and arguments.
+        problem: What was wrong with the last answer; ``wrong`` is the number of such answers in a row.
+        decided: A person's decisions, given at ``when``, on calls that are not made yet, by their fingerprints.
         ahead: Calls that only read and were made while the program was run ahead, each with its answer.
     """
 
@@ -341,8 +200,11 @@ class ProgramState(TypedDict):
     printed: str
     calls: list[ToolCall]
     answers: list[ToolMessage]
+    position: NotRequired[int | None]
     foreseen: NotRequired[list[dict[str, Any]]]
-    approved: NotRequired[list[str]]
+    problem: NotRequired[str]
+    wrong: NotRequired[int]
+    decided: NotRequired[list[dict[str, Any]]]
     when: NotRequired[float]
     ahead: NotRequired[list[dict[str, Any]]]
     done: NotRequired[ToolMessage]
@@ -359,7 +221,7 @@ async def run_program(
     most: int,
     results: Mapping[str, Any] = MappingProxyType({}),
     secrets: RunSecrets | None = None,
-    review: Review | None = None,
+    review: ProgramReview | None = None,
 ) -> ToolMessage:
     """Runs the program of a request, if it is the first of its message, to its end, or to a question to a person.
 
@@ -373,8 +235,8 @@ async def run_program(
     if call["id"] != next(other["id"] for other in beside if other["name"] == RUN_PROGRAM):
         return answer_to(call, "one program at a time: this one was not run", error=True)
 
-    async def send(inner: ToolCall, tool: BoundTool, mark: str, when: float) -> Answer:
-        return await make(request.override(tool_call=inner, tool=tool), tool, mark, when)
+    async def send(inner: ToolCall, tool: BoundTool, approval: Approval | None) -> Answer:
+        return await make(request.override(tool_call=inner, tool=tool), tool, approval)
 
     functions, barred = functions_of(tools), without_functions(tools)
     asks = review if checkpointer() is not None else None
@@ -406,16 +268,32 @@ async def _advance(state: ProgramState) -> _Update:
     printed = state["printed"] + storable(at.printed)
     now = {**state, "printed": printed}
     if not at.function:
-        text = at.error or _written(at.value)
-        if at.error and answers:
-            text += f"\nBefore that, the program made {counted(len(answers), 'call')}: do not repeat what took effect."
+        text = _at_line(program, at.position) + at.error + _made_before(answers) if at.error else _written(at.value)
         return {"printed": printed, "done": program.answer(text, now, error=bool(at.error))}
     if len(answers) == program.most:
-        text = f"the program was stopped before it made more than {counted(program.most, 'call')}"
+        most = counted(program.most, "call")
+        text = f"{_at_line(program, at.position)}the program was stopped before it made more than {most}"
         return {"printed": printed, "done": program.answer(text, now, error=True)}
     call = _called(program, at, f"{program.call['id']}_{len(answers) + 1}")
+    foreseen, ahead = await _foresee(program, sandbox, at, call, state)
     update: _Update = {"printed": printed, "snapshot": at.snapshot, "calls": [*state["calls"], call]}
-    return {**update, **await _foresee(program, sandbox, at, call, state)}
+    update["position"] = at.position
+    return {**update, "foreseen": foreseen, "ahead": ahead, "problem": "", "wrong": 0}
+
+
+def _at_line(program: Program, position: int | None) -> str:
+    """The line of a call, as the beginning of an error; empty for an error that names it already."""
+    if position is None:
+        return ""
+    before = str(program.call["args"]["code"]).encode("utf-8", "replace")[:position]
+    number = before.count(b"\n") + 1
+    return f"line {number}: "
+
+
+def _made_before(answers: Sequence[ToolMessage]) -> str:
+    """What a program that ends early has done until then, as a further line."""
+    made = counted(len(answers), "call")
+    return f"\nBefore that, the program made {made}: do not repeat what took effect." if answers else ""
 
 
 def _called(program: Program, at: Pause, call_id: str) -> ToolCall:
@@ -426,106 +304,97 @@ def _called(program: Program, at: Pause, call_id: str) -> ToolCall:
 
 _MOST_FORESEEN = 50
 """Maximum number of calls in one question."""
+_PLACEHOLDERS = ("not known yet" * 3, "?|" * 40, "")
+"""What an effect returns while a program is run ahead: of different lengths, one empty, without a common character."""
 
 
-async def _foresee(program: Program, sandbox: Sandbox, at: Pause, call: ToolCall, state: ProgramState) -> _Update:
-    """The calls that a person is asked about together, if this one needs approval and others can be known.
+async def _foresee(
+    program: Program, sandbox: Sandbox, at: Pause, call: ToolCall, state: ProgramState
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The calls that a person is asked about together, if this one needs approval; and calls that only read.
 
-    The stored program is run ahead twice, with two placeholders that have nothing in common in place of what an effect
-    returns: where the two runs differ, a call depends on an earlier one. What is foreseen decides nothing: an approval
-    counts only for a call that the program then makes with exactly these arguments.
+    The stored program is run ahead several times, step by step, with placeholders in place of what effects return.
+    Where the runs differ, a call depends on an earlier one. What is foreseen decides nothing: a decision counts only
+    for a call that the program then makes with exactly these arguments.
+
+    Calls that only read are made, once, as far as they read nothing that an effect before them may have changed.
     """
-    review, tool = program.review, program.functions[at.function]
-    if review is None or not await review.doubt(tool, call["args"]):
-        return {"foreseen": []}
-    if review.mark(tool, call["args"]) in state.get("approved", ()):
-        return {"foreseen": []}
-    ahead: list[dict[str, Any]] = []
-    first, second = [await _run_ahead(program, sandbox, at, call, value, ahead) for value in _PLACEHOLDERS]
-    foreseen = [_foreseen(review, tool, call["args"])]
-    for one, other in zip(first, second, strict=False):
-        if one != other:
+    review, tool, ahead = program.review, program.functions[at.function], [*state.get("ahead", [])]
+    decided = [one["mark"] for one in state.get("decided", [])]
+    if review is None or review.mark(tool, call["args"]) in decided or not await _is_asked(review, tool, call["args"]):
+        return [], ahead
+    foreseen = [{"function": at.function, "args": call["args"]}]
+    changed, made = {tool.agent}, len(state["answers"]) + len(ahead) + 1
+    runs: Sequence[Pause] = [at] * len(_PLACEHOLDERS)
+    values: Sequence[Mapping[str, Any]] = [{"return_value": text} for text in _PLACEHOLDERS]
+    while len(foreseen) < _MOST_FORESEEN and made < program.most:
+        made += 1
+        steps = (sandbox.proceed(run.snapshot, value) for run, value in zip(runs, values, strict=True))
+        runs = await asyncio.gather(*steps)
+        one = runs[0]
+        if not _at_one_call(runs):
             break
-        foreseen.append(_foreseen(review, *one))
-    # One call is asked about by itself, where a person may also change it.
-    return {"foreseen": foreseen if len(foreseen) > 1 else [], "ahead": ahead}
-
-
-_PLACEHOLDERS = ("not known yet" * 3, "?|" * 40)
-"""What an effect returns while a program is run ahead: of different lengths, and without a common character."""
-
-
-async def _run_ahead(
-    program: Program, sandbox: Sandbox, at: Pause, call: ToolCall, unknown: str, ahead: list[dict[str, Any]]
-) -> list[tuple[BoundTool, dict[str, Any]]]:
-    """The calls that need approval and come after this one, if effects return ``unknown``.
-
-    Calls that only read are made, once, and kept in ``ahead``. The run ends where one of them reads what an effect
-    may have changed.
-    """
-    review = program.review
-    found: list[tuple[BoundTool, dict[str, Any]]] = []
-    if review is None:
-        return found
-    changed, reads, value = {program.functions[at.function].agent}, 0, {"return_value": unknown}
-    while len(found) < min(_MOST_FORESEEN, program.most):
-        at = await sandbox.proceed(at.snapshot, value)
-        if not at.function:
-            break
-        tool = program.functions[at.function]
-        args = tool.form.own(at.args)
-        if await review.doubt(tool, args):
-            found.append((tool, args))
+        tool, args = program.functions[one.function], program.functions[one.function].form.own(one.args)
+        asked = await _is_asked(review, tool, args)
+        if asked:
+            foreseen.append({"function": one.function, "args": args})
+        elif await review.doubt(tool, args):
+            break  # it is asked about alone
+        if asked or not review.reads(tool.id):
             changed.add(tool.agent)
-            value = {"return_value": unknown}
+            values = [{"return_value": text} for text in _PLACEHOLDERS]
             continue
-        if not review.reads(tool.id) or tool.agent in changed or reads >= program.most:
+        if tool.agent in changed:
             break
-        if reads == len(ahead):
-            answer = await program.send(_called(program, at, f"{call['id']}_ahead_{reads}"), tool, "", 0.0)
-            if not isinstance(answer, ToolMessage):
-                break
-            ahead.append({"tool": tool.id, "args": args, "answer": answer})
-        if (ahead[reads]["tool"], ahead[reads]["args"]) != (tool.id, args):
+        read = _called(program, one, f"{call['id']}_ahead_{len(ahead)}")
+        answer = await program.send(read, tool, None)
+        if not isinstance(answer, ToolMessage):
             break
-        value = _value(ahead[reads]["answer"])
-        reads += 1
-    return found
+        ahead.append({"tool": tool.id, "agent": tool.agent, "call": read, "answer": answer})
+        values = [_value(answer)] * len(runs)
+    # One call is asked about by itself, where a person may also change it.
+    return (foreseen if len(foreseen) > 1 else []), ahead
 
 
-def _foreseen(review: Review, tool: BoundTool, args: dict[str, Any]) -> dict[str, Any]:
-    return {"tool": tool.id, "args": args, "mark": review.mark(tool, args), "confirm": review.confirms(tool)}
+def _at_one_call(runs: Sequence[Pause]) -> bool:
+    """Whether all runs wait at a call, and at the same one."""
+    first = runs[0]
+    same = all((run.function, run.args) == (first.function, first.args) for run in runs)
+    return bool(first.function) and same
+
+
+async def _is_asked(review: ProgramReview, tool: BoundTool, args: Mapping[str, Any]) -> bool:
+    """Whether a person is asked about a call, and may approve it among others."""
+    return bool(await review.doubt(tool, args)) and "approve" in review.offers(tool)
 
 
 async def _review(state: ProgramState) -> _Update:
     """Asks about the calls that are foreseen."""
     program = get_runtime(Program).context
-    if program.review is None:
+    review = program.review
+    if review is None:
         raise TypeError("without a review, no calls are foreseen")
-    why = program.review.ask(state["foreseen"])
-    if why is None:
-        return {"approved": [call["mark"] for call in state["foreseen"]], "when": time.time(), "foreseen": []}
-    unmade = {**state, "calls": state["calls"][:-1]}
-    text = f"{why}. Nothing of it was sent. Do not try it in another way"
-    return {"foreseen": [], "done": program.answer(text, unmade, error=True, effect="none", kind="rejected")}
+    calls = [(program.functions[call["function"]], call["args"]) for call in state["foreseen"]]
+    try:
+        decisions = review.ask(calls, state.get("problem", ""))
+    except AnswerError as error:
+        wrong = state.get("wrong", 0) + 1
+        if wrong < MOST_WRONG:
+            return {"problem": str(error), "wrong": wrong}
+        given = Decision(type="reject", message=f"it was asked about {wrong} times, and not answered ({error})")
+        decisions = [given] * len(calls)
+    decided = [
+        {"mark": review.mark(tool, args), "type": decision.type, "message": decision.message}
+        for (tool, args), decision in zip(calls, decisions, strict=True)
+    ]
+    return {"decided": decided, "when": time.time(), "foreseen": []}
 
 
 async def _call(state: ProgramState) -> _Update:
     """Makes the program's call. A refusal by a person, and an unknown outcome, end the program: it cannot go on."""
     program, call = get_runtime(Program).context, state["calls"][-1]
     tool = next(tool for tool in program.functions.values() if tool.name == call["name"])
-    made: _Update = {}
-    answer = _made_ahead(state, tool, call)
-    if answer is not None:
-        made["ahead"] = state["ahead"][1:]
-    else:
-        mark = program.review.mark(tool, call["args"]) if program.review else ""
-        approved = [*state.get("approved", ())]
-        known = mark in approved
-        if known:
-            approved.remove(mark)
-        made["approved"] = approved
-        answer = await program.send(call, tool, mark if known else "", state.get("when", 0.0))
+    made, answer = await _answered(program, tool, call, state)
     if not isinstance(answer, ToolMessage):
         raise TypeError(f"{tool.name} answered with {type(answer).__name__}, not with a message")
     made["answers"] = [*state["answers"], answer]
@@ -533,17 +402,33 @@ async def _call(state: ProgramState) -> _Update:
     unknown = artifact.get("effect") == "unknown" and not tool.repeatable
     if answer.status != "error" or not (unknown or artifact.get("kind") == "rejected"):
         return made
-    text, effect = f"the program was ended: {answer.text}", "unknown" if unknown else "reported"
+    line = _at_line(program, state.get("position"))
+    text = f"{line}the program was ended: {answer.text}{_made_before(state['answers'])}"
+    effect = "unknown" if unknown else "reported"
     return {**made, "done": program.answer(text, {**state, **made}, error=True, effect=effect)}
 
 
-def _made_ahead(state: ProgramState, tool: BoundTool, call: ToolCall) -> Any:
-    """The answer of a call that was made while the program was run ahead; None for any other."""
-    ahead = state.get("ahead") or ()
-    if not ahead or (ahead[0]["tool"], ahead[0]["args"]) != (tool.id, call["args"]):
-        return None
-    answer: ToolMessage = ahead[0]["answer"]
-    return answer.model_copy(update={"tool_call_id": call["id"]})
+async def _answered(program: Program, tool: BoundTool, call: ToolCall, state: ProgramState) -> tuple[_Update, Answer]:
+    """The answer to a call: made ahead, made now, or rejected before; and what changes in the program's state."""
+    ahead = [*state.get("ahead", [])]
+    for read in ahead:
+        if (read["tool"], read["call"]["args"]) == (tool.id, call["args"]):
+            ahead.remove(read)
+            return {"ahead": ahead}, read["answer"].model_copy(update={"tool_call_id": call["id"]})
+    mark = program.review.mark(tool, call["args"]) if program.review else ""
+    decided = [*state.get("decided", [])]
+    given = next((one for one in decided if one["mark"] == mark), None)
+    if program.review is None or given is None:
+        approval = None
+    else:
+        decided.remove(given)
+        if given["type"] == "reject":
+            return {"decided": decided}, program.review.rejected(tool, call, given["message"])
+        approval = Approval(mark, state["when"])
+    answer = await program.send(call, tool, approval)
+    # What was read of this agent before may not hold any more; it stays among the calls that were made.
+    ahead = [{**read, "tool": ""} if read["agent"] == tool.agent else read for read in ahead]
+    return {"decided": decided, "ahead": ahead}, answer
 
 
 def _after_advance(state: ProgramState) -> str:
@@ -584,7 +469,7 @@ def _program_app() -> Any:
     app.add_node("call", _call)
     app.add_edge(START, "advance")
     app.add_conditional_edges("advance", _after_advance, ["review", "call", END])
-    app.add_conditional_edges("review", lambda state: END if "done" in state else "call", ["call", END])
+    app.add_conditional_edges("review", lambda state: "review" if state["foreseen"] else "call", ["call", "review"])
     app.add_conditional_edges("call", lambda state: END if "done" in state else "advance", ["advance", END])
     return app.compile(name="program")
 

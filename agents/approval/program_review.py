@@ -7,15 +7,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from langchain_core.messages import ToolCall, ToolMessage
 from langgraph.types import interrupt
 
-from callsheet.agents.approval.questions import fingerprint
 from callsheet.agents.approval.supervised_call import SupervisedCall, Supervision
-from callsheet.agents.calls.review import AnswerError, DecisionType, read_decision, review_answers, review_request
-from callsheet.agents.registry.binding import RUN_PROGRAM, BoundTool
-from callsheet.graphs.trust.pins import digest
+from callsheet.agents.calls.review import (
+    Decision,
+    DecisionType,
+    read_decisions,
+    review_answers,
+    review_request,
+    review_several,
+    several_answers,
+)
+from callsheet.agents.registry.binding import BoundTool
 
 _WORDS: tuple[DecisionType, ...] = ("approve", "reject")
+"""A call that a person wants to change is rejected; asked about alone, it can be changed."""
+KnownCall = tuple[BoundTool, Mapping[str, Any]]
+"""A tool, and the arguments of a call of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,49 +41,57 @@ class ProgramReview:
     request: Any
 
     async def doubt(self, tool: BoundTool, args: Mapping[str, Any]) -> str:
-        """Why a call needs approval; empty if it needs none."""
-        why = self._case(tool).why(args)
-        if not why:
+        """Why a call needs approval; empty if it needs none, or if it is refused in any case."""
+        case = self._case(tool)
+        why = case.why(args)
+        if not why or case.refused(args):
             return ""
-        allowed: bool = await asyncio.to_thread(self.supervision.allows, tool.id)
+        allowed = await asyncio.to_thread(self.supervision.allows, tool.id)
         return "" if allowed else why
 
     def reads(self, tool_id: str) -> bool:
         """Whether a tool is known to change nothing."""
         return self.supervision.registry.assurance(tool_id).harm == "none"
 
+    def offers(self, tool: BoundTool) -> list[DecisionType]:
+        """The decisions on a call of a tool, of those that can be made on several calls at once."""
+        allowed = self.supervision.reviews.get(tool.id) or _WORDS
+        return [word for word in _WORDS if word in allowed]
+
     def mark(self, tool: BoundTool, args: Mapping[str, Any]) -> str:
         """The fingerprint that the approval of a call is bound to."""
-        return fingerprint(tool.id, self.supervision.registry.pin(tool.id), args)
+        return self._case(tool).mark(args)
 
-    def ask(self, calls: Sequence[Mapping[str, Any]]) -> str | None:
-        """Asks about these calls, each with ``tool`` and ``args``; None if they are approved, else why they are not.
+    def ask(self, calls: Sequence[KnownCall], problem: str) -> list[Decision]:
+        """The decisions on these calls, in their order; ``problem`` says what was wrong with the last answer.
 
         Raises:
             GraphInterrupt: There is no answer yet.
+            AnswerError: The answer is invalid, or about other calls.
         """
         step = self.supervision.step_id
         who = f"Step {step}" if step else "The agent"
-        shown = [{"tool": call["tool"], "args": call["args"]} for call in calls]
         told = f"{who} wants to run a program that makes these {len(calls)} calls. No other call is approved by this."
-        about: dict[str, Any] = {"step_id": step, "agent": "", "tool": RUN_PROGRAM, "why": told}
-        about |= {"hash": digest([call["mark"] for call in calls]), "tool_call_id": self.request.tool_call["id"] or ""}
-        about["confirm"] = any(call["confirm"] for call in calls) or None
-        question = review_request("tool_approval", RUN_PROGRAM, {"calls": shown}, told, _WORDS, **about)
-        answer = interrupt(question, response_schema=review_answers(RUN_PROGRAM, _WORDS))
-        try:
-            decision = read_decision(answer, RUN_PROGRAM, _WORDS)
-        except AnswerError as error:
-            return f"the calls were not approved ({error})"
-        if decision.hash not in (None, about["hash"]):
-            return "the answer has the hash of another question"
-        if decision.type == "approve":
-            return None
-        return "a person refused these calls" + (f": {decision.message}" if decision.message else "")
+        questions = [self._question(tool, args) for tool, args in calls]
+        about: dict[str, Any] = {"step_id": step, "why": told, "problem": problem or None}
+        for name in ("confirm", "unchecked"):  # whoever approves everything stops at these
+            about[name] = next((one[name] for one in questions if name in one), None)
+        payload = review_several(questions, tool_call_id=self.request.tool_call["id"] or "", **about)
+        forms = [review_answers(tool.name, self.offers(tool)) for tool, _ in calls]
+        return read_decisions(interrupt(payload, response_schema=several_answers(forms)), payload)
 
-    def confirms(self, tool: BoundTool) -> bool:
-        """Whether a person must confirm calls of a tool whatever ``approval`` is."""
-        return bool(self._case(tool).doubt("never"))
+    def rejected(self, tool: BoundTool, call: ToolCall, message: str) -> ToolMessage:
+        """The answer to a call that a person rejected before the program made it."""
+        case = SupervisedCall(self.request.override(tool_call=call), tool, self.supervision, _unsent)
+        return case.rejected_by(Decision(type="reject", message=message))
+
+    def _question(self, tool: BoundTool, args: Mapping[str, Any]) -> dict[str, Any]:
+        case = self._case(tool)
+        why = case.why(args)
+        about: dict[str, Any] = {"agent": tool.agent, "tool": tool.id, "why": why, "hash": case.mark(args)}
+        about |= {"unchecked": case.unchecked(args) or None, "confirm": bool(case.doubt("never")) or None}
+        told = case.description("tool_approval", why)
+        return review_request("tool_approval", tool.name, args, told, self.offers(tool), **about)
 
     def _case(self, tool: BoundTool) -> SupervisedCall:
         return SupervisedCall(self.request, tool, self.supervision, _unsent)

@@ -203,7 +203,7 @@ class SupervisedCall:
             words = supervision.reviews.get(bound.id) or words
             about |= {"unchecked": self.unchecked(args) or None, "confirm": bool(self.doubt("never")) or None}
             about["always"] = self.remembers or None
-        shown = review_request(kind, name, args, self._description(kind, why), words, **about)
+        shown = review_request(kind, name, args, self.description(kind, why), words, **about)
         form = review_answers(name, words, shown_form(bound.form.plain), always=approval and self.remembers)
         said = interrupt(shown, response_schema=form)
         asked, self.asked = self.asked, ""
@@ -221,7 +221,8 @@ class SupervisedCall:
                 raise AnswerError(secrets.hidden(trouble))
         return answer, mark
 
-    def _description(self, kind: Kind, why: str) -> str:
+    def description(self, kind: Kind, why: str) -> str:
+        """What a person reads first about a call."""
         who = f"Step {self.supervision.step_id}" if self.supervision.step_id else "The agent"
         why_asked = f"{self.bound.id}: {why.removesuffix('.')}."
         if kind == "unknown_outcome":
@@ -250,6 +251,11 @@ class SupervisedCall:
         else:
             why = self.registry.refused([self.bound.id]).get(self.bound.id, "")
         return self.said(f"{self.named}: {why}", kind="refused", effect="none") if why else None
+
+    def rejected_by(self, decision: Decision) -> ToolMessage:
+        """The message for a call that a person rejected, or that a program did because nobody could be asked."""
+        reason = f": {decision.message}" if decision.message else ""
+        return self.rejected(NOBODY if decision.message == NOBODY else f"a person refused this call{reason}")
 
     def rejected(self, why: str) -> ToolMessage:
         """The message for a call that a person did not agree to."""
@@ -321,9 +327,7 @@ def _decided(decision: Decision, mark: str, case: SupervisedCall) -> _Update:
             # Asks again in any case; without a new reason, with the old one.
             return {"args": args, "problem": "", **({"why": why} if (why := case.why(args)) else {})}
         case "reject":
-            why = "a person refused this call" + f": {decision.message}" * bool(decision.message)
-            why = decision.message if decision.message == NOBODY else why
-            return {"answer": case.rejected(why)}
+            return {"answer": case.rejected_by(decision)}
         case "respond":
             return {"answer": case.said(decision.message, kind="", effect="none", error=False)}
 

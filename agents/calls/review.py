@@ -93,14 +93,61 @@ def review_answers(
     return {"type": "object", "properties": {"decisions": decisions}, "required": ["decisions"]}
 
 
-def flat(value: Any) -> Mapping[str, Any]:
-    """A payload with ``name``, ``args``, ``description`` and ``decisions`` of its only action as further fields.
+def review_several(questions: Sequence[Mapping[str, Any]], **more: Any) -> dict[str, Any]:
+    """The payload of one interrupt about several calls: an action and a decision for each, in LangChain's form.
 
-    Any other payload is returned as it is, or empty if it is no object.
+    ``questions`` are the payloads of single calls, by ``review_request``. Their own fields are the items of ``calls``,
+    in the same order; those of ``more`` are about all of them, and are left out if they are None.
+    """
+    form = ("type", "action_requests", "review_configs")
+    return {
+        "type": questions[0]["type"],
+        "action_requests": [action for one in questions for action in one["action_requests"]],
+        "review_configs": [config for one in questions for config in one["review_configs"]],
+        "calls": [{field: value for field, value in one.items() if field not in form} for one in questions],
+        **{field: value for field, value in more.items() if value is not None},
+    }
+
+
+def several_answers(forms: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """JSON Schema of the answers about several calls; ``forms`` are those of single calls, by ``review_answers``."""
+    items = [form["properties"]["decisions"]["items"] for form in forms]
+    decisions = {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
+    return {"type": "object", "properties": {"decisions": decisions}, "required": ["decisions"]}
+
+
+def each_call(value: Any) -> list[Any]:
+    """A payload for each call that a question is about, as if it were asked alone; any other payload as it is.
+
+    A payload of LangChain's own middleware about several calls is one of these too.
+    """
+    match value:
+        case {"action_requests": [_, _, *_] as actions, "review_configs": list() as configs}:
+            shared = {name: item for name, item in value.items() if name not in ("calls", "confirm", "unchecked")}
+            allowed = {config["action_name"]: config for config in configs}
+            calls = value.get("calls") or [{} for _ in actions]
+            return [
+                {**shared, **own, "action_requests": [action], "review_configs": [allowed[action["name"]]]}
+                for action, own in zip(actions, calls, strict=True)
+            ]
+    return [value]
+
+
+def flat(value: Any) -> Mapping[str, Any]:
+    """A payload with ``name``, ``args``, ``description`` and ``decisions`` of its action as further fields.
+
+    If it is about several calls, ``args`` lists them, and ``decisions`` are those that each of them has. Any other
+    payload is returned as it is, or empty if it is no object.
     """
     match value:
         case {"action_requests": [Mapping() as action], "review_configs": [{"allowed_decisions": list() as allowed}]}:
             return {**value, **action, "decisions": allowed}
+        case {"action_requests": [_, _, *_], "review_configs": list()}:
+            alone = [flat(one) for one in each_call(value)]
+            common = [word for word in alone[0]["decisions"] if all(word in one["decisions"] for one in alone)]
+            listed = [{"tool": one.get("tool") or one["name"], "args": one["args"]} for one in alone]
+            told = value.get("why") or f"{len(alone)} calls wait for a decision."
+            return {**value, "name": "", "args": {"calls": listed}, "description": told, "decisions": common}
         case Mapping():
             return value
         case _:
@@ -108,12 +155,47 @@ def flat(value: Any) -> Mapping[str, Any]:
 
 
 def decided(kind: DecisionType, asked: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """The answer to a payload with this decision, in LangChain's form; ``args`` are those of an edit."""
-    if kind == "edit":
-        told = flat(asked)
-        more["edited_action"] = {"name": told["name"], "args": more.pop("args", told["args"])}
-    bound = {"hash": asked["hash"]} if asked.get("hash") else {}
-    return {"decisions": [{"type": kind, **bound, **more}]}
+    """The answer to a payload with this decision, on each of its calls; ``args`` are those of an edit."""
+    decisions: list[dict[str, Any]] = []
+    for one in each_call(asked):
+        own = dict(more)
+        if kind == "edit":
+            told = flat(one)
+            own["edited_action"] = {"name": told["name"], "args": own.pop("args", told["args"])}
+        bound = {"hash": one["hash"]} if one.get("hash") else {}
+        decisions.append({"type": kind, **bound, **own})
+    return {"decisions": decisions}
+
+
+def read_decisions(answer: object, asked: Mapping[str, Any]) -> list[Decision]:
+    """Parses the answer to a payload about several calls: a decision for each in their order, or one for all of them.
+
+    Raises:
+        AnswerError: One is invalid, not allowed, or about another call than the one in its place.
+    """
+    calls = [flat(one) for one in each_call(asked)]
+    match answer:
+        case {"decisions": list() as given}:
+            pass
+        case Mapping() as one:
+            given = [one] * len(calls)
+        case _:
+            given = []
+    if len(given) != len(calls):
+        told = f"an answer holds {len(calls)} decisions, one for each call in their order, and this one {len(given)}"
+        raise AnswerError(f'{told}: {{"decisions": [{{"type": ...}}, ...]}}')
+    decisions: list[Decision] = []
+    for number, (call, one) in enumerate(zip(calls, given, strict=True), 1):
+        try:
+            decision = read_decision(one, call["name"], call["decisions"])
+        except AnswerError as error:
+            raise AnswerError(f"decision {number}: {error}") from error
+        if decision.hash not in (None, call["hash"]):
+            raise AnswerError(f"decision {number} has the hash of another call: look at the calls again")
+        if decision.always:
+            raise AnswerError(f'decision {number}: "always" is not offered here: approve without it')
+        decisions.append(decision)
+    return decisions
 
 
 def read_decision(answer: object, name: str, allowed: Sequence[DecisionType]) -> Decision:

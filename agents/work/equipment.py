@@ -247,7 +247,9 @@ def _identified(
         number = "" if call["name"] in OWN_TOOLS else f"{prefix}{first}"
         first += bool(number)
         if program := artifact.get("calls"):
-            inside = [AIMessage("", tool_calls=program), *artifact["answers"]]
+            # A checkpoint stores messages within an artifact as plain values.
+            answered = map(ToolMessage.model_validate, artifact["answers"])
+            inside: list[AnyMessage] = [AIMessage("", tool_calls=program), *answered]
             for _, inner in _identified(inside, tools, first=1, prefix=f"{number}."):
                 yield "", inner
         yield call["id"] or "", _call(call, number, answer, tools.get(call["name"]))

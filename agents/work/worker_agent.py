@@ -124,6 +124,16 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
 
     async def awrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any] | AIMessage:
         """Calls the worker's model with its tools, until there is a reply that ends the turn or the task."""
+        try:
+            return await self._next(request, handler)
+        except ModelError as error:
+            if not made_calls(request.messages):
+                raise
+            # An error that ends the work must not hide what was done before.
+            return _stopped(str(error))
+
+    async def _next(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any] | AIMessage:
+        """The reply that ends the turn, or the task."""
         equipment, messages = request.runtime.context, request.messages
         held = equipment.held(messages)
         if doubt := in_doubt(messages, held):
@@ -182,8 +192,8 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
         """Runs a program."""
         from callsheet.agents.programs import run_program
 
-        async def make(inner: ToolCallRequest, _: BoundTool, mark: str, when: float) -> Answer:
-            return await self._call(inner, equipment, tools, handler, Approval(mark, when) if mark else None)
+        async def make(inner: ToolCallRequest, _: BoundTool, approval: Approval | None) -> Answer:
+            return await self._call(inner, equipment, tools, handler, approval)
 
         return await run_program(
             request,
@@ -317,7 +327,7 @@ worker = create_agent(
 async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] = worker) -> StepResult:
     """Lets the worker do one step; the caller fills in ``id``, ``depends_on`` and ``agents`` of the result.
 
-    A model that does not answer raises a ModelError, another run of the same step a ConcurrentRunError.
+    A model that does not answer at first raises a ModelError, another run of the same step a ConcurrentRunError.
     """
     equipment, about = replace(equipment, brief=brief), {"step_id": equipment.step_id}
     task = HumanMessage(brief.opening(), additional_kwargs=about)

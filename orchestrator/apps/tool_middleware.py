@@ -324,8 +324,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
 
         supervision = self._supervision(request.state)
 
-        async def make(inner: ToolCallRequest, tool: BoundTool, mark: str, when: float) -> Answer:
-            approval = Approval(mark, when) if mark else None
+        async def make(inner: ToolCallRequest, tool: BoundTool, approval: Approval | None) -> Answer:
             return await supervised(inner, tool, supervision, send, approval=approval)
 
         async def run() -> Answer:

@@ -7,11 +7,12 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.agents.calls.review import TOOK_EFFECT, DecisionType, decided, flat
+from callsheet.agents.calls.review import TOOK_EFFECT, DecisionType, decided, each_call, flat
 from callsheet.graphs.catalog.errors import TrustError
 from callsheet.graphs.catalog.loading import starts_in
 from callsheet.graphs.storage import yes_from_environment
@@ -37,12 +38,36 @@ def has_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One of the calls that an interrupt is about; of another interrupt, all of it."""
+
+    id: str
+    value: Any
+
+
 def ask_person(waiting: Sequence[Any]) -> dict[str, Any]:
     """Asks about the interrupts of a run: about calls of one tool together, about everything else one by one.
 
     Returns:
-        Interrupt id -> answer; without those that the person left for later.
+        Interrupt id -> answer; without those that the person left for later, in whole or in part.
     """
+    parts: dict[str, list[_Asked]] = {}
+    for one in waiting:
+        alone = each_call(one.value)
+        names = [one.id] if len(alone) == 1 else [f"{one.id}/{place}" for place in range(len(alone))]
+        parts[one.id] = [_Asked(name, value) for name, value in zip(names, alone, strict=True)]
+    given = _asked([part for some in parts.values() for part in some])
+    answers: dict[str, Any] = {}
+    for name, some in parts.items():
+        if len(some) == 1 and name in given:
+            answers[name] = given[name]
+        elif all(part.id in given for part in some):
+            answers[name] = {"decisions": [decision for part in some for decision in given[part.id]["decisions"]]}
+    return answers
+
+
+def _asked(waiting: Sequence[_Asked]) -> dict[str, Any]:
     groups: dict[Any, list[Any]] = {}
     for one in waiting:
         told = flat(one.value)

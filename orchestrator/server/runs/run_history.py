@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 
 from callsheet.agents import Usage
 from callsheet.agents.calls.plan import KIND
-from callsheet.agents.calls.review import flat
+from callsheet.agents.calls.review import each_call, flat
 from callsheet.agents.work.media import picture_type
 from callsheet.graphs import UnknownNameError
 from callsheet.orchestrator.plans import usage_report
@@ -217,7 +217,7 @@ def run_of(visible: VisibleCatalog, last: RunSnapshot, begin: RunSnapshot | None
     first, state = begin or last, last.values
     plan, results, selections = (state.get(name) or {} for name in ("plan", "results", "selections"))
     report: Mapping[str, Any] = state.get("usage") or usage_report({**state})  # type: ignore[typeddict-item]
-    asked = [question_view(visible, question.id, question.value) for question in last.questions]
+    asked = [view for one in last.questions for view in question_views(visible, one.id, one.value)]
     waiting = {one["step"]: _STATUS.get(one["kind"], "needs_input") for one in asked if one["step"]}
     steps = [
         _step(
@@ -278,9 +278,15 @@ def run_answered(last: RunSnapshot) -> bool:
     return bool(_answer(last.values.get("messages") or ()))
 
 
-def question_view(visible: VisibleCatalog, interrupt: str, value: Any) -> Json:
+def question_views(visible: VisibleCatalog, interrupt: str, value: Any) -> list[Json]:
+    """What waits for a person in an interrupt: a question for each call that it is about, otherwise one."""
+    return [_question_view(visible, interrupt, place, one) for place, one in enumerate(each_call(value))]
+
+
+def _question_view(visible: VisibleCatalog, interrupt: str, place: int, value: Any) -> Json:
     """A question that waits for a person; without its content if it is about a tool that the user may not see.
 
+    ``interrupt`` is the id by which it is answered, with the decisions on all its calls in the order of their places;
     ``kind`` is ``tool_approval``, ``unknown_outcome``, ``needs_input`` or ``question``, or that of another agent;
     ``why`` is the reason, ``problem`` what was wrong with the last answer, ``unchecked`` why the arguments could not be
     validated, ``fields`` are the missing values with their schemas, ``name`` and ``decisions`` are those of LangChain's
@@ -292,7 +298,8 @@ def question_view(visible: VisibleCatalog, interrupt: str, value: Any) -> Json:
     given: Mapping[str, Any] = {} if hidden else plain
     schema, args = given.get("schema"), given.get("args")
     return {
-        "id": interrupt,
+        "id": f"{interrupt}-{place}" if place else interrupt,
+        "interrupt": interrupt,
         "kind": kind,
         "step": shown_line(str(plain.get("step_id") or "")),
         "tool": visible.link(str(tool)) if tool and not hidden else None,

@@ -26,7 +26,7 @@ from callsheet.orchestrator.server.runs.run_history import (
     WITHHELD,
     RunSnapshot,
     picture_of,
-    question_view,
+    question_views,
     run_of,
     runs_of,
 )
@@ -196,7 +196,7 @@ def _check_answers(visible: VisibleCatalog, history: Sequence[RunSnapshot], give
         raise RefusedError(f"no question {', '.join(strange)} waits in this thread: it was answered meanwhile")
     if waiting and not given.answers:
         raise RefusedError("the run waits for answers to its questions")
-    shown = [question_view(visible, name, waiting[name].value) for name in given.answers]
+    shown = [view for name in given.answers for view in question_views(visible, name, waiting[name].value)]
     if any(question["text"] == WITHHELD for question in shown):
         raise RefusedError("a question is about tools that you may not see: somebody else has to answer it")
 

@@ -15,6 +15,7 @@ from callsheet import Settings, create_supervisor
 from scripted_model import ScriptedModel
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
+USAGE: Any = {"input_tokens": 10, "output_tokens": 1, "total_tokens": 11}
 
 
 class Printer:
@@ -292,6 +293,37 @@ def test_a_program_counts_by_its_calls_or_by_itself_if_it_makes_none(code: str, 
     words = [AIMessage("Done.")] * (2 if status == "failed" else 1)
     result, _ = worked(Printer(), program, *words)
     assert result["status"] == status
+
+
+# ------------------------------------------------------------------------------------ what was done is never hidden
+
+
+class DownError(Exception):
+    """An error of a provider."""
+
+
+def fails(told: Sequence[BaseMessage]) -> Any:
+    return DownError("HTTP 500")
+
+
+def test_a_model_that_fails_later_does_not_hide_what_was_done() -> None:
+    printer = Printer()
+    printed = turn(call("print_text", "1", text="a"), usage_metadata=USAGE)
+    result, _ = worked(printer, printed, fails)
+    assert (result["status"], printer.log) == ("failed", ["print a"])
+    assert result["error"] == "the model did not answer: DownError: HTTP 500"
+    assert [one["tool"] for one in result["calls"]] == ["printer/print_text"]
+    assert result["usage"]["input_tokens"] == 10
+
+
+def test_nor_does_a_question_about_words_that_gets_no_answer() -> None:
+    result, _ = worked(Printer(), turn(call("read_counter", "1")), AIMessage("Done."), fails)
+    assert (result["status"], len(result["calls"])) == ("failed", 1)
+
+
+def test_a_model_that_never_answers_has_done_nothing() -> None:
+    result, _ = worked(Printer(), fails)
+    assert (result["status"], result["calls"]) == ("failed", [])
 
 
 # ------------------------------------------------------------------------------------------ the prefix and the labels

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import pytest
 
-from callsheet.agents.calls.review import TOOK_EFFECT, review_request
+from callsheet.agents.calls.review import TOOK_EFFECT, review_request, review_several
 from callsheet.orchestrator.cli.approval_prompt import ask_person
 
 Say = Callable[..., Iterator[str]]
@@ -134,3 +134,27 @@ def test_what_is_left_out_of_a_long_text_is_said(say: Say, capsys: Any) -> None:
     assert all(f"eve{n}@evil.example" in said for n in (1, 2))
     assert said.count("… 4,400 characters …") == 2
     assert said.count("characters in all: each text is shortened, every key is shown") == 2
+
+
+def program(*names: str) -> Any:
+    """One interrupt with the calls of a program."""
+    alone = [one.value for one in files(*names)]
+    return SimpleNamespace(id="p", value=review_several(alone, step_id="1", why="a program makes these calls"))
+
+
+@pytest.mark.parametrize(
+    ("lines", "kinds"),
+    [
+        (["a"], ["approve", "approve"]),
+        (["n", ""], ["reject", "reject"]),
+        (["e", "y", "n", ""], ["approve", "reject"]),
+        (["e", "y", "q"], None),
+        (["q"], None),
+    ],
+)
+def test_calls_of_one_program_are_one_answer_with_a_decision_on_each(say: Say, lines: list[str], kinds: Any) -> None:
+    left = say(*lines)
+    answers = ask_person([program("a.tmp", "b.tmp")])
+    given = [(one["type"], one["hash"]) for one in answers.get("p", {}).get("decisions", [])]
+    assert given == [(kind, f"h{number}") for number, kind in enumerate(kinds or (), 1)]
+    assert list(left) == []

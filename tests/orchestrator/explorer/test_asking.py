@@ -168,6 +168,25 @@ def test_several_calls_of_one_tool_are_decided_together(show: Show, asking: Aski
     assert page.complaints == []
 
 
+@pytest.mark.server
+def test_the_calls_of_a_program_are_decided_one_by_one_and_sent_as_one_answer(show: Show, asking: Asking) -> None:
+    code = "for word in ('a', 'b', 'c'):\n    notebook_write_note(text=word)"
+    worker = ScriptedModel(replies=[calls("run_program", code=code), lambda told: ended(told[-1])])
+    page = show(asking.page(worker=worker), f"#key={KEY}", 390)
+    page.wait("document.activeElement.id === 'question'")
+    page.write("Write notes a, b and c.")
+    page.press("Enter")
+    page.wait("document.querySelectorAll('.together .card').length === 3")
+    for choice in ("Approve", "Approve", "Reject", "Reject"):  # the second of these below the field for the reason
+        page.run(
+            "[...document.querySelectorAll('.together .card:not(.settled) .row button')]"
+            f".find((one) => one.textContent === {choice!r}).click()"
+        )
+    page.wait("!['waiting', 'running'].includes(document.querySelector('.thread > .run')?.dataset.status)")
+    assert asking.notes == ["a", "b"]
+    assert page.complaints == []
+
+
 @pytest.fixture
 def client(asking: Asking) -> Iterator[TestClient]:
     with TestClient(asking.page(), headers=HEADERS) as client:

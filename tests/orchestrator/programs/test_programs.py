@@ -9,13 +9,10 @@ import pytest
 from blockbuster import blockbuster_ctx
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import StructuredTool
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
-from callsheet.agents import programs
-from callsheet.agents.calls.review import decided, flat
-from callsheet.agents.programs import Pause, Sandbox
+from callsheet.agents import sandbox
+from callsheet.agents.sandbox import Pause, Sandbox
 from deciding_model import own_steps
 from scripted_model import ended, unlabelled
 
@@ -94,8 +91,8 @@ def test_without_code_mode_there_are_no_programs(catalog: Any, shop: Any, ran: A
     ],
 )
 def test_what_a_program_must_not_do(ran: Any, shop: Any, code: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(programs._LIMITS, "max_feed_duration_secs", 2.0)
-    monkeypatch.setitem(programs._LIMITS, "max_memory", 8 * 1024 * 1024)
+    monkeypatch.setitem(sandbox._LIMITS, "max_feed_duration_secs", 2.0)
+    monkeypatch.setitem(sandbox._LIMITS, "max_memory", 8 * 1024 * 1024)
     result, _ = ran(code)
     assert shop.called == []
     assert result["status"] == "failed"
@@ -104,9 +101,9 @@ def test_what_a_program_must_not_do(ran: Any, shop: Any, code: str, told: str, m
 
 
 def test_ten_thousand_calls_end_at_the_limit_of_a_step(ran: Any, shop: Any) -> None:
-    result, _ = ran("for n in range(10_000):\n    bank_exchange_rate(currency=str(n))", max_calls=5)
+    result, _ = ran("# über\nfor n in range(10_000):\n    bank_exchange_rate(currency=str(n))", max_calls=5)
     assert len(shop.called) == 4  # the program is a call too
-    assert "stopped before it made more than 4 calls" in result["calls"][-1]["error"]
+    assert result["calls"][-1]["error"] == "line 3: the program was stopped before it made more than 4 calls"
 
 
 def test_a_failed_call_can_be_caught(ran: Any, shop: Any) -> None:
@@ -140,7 +137,7 @@ def test_a_value_that_cannot_be_written_does_not_lose_the_calls(ran: Any) -> Non
     ("code", "made", "told"),
     [
         ("for n in range(20):\n    print('x' * 30_000)\n    bank_exchange_rate(currency=str(n))", 3, "MemoryError"),
-        ("x = 'x' * 5_000_000\nbank_exchange_rate(currency='USD')", 0, "a program may hold 4,194,304"),
+        ("x = 'x' * 5_000_000\nbank_exchange_rate(currency='USD')", 0, "line 2: MemoryError"),
     ],
 )
 def test_what_is_stored_at_each_call_is_bounded(ran: Any, shop: Any, code: str, made: int, told: str) -> None:
@@ -184,142 +181,6 @@ def test_one_program_at_a_time(catalog: Any, shop: Any, scripted: Any, say: Any)
     app.invoke({"messages": [HumanMessage(RATE)]})
     assert shop.called == ["exchange_rate"]
     assert "one program at a time" in model.shown[-1]["messages"][-1].text
-
-
-TWO = "first = bank_exchange_rate(currency='USD')\nsecond = bank_exchange_rate(currency='GBP')\nprint(first, second)"
-
-
-@pytest.fixture
-def asking(shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any, say: Any) -> Any:
-    """The shop, for which nobody has vouched, and a program with two calls."""
-    shop.approval = None
-
-    def compiled(code: str = TWO) -> Any:
-        model = scripted(replies=[say["calls"]("run_program", code=code), lambda told: ended(told[-1])])
-        told = settings(agents=4, tool_floor=0)
-        workflow = create_supervisor(shop.loaded(monkeypatch), worker_model=model, settings=told)
-        return workflow.compile(checkpointer=InMemorySaver())
-
-    return compiled
-
-
-def listed(state: Any) -> Any:
-    """The calls in the only question of a run."""
-    (question,) = state["__interrupt__"]
-    shown = flat(question.value)
-    return [call["args"] for call in shown["args"]["calls"]] if shown["name"] == "run_program" else shown["args"]
-
-
-def test_calls_that_are_known_before_the_first_are_one_question(asking: Any, shop: Any) -> None:
-    app = asking()
-    state = app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)
-    assert listed(state) == [{"currency": "USD"}, {"currency": "GBP"}]
-    assert shop.called == []
-    state = app.invoke(Command(resume={"type": "approve"}), THREAD)
-    assert shop.called == ["exchange_rate"] * 2
-    assert state["results"]["1"]["result"] == "1 USD = 0.9 EUR 1 GBP = 0.9 EUR"
-
-
-LOOP = "for c in ('USD', 'GBP', 'CHF', 'SEK', 'NOK', 'DKK'):\n    bank_exchange_rate(currency=c)\n'done'"
-
-
-def test_a_loop_over_six_items_is_one_question_and_its_answer_holds_for_each_once(asking: Any, shop: Any) -> None:
-    app = asking(f"{LOOP}\nbank_exchange_rate(currency='USD')")
-    state = app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)
-    assert [args["currency"] for args in listed(state)] == ["USD", "GBP", "CHF", "SEK", "NOK", "DKK", "USD"]
-    state = app.invoke(Command(resume={"type": "approve"}), THREAD)
-    assert len(shop.called) == 7
-    assert "__interrupt__" not in state
-
-
-def test_a_call_that_depends_on_an_earlier_result_is_asked_about_when_it_is_known(asking: Any, shop: Any) -> None:
-    app = asking(
-        "a = bank_exchange_rate(currency='USD')\nb = bank_exchange_rate(currency='GBP')\n"
-        "notebook_write_note(text=a)\n'noted'"
-    )
-    state = app.invoke({"messages": [HumanMessage(f"{RATE} and write a note")]}, THREAD)
-    assert listed(state) == [{"currency": "USD"}, {"currency": "GBP"}]
-    state = app.invoke(Command(resume={"type": "approve"}), THREAD)
-    assert listed(state) == {"text": "1 USD = 0.9 EUR"}
-    assert shop.called == ["exchange_rate"] * 2
-    app.invoke(Command(resume={"type": "approve"}), THREAD)
-    assert shop.called == ["exchange_rate"] * 2 + ["write_note"]
-
-
-def test_a_branch_on_a_result_is_not_approved_unseen(asking: Any, shop: Any) -> None:
-    code = (
-        "a = bank_exchange_rate(currency='USD')\n"
-        "if '0.9' in a:\n    bank_exchange_rate(currency='GBP')\nelse:\n    bank_exchange_rate(currency='CHF')\n'x'"
-    )
-    app = asking(code)
-    state = app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)
-    assert listed(state) == [{"currency": "USD"}, {"currency": "CHF"}]  # a guess, which decides nothing
-    state = app.invoke(Command(resume={"type": "approve"}), THREAD)
-    assert listed(state) == {"currency": "GBP"}
-    assert shop.called == ["exchange_rate"]
-
-
-def test_calls_that_a_person_refuses_together_are_not_sent(asking: Any, shop: Any) -> None:
-    app = asking()
-    app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)
-    state = app.invoke(Command(resume={"type": "reject", "message": "too dear"}), THREAD)
-    assert shop.called == []
-    assert "a person refused these calls: too dear" in state["results"]["1"]["error"]
-
-
-def test_what_is_only_read_on_another_server_is_read_once(asking: Any, shop: Any, monkeypatch: Any) -> None:
-    from callsheet.agents.approval.program_review import ProgramReview
-
-    monkeypatch.setattr(ProgramReview, "reads", lambda _, tool: tool == "bank/exchange_rate")
-    doubt = ProgramReview.doubt
-
-    async def only_notes(self: Any, tool: Any, args: Any) -> str:
-        return "" if tool.id == "bank/exchange_rate" else await doubt(self, tool, args)
-
-    monkeypatch.setattr(ProgramReview, "doubt", only_notes)
-    shop.approval = "never"
-    code = "for c in ('USD', 'GBP'):\n    notebook_write_note(text=c + ': ' + bank_exchange_rate(currency=c))\n'noted'"
-    app = asking(code)
-    state = app.invoke({"messages": [HumanMessage(f"{RATE} and write a note")]}, THREAD)
-    while state.get("__interrupt__"):
-        state = app.invoke(Command(resume={"type": "approve"}), THREAD)
-    assert shop.called.count("exchange_rate") == 2
-    assert shop.called.count("write_note") == 2
-
-
-def test_a_refusal_ends_a_program_that_would_catch_it(asking: Any, shop: Any) -> None:
-    app = asking(
-        "for _ in range(3):\n    try:\n        bank_exchange_rate(currency='USD')\n"
-        "    except BaseException:\n        pass"
-    )
-    app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)
-    state = app.invoke(Command(resume={"type": "reject", "message": "no"}), THREAD)
-    assert "__interrupt__" not in state
-    assert shop.called == []
-    (program,) = state["results"]["1"]["calls"]
-    assert program["kind"] == "rejected"
-    assert "a person refused these calls: no" in program["error"]
-
-
-def test_a_refusal_of_one_call_ends_a_program_too(asking: Any, shop: Any) -> None:
-    app = asking("try:\n    bank_exchange_rate(currency='USD')\nexcept BaseException:\n    pass")
-    app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)
-    state = app.invoke(Command(resume={"type": "reject", "message": "no"}), THREAD)
-    (call, program) = state["results"]["1"]["calls"]
-    assert call["kind"] == "rejected"
-    assert "the program was ended" in program["error"]
-    assert shop.called == []
-
-
-def test_a_person_changes_arguments_in_the_middle(asking: Any, shop: Any) -> None:
-    app = asking("first = bank_exchange_rate(currency='USD')\nsecond = bank_exchange_rate(currency=first[-3:])\nsecond")
-    (question,) = app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)["__interrupt__"]
-    app.invoke(Command(resume=decided("edit", question.value, args={"currency": "CHF"})), THREAD)
-    state = app.invoke(Command(resume={"type": "approve"}), THREAD)
-    while state.get("__interrupt__"):
-        state = app.invoke(Command(resume={"type": "approve"}), THREAD)
-    assert state["results"]["1"]["calls"][0]["args"] == {"currency": "CHF"}
-    assert shop.called == ["exchange_rate"] * 2
 
 
 def test_without_a_model_the_switch_means_nothing(catalog: Any) -> None:

@@ -8,16 +8,19 @@ const KINDS = {
   question: ["A question for you", answer],
 };
 
-/** The cards of all that waits; `decide` gets the answers by the ids of their questions. */
+/** The cards of all that waits; `decide` gets the answers by the ids of their interrupts. */
 export function questions(waiting, decide) {
   const answers = new Map(), all = make("p", { class: "small", role: "status" });
-  const finish = () => decide(Object.fromEntries(answers)), proceed = button("Continue", finish, { class: "main" });
+  const interrupts = Object.values(Object.groupBy(waiting, ({ interrupt }) => interrupt));
+  /** The answers to the interrupts of which every call is decided. */
+  const complete = () => interrupts.filter((calls) => calls.every(({ id }) => answers.has(id))).map((calls) => [calls[0].interrupt, calls.length > 1 ? { decisions: calls.flatMap(({ id }) => answers.get(id).decisions) } : answers.get(calls[0].id)]);
+  const finish = () => decide(Object.fromEntries(complete())), proceed = button("Continue", finish, { class: "main" });
   const bar = make("p", { class: "decided", hidden: waiting.length < 2 && "" }, all, proceed);
   /** Takes an answer, or forgets the one of before. */
   const settle = (one, answer, words) => {
     if (answer) answers.set(one.id, answer); else answers.delete(one.id);
     all.textContent = `${answers.size} of ${waiting.length} decided`;
-    proceed.disabled = !answers.size;
+    proceed.disabled = !complete().length;
     if (words) announce(words);
     if (words && answers.size === waiting.length) finish();
   };
