@@ -374,7 +374,7 @@ async def _review(state: ProgramState) -> _Update:
     review = program.review
     if review is None:
         raise TypeError("without a review, no calls are foreseen")
-    calls = [(program.functions[call["function"]], call["args"]) for call in state["foreseen"]]
+    calls = [(program.functions[call["function"]], call["args"]) for call in state.get("foreseen", ())]
     try:
         decisions = review.ask(calls, state.get("problem", ""))
     except AnswerError as error:
@@ -424,7 +424,7 @@ async def _answered(program: Program, tool: BoundTool, call: ToolCall, state: Pr
         decided.remove(given)
         if given["type"] == "reject":
             return {"decided": decided}, program.review.rejected(tool, call, given["message"])
-        approval = Approval(mark, state["when"])
+        approval = Approval(mark, state.get("when", 0.0))
     answer = await program.send(call, tool, approval)
     # What was read of this agent before may not hold any more; it stays among the calls that were made.
     ahead = [{**read, "tool": ""} if read["agent"] == tool.agent else read for read in ahead]

@@ -76,6 +76,7 @@ def _made(catalog: Catalog, max_tokens: int, listed: Iterable[Skill]) -> Roster:
     agents = sorted((agent for agent in catalog.agents if agent.tools), key=lambda agent: agent.id)
     skills = sorted(listed, key=lambda skill: skill.id)
     # A name and the comma behind it are two tokens at least, so that the lines of a large catalog are never made.
+    lines: list[str] = []
     if 2 * len(catalog.tools) <= max_tokens:
         for most in _ABOUT:
             lines = [*(_whole_line(agent, most) for agent in agents), *(_skill_line(skill, most) for skill in skills)]

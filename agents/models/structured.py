@@ -42,7 +42,9 @@ class _Forms:
 
     def in_order(self) -> list[Form]:
         """The forms that may be tried, the one that worked first; the text if all are refused."""
-        forms = [form for form in _FORMS if form not in self.refused] or ["text"]
+        forms: list[Form] = [form for form in _FORMS if form not in self.refused]
+        if not forms:
+            forms = ["text"]
         return sorted(forms, key=lambda form: form != self.answered)
 
 
@@ -144,6 +146,7 @@ async def _with_lookups(
     """Lets the model call the tools beside, until it calls the schema or says something else."""
     tools = {tool.name: tool for tool in beside}
     told, spent = list(messages), Usage()
+    reply = AIMessage("")
 
     async def ask(offered: Sequence[Any]) -> AIMessage:
         return await model.bind_tools(offered, tool_choice="any").ainvoke(told, QUIET)

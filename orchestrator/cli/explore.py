@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import secrets
-import webbrowser
 from typing import Any
 
 import click
 
+from callsheet.orchestrator.cli.browser import open_privately
 from callsheet.orchestrator.cli.shared_options import CatalogOptions, check_model, common, run_options
 from callsheet.orchestrator.run.process.environment import Environment
 from callsheet.orchestrator.run.settings import Settings
@@ -69,7 +69,7 @@ def explore(options: CatalogOptions, port: int, user: str, *, no_browser: bool, 
         else:
             click.echo(f"{url}  (Ctrl-C stops it)", err=True)
             if not no_browser:
-                webbrowser.open(url)
+                open_privately(url)
         try:
             serve(app, listener)
         finally:

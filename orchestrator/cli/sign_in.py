@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import webbrowser
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -13,6 +12,7 @@ import click
 from callsheet.graphs.catalog.errors import SettingsError, lookup
 from callsheet.graphs.catalog.formats.server_config import is_address
 from callsheet.graphs.catalog.loading import servers_in
+from callsheet.orchestrator.cli.browser import open_privately
 from callsheet.orchestrator.cli.shared_options import catalog_option, catalogs_of, json_option, report, together
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def sign_in(
     async def open_page(page: str) -> None:
         click.echo(f"sign in here: {page}", err=True)
         if not no_browser:
-            await asyncio.to_thread(webbrowser.open, page)
+            await asyncio.to_thread(open_privately, page)
 
     flow = browser_sign_in(stored.server, open_page, user=user, client=client, scope=scope, port=port)
     tokens = asyncio.run(flow)

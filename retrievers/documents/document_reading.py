@@ -21,7 +21,7 @@ from typing import IO, NamedTuple, cast
 from callsheet.graphs import CallsheetError, CatalogError, Problem
 from callsheet.graphs.catalog.errors import needs_extra
 from callsheet.graphs.text.regex import linear
-from callsheet.graphs.text.sanitizing import clean, hidden_in, one_line
+from callsheet.graphs.text.sanitizing import clean, hidden_in, is_secret_name, one_line, secrets_in
 from callsheet.retrievers.documents import document_formats
 from callsheet.retrievers.documents.document_text import Block, content_words
 
@@ -217,12 +217,19 @@ class Reader:
         if self._process is None or self._process.poll() is not None:
             self._process = subprocess.Popen(  # noqa: S603 (our own script)
                 [sys.executable, "-P", str(Path(document_formats.__file__)), str(self.memory)],
+                env=_without_secrets(os.environ),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 encoding="utf-8",
             )
         return self._process
+
+
+def _without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables for a program that reads files of others, and needs no keys for that."""
+    secret = {name for name, value in environment.items() if is_secret_name(name) or secrets_in((value,))}
+    return {name: value for name, value in environment.items() if name not in secret}
 
 
 READER = Reader()

@@ -19,6 +19,9 @@ FLOOR = 0.0005
 FLOOR_BESIDE_NAMED = 0.01
 """The same for what is added to a step whose tools the plan names: the plan may well have named all."""
 
+LACKING, CALLS = 3_000, 4
+"""Tokens of a further call, in which a worker asks for a tool that it lacks; the usual number of calls of a worker."""
+
 
 @dataclass(frozen=True, slots=True)
 class StepNeed:
@@ -157,7 +160,17 @@ class _RankedStep:
     def likely(self) -> Iterator[PickedTool]:
         """The tools of the selection by the text, best first, that are likely enough to be used."""
         ordered = sorted(self.alone.tools, key=lambda tool: (-tool.use, -tool.score))
-        return (tool for tool in ordered if tool.use >= self._least)
+        return (tool for tool in ordered if tool.use >= self._least and self._is_worth(tool))
+
+    def _is_worth(self, tool: PickedTool) -> bool:
+        """Whether a tool beside named ones is likely enough to be used for what its schema costs.
+
+        A tool that is given for nothing costs its schema in each call of the worker, and one that is lacking costs a
+        call: p * lacking > calls * schema. A step of which the plan names no tool has nothing else.
+        """
+        if not self.named or tool.probability is None:
+            return True
+        return tool.probability * LACKING >= CALLS * self.selector.tokens.count([tool.id])
 
     @property
     def _least(self) -> float:
@@ -169,6 +182,8 @@ class _RankedStep:
         """Why a tool of the selection by the text is not given, unless there is another reason."""
         if tool.use < self._least:
             return f"expected use {tool.use:.2g}, the minimum beside named tools is {self._least:.2g}"
+        if not self._is_worth(tool):
+            return f"its schema costs more than it is likely to help beside named tools ({tool.probability:.2g})"
         return "the budget is spent"
 
     def take_next(self, likely: Iterator[PickedTool], budget: Budget) -> bool:

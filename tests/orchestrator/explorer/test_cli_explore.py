@@ -7,6 +7,8 @@ import os
 import signal
 import socket
 import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -71,3 +73,32 @@ def test_a_taken_port_is_named(source: Path, capsys: pytest.CaptureFixture[str])
         port = str(other.getsockname()[1])
         said = says(capsys, "--catalog", str(source), "--port", port)
     assert said == f"error: port {port} cannot be used: Address already in use: give another one with --port\n"
+
+
+def test_the_key_of_the_page_is_in_no_command_line(source: Path, tmp_path: Path) -> None:
+    """Every user of the machine can read command lines: the browser gets the name of a file of its user alone."""
+    told, browser = tmp_path / "told", tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {told}.new && mv {told}.new {told}\n')
+    browser.chmod(0o755)
+    words = [sys.executable, "-m", "callsheet", "explore", "--catalog", str(source), "--port", "0"]
+    environment = {**os.environ, "BROWSER": f"{browser} %s", "CALLSHEET_HOME": str(tmp_path / "home")}
+    process = subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        url = next(line for line in process.stderr if "#key=" in line).split()[0]
+        key = url.partition("#key=")[2]
+        deadline = time.monotonic() + 60
+        while not told.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        (opened,) = told.read_text().split()
+        place = Path(opened.removeprefix("file://"))
+        assert key not in opened
+        assert place.stat().st_mode & 0o777 == 0o600
+        assert place.parent.stat().st_mode & 0o777 == 0o700
+        assert f'content="0; url={url}"' in place.read_text()
+        lines = [file.read_bytes() for file in Path("/proc").glob("[0-9]*/cmdline") if file.exists()]
+        assert not any(key.encode() in line for line in lines)
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
+    assert not place.exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,12 +19,21 @@ pytestmark = pytest.mark.server
 WHO = "who is signed in"
 
 
+def visited(file: str) -> bool:
+    """What a browser does with the file that it is given: it goes on to the page."""
+    place = Path(file.removeprefix("file://"))
+    assert place.stat().st_mode & 0o777 == 0o600
+    page = html.unescape(place.read_text().partition("url=")[2].partition('"')[0])
+    assert page.startswith("http")
+    return httpx2.get(page, follow_redirects=True).is_success
+
+
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SignedInServer]:
     monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("CALLSHEET_KEY", "k" * 32)
     monkeypatch.setattr("callsheet.agents.servers.oauth.addresses._OWN", [])  # of a gateway that another test served
-    monkeypatch.setattr("webbrowser.open", lambda page: httpx2.get(page, follow_redirects=True).is_success)
+    monkeypatch.setattr("webbrowser.open", visited)
     with signed_in_server() as started:
         servers = {"tickets": {"url": started.url}, "local": {"command": "true"}}
         (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}))

@@ -184,3 +184,15 @@ def test_an_agreement_does_not_hold_for_what_a_link_leads_to_later(
     (path.parent / "docs").symlink_to(tmp_path / "more")
     with pytest.raises(TrustError, match="more"):
         load(path)
+
+
+def test_the_process_that_reads_files_of_others_has_no_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-hidden-word")
+    monkeypatch.setenv("CALLSHEET_STORE", "postgresql://me:hidden-word@localhost/db")
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    (tmp_path / "a.txt").write_text("Text.")
+    with reading() as reader:
+        assert [block.text for block in reader.blocks(tmp_path / "a.txt")] == ["Text."]
+        environment = Path(f"/proc/{reader._started().pid}/environ").read_bytes()
+    assert b"hidden-word" not in environment
+    assert b"LANG=C.UTF-8" in environment
