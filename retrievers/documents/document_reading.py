@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+from codecs import getincrementaldecoder
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -255,8 +256,8 @@ def overview_of(folder: Path) -> Overview:
     for document in documents_in(folder).documents[:_DOCUMENTS]:
         head = ""
         if LOADERS[document.path.suffix.lower()] in ("text", "CSV"):
-            with document.path.open(encoding="utf-8", errors="replace") as file:
-                head = str(clean(file.read(_HEAD)))
+            with document.path.open("rb") as file, suppress(UnicodeDecodeError):  # the rest is not worth a guess
+                head = str(clean(getincrementaldecoder("utf-8-sig")().decode(file.read(_HEAD))))
         headings = [heading.rstrip(".").replace(". ", ", ") for heading in _HEADINGS.findall(head)]
         topics |= dict.fromkeys(headings or [re.sub(r"[\W_]+", " ", document.path.stem).strip()])
         terms.update(word for paragraph in head.split("\n\n") for word in content_words(paragraph))

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from callsheet.graphs import SettingsError
 from callsheet.graphs.storage import cure_of, is_full, private_file
 from callsheet.graphs.text.sanitizing import clean, normalized
+from callsheet.retrievers.documents.languages import languages_of
 from callsheet.retrievers.index.indexes import inverse_frequency
 
 CHUNK_TOKENS = 1_000
@@ -32,6 +33,11 @@ _PAIRED = str.maketrans(dict.fromkeys("\"'()[]{}«»“”„‘’‹›「」�
 HAS_SENTENCEX = find_spec("sentencex") is not None
 """Whether the extra ``documents`` tells where sentences end; without it, full stops do."""
 _FULL_STOP = re.compile(r"(?<=[.!?…])[\"')\]»”’]*\s+|(?<=[。！？।؟])(?![。！？।؟])[」』”’）]*\s*")
+_DOTTED = re.compile(r"[^\W_]{1,4}\.[^\S\n]*\n?\s*\S")  # where a language decides whether a sentence ends
+_LAST_WORD = re.compile(r"([^\W_]+)\.\s*$")
+_ORDINALS = frozenset("bs cs da de et eu fi fo hr hu is lb lv nb nn no pl sk sl sr tr".split())
+"""Languages that write "the third" as ``3.``"""
+_CERTAIN, _LONGEST_ABBREVIATION = 0.9, 4
 _BREAKABLE = re.compile(r".*(?:[;,:；，、。]\s*|\s)", re.DOTALL)
 
 
@@ -85,28 +91,42 @@ def passages_of(blocks: Iterable[Block], *, tokens: int = CHUNK_TOKENS) -> Itera
         yield _passage(sentences, page)
 
 
-def sentences_of(text: str) -> Iterator[str]:
+def sentences_of(text: str, *, language: str = "") -> Iterator[str]:
     """The sentences of a text with the white space after each; joined, they are the text again.
 
     Longer sentences than 1,000 characters (tables, lists without full stops) are cut at the last comma or space.
+    ``language`` (ISO 639-1) is that of all paragraphs; by default, each paragraph's own, as far as that is certain.
     """
-    start = 0
-    for gap in _PARAGRAPH.finditer(text):
-        yield from _of_paragraph(text[start : gap.end()])
-        start = gap.end()
-    if start < len(text):
-        yield from _of_paragraph(text[start:])
+    start, last = 0, ""
+    for end in (*(gap.end() for gap in _PARAGRAPH.finditer(text)), len(text)):
+        if start == end:
+            continue
+        paragraph = text[start:end]
+        last = language or _language(paragraph, last)
+        yield from _of_paragraph(paragraph, last)
+        start = end
+
+
+def _language(paragraph: str, last: str) -> str:
+    """The language of a paragraph; that of the ``last`` one if it is not certain, or makes no difference."""
+    if not _DOTTED.search(paragraph):
+        return last
+    found = languages_of(paragraph)
+    first = next(iter(found), last)
+    # Whether it is Danish or Norwegian makes no difference.
+    alike = found.keys() & _ORDINALS if first in _ORDINALS else {first}
+    return first if sum(found.get(language, 0.0) for language in alike) >= _CERTAIN else last
 
 
 def _passage(sentences: list[str], page: int | None) -> Passage:
     return Passage("".join(sentences), tuple(accumulate(map(len, sentences))), page)
 
 
-def _of_paragraph(text: str) -> Iterator[str]:
+def _of_paragraph(text: str, language: str) -> Iterator[str]:
     """The sentences of a paragraph; the last sentence of a window may continue in the next."""
     rest = ""
     for start in range(0, len(text), _WINDOW):
-        *whole, rest = _split(rest + text[start : start + _WINDOW])
+        *whole, rest = _split(rest + text[start : start + _WINDOW], language)
         for sentence in whole:
             yield from _cut(sentence)
         if len(rest) > _WINDOW:
@@ -115,26 +135,57 @@ def _of_paragraph(text: str) -> Iterator[str]:
     yield from _cut(rest)
 
 
-def _split(text: str) -> list[str]:
+def _split(text: str, language: str | None = None) -> list[str]:
+    """The sentences of a paragraph in this language; None: in the one that it seems to be in."""
+    if language is None:
+        language = _language(text, "")
     sentences: list[str] = []
-    for sentence in _segmented(text, text):
+    for sentence in _segmented(text, text, language):
         if sentences and not sentence.strip():
             sentences[-1] += sentence
         elif len(sentence) > _SUSPICIOUS:
             # An unclosed quotation mark or bracket may join several sentences.
-            sentences.extend(_segmented(sentence, sentence.translate(_PAIRED)))
+            sentences.extend(_segmented(sentence, sentence.translate(_PAIRED), language))
         else:
             sentences.append(sentence)
-    return sentences or [text]
+    return _rejoined(sentences, language) or [text]
 
 
-def _segmented(text: str, model: str) -> Iterator[str]:
-    """A text cut where ``model``, a text of the same length, is cut; the library's English supports other scripts."""
+def _rejoined(parts: Iterable[str], language: str) -> list[str]:
+    """The parts as sentences: a part that goes on with the one before is joined to it."""
+    sentences: list[str] = []
+    for part in parts:
+        if sentences and _goes_on(sentences[-1], part, language):
+            sentences[-1] += part
+        else:
+            sentences.append(part)
+    return sentences
+
+
+def _goes_on(before: str, after: str, language: str) -> bool:
+    """Whether a full stop ends no sentence: it ends an ordinal or an initial, or what follows begins none.
+
+    Two sentences as one are found as well as each alone; of half a sentence, the other half is missing.
+    """
+    if not (word := _LAST_WORD.search(before)) or not (start := after.lstrip()[:1]):
+        return False
+    is_same_line = "\n" not in before[word.end(1) :]
+    if word[1].isdigit():
+        return language in _ORDINALS and len(word[1]) <= 3 and start.isalnum()
+    if len(word[1]) == 1 and word[1].isupper() and start.isupper():
+        return is_same_line and before[: word.start()][-1:] != "."  # "in Washington, D.C. He met"
+    if start.isdigit():
+        return is_same_line and len(word[1]) <= _LONGEST_ABBREVIATION
+    return is_same_line and start.islower()
+
+
+def _segmented(text: str, model: str, language: str) -> Iterator[str]:
+    """A text cut where ``model``, a text of the same length, is cut; unknown languages and scripts as English."""
     parts: Iterable[str]
     if HAS_SENTENCEX:
         from sentencex import segment  # pyright: ignore[reportAttributeAccessIssue] (compiled, without stubs)
 
-        parts = segment("en", clean(model))
+        parts = segment(language or "en", clean(model))
     else:
         ends = [match.end() for match in _FULL_STOP.finditer(model)]
         parts = [model[start:end] for start, end in pairwise([0, *ends, len(model)])]

@@ -272,3 +272,12 @@ async def test_a_model_that_finds_nothing_gives_a_result_and_one_that_says_nothi
     with within(TOOL_MODEL, ToolModel(model)):
         message = await tool.ainvoke(call)
     assert (message.status, message.text.startswith(said or "The model gave no answer.")) == (status, True)
+
+
+def test_words_of_a_text_that_is_not_utf_8_are_not_guessed(tmp_path: Path) -> None:
+    (tmp_path / "prices.txt").write_bytes("Größen und Gebühren der Küche".encode("cp1252"))
+    (tmp_path / "rooms.txt").write_bytes(b"\xef\xbb\xbf# R\xc3\xa4ume\n\nGr\xc3\xb6\xc3\x9fen")
+    overview = overview_of(tmp_path)
+    assert overview.topics == "prices; Räume"
+    assert "größen" in overview.terms or "grössen" in overview.terms
+    assert "\ufffd" not in overview.topics + overview.terms

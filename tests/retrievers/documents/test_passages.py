@@ -22,6 +22,7 @@ from callsheet.retrievers.documents import (
 )
 from callsheet.retrievers.documents.document_reading import READER, Reader
 from callsheet.retrievers.documents.document_text import LONGEST_SENTENCE
+from callsheet.retrievers.documents.languages import encoding_of
 
 
 def cut(text: str) -> list[str]:
@@ -48,6 +49,34 @@ def cut(text: str) -> list[str]:
 def test_sentences_end_where_a_reader_ends_them(text: str, sentences: list[str]) -> None:
     assert cut(text) == sentences
     assert "".join(sentences_of(text)) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Der Aufzug wird am 3. März gewartet.|Anträge, z. B. auf Urlaub, stellt man bis 15. Januar bei Fr. Dr. Huber.",
+        "Nach Art. 12 Abs. 3 haftet die Gesellschaft.|Im 19. Jahrhundert war es so.|Siehe Kap. 4 des Handbuchs.",
+        "Das 2. Kapitel beginnt am 1. und 2. Mai.|Die Halle Nr. 7 ist gesperrt.|Er wurde 1990 geboren.|Sie kam später.",
+        "Le dépôt ouvre à 8 h. 30 le lundi.|M. Durand signe les congés.|Voir p. 12 du guide.",
+        "El Sr. Peña firma las vacaciones.|La oficina abre a las 9 a. m. todos los días.",
+        "Schůze je 3. května v Praze.|Oběd začíná ve dvanáct hodin.",
+        "Mødet er den 3. marts klokken ti.|Frokosten er klokken tolv.",
+        "Kokous on 3. maaliskuuta Helsingissä.|Lounas alkaa kello kaksitoista.",
+        "The office moved to house 3.|Lunch is at noon, as always.|The U.S. office closes at 5 p.m. on Fridays.",
+    ],
+)
+def test_sentences_end_as_in_the_language_of_their_paragraph(text: str) -> None:
+    sentences = text.split("|")
+    assert cut(" ".join(sentences)) == sentences
+
+
+def test_each_paragraph_has_its_language_and_a_short_one_that_of_the_text() -> None:
+    first, second = "The office moved to house 3.", "Lunch is at noon, as always."
+    german = "Der Aufzug wird am 3. März gewartet."
+    assert cut(f"{first} {second}\n\n{german}\n\n{first} {second}") == [first, second, german, first, second]
+    assert cut(f"{german}\n\n2. OG") == [german, "2. OG"]
+    assert cut("2. OG") == ["2.", "OG"]
+    assert list(sentences_of("2. OG", language="de")) == ["2. OG"]
 
 
 def test_without_the_extra_full_stops_end_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,6 +176,82 @@ def test_text_in_any_encoding(tmp_path: Path, encoding: str) -> None:
     assert loaded(tmp_path / "a.txt") == [text.strip()]
 
 
+SHORT = [
+    ("Name;Ort;Preis\nBett;Köln;12,50\nTisch;Zürich;99,00\n", "cp1252"),
+    ("Schlüssel für die Küche liegen beim Empfang.", "cp1252"),
+    ("Le café ferme à midi, la réunion est déplacée.", "cp1252"),
+    ("El año pasado el señor Peña pagó 30 € en efectivo.", "cp1252"),
+    ("Müller\nJäger\nGröße\n", "cp1252"),
+    ("Zażółć gęślą jaźń. Wniosek podpisuje kierownik.", "iso8859_2"),
+    ("Zażółć gęślą jaźń. Wniosek podpisuje kierownik.", "cp1250"),
+    ("Ключ от склада лежит у охраны. Отпуск подписывает директор.", "cp1251"),
+    ("Ключ от склада лежит у охраны. Отпуск подписывает директор.", "koi8_r"),
+    ("Η συνάντηση αρχίζει την Παρασκευή στις εννέα.", "cp1253"),
+    ("Toplantı cuma günü saat dokuzda başlıyor, lütfen geç kalmayın.", "cp1254"),
+    ("تقدم طلبات الإجازة إلى المدير.", "cp1256"),
+    ("การลาพักร้อนต้องได้รับอนุมัติจากหัวหน้าแผนก", "cp874"),
+    ("报销须在三十天内提交。", "gb18030"),
+    ("報銷須在三十天內提交。", "big5"),
+    ("経費精算は三十日以内に提出してください。", "shift_jis"),
+    ("휴가 신청은 부서장이 승인합니다.", "euc_kr"),
+]
+UNCERTAIN = [
+    ("Zürich", "cp1252"), ("4,50 €", "cp1252"), ("één kop", "cp1252"), ("Größe: 5 µm", "cp1252"),
+    ("Żółw śpi.", "iso8859_2"), ("Ključ je pri čuvaju, dođite šest sati.", "iso8859_2"), ("Молоко", "cp1251"),
+    ("Имя;Город\nИван;Москва", "koi8_r"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "encoding"), SHORT)
+def test_a_short_text_is_read_in_the_encoding_of_its_language(tmp_path: Path, text: str, encoding: str) -> None:
+    (tmp_path / "a.txt").write_bytes(text.encode(encoding))
+    assert loaded(tmp_path / "a.txt") == [text.strip()]
+
+
+@pytest.mark.parametrize(("text", "encoding"), UNCERTAIN)
+def test_a_text_whose_encoding_is_not_certain_is_left_out_and_said(tmp_path: Path, text: str, encoding: str) -> None:
+    (tmp_path / "a.txt").write_bytes(text.encode(encoding))
+    with pytest.raises(DocumentError, match="its encoding is not certain: save it as UTF-8"):
+        loaded(tmp_path / "a.txt")
+
+
+@pytest.mark.parametrize(("text", "encoding"), [*SHORT, *UNCERTAIN])
+def test_no_part_of_a_text_is_garbled_in_silence(text: str, encoding: str) -> None:
+    words = text.split()
+    for size in (1, 2, 4):
+        for start in range(0, len(words), size):
+            part = " ".join(words[start : start + size])
+            found = encoding_of(part.encode(encoding))
+            assert found is None or part.encode(encoding).decode(found) == part
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.html", '<html><head><meta charset="windows-1252"></head><body>Zürich</body></html>'),
+        ("a.html", '<meta http-equiv="Content-Type" content="text/html; charset=ISO-8859-1"><p>Zürich'),
+        ("a.txt", "# -*- coding: cp1252 -*-\nZürich"),
+        ("a.txt", "# vim: set fileencoding=latin-1 :\nZürich"),
+    ],
+)
+def test_a_text_is_read_as_it_declares(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_bytes(text.encode("cp1252"))
+    assert "Zürich" in loaded(tmp_path / name)[0]
+
+
+@pytest.mark.parametrize("said", ["utf-8", "no-such", "rot13", "ascii", "\xe4"])
+def test_a_declaration_that_cannot_be_is_passed_over(tmp_path: Path, said: str) -> None:
+    text = f'<meta charset="{said}"><p>Die Straße ist gesperrt, fahren Sie über die Brücke.'
+    (tmp_path / "a.html").write_bytes(text.encode("cp1252"))
+    assert "Die Straße ist gesperrt, fahren Sie über die Brücke." in loaded(tmp_path / "a.html")[0]
+
+
+def test_utf_8_with_broken_places_is_left_out_and_said(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes("Caf\xe9 in Z\xfcrich \U0001f600, ".encode() + b"\xff broken.")
+    with pytest.raises(DocumentError, match="its encoding is not certain: save it as UTF-8"):
+        loaded(tmp_path / "a.txt")
+
+
 def test_a_long_text_comes_in_pieces_that_end_with_a_paragraph(tmp_path: Path) -> None:
     text = "\n\n".join(f"Paragraph {number} of a long text." for number in range(70_000))
     (tmp_path / "a.txt").write_text(text)
@@ -233,12 +338,19 @@ def test_what_is_too_large_unpacked_is_not_opened(tmp_path: Path, name: str, con
 
 @pytest.mark.parametrize(
     ("name", "module"),
-    [("a.pdf", "pypdf"), ("a.docx", "docx2txt"), ("a.html", "markdownify"), ("a.txt", "charset_normalizer")],
+    [
+        ("a.pdf", "pypdf"),
+        ("a.docx", "docx2txt"),
+        ("a.html", "markdownify"),
+        ("a.txt", "charset_normalizer"),
+        ("b.txt", "py3langid"),
+    ],
 )
 def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, module: str) -> None:
     (tmp_path / f"{module}.py").write_text("raise ImportError")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))  # of the process that reads
-    (tmp_path / name).write_bytes(word() if name == "a.docx" else b"Stra\xdfe")
+    text = "Die Straße ist gesperrt, fahren Sie über die Brücke.".encode("cp1252")
+    (tmp_path / name).write_bytes(word() if name == "a.docx" else text)
     with pytest.raises(ImportError, match=r"needs the extra documents.* pip install '\.\[documents\]'"):
         loaded(tmp_path / name, largest=1_000_000)
 
