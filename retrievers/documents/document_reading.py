@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import threading
-from codecs import getincrementaldecoder
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -239,6 +238,7 @@ atexit.register(READER.close)
 
 MOST_TOPICS, MOST_TERMS = 300, 600
 _HEAD, _DOCUMENTS = 20_000, 200  # characters to read of a document, and number of documents
+_NOT_UTF_8 = re.compile(r"\S*\ufffd\S*")
 _HEADINGS = linear(r"(?m)^#{1,3}\s+(.{2,80}?)\s*#*$")
 
 
@@ -256,8 +256,9 @@ def overview_of(folder: Path) -> Overview:
     for document in documents_in(folder).documents[:_DOCUMENTS]:
         head = ""
         if LOADERS[document.path.suffix.lower()] in ("text", "CSV"):
-            with document.path.open("rb") as file, suppress(UnicodeDecodeError):  # the rest is not worth a guess
-                head = str(clean(getincrementaldecoder("utf-8-sig")().decode(file.read(_HEAD))))
+            with document.path.open(encoding="utf-8-sig", errors="replace") as file:
+                # Words that are not in UTF-8 are left out: they are not worth a guess.
+                head = _NOT_UTF_8.sub(" ", str(clean(file.read(_HEAD))))
         headings = [heading.rstrip(".").replace(". ", ", ") for heading in _HEADINGS.findall(head)]
         topics |= dict.fromkeys(headings or [re.sub(r"[\W_]+", " ", document.path.stem).strip()])
         terms.update(word for paragraph in head.split("\n\n") for word in content_words(paragraph))
