@@ -1,4 +1,4 @@
-"""The program is killed with -9 in every phase of an adaptive run, and another one goes on: nothing is done twice."""
+"""The program is killed with -9 in every phase of a run with a revision; another one goes on: nothing is done twice."""
 
 from __future__ import annotations
 
