@@ -118,7 +118,7 @@ def _same_server(name: str, other: str, tools: Mapping[str, BoundTool], reads: C
     if RUN_PROGRAM in (name, other):
         return all(one == RUN_PROGRAM or one in tools for one in (name, other))
     one, two = tools.get(name), tools.get(other)
-    if one is None or two is None or one.agent != two.agent:
+    if one is None or two is None or one.server != two.server:
         return False
     return not (reads(one.id) and reads(two.id))
 

@@ -120,21 +120,42 @@ def normalize(
     secrets: RunSecrets | None = None,
     *,
     broken: Collection[str] | None = None,
+    before: Sequence[BaseMessage] = (),
 ) -> ModelResponse[Any]:
     """The response for the state: calls have ids, own names of arguments, and with ``secrets`` masked arguments.
 
     A call whose arguments are no JSON becomes a call like any other, for ``broken_call`` to answer: those of the tools
-    named in ``broken``, or all. So does the last call of a reply that was cut.
+    named in ``broken``, or all. So does the last call of a reply that was cut. Some providers number the calls of each
+    reply anew: an id that is in the conversation ``before`` is replaced, as no result could be told from another.
     """
-    return replace(response, result=[_for_state(message, tools, secrets, broken) for message in response.result])
+    told = [_for_state(message, tools, secrets, broken) for message in response.result]
+    taken = {call["id"] for message in before if isinstance(message, AIMessage) for call in message.tool_calls}
+    return replace(response, result=[_with_own_ids(message, taken) for message in told])
+
+
+def _with_own_ids(message: BaseMessage, taken: set[str | None]) -> BaseMessage:
+    """The message with a new id for each call whose id is taken; adds the ids of its calls to these."""
+    if not isinstance(message, AIMessage):
+        return message
+    calls: list[ToolCall] = []
+    for call in message.tool_calls:
+        own = call if call["id"] not in taken else {**call, "id": _new_id()}
+        taken.add(own["id"])
+        calls.append(own)
+    return message if calls == message.tool_calls else message.model_copy(update={"tool_calls": calls})
+
+
+def _new_id() -> str:
+    return f"call_{uuid.uuid4().hex}"
 
 
 BROKEN = "callsheet_broken_calls"
 """Key in a message's ``additional_kwargs``: id of a call -> why its arguments cannot be read."""
 _QUOTED = 200
 _CUT = "your reply was cut at its token limit in this call, so it was not made: be shorter, or make it alone"
-_LIMITS = frozenset({"length", "max_tokens", "model_length"})
-"""Finish reasons of providers for a reply that was cut."""
+_LIMITS = frozenset({"length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"})
+"""Finish reasons of providers for a reply that was cut, and the fields that have them."""
+_REASONS = ("finish_reason", "stop_reason", "done_reason", "stopReason", "reason")
 
 
 def _for_state(
@@ -148,7 +169,7 @@ def _for_state(
         args = form.own(call["args"]) if form else call["args"]
         if secrets is not None:
             args = secrets.masked(form.plain, args) if form else secrets.hidden(args)
-        calls.append({**call, "id": call["id"] or f"call_{uuid.uuid4().hex}", "args": args})
+        calls.append({**call, "id": call["id"] or _new_id(), "args": args})
     problems: dict[str, str] = {}
     left: list[Any] = []
     for invalid in message.invalid_tool_calls:
@@ -156,7 +177,7 @@ def _for_state(
         if broken is not None and name not in broken:
             left.append(invalid)
             continue
-        call_id = invalid["id"] or f"call_{uuid.uuid4().hex}"
+        call_id = invalid["id"] or _new_id()
         form = forms.get(name)
         written = MASK if form and has_secrets(form.plain) else str(invalid["args"])[:_QUOTED]
         problems[call_id] = f"the arguments of this call are no JSON object: {written}"
@@ -181,7 +202,9 @@ def _for_state(
 
 def cut_reason(message: BaseMessage) -> str:
     """The finish reason of a reply that a limit of tokens ended, in its provider's words; empty for others."""
-    said = (message.response_metadata.get(name) for name in ("finish_reason", "stop_reason", "done_reason"))
+    about = message.response_metadata
+    about = {**about, **(about.get("incomplete_details") or {})}
+    said = (about.get(name) for name in _REASONS)
     return next((reason for reason in said if isinstance(reason, str) and reason.lower() in _LIMITS), "")
 
 

@@ -83,12 +83,14 @@ class BoundTool(StructuredTool):
     Attributes:
         id: The tool's id in the catalog.
         agent: Id of its agent.
+        server: What the calls of its agent reach: several agents may be parts of one API.
         repeatable: Whether two calls have the same effect as one, according to a trusted source.
         form: Its input schema as the model sees it, in ``args_schema``, with the names that are the tool's own.
     """
 
     id: str
     agent: str
+    server: str
     form: ModelSchema
     repeatable: bool = False
 
@@ -113,9 +115,17 @@ class BoundTool(StructuredTool):
 
 
 def bound_tool(
-    name: str, tool: Tool, call: Callable[[dict[str, Any], bool], Awaitable[Outcome]], *, repeatable: bool = False
+    name: str,
+    tool: Tool,
+    call: Callable[[dict[str, Any], bool], Awaitable[Outcome]],
+    *,
+    repeatable: bool = False,
+    server: str = "",
 ) -> BoundTool:
-    """A tool under the name that a model sees; ``call`` takes arguments, and whether to prefer synchronous code."""
+    """A tool under the name that a model sees; ``call`` takes arguments, and whether to prefer synchronous code.
+
+    ``server`` is by default the id of the agent.
+    """
     form = model_schema(tool.input_schema)
     texts = (tool.description, tool.title, f"{tool.name} of {tool.agent}", "a tool")
     about = next(filter(None, (shown(text.strip()).strip() for text in texts)))
@@ -145,6 +155,7 @@ def bound_tool(
         handle_tool_error=True,
         id=tool.id,
         agent=tool.agent,
+        server=server or tool.agent,
         form=form,
         repeatable=repeatable,
         metadata={"callsheet_tool": tool.id, "annotations": tool.annotations},

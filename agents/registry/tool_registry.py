@@ -404,7 +404,8 @@ class ToolRegistry:
                 outcome = await in_process.call(tool.agent, own, arguments, self._limits, keep, sync=sync)
             return secrets.outcome(outcome)
 
-        return bound_tool(name, tool, call, repeatable=repeatable)
+        server = (connection.openapi or connection.url or "") if isinstance(connection, ServerConfig) else ""
+        return bound_tool(name, tool, call, repeatable=repeatable, server=server)
 
     def _objection(
         self, tool_id: str, arguments: Mapping[str, Any], user: User | None, fit_to: FitTo, *, agreed: bool

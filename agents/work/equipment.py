@@ -43,12 +43,12 @@ _LONGEST_ABOUT = 1_024
 
 
 class _Reading(BaseModel):
-    """Read on in a result that is shown in part, 4,000 characters at once."""
+    """Read on in a result that is shown in part."""
 
     model_config = ConfigDict(title=READ_RESULT)
 
-    id: str = Field(description="Of a step (1) or a call (c2, 1/c2)")
-    path: str = Field(default="", description="A part of it: items[0]")
+    id: str = Field(description="Step (1) or call (c2, 1/c2)")
+    path: str = Field(default="", description="items[0]")
     start: int = Field(default=0, ge=0)
 
 

@@ -42,30 +42,22 @@ class StepFinish(BaseModel):
 
 
 class Finish(BaseModel):
-    """End a task that plain words do not end: not all done, a question to a person, or data. Call it alone."""
+    """End a task that plain words do not: not all done, a question to a person, or data. Call it alone."""
 
     model_config = ConfigDict(title=FINISH)
 
     status: Literal["done", "partly", "cannot", "needs_input", "need_plan"] = Field(
-        description="partly: some of it was done; needs_input: a person must say what is missing; need_plan: the plan "
-        "must change"
+        description="needs_input: only a person can say what is missing; need_plan: the plan must change"
     )
-    answer: str = Field(default="", description="What came of it, for people")
-    data: Any = Field(
-        default=None, description='The result for later steps, or {"$call": "c2", "path": "items"}, what [c2] returned'
-    )
-    missing: list[str] = Field(default_factory=list, description="What to ask for")
+    answer: str = Field(default="", description="For people")
+    data: Any = Field(default=None, description='For later steps; or {"$call": "c2", "path": "items"}')
+    missing: list[str] = Field(default_factory=list)
     steps: dict[str, StepFinish] = Field(default_factory=dict)
 
 
 _STEPS = {
     "type": "object",
-    "description": "By step id, only steps that ended in another way or have data",
-    "additionalProperties": {
-        "type": "object",
-        "properties": {"status": {"enum": ["done", "partly", "cannot"]}, "data": {}},
-        "required": ["status"],
-    },
+    "description": 'By step id, only what differs: {"2": {"status": "done" | "partly" | "cannot", "data": ...}}',
 }
 
 

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any, TypeVar, cast
 
 from langchain.agents import create_agent
@@ -117,6 +118,9 @@ def _named(message: M, step_id: str) -> M:
 
 _EMPTY = "Your last message was empty. Call a tool that the task still needs, or say what came of the task."
 _CUT = "Your last message was cut at its token limit. Be shorter: make one call at a time, or say less."
+_UNREAD = "Your last message could not be read: {}\nWrite the arguments of each call as one JSON object."
+_QUOTED = 500
+"""Characters of an error of a model's client that the model is told."""
 
 
 class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
@@ -124,13 +128,16 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
 
     async def awrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any] | AIMessage:
         """Calls the worker's model with its tools, until there is a reply that ends the turn or the task."""
+        replies = request.runtime.context.replies
+        known = len(replies)
         try:
             return await self._next(request, handler)
         except ModelError as error:
-            if not made_calls(request.messages):
+            lost = replies[known:]
+            if not lost and not made_calls(request.messages):
                 raise
-            # An error that ends the work must not hide what was done before.
-            return _stopped(str(error))
+            # An error that ends the work must not hide what was done, and what was spent, before.
+            return _stopped(str(error), reply=reduce(with_usage_of, lost) if lost else None)
 
     async def _next(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any] | AIMessage:
         """The reply that ends the turn, or the task."""
@@ -235,7 +242,12 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
 
 
 def _turns(messages: Sequence[AnyMessage]) -> int:
-    return sum(isinstance(message, AIMessage) for message in messages)
+    """Number of turns; words that the worker was asked about are part of the turn that followed."""
+    return sum(isinstance(message, AIMessage) for message in messages) - sum(map(_asks_about_words, messages))
+
+
+def _asks_about_words(message: AnyMessage) -> bool:
+    return isinstance(message, HumanMessage) and message.text == NOTHING_DONE
 
 
 def _out_of_turns(equipment: Equipment) -> str:
@@ -283,13 +295,25 @@ async def _replied(
     try:
         response = await answered(handler(asking))
     except ModelError as error:
-        if not (has_media(asking.messages) and is_rejected(error.__cause__)):
+        again = _without_the_cause(asking, error)
+        if again is None:
             raise
-        # A medium that a provider does not take must not end the work: the note in its place says where it is.
-        response = await answered(handler(asking.override(messages=without_media(asking.messages))))
+        response = await answered(handler(again))
     equipment.replies.extend(reply for reply in response.result if isinstance(reply, AIMessage))
-    reply = normalize(response, held, equipment.secrets).result[-1]
+    reply = normalize(response, held, equipment.secrets, before=asking.messages).result[-1]
     return reply if isinstance(reply, AIMessage) else AIMessage(reply.text)
+
+
+def _without_the_cause(asking: ModelRequest[Any], error: ModelError) -> ModelRequest[Any] | None:
+    """The request that may be answered after this error; None if there is none."""
+    if has_media(asking.messages) and is_rejected(error.__cause__):
+        # A medium that a provider does not take must not end the work: the note in its place says where it is.
+        return asking.override(messages=without_media(asking.messages))
+    if isinstance(error.__cause__, ValueError):
+        # The provider has answered, and its client cannot read the answer.
+        told = HumanMessage(_UNREAD.format(str(error.__cause__)[:_QUOTED]))
+        return asking.override(messages=[*asking.messages, told])
+    return None
 
 
 def _unusable(reply: AIMessage) -> str | None:
@@ -307,7 +331,7 @@ def _ends_without_a_call(
     """Whether a worker ends its task in plain words although no call has succeeded, and was not asked about it."""
     if reply.tool_calls or not reply.text.strip() or not equipment.own_tools:
         return False
-    if any(isinstance(message, HumanMessage) and message.text == NOTHING_DONE for message in messages):
+    if any(map(_asks_about_words, messages)):
         return False
     before = equipment.brief.before.calls if equipment.brief.before else ()
     refused = any(call.kind in ("rejected", "sign_in") for call in calls)

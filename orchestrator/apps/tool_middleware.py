@@ -280,9 +280,9 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
     def _normalized(
         self, response: ModelResponse[Any], state: Any, own: list[str], held: Mapping[str, BoundTool]
     ) -> ExtendedModelResponse[Any]:
-        response = normalize(response, held, self._secrets(state), broken={*_OWN, *held})
+        normal = normalize(response, held, self._secrets(state), broken={*_OWN, *held}, before=state["messages"])
         command: Command[Any] = Command(update={"callsheet_own": own})
-        return ExtendedModelResponse(response, command if own != state.get("callsheet_own", []) else None)
+        return ExtendedModelResponse(normal, command if own != state.get("callsheet_own", []) else None)
 
     async def _answer(self, request: ToolCallRequest, send: Send) -> Answer:
         """The answer to a call that is not of the agent's own tools."""

@@ -24,6 +24,7 @@ from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
 from callsheet.orchestrator.server.gateway.serving import one_client
 from callsheet.retrievers.documents.document_index import Library
 from callsheet.retrievers.documents.document_reading import overview_of
+from scripted_model import unlabelled
 
 HANDBOOK = {
     "leave.md": "# Leave\n\nEvery employee has 25 days of paid leave a year. Anna Berg signs requests for leave.\n",
@@ -202,7 +203,7 @@ def reader(scripted: Any, say: Any) -> Any:
             read = isinstance(last, ToolMessage)
             said = AIMessage(ANSWER) if read else say["calls"]("chunk_read", chunk_ids=["leave.md#1"])
         elif isinstance(last, ToolMessage):
-            said = AIMessage(f"The handbook says: {last.text}")
+            said = AIMessage(f"The handbook says: {unlabelled(last)}")
         else:
             said = say["calls"]("handbook_search_documents", question=QUESTION)
         said.usage_metadata = {"input_tokens": 10, "output_tokens": 1, "total_tokens": 11}

@@ -8,10 +8,12 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
+from langchain_core.messages import AIMessage
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 
 from api_server import Shop, called, shop_spec
-from callsheet import ToolRegistry, load
+from callsheet import Settings, ToolRegistry, create_supervisor, load
+from scripted_model import ScriptedModel
 
 SECRET = "CANARY-key-93ab71"
 
@@ -247,3 +249,25 @@ async def test_a_header_takes_no_line_break(tmp_path: Path, served: Shop) -> Non
     found = await called(load(entry(tmp_path, spec, served.url)), "shop/x", **{"X-Trace": "a\r\nX-Evil: 1"})
     assert "a control character, which no header may have" in found.text
     assert served.sent == []
+
+
+def _shop_and_stock(folder: Path, served: Shop) -> Any:
+    """A shop with another tag: the operations of both tags go to the same API."""
+    spec = shop_spec(served.url)
+    stocked = {"operationId": "addStock", "tags": ["stock"], "summary": "Add to the stock of an item."}
+    spec["paths"]["/stock"] = {"post": {**stocked, "requestBody": spec["paths"]["/orders"]["post"]["requestBody"]}}
+    return load(entry(folder, spec))
+
+
+def test_parts_of_one_api_are_one_server_and_calls_of_a_turn_keep_their_order(tmp_path: Path, served: Shop) -> None:
+    loaded = _shop_and_stock(tmp_path, served)
+    calls: list[Any] = []
+    for n in range(8):
+        name = "shop-orders_placeOrder" if n % 2 else "shop-stock_addStock"
+        calls.append({"name": name, "args": {"item": f"ship {n}"}, "id": f"c{n}", "type": "tool_call"})
+    model = ScriptedModel(replies=[AIMessage("", tool_calls=calls), AIMessage("Ordered.")])
+    settings = Settings(planning="none", tool_floor=0, approval="never")
+    app: Any = create_supervisor(loaded, worker_model=model, settings=settings).compile()
+    state = app.invoke({"messages": "place an order of the shop, and add to the stock of an item"})
+    assert [one["error"] for one in state["results"]["1"]["calls"]] == [""] * 8
+    assert [json.loads(sent.body)["item"] for sent in served.sent] == [f"ship {n}" for n in range(8)]
