@@ -139,7 +139,9 @@ def _with_own_ids(message: BaseMessage, taken: set[str | None]) -> BaseMessage:
         return message
     calls: list[ToolCall] = []
     for call in message.tool_calls:
-        own = call if call["id"] not in taken else {**call, "id": _new_id()}
+        own = call.copy()
+        if own["id"] in taken:
+            own["id"] = _new_id()
         taken.add(own["id"])
         calls.append(own)
     return message if calls == message.tool_calls else message.model_copy(update={"tool_calls": calls})
