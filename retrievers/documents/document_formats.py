@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 _PIECE = 1_000_000  # characters that are handed over at once
 _HEAD = 2_000
 _DECLARED = re.compile(
-    rb"(?is)(?:<meta\b[^>]*\bcharset\s*=|<\?xml\b[^>]*\bencoding\s*=|-\*-[^\n]*\bcoding:|\bvim?:[^\n]*\bfileencoding=)"
-    rb"\s*[\"']?([\w.-]{3,30})"
+    r"(?ais)(?:<meta\b[^<>]*\bcharset\s*=|<\?xml\b[^<>]*\bencoding\s*=|-\*-[^\n*]*\bcoding:"
+    r"|\bvim?:[^\n]{0,200}\bfileencoding=)\s*[\"']?([\w.-]{3,30})"
 )
 """What a web page, XML, or a comment for an editor says in the beginning."""
 _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -100,10 +100,10 @@ def _encoding(path: str) -> str:
     with suppress(UnicodeDecodeError):
         content.decode()
         return "utf-8-sig"
-    for said in _DECLARED.findall(content[:_HEAD]):
-        with suppress(LookupError, UnicodeDecodeError):
+    for said in _DECLARED.findall(content[:_HEAD].decode("latin-1")):
+        with suppress(LookupError, UnicodeError):
             # As browsers have it, who declares ISO 8859-1 means Windows-1252, which has more characters.
-            declared: str = lookup(said.decode("ascii")).name.replace("iso8859-1", "cp1252")
+            declared: str = lookup(said).name.replace("iso8859-1", "cp1252")
             content.decode(declared)
             return declared
     if encoding := _languages().encoding_of(content):

@@ -238,7 +238,7 @@ atexit.register(READER.close)
 
 MOST_TOPICS, MOST_TERMS = 300, 600
 _HEAD, _DOCUMENTS = 20_000, 200  # characters to read of a document, and number of documents
-_NOT_UTF_8 = re.compile(r"\S*\ufffd\S*")
+_NOT_UTF_8 = re.compile(r"(?<!\S)[^\s\ufffd]*\ufffd\S*")
 _HEADINGS = linear(r"(?m)^#{1,3}\s+(.{2,80}?)\s*#*$")
 
 

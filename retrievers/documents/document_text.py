@@ -33,8 +33,8 @@ _PAIRED = str.maketrans(dict.fromkeys("\"'()[]{}«»“”„‘’‹›「」�
 HAS_SENTENCEX = find_spec("sentencex") is not None
 """Whether the extra ``documents`` tells where sentences end; without it, full stops do."""
 _FULL_STOP = re.compile(r"(?<=[.!?…])[\"')\]»”’]*\s+|(?<=[。！？।؟])(?![。！？।؟])[」』”’）]*\s*")
-_DOTTED = re.compile(r"[^\W_]{1,4}\.[^\S\n]*\n?\s*\S")  # where a language decides whether a sentence ends
-_LAST_WORD = re.compile(r"([^\W_]+)\.\s*$")
+_DOTTED = re.compile(r"[^\W_]\.\s*\S")  # where a language decides whether a sentence ends
+_LAST_WORD = re.compile(r"(?<![^\W_])([^\W_]+)\.\s*$")
 _ORDINALS = frozenset("bs cs da de et eu fi fo hr hu is lb lv nb nn no pl sk sl sr tr".split())
 """Languages that write "the third" as ``3.``"""
 _CERTAIN, _LONGEST_ABBREVIATION = 0.9, 4

@@ -5,7 +5,6 @@ It is also used by the process that reads documents, so it imports nothing of ou
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -117,7 +116,9 @@ def _is_plausible(text: str) -> bool:
     """Whether no word has letters of several scripts, a sign among its letters, or a capital after a small letter."""
     if any(letter > "\x7f" and unicodedata.category(letter) in ("Cc", "Cn", "Co") for letter in text):
         return False
-    for word in re.findall(r"\S*[^\x00-\x7f\s]\S*", text):
+    for word in text.split():
+        if word.isascii():
+            continue
         for one, two in pairwise(word):
             if max(one, two) > "\x7f" and one.islower() and two.isupper():
                 return False
