@@ -9,7 +9,7 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langgraph.graph import END, START, StateGraph
 
-from callsheet.agents import Prompts, ToolRegistry, worker
+from callsheet.agents import Prompts, ToolRegistry, chat_model, worker
 from callsheet.agents.approval.supervised_call import InterruptOn, reviews_of
 from callsheet.agents.models.chat_models import check_model
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
@@ -18,7 +18,7 @@ from callsheet.graphs.text.sanitizing import check_type
 from callsheet.orchestrator.nodes import Nodes, after_ask, after_plan
 from callsheet.orchestrator.run.process.process_state import CatalogSync
 from callsheet.orchestrator.run.run_context import RunConfiguration, caller, context, sync_and_async
-from callsheet.orchestrator.run.settings import Settings
+from callsheet.orchestrator.run.settings import RetrieverSettings, Settings
 from callsheet.orchestrator.state import (
     ChatInput,
     ChatOutput,
@@ -183,17 +183,24 @@ def _workflow(nodes: Nodes) -> StateGraph[State, Settings, ChatInput, ChatOutput
     return supervisor
 
 
-def create_retriever_app(retriever: AgentGraphRetriever) -> StateGraph[RetrieverState, Settings, Query, Picked]:
-    """The retriever as a workflow: ``query`` in, ``selection`` with its trace out; SettingsError: ``check_tracing``."""
+def create_retriever_app(
+    retriever: AgentGraphRetriever,
+) -> StateGraph[RetrieverState, RetrieverSettings, Query, Picked]:
+    """The retriever as a workflow: ``query`` in, ``selection`` with its trace out.
+
+    Raises:
+        SettingsError: OpenTelemetry is on without its packages.
+    """
     check_tracing()
 
     def retrieve(state: Query) -> Picked:
-        given = context()
-        reach = given.reach(given.model_fields_set) if given else {}
-        reach |= RunConfiguration(Settings(), {}, Prompts()).decision()
+        given = context(RetrieverSettings) or RetrieverSettings()
+        reach = given.reach(given.model_fields_set)
+        if given.decision_model:
+            reach["decision_model"] = chat_model(given.decision_model)
         return {"selection": selected(retriever.within(caller()), text_of(state, "query"), **reach).to_dict(trace=True)}
 
-    app = StateGraph(RetrieverState, context_schema=Settings, input_schema=Query, output_schema=Picked)
+    app = StateGraph(RetrieverState, context_schema=RetrieverSettings, input_schema=Query, output_schema=Picked)
     app.add_node("retriever", retrieve)
     app.add_edge(START, "retriever")
     app.add_edge("retriever", END)

@@ -133,10 +133,7 @@ def _report(options: CatalogOptions, found: Selection | Discovery, show: Callabl
 @click.command(short_help="Find agents and tools for a request.")
 @_query
 @size_options(1000, 10000, "request")
-@methods_option(
-    "--method",
-    "Published method instead of ours: agent-as-a-graph, graph-rag-tool-fusion, bm25, dense, hybrid, weighted-hybrid.",
-)
+@methods_option("--method", "Method of the literature instead of ours")
 @decision_option
 @click.option("--proposed", type=click.FloatRange(0, 1), help="Weight of unreviewed dependencies; 0: none is inferred.")
 @click.option(
