@@ -18,6 +18,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, StreamingResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from callsheet.agents.approval.questions import NEEDS_INPUT, typed_value
+from callsheet.agents.calls.question_text import inexact
+from callsheet.agents.calls.review import AnswerError, decided, flat
 from callsheet.graphs import UnknownNameError
 from callsheet.orchestrator.run.settings import unknown_setting
 from callsheet.orchestrator.server.page_requests import HEADERS, Body, Endpoint, RefusedError, body_of
@@ -174,8 +177,8 @@ def run_endpoints(runs: Runs) -> tuple[dict[str, Endpoint], dict[str, Endpoint]]
 
     async def resume(visible: VisibleCatalog, request: Request) -> object:
         given = await body_of(request, _Resume)
-        _check_answers(visible, await runs.history(request, given.thread), given)
-        await runs.resume(request, given.thread, given.answers)
+        answers = _checked_answers(visible, await runs.history(request, given.thread), given)
+        await runs.resume(request, given.thread, answers)
         return {"thread": given.thread}
 
     async def cancel(visible: VisibleCatalog, request: Request) -> object:
@@ -187,18 +190,42 @@ def run_endpoints(runs: Runs) -> tuple[dict[str, Endpoint], dict[str, Endpoint]]
     return reading, {"start": start, "resume": resume, "cancel": cancel}
 
 
-def _check_answers(visible: VisibleCatalog, history: Sequence[RunSnapshot], given: _Resume) -> None:
-    """Refuses answers to questions that do not wait, or that the user may not see."""
+def _checked_answers(visible: VisibleCatalog, history: Sequence[RunSnapshot], given: _Resume) -> dict[str, Any]:
+    """The answers by the ids of their questions, with the values that texts of a form stand for.
+
+    Raises:
+        RefusedError: A question does not wait, is not for this user, or a value does not fit.
+    """
     if not history:
         raise RefusedError(f"there is no thread {given.thread!r} that you may see")
-    waiting = {question.id: question for question in history[0].questions}
+    waiting = {question.id: question.value for question in history[0].questions}
     if strange := sorted(set(given.answers) - set(waiting)):
         raise RefusedError(f"no question {', '.join(strange)} waits in this thread: it was answered meanwhile")
     if waiting and not given.answers:
         raise RefusedError("the run waits for answers to its questions")
-    shown = [view for name in given.answers for view in question_views(visible, name, waiting[name].value)]
+    shown = [view for name in given.answers for view in question_views(visible, name, waiting[name])]
     if any(question["text"] == WITHHELD for question in shown):
         raise RefusedError("a question is about tools that you may not see: somebody else has to answer it")
+    if trouble := inexact(given.answers):
+        raise RefusedError(f"the answer cannot be used: {trouble}")
+    return {name: _with_values(waiting[name], answer) for name, answer in given.answers.items()}
+
+
+def _with_values(asked: Any, answer: Any) -> Any:
+    """The answer to a question for missing values, from the texts that a person wrote; any other answer as it is."""
+    wanted = flat(asked)
+    match answer:
+        case {"values": Mapping() as texts} if wanted.get("type") == NEEDS_INPUT:
+            pass
+        case _:
+            return answer
+    values: dict[str, Any] = {}
+    for name in wanted["args"]:
+        try:
+            values[name] = typed_value(wanted["schema"], name, str(texts.get(name, "")))
+        except AnswerError as error:
+            raise RefusedError(f"{name}: {error}") from error
+    return decided("edit", asked, args=values)
 
 
 def _thread_of(request: Request) -> str:
