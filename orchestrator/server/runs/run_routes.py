@@ -145,7 +145,9 @@ class _Thread(Body):
     thread: _Id
 
 
-class _Resume(_Thread):
+class Resume(_Thread):
+    """The answers to open questions, by the ids of their interrupts."""
+
     answers: Annotated[dict[str, Any], Field(max_length=100)] = Field(default_factory=dict)
 
 
@@ -176,7 +178,7 @@ def run_endpoints(runs: Runs) -> tuple[dict[str, Endpoint], dict[str, Endpoint]]
         return {"thread": await runs.start(request, given.thread, given.text.strip())}
 
     async def resume(visible: VisibleCatalog, request: Request) -> object:
-        given = await body_of(request, _Resume)
+        given = await body_of(request, Resume)
         answers = _checked_answers(visible, await runs.history(request, given.thread), given)
         await runs.resume(request, given.thread, answers)
         return {"thread": given.thread}
@@ -190,7 +192,7 @@ def run_endpoints(runs: Runs) -> tuple[dict[str, Endpoint], dict[str, Endpoint]]
     return reading, {"start": start, "resume": resume, "cancel": cancel}
 
 
-def _checked_answers(visible: VisibleCatalog, history: Sequence[RunSnapshot], given: _Resume) -> dict[str, Any]:
+def _checked_answers(visible: VisibleCatalog, history: Sequence[RunSnapshot], given: Resume) -> dict[str, Any]:
     """The answers by the ids of their questions, with the values that texts of a form stand for.
 
     Raises:
