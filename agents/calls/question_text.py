@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from callsheet.graphs.text.sanitizing import encodable, escaped, spelled_out
+from callsheet.graphs.text.sanitizing import DEEPEST, encodable, escaped, spelled_out
 
 _LONGEST, _LONGEST_TEXT, _MOST_ITEMS, _LAST_ITEMS = 4_000, 600, 500, 100
 _LEAST, _GREATEST = -(2**63), 2**64 - 1
@@ -34,11 +34,14 @@ def shown_value(value: Any, *, indent: int | None = 2) -> str:
     return f"{short} (ATTENTION: {len(whole):,} characters in all: each text is shortened, every key is shown)"
 
 
-def inexact(value: Any) -> str:
+def inexact(value: Any, *, deepest: int = DEEPEST) -> str:
     """Why a value cannot be stored and sent as it is; empty if it can.
 
-    A checkpoint holds no integer of more than 64 bits, JSON no infinite number, and UTF-8 no half of a character.
+    A checkpoint holds no integer of more than 64 bits, JSON no infinite number, UTF-8 no half of a character, and no
+    call is nested more than ``deepest`` levels.
     """
+    if deepest < 0:
+        return f"what is nested more than {DEEPEST} levels deep cannot be sent"
     match value:
         case bool():
             return ""
@@ -54,7 +57,7 @@ def inexact(value: Any) -> str:
             parts = value
         case _:
             return ""
-    return next(filter(None, map(inexact, parts)), "")
+    return next(filter(None, (inexact(part, deepest=deepest - 1) for part in parts)), "")
 
 
 def shown_text(text: str) -> str:

