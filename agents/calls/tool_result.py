@@ -118,8 +118,7 @@ def outcome_of(
         return failed(agent_id, tool, "protocol", f"its structured result is {error}", "reported")
     media = Media(keep)
     text = media.text_of(content := result.get("content"))
-    # Twice: what is known as a medium only by a later field may stand in an earlier one too.
-    structured = media.noted(media.noted(structured))
+    structured = media.noted(structured)
     told = readings([visible(media.noted(one)) for one in _texts_in(content)], media.noted(content))
     text = with_data(visible(media.noted(text)), structured, limits, told=told)
     if result.get("isError") is True:
@@ -248,18 +247,30 @@ class Media:
 
     def noted(self, value: Any) -> Any:
         """A value with notes in place of media: those that blocks have shown, and those in the form of a block."""
+        self._find(value)  # all of them first: a field may repeat what a later one says is a medium
+        longest_first = sorted((data for data in self._notes if len(data) >= _SHORTEST), key=len, reverse=True)
+        return self._replaced(value, longest_first)
+
+    def _find(self, value: Any) -> None:
         match value:
-            case str():
-                for data in sorted(self._notes, key=len, reverse=True):  # one may be a part of another
-                    value = value.replace(data, self._notes[data]) if len(data) >= _SHORTEST else value
-                return value
-            case list():
-                return [self.noted(item) for item in value]
             case {"type": "image" | "audio" | "video" | "file" as kind, **rest}:
                 self._note_block(kind, rest)
             case {"blob": str() as data, "mimeType": str() as media}:
                 self._note("resource", media, data)
-        return {key: self.noted(item) for key, item in value.items()} if isinstance(value, dict) else value
+        for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            self._find(inner)
+
+    def _replaced(self, value: Any, longest_first: Sequence[str]) -> Any:
+        match value:
+            case str():
+                for data in longest_first:
+                    value = value.replace(data, self._notes[data])
+                return value
+            case list():
+                return [self._replaced(item, longest_first) for item in value]
+            case dict():
+                return {key: self._replaced(item, longest_first) for key, item in value.items()}
+        return value
 
     def _text_of_block(self, block: object) -> str:
         match block:
