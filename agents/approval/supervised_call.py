@@ -208,7 +208,9 @@ class SupervisedCall:
         form = review_answers(name, words, shown_form(bound.form.plain), always=approval and self.remembers)
         said = interrupt(shown, response_schema=form)
         asked, self.asked = self.asked, ""
-        if asked not in ("", mark):
+        if not asked:  # an answer without an id, whose own question nobody asks any more, comes to whoever asks next
+            raise AnswerError("the last answer was for another question: look at this call")
+        if asked != mark:
             raise AnswerError("the tool's definition has changed since this was asked: look at the call again")
         answer = read_decision(said, name, words)
         if answer.hash not in (None, mark):

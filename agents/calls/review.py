@@ -215,6 +215,8 @@ def read_decision(answer: object, name: str, allowed: Sequence[DecisionType]) ->
     """
     words = " or ".join(allowed)
     match answer:
+        case [Mapping() as one]:
+            plain = _of_inbox(one)
         case {"decisions": [Mapping() as one]} | (Mapping() as one) if "decisions" not in one:
             # LangGraph's SDK for JavaScript sends both spellings.
             plain = {"edited_action" if key == "editedAction" else str(key): value for key, value in one.items()}
@@ -236,3 +238,20 @@ def read_decision(answer: object, name: str, allowed: Sequence[DecisionType]) ->
     if decision.type == "respond" and not decision.message:
         raise AnswerError('a respond needs a "message", which is the answer')
     return decision
+
+
+def _of_inbox(response: Mapping[str, Any]) -> dict[str, Any]:
+    """A decision from the form of the agent inbox, ``langgraph.prebuilt.interrupt.HumanResponse``.
+
+    The inbox offers a response in words where a call can be rejected.
+    """
+    match response:
+        case {"type": "accept"}:
+            return {"type": "approve"}
+        case {"type": "edit", "args": {"action": name, "args": args}}:
+            return {"type": "edit", "edited_action": {"name": name, "args": args}}
+        case {"type": "response", "args": str() as message}:
+            return {"type": "reject", "message": message}
+        case {"type": "ignore"}:
+            return {"type": "reject"}
+    return dict(response)

@@ -1,7 +1,7 @@
 """Routes of the page's runs, and checks of requests to the server for runs and assistants.
 
-A LangGraph server ignores options that a graph does not know, and an answer without a question id sets its thread to
-``error``. Both are usage errors, and get status 422 with the correction.
+A LangGraph server ignores options that a graph does not know, and an answer to no question that waits sets its thread
+to ``error``. Both are usage errors, and get status 422 with the correction.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
+from langgraph.types import Interrupt
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -21,7 +22,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from callsheet.agents.approval.questions import NEEDS_INPUT, typed_value
 from callsheet.agents.calls.question_text import inexact
 from callsheet.agents.calls.review import AnswerError, decided, flat
-from callsheet.graphs import UnknownNameError
+from callsheet.graphs import SettingsError, UnknownNameError
+from callsheet.orchestrator.run.answers import by_id, is_by_id
 from callsheet.orchestrator.run.settings import unknown_setting
 from callsheet.orchestrator.server.page_requests import HEADERS, Body, Endpoint, RefusedError, body_of
 from callsheet.orchestrator.server.runs.local_runs import LocalRuns
@@ -43,7 +45,6 @@ Runs = LocalRuns | ServerRuns
 _RUNS = re.compile(r"(?:/threads/(?P<thread>[^/]+))?/runs(?:/(?:stream|wait|batch|crons))?/?")
 _ASSISTANTS = re.compile(r"/assistants(?:/(?P<assistant>[^/]+))?/?")
 _UUID = re.compile(r"[0-9a-fA-F-]{36}")
-_INTERRUPT_ID = re.compile(r"[0-9a-f]{32}")
 _MOST_BYTES = 16_000_000  # of a body that is checked
 _PAUSE = 0.1  # seconds between two states of a watched run
 _Id = Annotated[str, Field(min_length=1, max_length=200)]
@@ -99,7 +100,7 @@ async def _problem(request: Request, named: Mapping[str, str | None], payload: M
     problem = ""
     match payload, named.get("thread"):
         case {"command": {"resume": resume}}, str(thread) if resume is not None:
-            problem = await _ambiguous(request, thread, resume)
+            problem = await _unknown_question(request, thread, resume)
     if assistant and isinstance(context := payload.get("context"), Mapping) and context:
         problem = problem or await _unknown_settings(request, str(assistant), context)
     return problem
@@ -120,20 +121,21 @@ async def _unknown_settings(request: Request, assistant: str, context: Mapping[s
     return "; ".join(unknown_setting(name, known) for name in context if name not in known)
 
 
-async def _ambiguous(request: Request, thread: str, resume: Any) -> str:
-    """The pending questions, if an answer without an id could be for any of them."""
-    if isinstance(resume, Mapping) and resume and all(map(_INTERRUPT_ID.fullmatch, resume)):
+async def _unknown_question(request: Request, thread: str, resume: Any) -> str:
+    """Why an answer without an id is for none of the questions that wait; empty if it is for one, or has ids."""
+    if is_by_id(resume):
         return ""
 
     async def interrupts(client: LangGraphClient) -> Any:
         state: Any = await client.threads.get_state(thread)
         return state.get("interrupts")
 
-    waiting = [str(one["id"]) for one in await allowed(request, interrupts) or ()]
-    if len(waiting) < 2:
-        return ""
-    form = json.dumps({"resume": dict.fromkeys(waiting, "...")})
-    return f"{len(waiting)} questions wait in this thread, and an answer is for one of them: answer by id, {form}"
+    found = await allowed(request, interrupts)
+    try:
+        by_id(resume, [Interrupt(one.get("value"), id=str(one["id"])) for one in found or ()])
+    except SettingsError as error:
+        return str(error)
+    return ""
 
 
 class _Start(Body):
