@@ -84,9 +84,9 @@ class StepNodes:
 
         If nothing could be retrieved, each has only ``error``.
         """
-        steps, questions = _steps(state), self._configuration(state).settings.questions
+        steps = _steps(state)
         try:
-            with asked_in_turn(questions), self.registry.pool.held(state["run_id"]):
+            with self.registry.pool.held(state["run_id"]):
                 selections, left_out = self._selected(steps, state)
         except Exception as error:  # noqa: BLE001 an embedder may raise anything; the steps' results name it
             why = f"nothing could be retrieved: {_words(error)}"
@@ -135,8 +135,9 @@ class StepNodes:
 
     async def work(self, state: StepState, worker: Worker) -> dict[str, Any]:
         """Lets a worker do its steps with the selected tools; an error becomes a result, not an exception."""
-        steps, questions = _steps(state), self._configuration(state).settings.questions
+        steps = _steps(state)
         try:
+            questions = self._configuration(state).settings.questions
             with asked_in_turn(questions), self.registry.pool.held(state["run_id"]):
                 whole = await self._worked(steps, state, worker)
         except GraphBubbleUp:
