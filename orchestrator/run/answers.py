@@ -38,13 +38,15 @@ def is_by_id(answer: object) -> bool:
 def by_id(answer: Any, waiting: Sequence[Interrupt]) -> Any:
     """An answer by the id of its question: the one with the hash in the answer; without a hash, the first that waits.
 
+    The only question that waits gets every answer: it is asked again if the answer is for another.
+
     Raises:
-        SettingsError: The answer has the hash of a question that does not wait.
+        SettingsError: The answer has a hash that none of several questions has.
     """
     if not waiting or is_by_id(answer):
         return answer
     marks = _marks(answer)
-    if not marks:
+    if not marks or len(waiting) == 1:
         return {waiting[0].id: answer}
     for question in waiting:
         if marks <= {str(call.get("hash")) for call in each_call(question.value) if isinstance(call, Mapping)}:
