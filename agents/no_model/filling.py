@@ -119,7 +119,9 @@ def fill(
     args = {name: taken[name].value for name in fits if name in taken}
     names = _names(tool, agent, [parameter for parameter in parameters if parameter.name in args])
     words = list(_content(text, [*taken.values()], harmless=harmless))
-    naming = [word for word, _ in words if tokens(word) and names.issuperset(tokens(word))]
+    # A word of the tool's own name counts even if it has no content elsewhere: "get", "or".
+    own = split_name(tool.name).split()
+    naming = [word for word, _ in words if word.lower() in own or (tokens(word) and names.issuperset(tokens(word)))]
     unused = tuple(word for word, asking in words if not asking and word not in naming)
     question = next((parameter.name for parameter in parameters if kind_of(parameter) == Kind.QUESTION), None)
     asked = text.rstrip().endswith("?") or any(word.lower() in _TELLING for word in text.split(maxsplit=1)[:1])
