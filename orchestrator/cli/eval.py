@@ -44,11 +44,7 @@ _POSITIVE = click.FloatRange(0, min_open=True)
     help="Exit with status 1 if this metric is lower; repeatable. Metrics of agents: recall@5, map@5, ndcg@5; of "
     "tools: tool.recall@10, complete@10; of skills: skill.recall@1; of an arm: k10.success.",
 )
-@methods_option(
-    "--methods",
-    "Measure these side by side too: callsheet, agent-as-a-graph, graph-rag-tool-fusion, bm25, dense, hybrid, "
-    "weighted-hybrid.",
-)
+@methods_option("--methods", "Measure these side by side too")
 @model_option("Measure the calls of this chat model; tools are not run.")
 @click.option(
     "--arms",
