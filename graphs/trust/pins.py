@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -78,8 +78,8 @@ class Change:
     """A difference between the accepted and the present state of a server.
 
     Attributes:
-        kind: ``new``, ``changed`` or ``removed`` tool; ``suspect``: a new tool whose texts give a model orders or hide
-            something; ``command`` of the server; ``about``: the server's name, description or instructions.
+        kind: ``new``, ``changed`` or ``removed`` tool; ``suspect``: a new tool whose name or texts hide characters;
+            ``command`` of the server; ``about``: the server's name, description or instructions.
         tool: Name of the tool; empty if the change concerns the server.
         before: The accepted definition; None if there is none, or it was too long to store.
         after, sha256: The present definition and its SHA-256; None and empty if it was removed.
@@ -138,13 +138,13 @@ def digests(entries: Sequence[Any]) -> dict[str, str]:
 
 
 def pinned(listed: Listed, place: int = 0) -> ServerPin:
-    """The pins of a new server: everything is accepted, except suspect texts and tools."""
+    """Returns the pins of a new server: everything is accepted, except what has hidden characters."""
     definitions = Entries.of(listed.entries).tools
     small = sum(len(json.dumps(definition)) for definition in definitions.values()) <= _LARGEST_SERVER
     return ServerPin(
         sha256=server_identity(listed.server),
         command=_shown_command(listed.server),
-        about={key: "" if suspect(text) else text for key, text in listed.about.items()},
+        about={key: "" if hides_text(text) else text for key, text in listed.about.items()},
         tools={
             name: pin_of(definition, stored=small)
             for name, definition in definitions.items()
@@ -154,26 +154,14 @@ def pinned(listed: Listed, place: int = 0) -> ServerPin:
     )
 
 
-def suspicions(value: Any) -> Iterator[str]:
-    """What the texts of a JSON value do to a model: each kind of order with its words, and hidden characters."""
-    from callsheet.graphs.lint.lint_rule import quoted
-    from callsheet.graphs.lint.text_rules import orders_in  # the rules of lint load catalogs themselves
-
-    texts = list(strings_in(value))
-    for says, words in orders_in(*texts):
-        yield f"{says}: {quoted(words)}"
-    if any(_HIDDEN & hidden_in(text).keys() for text in texts):
-        yield "hides characters"
-
-
-def suspect(value: Any) -> bool:
-    """Whether any text of a JSON value gives a model orders, or contains hidden characters."""
-    return any(suspicions(value))
+def hides_text(value: Any) -> bool:
+    """Returns whether any text of a JSON value, keys included, has characters that people do not see."""
+    return any(_HIDDEN & hidden_in(text).keys() for text in strings_in(value))
 
 
 def _suspect_tool(name: str, definition: Mapping[str, Any]) -> bool:
-    """The same for a tool; its name must also not imitate a line of our output or another name."""
-    return not name.isprintable() or one_line(name) != name or suspect(definition)
+    """Returns whether a definition hides text, or its name imitates a line of our output or another name."""
+    return not name.isprintable() or one_line(name) != name or hides_text(definition)
 
 
 def pin_of(definition: Mapping[str, Any], *, stored: bool = True) -> Pin:
