@@ -112,6 +112,8 @@ def test_a_tool_that_nobody_marked_is_asked_about_although_it_reads(office: Offi
     step = ask(office, "Read a.txt")["results"]["1"]
     assert step["status"] == "needs_input"
     assert "--allow files/read_file" in step["error"]
+    step = ask(office, "Show me the file a.txt")["results"]["1"]
+    assert 'it would ignore "Show", "me" (a question is understood only for a tool that is known to be' in step["error"]
     assert text(ask(office, "Read a.txt", allow=("files/read_file",))) == "Read a.txt: content of a.txt"
 
 
