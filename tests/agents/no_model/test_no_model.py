@@ -85,11 +85,10 @@ def test_a_result_is_no_failure_by_its_first_word(office: Office, said: str) -> 
     assert (state["results"]["1"]["status"], state["results"]["1"]["result"]) == ("done", said)
 
 
-@pytest.mark.parametrize("approval", ["never", "ask"])
-@pytest.mark.parametrize(("name", "about"), [
-    ("find_and_replace", "Find and replace a text."),
-    ("fetch_and_merge", "Fetch and merge."),
-    ("get_time", "Get time of day."),
+@pytest.mark.parametrize(("approval", "name", "about"), [
+    ("never", "find_and_replace", "Find and replace a text."),
+    ("ask", "fetch_and_merge", "Fetch and merge."),
+    ("never", "get_time", "Get time of day."),
 ])  # fmt: skip
 def test_a_verb_of_reading_does_not_call_a_tool(approval: str, name: str, about: str) -> None:
     sent: list[str] = []
