@@ -157,10 +157,10 @@ class NoModel:
         first = _ended("failed", "no tool in the catalog fits")
         if reading is not None:
             tool_id = reading.tool.id
-            free = self.present or reading.harmless or not registry.assurance(tool_id).unclear
-            free = free or await asyncio.to_thread(supervision.allows, tool_id)
+            free = self.present or await asyncio.to_thread(supervision.allows, tool_id)
+            doubt = "" if free else registry.assurance(tool_id).confirm
             given = brief.given.get(tool_id, {})
-            first = await asyncio.to_thread(_first, reading, given, registry, tools[tool_id], free=free)
+            first = await asyncio.to_thread(_first, reading, given, registry, tools[tool_id], doubt=doubt)
         equipped = replace(
             equipment,
             model=_StepModel(first=first, reading=reading),
@@ -239,19 +239,22 @@ def _read(task: PlanTask, text: str, place: int) -> StepReading | None:
 
 
 def _first(
-    reading: StepReading, given: Mapping[str, Any], registry: ToolRegistry, name: str, *, free: bool
+    reading: StepReading, given: Mapping[str, Any], registry: ToolRegistry, name: str, *, doubt: str
 ) -> AIMessage:
-    """The call of a step, or why there is none; ``given`` are values that a person has given for it."""
+    """The call of a step, or why there is none.
+
+    ``given`` are values that a person has given for it; ``doubt`` is why a person would have to confirm it.
+    """
     tool_id, missing = reading.tool.id, [name for name in reading.missing if name not in given]
     if missing or reading.unused or reading.others:
         parameters = [] if reading.unused or reading.others else missing
         return _ended("needs_input", refusal(reading, registry), tool=tool_id, parameters=parameters)
-    if free:
+    if not doubt:
         call = ToolCall(name=name, args={**reading.args, **given}, id="call_1", type="tool_call")
         return AIMessage("", tool_calls=[call])
     allow = f"allow the tool with --allow {tool_id}, or for good with `callsheet trust allow {tool_id}`"
-    who = "nobody is here to confirm the call: repeat this in a terminal, or"
-    return _ended("needs_input", f"{tool_id} may change something, and {who} {allow}")
+    who = "Nobody is here to confirm the call: repeat this in a terminal, or"
+    return _ended("needs_input", f"{tool_id} was not called. {doubt} {who} {allow}")
 
 
 class _StepModel(BaseChatModel):

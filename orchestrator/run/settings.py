@@ -231,7 +231,7 @@ class Settings(RetrieverSettings):
     answer says so."""
     allow: tuple[str, ...] = _option((), "worker")
     """Tools, as ``agent/tool``, whose calls need no approval in this run; without a model, a person confirms the calls
-    of all others that may change something."""
+    of all others that are not known to be harmless."""
     transcript: Literal["answer", "calls"] = _option("calls", "answer")
     """What a run adds to ``messages``: its ``answer`` alone, or, before it, the plan and the ``calls`` with the
     beginnings of their results."""
