@@ -97,10 +97,10 @@ def adapted_schema(subject: Subject) -> Iterator[Remark]:
 def unresolved_reference(subject: Subject) -> Iterator[Remark]:
     """The referenced part is not validated; fetching it would let a server make us send requests to any address."""
     for tool, which, schema in _schemas(subject):
-        references = list[str]()
+        references: dict[str, None] = {}  # in order, without duplicates
         for key, value in keywords(schema):
-            if key in ("$ref", "$dynamicRef") and isinstance(value, str) and value not in references:
-                references.append(value)
+            if key in ("$ref", "$dynamicRef") and isinstance(value, str):
+                references[value] = None
         for reference in references:
             if not _resolves(schema, reference):
                 yield on(tool, f"{which} refers to {quoted(reference)}, which it does not define: copy it into $defs")

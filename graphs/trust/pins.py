@@ -285,7 +285,8 @@ def server_identity(server: ServerConfig) -> str:
     }
     if server.openapi:
         identity |= {"openapi": server.openapi, "tag": server.tag}
-    return digest(identity | covered(server))
+    identity.update(covered(server))
+    return digest(identity)
 
 
 def _shown_command(server: ServerConfig) -> dict[str, Any]:

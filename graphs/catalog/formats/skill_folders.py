@@ -82,7 +82,7 @@ def _files(folder: Path, problems: list[Problem]) -> Iterator[Path]:
         # os.walk goes on with the folders that are left in its list.
         if here.name.startswith(".") and searched:
             folders[:] = [name for name in folders if name == "skills"]
-            files = []
+            files.clear()
         folders[:] = sorted(name for name in folders if name != "node_modules")
         for name in folders:
             link = here / name
