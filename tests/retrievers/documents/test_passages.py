@@ -323,9 +323,7 @@ def encrypted_pdf() -> bytes:
         ("a.docx", archive_of_a_text(), "not a readable Word file: KeyError"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_refused_with_the_reason(
-    tmp_path: Path, name: str, content: bytes, why: str
-) -> None:
+def test_an_unreadable_file_is_refused_with_the_reason(tmp_path: Path, name: str, content: bytes, why: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DocumentError, match=why):
         loaded(tmp_path / name)
