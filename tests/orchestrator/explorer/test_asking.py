@@ -231,7 +231,7 @@ def test_the_server_reads_the_values_that_a_person_wrote() -> None:
     written = {"id": str(2**60 + 1), "kind": str(2**53 + 1), "text": "12"}
     (decision,) = with_values(asked, {"values": written})["decisions"]
     assert decision["edited_action"]["args"] == {"id": 2**60 + 1, "kind": 2**53 + 1, "text": "12"}
-    with pytest.raises(RefusedError, match="^id: "):
+    with pytest.raises(RefusedError, match=r"^id: "):
         with_values(asked, {"values": {**written, "id": "many"}})
     assert with_values(asked, {"type": "reject"}) == {"type": "reject"}
 
