@@ -17,7 +17,7 @@ from langchain_core.runnables import Runnable
 
 from callsheet.agents.calls.plan import Plan, Step, StepResult
 from callsheet.agents.calls.token_usage import Usage
-from callsheet.agents.no_model.filling import StepReading, kind_of, read_step, side_of, spread, unanswered
+from callsheet.agents.no_model.filling import StepReading, fill, kind_of, read_step, side_of, spread, unanswered
 from callsheet.agents.no_model.values import Kind, in_words, refers_to
 from callsheet.agents.planning.planner import AnswerTask, PlanTask, check_number
 from callsheet.agents.registry.tool_registry import ToolRegistry
@@ -108,7 +108,7 @@ def refusal(reading: StepReading, registry: ToolRegistry) -> str:
     tool = reading.tool
     why = []
     if reading.unused:
-        why.append(f"it would ignore {_quoted(reading.unused)}")
+        why.append(f"it would ignore {_quoted(reading.unused)}{_if_harmless(reading, registry)}")
     if reading.missing:
         about = {parameter.name: f"{parameter.name} {parameter.description}" for parameter in tool.parameters}
         why.append(f"it needs {'; '.join(' '.join(about[name].split())[:_LONGEST] for name in reading.missing)}")
@@ -117,6 +117,15 @@ def refusal(reading: StepReading, registry: ToolRegistry) -> str:
     said = example(tool, registry)
     hint = f'. A request that works: "{said}"' if said else ""
     return f"the nearest tool, {tool.id}, was not called: {', and '.join(why)}{hint}"
+
+
+def _if_harmless(reading: StepReading, registry: ToolRegistry) -> str:
+    """A remark if the tool would have taken the step, had somebody said that it is harmless; empty otherwise."""
+    tool = reading.tool
+    taken = fill(tool, registry.catalog.agent(tool.agent), reading.text, harmless=True).complete
+    if reading.harmless or not taken:
+        return ""
+    return " (a question is understood only for a tool that is known to be harmless)"
 
 
 def _quoted(words: Sequence[str]) -> str:

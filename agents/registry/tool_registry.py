@@ -106,10 +106,12 @@ def assurance_of(tool: Tool, connection: object, *, trusted: bool, vouched: bool
         case _:
             return Assurance(callable=False)
     harm = harm_of(tool, trusted=trusted, vouched=vouched or tool.name in options.reads)
-    declared = trusted and tool.annotations.get("idempotentHint") is True
+    # A hint beside a ``readOnlyHint`` that the name contradicts is as doubtful.
+    believed = trusted and tool.annotations.get("readOnlyHint") is not True
+    idempotent = believed and tool.annotations.get("idempotentHint") is True
     return Assurance(
         doubt="" if harm == "none" else _doubt(tool, harm, trusted=trusted, own=own),
-        repeatable=declared or harm == "none",
+        repeatable=idempotent or harm == "none",
         rule=rule,
         harm=harm,
         allowed=tool.name in options.allow,

@@ -85,11 +85,10 @@ def test_a_result_is_no_failure_by_its_first_word(office: Office, said: str) -> 
     assert (state["results"]["1"]["status"], state["results"]["1"]["result"]) == ("done", said)
 
 
-@pytest.mark.parametrize("approval", ["never", "ask"])
-@pytest.mark.parametrize(("name", "about"), [
-    ("find_and_replace", "Find and replace a text."),
-    ("fetch_and_merge", "Fetch and merge."),
-    ("get_time", "Get time of day."),
+@pytest.mark.parametrize(("approval", "name", "about"), [
+    ("never", "find_and_replace", "Find and replace a text."),
+    ("ask", "fetch_and_merge", "Fetch and merge."),
+    ("never", "get_time", "Get time of day."),
 ])  # fmt: skip
 def test_a_verb_of_reading_does_not_call_a_tool(approval: str, name: str, about: str) -> None:
     sent: list[str] = []
@@ -112,6 +111,8 @@ def test_a_tool_that_nobody_marked_is_asked_about_although_it_reads(office: Offi
     step = ask(office, "Read a.txt")["results"]["1"]
     assert step["status"] == "needs_input"
     assert "--allow files/read_file" in step["error"]
+    step = ask(office, "Show me the file a.txt")["results"]["1"]
+    assert 'it would ignore "Show", "me" (a question is understood only for a tool that is known to be' in step["error"]
     assert text(ask(office, "Read a.txt", allow=("files/read_file",))) == "Read a.txt: content of a.txt"
 
 

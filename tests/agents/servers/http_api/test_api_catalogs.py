@@ -13,6 +13,8 @@ from starlette.responses import RedirectResponse, Response
 
 from api_server import Shop, called, shop, shop_spec
 from callsheet import CatalogError, ToolRegistry, TrustError, load
+from callsheet.agents import SessionPool
+from callsheet.agents.calls.tool_result import Outcome, failed
 from callsheet.graphs import Policy
 from callsheet.graphs.catalog.loading import starts_in
 from callsheet.graphs.trust.consent import Agreements, believable, believed
@@ -83,6 +85,22 @@ def test_of_a_trusted_specification_get_reads_unless_its_name_destroys(tmp_path:
     assert harms(entry(tmp_path, callsheet={"trusted": True})) == {**trusted, **sends}
     reads = entry(tmp_path, callsheet={"trusted": True, "reads": ["searchOrders", "deleteAll"]})
     assert harms(reads) == {**trusted, **sends, "searchOrders": "none", "deleteAll": "none"}
+
+
+async def test_only_a_call_of_a_harmless_tool_may_be_sent_again(tmp_path: Path) -> None:
+    class Recorded(SessionPool):
+        async def call(self, run_id: str, agent_id: str, server: Any, tool: str, args: Any, **how: Any) -> Outcome:
+            again[tool] = how["repeatable"] or how["harmless"]
+            return failed(agent_id, tool, "busy", "later")
+
+    again: dict[str, bool] = {}
+    written(tmp_path, got_spec())
+    for terms in ({}, {"allow": ["tellOrder"]}, {"trusted": True}):
+        loaded = load(entry(tmp_path, callsheet=terms), yes=True)
+        registry = ToolRegistry.from_catalog(loaded, pool=Recorded())
+        for bound in registry.bind(["shop-orders/tellOrder", "shop-orders/deleteAll"], "run").values():
+            await bound.ainvoke({"id": "7"})
+        assert again == {"tellOrder": "trusted" in terms, "deleteAll": False}
 
 
 @pytest.mark.parametrize("by_entry", [False, True])
