@@ -23,6 +23,7 @@ from typing_extensions import TypedDict
 
 from callsheet.agents.approval.questions import MOST_WRONG, OFFERED, Kind, fingerprint
 from callsheet.agents.calls.call_context import within
+from callsheet.agents.calls.question_text import inexact, shown_text, shown_value
 from callsheet.agents.calls.review import (
     AnswerError,
     Decision,
@@ -93,7 +94,7 @@ class Supervision:
     Attributes:
         notice: Whether the model is told that a person changed its arguments.
         allow: Ids of tools that need no approval, because a person named them for this run.
-        confirms: Whether a person must confirm every call that may change something, whatever the policy.
+        confirms: Whether a person must confirm every call that is not known to be harmless, whatever the policy.
         reviews: What the program says of tools by ``interrupt_on``.
         standing: Tools that the user has allowed for good; None if nothing can be allowed here.
     """
@@ -162,8 +163,8 @@ class SupervisedCall:
             return assured.doubt or _PROGRAM_ASKS
         if self.allowed:
             return ""
-        if supervision.confirms and assured.unclear:
-            return assured.doubt or "This tool may change something."
+        if supervision.confirms and (why := assured.confirm):
+            return why
         return assured.why(policy)
 
     def why(self, args: Mapping[str, Any]) -> str:
@@ -197,7 +198,7 @@ class SupervisedCall:
         bound, supervision, mark = self.bound, self.supervision, self.mark(args)
         name, call_id = self.request.tool_call["name"], self.request.tool_call["id"] or ""
         about: dict[str, Any] = {"step_id": supervision.step_id, "agent": bound.agent, "tool": bound.id, "why": why}
-        about |= {"hash": mark, "tool_call_id": call_id, "problem": problem or None}
+        about |= {"hash": mark, "tool_call_id": call_id, "problem": problem or None, "shown": shown_value(args)}
         words, approval = OFFERED[kind], kind == "tool_approval"
         if approval:
             words = supervision.reviews.get(bound.id) or words
@@ -207,7 +208,9 @@ class SupervisedCall:
         form = review_answers(name, words, shown_form(bound.form.plain), always=approval and self.remembers)
         said = interrupt(shown, response_schema=form)
         asked, self.asked = self.asked, ""
-        if asked not in ("", mark):
+        if not asked:  # an answer without an id, whose own question nobody asks any more, comes to whoever asks next
+            raise AnswerError("the last answer was for another question: look at this call")
+        if asked != mark:
             raise AnswerError("the tool's definition has changed since this was asked: look at the call again")
         answer = read_decision(said, name, words)
         if answer.hash not in (None, mark):
@@ -215,6 +218,8 @@ class SupervisedCall:
         if answer.always and not (approval and answer.type == "approve" and self.remembers):
             raise AnswerError('"always" is not offered here: approve without it')
         if answer.args is not None:
+            if trouble := inexact(answer.args):
+                raise AnswerError(trouble)
             secrets, tool = supervision.secrets, self.registry.catalog.tools.get(bound.id)
             given = secrets.opened(bound.form.plain, answer.args)
             if tool and (trouble := fit_of(tool.input_schema, given).misfit):
@@ -227,8 +232,8 @@ class SupervisedCall:
         why_asked = f"{self.bound.id}: {why.removesuffix('.')}."
         if kind == "unknown_outcome":
             effect = "Respond if it took effect; edit to send it again; reject to leave it."
-            return f"{who} has called {why_asked} {effect}"
-        return f"{who} wants to call {why_asked}"
+            return shown_text(f"{who} has called {why_asked} {effect}")
+        return shown_text(f"{who} wants to call {why_asked}")
 
     @property
     def remembers(self) -> bool:
@@ -448,6 +453,8 @@ async def supervised(
         ConcurrentRunError: Another run of the thread works on the same step.
     """
     case = await examined(request, bound, supervision, send)
+    if trouble := inexact(request.tool_call["args"]):  # it would be shown in one way, and sent in another
+        return case.said(f"{case.named}: the arguments were not sent: {trouble}", kind="refused", effect="none")
     why = case.why(request.tool_call["args"])
     saver = checkpointer()
     if saver is None:

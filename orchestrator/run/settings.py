@@ -231,10 +231,13 @@ class Settings(RetrieverSettings):
     answer says so."""
     allow: tuple[str, ...] = _option((), "worker")
     """Tools, as ``agent/tool``, whose calls need no approval in this run; without a model, a person confirms the calls
-    of all others that may change something."""
+    of all others that are not known to be harmless."""
     transcript: Literal["answer", "calls"] = _option("calls", "answer")
     """What a run adds to ``messages``: its ``answer`` alone, or, before it, the plan and the ``calls`` with the
     beginnings of their results."""
+    questions: Literal["one", "all"] = _option("all", "worker")
+    """Whether a run asks all its questions at once (``all``), or one after the other (``one``), for clients that answer
+    without an id; on the LangGraph server of a checkout, ``one``."""
     attended: bool = _option(True, "plan", "worker")
     """Whether a person can answer questions during the run; if not, models are told to ask nothing."""
 
