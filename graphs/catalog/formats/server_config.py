@@ -310,7 +310,7 @@ def _client_fields(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
 
 def _api_fields(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """Returns the fields of ``{"openapi": "spec.yaml", "url": "https://..."}``; a relative path starts at the catalog."""
+    """Returns the fields of ``{"openapi": "spec.yaml", "url": "https://..."}``; a path is relative to the catalog."""
     specification = entry[OPENAPI]
     url = entry.get("url")
     if not isinstance(specification, str) or not specification.strip():
