@@ -36,7 +36,8 @@ from callsheet.agents import (
 )
 from callsheet.agents.approval.call_order import in_order
 from callsheet.agents.approval.program_review import ProgramReview
-from callsheet.agents.approval.supervised_call import Answer, Approval, InterruptOn, Send, reviews_of
+from callsheet.agents.approval.supervised_call import Answer, Approval, Send
+from callsheet.agents.approval.supervision import InterruptOn, reviews_of
 from callsheet.agents.calls.tool_result import answer_to
 from callsheet.agents.models.chat_models import broken_call, chat_model
 from callsheet.agents.registry import binding
@@ -58,7 +59,7 @@ from callsheet.graphs import CatalogSource, Policy, SettingsError, Skill, load
 from callsheet.graphs.text.sanitizing import check_type
 from callsheet.orchestrator.run.named_requests import tool_requests
 from callsheet.orchestrator.run.process.process_state import CatalogSync
-from callsheet.orchestrator.run.run_context import caller, standing_approvals, waited_for
+from callsheet.orchestrator.run.run_context import call_ledger, caller, standing_approvals, waited_for
 from callsheet.orchestrator.run.settings import TOOL_FLOOR, Settings
 from callsheet.orchestrator.step import selected, skill_texts
 from callsheet.retrievers import AgentGraphRetriever, DecisionModel
@@ -338,8 +339,16 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         return self._registry.assurance(tool_id).harm == "none"
 
     def _supervision(self, state: Any) -> Supervision:
-        standing, secrets = standing_approvals(self._registry.loaded), self._secrets(state)
-        return Supervision("", self._approval, self._registry, secrets, reviews=self._reviews, standing=standing)
+        loaded = self._registry.loaded
+        return Supervision(
+            "",
+            self._approval,
+            self._registry,
+            self._secrets(state),
+            reviews=self._reviews,
+            standing=standing_approvals(loaded),
+            ledger=call_ledger(loaded),
+        )
 
     async def _added(self, request: ToolCallRequest, held: Mapping[str, BoundTool]) -> Answer:
         """Adds the tools that the agent asks for, and returns their names."""
