@@ -155,11 +155,11 @@ class CallRecord:
         """The message for a call that was not sent, because an earlier one like it is open."""
         return self.said(f"{self.named}: a call like this {earlier.told}", kind="refused", effect="unknown")
 
-    def left_open(self, answer: ToolMessage, entry: OpenCall | None) -> ToolMessage:
-        """The message on an unknown outcome where nobody can be asked, with the command that settles it."""
-        if entry is None or self.ledger is None:
+    def left_open(self, answer: ToolMessage, entry_id: str) -> ToolMessage:
+        """The message on an unknown outcome that nobody has settled, with the command that settles it."""
+        if not entry_id or self.ledger is None:
             return answer
-        how = self.ledger.how_to_settle(entry.id)
+        how = self.ledger.how_to_settle(entry_id)
         text = f"{answer.text}. Nothing more was sent. Look whether it took effect, and say so with {how}"
         return answer.model_copy(update={"content": text})
 

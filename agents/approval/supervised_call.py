@@ -338,9 +338,10 @@ def _unknown(
 
     ``entry`` is what is recorded of the call with unknown outcome; ``sent``: it is this very call.
     """
+    entry_id = entry.id if entry else ""
     if case.supervision.policy == "never":
-        return {"answer": record.left_open(answer, entry), "unknown": ""}
-    about = {"open_call": entry.id if entry else "", "sent": sent}
+        return {"answer": record.left_open(answer, entry_id), "unknown": ""}
+    about = {"open_call": entry_id, "sent": sent}
     return {"unknown": answer.text, "kind": answer.artifact["kind"], "problem": "", **about}
 
 
@@ -367,8 +368,8 @@ async def _settle(state: CallState) -> _Update:
         case "respond":
             return {"answer": case.said(decision.message, kind="", effect="reported", error=False), "unknown": ""}
         case _:
-            kind = state.get("kind", "crash")
-            return {"answer": case.said(state["unknown"], kind=kind, effect="unknown"), "unknown": ""}
+            left = case.said(state["unknown"], kind=state.get("kind", "crash"), effect="unknown")
+            return {"answer": record.left_open(left, entry), "unknown": ""}
 
 
 def _verdict(case: SupervisedCall, state: CallState, said: Verdict | None) -> tuple[Decision, str]:
@@ -461,7 +462,7 @@ async def _unasked(case: SupervisedCall) -> Answer:
     """Sends a call in a run that cannot wait for a person."""
     record = case.record(case.request.tool_call["args"])
     answer = await record.sent(lambda: case.send(case.request))
-    return record.left_open(record.repeats(answer), answer) if isinstance(answer, OpenCall) else answer
+    return record.left_open(record.repeats(answer), answer.id) if isinstance(answer, OpenCall) else answer
 
 
 async def _watched(case: SupervisedCall, why: str, approval: Approval | None) -> Answer:

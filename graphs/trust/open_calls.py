@@ -195,7 +195,9 @@ class CallLedger:
         return settled
 
     def how_to_settle(self, entry_id: str) -> str:
-        """The command that settles a call; users of a server are not told where its catalog is."""
+        """What settles a call: a command, which does not tell users of a server where its catalog is; or code."""
+        if not self.label:
+            return f'`callsheet.graphs.CallLedger("", {self.user!r}).settle("{entry_id}", "done")`, or "not-done"'
         named = self.label.splitlines() if self.user == "" else []
         catalogs = "".join(f" --catalog {shlex.quote(name)}" for name in named)
         return f"`callsheet trust settle {entry_id} done|not-done{catalogs}`"

@@ -26,6 +26,7 @@ from langgraph.types import Command
 from typing_extensions import TypedDict
 
 from callsheet.agents import ApprovalPolicy, BoundTool, Supervision, ToolRegistry, supervised
+from callsheet.agents.approval.call_record import open_calls_told
 from callsheet.agents.approval.supervised_call import examined
 from callsheet.agents.calls.call_context import ASK, PROGRESS, Progress, within
 from callsheet.agents.servers.session_pool import LATE
@@ -280,7 +281,11 @@ class Gateway:
             raise UnknownNameError("; ".join(_unknown(name, ids) for name, ids in near.items()))
         found = [*(_in_full(tools, one) for one in named.ids), *(_in_full(resources, one) for one in beside)]
         lists = [list_tools(tools, agent) for agent in named.agents]
-        return "\n".join([*(json.dumps(one, ensure_ascii=False) for one in found), *lists])
+        told = open_calls_told(self._ledger(caller), named.ids)
+        return "\n".join([*(json.dumps(one, ensure_ascii=False) for one in found), *lists, *([told] if told else [])])
+
+    def _ledger(self, caller: Caller) -> CallLedger:
+        return CallLedger(self.registry.loaded.label, caller.user.id)
 
     def roster(self, caller: Caller) -> Roster:
         """All agents that the caller may see, with the names of their tools."""
@@ -316,7 +321,7 @@ class Gateway:
         (bound,) = registry.bind([tool_id], caller.session, user=caller.user).values()
         secrets = registry.secrets.of(caller.session)
         standing = StandingApprovals.of(registry.loaded, caller.user.id)
-        ledger = CallLedger(registry.loaded.label, caller.user.id)
+        ledger = self._ledger(caller)
         supervision = Supervision("", self._approval, registry, secrets, notice=False, standing=standing, ledger=ledger)
         call = partial(self._supervised, bound, arguments, supervision)
         return await self.relay.run(call, bound.agent, caller.user, asks=caller.asks)
