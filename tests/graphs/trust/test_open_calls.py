@@ -132,9 +132,8 @@ def test_threads_and_processes_lose_no_entry(ledger: CallLedger) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda n: CallLedger("/a/mcp.json").begin(PAY, f"ours {n}", f"ours {n}", "run-1"), range(20)))
     assert other.wait(60) == 0
-    assert {one.digest for one in ledger.entries()} == {
-        f"{whose} {n}" for whose in ("ours", "theirs") for n in range(20)
-    }
+    all_of_them = {f"{whose} {n}" for whose in ("ours", "theirs") for n in range(20)}
+    assert {one.digest for one in ledger.entries()} == all_of_them
 
 
 def test_replicas_share_it(store: str, ledger: CallLedger, own_home: Path) -> None:

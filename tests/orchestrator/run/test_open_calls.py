@@ -1,4 +1,4 @@
-"""A call whose outcome is unknown is not repeated by a later run unseen, whoever makes it and however it was allowed."""
+"""A call whose outcome is unknown is not repeated by a later run unseen, however it was allowed."""
 
 from __future__ import annotations
 
@@ -223,15 +223,13 @@ async def test_an_agent_of_ones_own_is_told_and_sends_nothing(stopped: Bank) -> 
 
 async def test_a_client_of_the_gateway_that_vanished_is_asked_when_it_comes_again(bank: Bank) -> None:
     loaded = bank.agents()
-    gateway = Gateway(
-        AgentGraphRetriever.from_catalog(loaded, index=":memory:"), ToolRegistry.from_catalog(loaded), approval="never"
-    )
+    parts = AgentGraphRetriever.from_catalog(loaded, index=":memory:"), ToolRegistry.from_catalog(loaded)
+    gateway, asking = Gateway(*parts, approval="never"), Gateway(*parts)
     await cut_off(gateway.call(PAY, {"name": "Ann"}, Caller("one")), lambda: bank.paid == ["Ann"])
     answer = await gateway.call(PAY, {"name": "Ann"}, Caller("two"))
     assert not isinstance(answer, Waiting)
     assert (answer.status, answer.artifact["effect"], bank.paid) == ("error", "unknown", ["Ann"])
     assert "a call was running when process" in gateway.read([PAY], Caller("two"))
-    asking = Gateway(AgentGraphRetriever.from_catalog(loaded, index=":memory:"), ToolRegistry.from_catalog(loaded))
     waiting = await asking.call(PAY, {"name": "Ann"}, Caller("three"))
     assert isinstance(waiting, Waiting)
     assert waiting.question["type"] == "unknown_outcome"
