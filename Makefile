@@ -142,7 +142,7 @@ clean:
 
 .venv/.run: pyproject.toml constraints.txt | .venv/bin/uv
 	@echo 'Installing callsheet and what it needs'
-	@$(INSTALL) .
+	@$(INSTALL) '.[rdf]'
 	@$(BIN)/python -m compileall -q callsheet
 	@touch $@
 

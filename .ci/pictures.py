@@ -102,7 +102,7 @@ def main(fleet: str, words: Sequence[str]) -> None:
     """Makes all three."""
     with tempfile.TemporaryDirectory() as home:
         os.environ.update(CALLSHEET_HOME=home, CALLSHEET_WORKSPACE=f"{home}/workspace")
-        for browser in opened(Path(home) / "profile"):
+        for browser in opened():
             with explored(["--catalog", fleet] if Path(fleet).exists() else words) as address:
                 map_picture(browser, address)
             with explored(words) as address:

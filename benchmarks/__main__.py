@@ -122,7 +122,6 @@ SPECIAL: Mapping[str, Callable[[Any, Say], Body]] = {
     "latency": lambda options, say: latency.measure(options.data, say, scale=options.scale),
     "index-size": lambda options, say: latency.measure_index_size(_given(options.scale, _SCALE) and options.data, say),
     "model-arms": lambda options, say: models.measure(_data(options, models.SET), _given(options.model, _MODEL)),
-    "model-demo": lambda options, say: models.measure_demo(_given(options.model, _MODEL)),
     "fleet-tasks": lambda options, say: fleet.measure(_data(options, fleet.FOLDER)),
 }
 """What is measured beside the rankings, by the name of its results file."""

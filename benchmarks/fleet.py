@@ -6,12 +6,11 @@ The tasks are data from outside (``tasks.json``), and so are the recordings of t
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import ConfigDict
 
 from callsheet import AgentGraphRetriever
 from callsheet.graphs import CatalogError, load
@@ -19,8 +18,8 @@ from callsheet.graphs.catalog.model import Record
 from callsheet.graphs.text.words import clause_spans
 from callsheet.retrievers import Selection
 
-FOLDER, FLEET, SANDBOX = "../fleet", "{FLEET}", "sandbox"
-"""Tasks and recordings beside the data sets; what stands for the servers' folder in tasks, and its name there."""
+FOLDER, FLEET = "../fleet", "{FLEET}"
+"""Tasks and recordings beside the data sets; what stands for the servers' folder in tasks."""
 TOOLS, WIDE = 10, 50
 COLUMNS = ("task, step", "gold tool", "agent, question", "agent, step", "tool, question", "tool, step")
 _ABOUT = (
@@ -29,42 +28,13 @@ _ABOUT = (
 )
 
 
-class Check(Record):
-    """What must hold: a pattern fits the text of a file, or the answer. Other kinds are never met."""
+class Task(Record):
+    """A request, and the calls that do it, in order. Other fields of the file are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
-    kind: str
-    path: Path = Path()
-    regex: str = "(?!)"
-
-    def holds(self, answer: str) -> bool:
-        """Whether that is so now."""
-        if self.kind == "file_regex":
-            answer = self.path.read_text(encoding="utf-8", errors="replace") if self.path.is_file() else ""
-        return bool(re.search(self.regex, answer))
-
-
-class Task(Record):
-    """A request, texts of files that are laid beforehand, by name, and what must hold afterwards, all of it.
-
-    A task of the fleet has the calls that do it too, in order.
-    """
-
-    model_config = Check.model_config
     id: str
     task: str
-    check: tuple[Check, ...]
-    files: Mapping[str, str] = Field(default_factory=dict)
     gold: tuple[Mapping[str, Any], ...] = ()
-
-    @field_validator("check", mode="before")
-    @classmethod
-    def _as_list(cls, given: Any) -> Any:
-        return given if isinstance(given, list | tuple) else [given]
-
-    def unmet(self, answer: str = "") -> tuple[str, ...]:
-        """Kinds of the checks that do not hold."""
-        return tuple(check.kind for check in self.check if not check.holds(answer))
 
 
 def read_tasks(path: Path, fleet: Path) -> tuple[Task, ...]:

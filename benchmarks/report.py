@@ -36,7 +36,7 @@ ELSEWHERE: Mapping[str, str] = {
     **dict.fromkeys(("graph-rag-tool-fusion", "toolsandbox"), "../concepts/papers.md#graph-rag-tool-fusion"),
     **dict.fromkeys(("capabilities", "discovery"), "../concepts/capabilities.md#results"),
     **dict.fromkeys(("livemcpbench-direct-single", "livemcpbench-steps-single", "livemcpbench-steps-chinese"), ""),
-    **dict.fromkeys(("arag-medical", "model-demo", "inferred-retrieval"), ""),
+    **dict.fromkeys(("arag-medical", "inferred-retrieval"), ""),
     **dict.fromkeys(("rivals-livemcpbench-direct", "rivals-metatool", "rivals-sealtools", "rivals-toolsandbox"), ""),
     **dict.fromkeys(("rivals-toollinkos-shuffled", "toollinkos-published", "index-size", "encoder"), ""),
 }

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from itertools import pairwise
-from operator import itemgetter
 from typing import Any, Literal, TypeAlias, cast
 
 import networkx as nx
@@ -64,15 +63,18 @@ def knowledge_graph(catalog: Catalog) -> KnowledgeGraph:
 
     Source: Agent-as-a-Graph, section 3.1, and Graph RAG-Tool Fusion, section 3.1.
     """
-    if (graph := catalog.derived.get("graph")) is None:
-        graph = catalog.derived["graph"] = nx.freeze(graph_of(catalog.agents, catalog.skills))
+    graph = catalog.derived.get("graph")
+    if graph is None:
+        graph = nx.freeze(graph_of(catalog.agents, catalog.skills))
+        catalog.derived["graph"] = graph
     return cast("KnowledgeGraph", graph)
 
 
 def graph_of(agents: Iterable[Agent], skills: Iterable[Skill] = ()) -> KnowledgeGraph:
-    """The knowledge graph of these agents and skills; the key of a dependency is its place in its tool's list."""
+    """Builds the knowledge graph; the key of a dependency is its place in the list of its tool."""
     graph: KnowledgeGraph = nx.MultiDiGraph()
     tools = []
+    # Tools may depend on tools of later agents, so all nodes are added before the dependencies.
     for agent in agents:
         graph.add_node(agent.id, kind="agent")
         for tool in agent.tools:
@@ -89,69 +91,82 @@ def graph_of(agents: Iterable[Agent], skills: Iterable[Skill] = ()) -> Knowledge
 
 
 def restricted(part: Catalog, whole: Catalog) -> Catalog:
-    """The user's part of a catalog, whose graph is a view of the whole one: no path leads to a hidden node."""
+    """Gives the user's part of a catalog a view of the whole graph, in which no path leads to a hidden node."""
     nodes = frozenset((*part.by_id, *part.tools, *part.skills_by_id))
     part.derived["graph"] = nx.subgraph_view(knowledge_graph(whole), filter_node=nodes.__contains__)
     return part
 
 
 def kind_of(graph: KnowledgeGraph, node: str) -> NodeKind:
-    """Whether a node is an agent or a tool."""
+    """Returns whether a node is an agent or a tool."""
     return cast("NodeKind", graph.nodes[node]["kind"])
 
 
 def owner(graph: KnowledgeGraph, node: str) -> str:
-    """Id of the agent that owns a node; an agent owns itself."""
-    edges = graph.out_edges(node, data=True)
-    return next((agent for _, agent, data in edges if data["kind"] is Relation.OWNED_BY), node)
+    """Returns the id of the agent that owns a node; an agent owns itself."""
+    for _, agent, data in graph.out_edges(node, data=True):
+        if data["kind"] is Relation.OWNED_BY:
+            return cast("str", agent)
+    return node
 
 
 def dependency_edges(graph: KnowledgeGraph) -> Iterator[tuple[str, Dependency]]:
-    """All dependencies, each with the id of the tool that has it."""
-    return ((tool, data["dependency"]) for tool, _, data in graph.edges(data=True) if "dependency" in data)
+    """Yields all dependencies, each with the id of the tool that has it."""
+    for tool, _, data in graph.edges(data=True):
+        if "dependency" in data:
+            yield tool, data["dependency"]
 
 
 def needs(graph: KnowledgeGraph, tool: str) -> list[Dependency]:
-    """The dependencies of one tool, in the order of its list, or ``UnknownNameError``."""
-    others = lookup(graph.adj, tool, "tool", "catalog").values()
-    edges = [(key, data["dependency"]) for parallel in others for key, data in parallel.items() if "dependency" in data]
-    return [edge for _, edge in sorted(edges, key=itemgetter(0))]
+    """Returns the dependencies of one tool, in the order of its list.
+
+    Raises:
+        UnknownNameError: The graph has no such tool.
+    """
+    edges = dict[int, Dependency]()
+    for parallel in lookup(graph.adj, tool, "tool", "catalog").values():
+        for key, data in parallel.items():
+            if "dependency" in data:
+                edges[int(key)] = data["dependency"]  # the key is the place in the list
+    return [edges[place] for place in sorted(edges)]
 
 
 def needed_by(graph: KnowledgeGraph, tool: str) -> list[tuple[str, Dependency]]:
-    """The tools that depend on one tool, each with its dependency."""
+    """Returns the tools that depend on one tool, each with its dependency."""
     return [(other, data["dependency"]) for other, _, data in graph.in_edges(tool, data=True) if "dependency" in data]
 
 
 def used_by(graph: KnowledgeGraph, tool: str) -> list[str]:
-    """Ids of the skills that name a tool."""
+    """Returns the ids of the skills that name a tool."""
     return [skill for skill, _, data in graph.in_edges(tool, data=True) if data["kind"] is Relation.USES]
 
 
 def _depth_first(start: str, edges: Callable[[str], Iterable[Dependency]]) -> dict[str, tuple[str, ...]]:
-    """The tools that dependencies lead to, with their paths, depth first; the order of the edges counts."""
+    """Returns the tools that dependencies lead to, with their paths, depth first; the order of the edges counts."""
     paths: dict[str, tuple[str, ...]] = {start: (start,)}
-    open_ = [(start, iter(edges(start)))]
-    while open_:
-        tool, rest = open_[-1]
-        if (edge := next(rest, None)) is None:
-            open_.pop()
+    # A stack of iterators instead of recursion: a chain of dependencies may be longer than Python's stack.
+    stack = [(start, iter(edges(start)))]
+    while stack:
+        tool, siblings = stack[-1]
+        edge = next(siblings, None)
+        if edge is None:
+            stack.pop()
         elif edge.tool not in paths:
             paths[edge.tool] = (*paths[tool], edge.tool)
-            open_.append((edge.tool, iter(edges(edge.tool))))
+            stack.append((edge.tool, iter(edges(edge.tool))))
     del paths[start]
     return paths
 
 
 def required_paths(graph: KnowledgeGraph, start: str) -> dict[str, tuple[str, ...]]:
-    """The tools that one tool requires, directly or through others, with their paths, depth first."""
+    """Returns the tools that one tool requires, directly or through others, with their paths, depth first."""
     return _depth_first(start, lambda tool: (edge for edge in needs(graph, tool) if edge.required))
 
 
 def walk(
     graph: KnowledgeGraph, start: str, *, direct_first: bool = True, proposed: bool = False
 ) -> tuple[Reached, ...]:
-    """The other tools that a depth-first walk along dependencies visits, in the order of their first visit.
+    """Walks along dependencies depth first, and returns the other tools in the order of their first visit.
 
     Source: Graph RAG-Tool Fusion, Algorithm 1, the function DFS.
 
@@ -165,7 +180,9 @@ def walk(
 
     def siblings(tool: str) -> list[Dependency]:
         edges = [edge for edge in needs(graph, tool) if proposed or edge.holds]
-        return sorted(edges, key=lambda edge: not edge.kind.direct) if direct_first else edges
+        if direct_first:
+            edges.sort(key=lambda edge: not edge.kind.direct)
+        return edges
 
     required = required_paths(graph, start)
     paths = _depth_first(start, siblings)
@@ -180,7 +197,9 @@ def strongest(
     listing: float = 1.0,
     proposed: float = 0.0,
 ) -> tuple[tuple[Reached, float], ...]:
-    """The dependencies of one tool with the weights of their strongest paths: the shortest ones over ``-log`` weights.
+    """Returns the dependencies of one tool with the weights of their strongest paths.
+
+    These are the shortest paths over ``-log`` weights.
 
     ::
 
@@ -206,7 +225,7 @@ def strongest(
 
     @cache
     def factors(tool: str) -> Mapping[str, list[tuple[float, float, float]]]:
-        """The factors of each edge of a tool, by the other tool."""
+        """Returns the factors of each edge of a tool, by the other tool."""
         places: dict[str, int] = {}
         result = defaultdict[str, list[tuple[float, float, float]]](list)
         for edge, worth in _worths(needs(graph, tool), proposed):
@@ -216,6 +235,7 @@ def strongest(
         return result
 
     def along(weight: float, tool: str, other: str) -> float:
+        """Returns the weight of a path that goes on by the strongest of the parallel edges."""
         return max((weight * a * b * c for a, b, c in factors(tool).get(other, ())), default=0.0)
 
     def length(tool: str, other: str, _: object) -> float | None:
@@ -223,10 +243,13 @@ def strongest(
         return -math.log(weight) if weight else None
 
     reached = walk(graph, start, direct_first=False, proposed=proposed > 0)
-    paths = nx.single_source_dijkstra_path(graph, start, weight=length) if reached else {}
+    if not reached:
+        return ()
+    paths = nx.single_source_dijkstra_path(graph, start, weight=length)
     best = []
     for one in reached:
-        if path := paths.get(one.tool):
+        path = paths.get(one.tool)
+        if path:
             weight = 1.0
             for tool, other in pairwise(path):
                 weight = along(weight, tool, other)
@@ -235,7 +258,7 @@ def strongest(
 
 
 def _worths(edges: Iterable[Dependency], proposed: float) -> Iterator[tuple[Dependency, float]]:
-    """Each dependency, and its factor: 1 if a person wrote or accepted it."""
+    """Yields each dependency with its factor: 1 if a person wrote or accepted it."""
     unfilled: dict[str, float] = {}
     for edge in edges:
         if edge.holds:
@@ -250,36 +273,46 @@ def _worths(edges: Iterable[Dependency], proposed: float) -> Iterator[tuple[Depe
 
 
 def evidence(graph: KnowledgeGraph, path: Sequence[str]) -> str:
-    """Evidence for the last dependency of a path; empty if a person wrote or accepted it, or a skill names the tool."""
+    """Returns the evidence for the last dependency of a path.
+
+    It is empty if a person wrote or accepted the dependency, or if the path goes from a skill to a tool.
+    """
     if len(path) < 2:
         return ""
     parallel: Any = graph.get_edge_data(path[-2], path[-1], default={})
     edges = [parallel[key]["dependency"] for key in sorted(parallel) if "dependency" in parallel[key]]
-    return "" if any(edge.holds for edge in edges) else next((edge.reason for edge in edges), "")
+    if not edges or any(edge.holds for edge in edges):
+        return ""
+    reason: str = edges[0].reason
+    return reason
 
 
 def requiring(graph: KnowledgeGraph, tools: Collection[str]) -> set[str]:
-    """Ids of the tools that require any of these, directly or through others, and of these themselves."""
+    """Returns the ids of the tools that require any of these, directly or through others, and of these themselves."""
     backwards = nx.DiGraph((edge.tool, tool) for tool, edge in dependency_edges(graph) if edge.required)
     return set(tools).union(*nx.bfs_layers(backwards, [tool for tool in backwards if tool in tools]))
 
 
 def cycles(edges: Iterable[tuple[str, str]]) -> list[nx.DiGraph[str]]:
-    """The parts of a graph of these edges in which every node leads to every other, or to itself."""
+    """Returns the parts of a graph of these edges in which every node leads to every other, or to itself."""
     graph = nx.DiGraph(edges)
-    parts = nx.strongly_connected_components(graph)
-    return [graph.subgraph(part) for part in parts if len(part) > 1 or graph.has_edge(*(list(part) * 2))]
+    parts = []
+    for nodes in nx.strongly_connected_components(graph):
+        some_node = next(iter(nodes))
+        if len(nodes) > 1 or graph.has_edge(some_node, some_node):
+            parts.append(graph.subgraph(nodes))
+    return parts
 
 
 def cycle_from(part: nx.DiGraph[str], start: str, second: str | None = None) -> list[str]:
-    """The ids along a cycle of one of the ``cycles``, with the start again at the end."""
+    """Returns the ids along a cycle of one of the ``cycles``, with the start again at the end."""
     if second is not None:
         return [start, *nx.shortest_path(part, second, start)]
     return [*(edge[0] for edge in nx.find_cycle(part, start)), start]
 
 
 def detailed_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = None) -> KnowledgeGraph:
-    """The knowledge graph with parameters, outputs and capabilities as nodes too.
+    """Returns the knowledge graph with parameters, outputs and capabilities as nodes too.
 
     Tools of one agent share the node of equal parameters: those with the same name, type, description, enum, format and
     default. Whether a tool requires a parameter is the kind of the edge.
@@ -293,8 +326,12 @@ def detailed_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = Non
     """
     graph = knowledge_graph(catalog).copy()
     for tool in catalog.tools.values():
-        fields = [(p, "parameter", _INPUTS[p.required]) for p in tool.parameters]
-        for field, role, kind in (*fields, *((output, "output", Relation.HAS_OUTPUT) for output in tool.outputs)):
+        fields = list[tuple[Parameter, str, Relation]]()
+        for parameter in tool.parameters:
+            kind = Relation.HAS_REQUIRED_INPUT if parameter.required else Relation.HAS_OPTIONAL_INPUT
+            fields.append((parameter, "parameter", kind))
+        fields.extend((output, "output", Relation.HAS_OUTPUT) for output in tool.outputs)
+        for field, role, kind in fields:
             node = field_node(tool.agent, field, role)
             graph.add_node(node, kind=role, record=field)
             graph.add_edge(tool.id, node, kind=kind)
@@ -302,30 +339,45 @@ def detailed_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = Non
     return graph
 
 
-_INPUTS = {True: Relation.HAS_REQUIRED_INPUT, False: Relation.HAS_OPTIONAL_INPUT}
-
-
 def field_node(agent: str, field: Parameter, role: str) -> tuple[str, str, str, str]:
-    """The node of a parameter or an output of an agent's tools."""
+    """Returns the node of a parameter or an output of an agent's tools; equal fields of one agent share it."""
     meaning = [field.name, field.type, field.description, field.enum, field.format, field.default]
     text = json.dumps(meaning, default=repr)
     return role, agent, field.name, hashlib.blake2b(text.encode("ascii"), digest_size=8).hexdigest()
 
 
 def _add_capabilities(graph: KnowledgeGraph, catalog: Catalog, taxonomy: Sequence[Capability]) -> None:
-    hierarchy = nx.DiGraph((one.id, one.broader) for one in taxonomy if one.broader is not None)
-    assigned = [(tool.id, name) for tool in catalog.tools.values() for name in dict.fromkeys(tool.capabilities)]
-    ids = {name for _, name in assigned}
-    ids.update(*(nx.descendants(hierarchy, name) for name in ids if name in hierarchy))
-    known = [capability for capability in taxonomy if capability.id in ids]
-    names = [*(name for _, name in assigned), *(one.broader for one in known if one.broader is not None)]
+    """Adds the capabilities of the tools and all broader ones, with their edges."""
+    assigned = list[tuple[str, str]]()
+    for tool in catalog.tools.values():
+        assigned.extend((tool.id, name) for name in dict.fromkeys(tool.capabilities))
+    names = [name for _, name in assigned]
+    used = _with_broader(names, taxonomy)
+
+    # Names that the taxonomy does not have are nodes too, without a record.
+    names += [capability.broader for capability in used if capability.broader is not None]
     graph.add_nodes_from((("capability", name) for name in names), kind="capability", record=None)
-    graph.add_nodes_from((("capability", one.id), {"kind": "capability", "record": one}) for one in known)
-    for tool, name in assigned:
-        graph.add_edge(tool, ("capability", name), kind=Relation.HAS_CAPABILITY)
-    for one in known:
-        if one.broader is not None:
-            graph.add_edge(("capability", one.id), ("capability", one.broader), kind=Relation.PARENT)
+    for capability in used:
+        graph.add_node(("capability", capability.id), kind="capability", record=capability)
+
+    for tool_id, name in assigned:
+        graph.add_edge(tool_id, ("capability", name), kind=Relation.HAS_CAPABILITY)
+    for capability in used:
+        if capability.broader is not None:
+            source, target = ("capability", capability.id), ("capability", capability.broader)
+            graph.add_edge(source, target, kind=Relation.PARENT)
+
+
+def _with_broader(names: Iterable[str], taxonomy: Sequence[Capability]) -> list[Capability]:
+    """Returns the capabilities of these ids and all broader ones, in the order of the taxonomy."""
+    broader = {capability.id: capability.broader for capability in taxonomy}
+    ids = set[str]()
+    for name in names:
+        capability_id: str | None = name
+        while capability_id is not None and capability_id not in ids:
+            ids.add(capability_id)
+            capability_id = broader.get(capability_id)
+    return [capability for capability in taxonomy if capability.id in ids]
 
 
 Edge: TypeAlias = tuple[Any, Any, Mapping[str, Any]]
@@ -333,24 +385,35 @@ Edge: TypeAlias = tuple[Any, Any, Mapping[str, Any]]
 
 
 def named(graph: KnowledgeGraph, name: str) -> Any:
-    """The agent, tool or skill of this id, or else the capability, or ``UnknownNameError``."""
-    capabilities = {node[1]: node for node, data in graph.nodes(data=True) if data["kind"] == "capability"}
-    ids = {node: node for node in graph if isinstance(node, str)}
-    return lookup({**capabilities, **ids}, name, "node", "knowledge graph")
+    """Returns the agent, tool or skill of this id, or else the capability.
+
+    Raises:
+        UnknownNameError: There is none; the message suggests similar ids.
+    """
+    nodes = dict[str, Any]()
+    for node, data in graph.nodes(data=True):
+        if data["kind"] == "capability":
+            nodes[node[1]] = node
+    # The id of an agent, a tool or a skill goes before that of a capability.
+    nodes.update((node, node) for node in graph if isinstance(node, str))
+    return lookup(nodes, name, "node", "knowledge graph")
 
 
 def edges_at(graph: KnowledgeGraph, node: Any) -> list[Edge]:
-    """The edges from a node, then those to it."""
+    """Returns the edges from a node, then those to it."""
     return [*graph.out_edges(node, data=True), *graph.in_edges(node, data=True)]
 
 
 def node_name(node: Any) -> str:
-    """The id of a node, or the name of a parameter or an output."""
-    return node if isinstance(node, str) else str(node[1] if node[0] == "capability" else node[2])
+    """Returns the id of a node, or the name of a parameter or an output."""
+    if isinstance(node, str):
+        return node
+    kind, *rest = node
+    return str(rest[0] if kind == "capability" else rest[1])
 
 
 def edge_values(edge: Edge) -> dict[str, Any]:
-    """``source``, ``target`` and ``kind``, and what else a dependency says, as JSON values."""
+    """Returns ``source``, ``target`` and ``kind``, and what else a dependency says, as JSON values."""
     source, target, data = edge
     dependency = data.get("dependency")
     details = dependency.model_dump(mode="json", exclude={"tool", "kind"}) if dependency else {}
@@ -358,16 +421,26 @@ def edge_values(edge: Edge) -> dict[str, Any]:
 
 
 def edge_line(edge: Edge) -> str:
-    """``weather/forecast -[owned_by]-> weather``, with the parameter, the reason and the confidence of a dependency."""
+    """Returns an edge in one line, with the parameter, the reason and the confidence of a dependency.
+
+    For example ``weather/forecast -[owned_by]-> weather``.
+    """
     values = edge_values(edge)
+    line = f"{values['source']} -[{values['kind']}]-> {values['target']}"
     about = ", ".join(filter(None, (values.get("parameter"), values.get("reason"))))
-    line = f"{values['source']} -[{values['kind']}]-> {values['target']}{f': {about}' if about else ''}"
-    declared = values.get("provenance", "declared") == "declared"
-    return line if declared else f"{line} ({values['provenance']}, {values['confidence']:.0%} sure)"
+    if about:
+        line += f": {about}"
+    if values.get("provenance", "declared") != "declared":
+        line += f" ({values['provenance']}, {values['confidence']:.0%} sure)"
+    return line
 
 
 def shortest_path(graph: KnowledgeGraph, start: Any, end: Any) -> list[Edge]:
-    """The edges of the shortest path from one node to another; none if there is no path."""
+    """Returns the edges of the shortest path from one node to another; none if there is no path."""
     if not nx.has_path(graph, start, end):
         return []
-    return [(a, b, next(iter(graph[a][b].values()))) for a, b in pairwise(nx.shortest_path(graph, start, end))]
+    edges = list[Edge]()
+    for source, target in pairwise(nx.shortest_path(graph, start, end)):
+        first_parallel = next(iter(graph[source][target].values()))
+        edges.append((source, target, first_parallel))
+    return edges

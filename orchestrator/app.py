@@ -13,7 +13,7 @@ from callsheet.orchestrator.apps.arag_graph import create_arag
 from callsheet.orchestrator.apps.ask_graph import create_ask_app
 from callsheet.orchestrator.run.process.environment import Environment
 from callsheet.orchestrator.run.process.process_state import served
-from callsheet.orchestrator.run.settings import Settings
+from callsheet.orchestrator.run.settings import ReaderSettings, Settings
 from callsheet.orchestrator.supervisor import create_retriever_app, create_supervisor
 from callsheet.retrievers.index.embedding import EMBEDDED
 
@@ -32,7 +32,7 @@ ask = create_ask_app(supervisor).compile(name="ask")
 retriever = create_retriever_app(_served.retriever).compile(name="retriever")
 arag = create_arag(
     _environment.documents,
-    settings=_settings,
+    settings=ReaderSettings(model=_environment.model),
     embeddings=_environment.embeddings,
     index=_environment.index,
 ).compile(name="arag")

@@ -206,27 +206,35 @@ class Nodes:
         plan, results, configuration = plan_of(state), results_of(state), self._configuration(state)
         ordered = [results[step.id] for step in plan.steps]
         conversation = spoken(state["messages"])
-        said = "\n".join(message.text for message in conversation)
         if self.observed is not None and configuration.settings.learn:
-            await keep_observed(self.observed, plan, results, said, self.registry.catalog, self.registry.policy)
-        note = f"\n\n(Not finished: {plan.incomplete}.)" if plan.incomplete else ""
-        called = {call.agent for result in ordered for call in result.calls}
-        if news := self.registry.news(called, caller()):
-            get_stream_writer()({"event": "tools_changed", "text": news})
-            note += f"\n\n({news})"
+            words = "\n".join(message.text for message in conversation)
+            await keep_observed(self.observed, plan, results, words, self.registry.catalog, self.registry.policy)
+        note = self._notes(plan, ordered)
         before = recent(conversation[:-1], configuration.settings.conversation_tokens)
         task = AnswerTask(state["request"], ordered, configuration.prompt("answer"), before)
-        replaced = read_results(state["replaced"]).values()
-        workers = {result.worker for result in (*ordered, *replaced) if result.worker}
         try:
-            alone = len(workers) == 1 and all(result.worker for result in ordered) and not replaced
-            if alone and configuration.reasoner("worker").prose and task.prompt == ANSWER:
+            # One worker has read everything: its words are the answer, unless somebody wants it written in a way.
+            own_words = task.prompt == ANSWER and configuration.reasoner("worker").prose
+            if own_words and _is_of_one_worker(ordered) and not state["replaced"]:
                 return AIMessage(_words_of(ordered) + note, name="supervisor"), False
             message = await configuration.reasoner("answer").answer(task)
         except (CallsheetError, ImportError) as error:
             text = f"{listed(task.request, ordered)}\n\n{LISTED.format(error)}{note}"
             return AIMessage(text, name="supervisor"), False
         return message.model_copy(update={"content": message.text + note}), configuration.model("answer") is not None
+
+    def _notes(self, plan: Plan, results: Sequence[StepResult]) -> str:
+        """Returns what stands below the answer: why the plan is not finished, and which tools servers have changed."""
+        notes: list[str] = []
+        if plan.incomplete:
+            notes.append(f"\n\n(Not finished: {plan.incomplete}.)")
+        called: set[str] = set()
+        for result in results:
+            called.update(call.agent for call in result.calls)
+        if news := self.registry.news(called, caller()):
+            get_stream_writer()({"event": "tools_changed", "text": news})
+            notes.append(f"\n\n({news})")
+        return "".join(notes)
 
 
 def _without_steps(plan: Mapping[str, Any]) -> str:
@@ -235,6 +243,11 @@ def _without_steps(plan: Mapping[str, Any]) -> str:
         return str(plan["answer"])
     why = ". ".join(filter(None, (str(plan.get("cannot") or "").rstrip("."), plan["note"])))
     return f"Nothing was done: {why}."
+
+
+def _is_of_one_worker(results: Sequence[StepResult]) -> bool:
+    """Whether one worker has done all steps."""
+    return len({result.worker for result in results}) == 1 and bool(results[0].worker)
 
 
 def _words_of(results: Sequence[StepResult]) -> str:

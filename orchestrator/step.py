@@ -154,50 +154,65 @@ class StepNodes:
     async def _worked(self, steps: Sequence[Step], state: StepState, worker: Worker) -> StepResult:
         """The result of the worker for all of its steps."""
         picked = [state["picked"].get(step.id, {}) for step in steps]
-        if errors := [one["error"] for one in picked if "error" in one]:
-            return step_result(steps[0], status="failed", error=errors[0])
+        for one in picked:
+            if "error" in one:
+                return step_result(steps[0], status="failed", error=one["error"])
         selections = [_SELECTION.validate_python(one) for one in picked]
         wanted = list(dict.fromkeys(tool.id for selection in selections for tool in selection.tools))
         agents = tuple(dict.fromkeys(agent.id for selection in selections for agent in selection.agents))
         await self.registry.pool.settled(state["run_id"], agents)
         refused = self.registry.refused(tuple(wanted), caller())
         if wanted and len(refused) == len(wanted):
-            told = "; ".join(f"{tool}: {why}" for tool, why in refused.items())
-            why = f"none of the tools that were picked for it may be called any more: {told}"
+            reasons = "; ".join(f"{tool}: {why}" for tool, why in refused.items())
+            why = f"none of the tools that were picked for it may be called any more: {reasons}"
             return step_result(steps[0], status="failed", error=why, agents=agents)
-        tools = [tool for tool in wanted if tool not in refused]
-        configuration = self._configuration(state)
-        settings, reasoner = configuration.settings, configuration.reasoner("worker")
         brief = await asyncio.to_thread(self._brief, steps, state, selections, agents)
+        equipment = await self._equipment(steps[0], state, [tool for tool in wanted if tool not in refused], refused)
+        done = await self._within_time(steps[0], state, brief, equipment, worker)
+        return done.model_copy(update={"agents": agents})
+
+    async def _equipment(
+        self, step: Step, state: StepState, tools: Sequence[str], refused: Mapping[str, str]
+    ) -> Equipment:
+        """Returns the tools, the prompt and the limits of a worker whose first step is ``step``."""
+        configuration = self._configuration(state)
+        settings = configuration.settings
         prompt = configuration.prompt("worker")
         if settings.planning == "none":
             prompt = await asyncio.to_thread(with_roster, configuration, "worker", self._visible())
-        equipment = Equipment(
+        return Equipment(
             tools=self.registry.bind(tools, state["run_id"], user=caller(), held_only=True),
             prompt=prompt,
             max_turns=settings.max_turns,
             max_calls=settings.max_calls,
             max_tokens=state.get("tokens_left"),
-            requests=self._requests(steps[0], state),
+            requests=self._requests(step, state),
             refused=refused,
             code=settings.code_mode,
             replans=settings.planning == "auto" and configuration.model("planner") is not None,
-            supervision=configuration.supervision(self.registry, steps[0].id, state["run_id"]),
+            supervision=configuration.supervision(self.registry, step.id, state["run_id"]),
         )
-        seconds, tool_model = settings.step_seconds, ToolModel(configuration.model("worker"))
+
+    async def _within_time(
+        self, step: Step, state: StepState, brief: Brief, equipment: Equipment, worker: Worker
+    ) -> StepResult:
+        """Lets the worker work for at most ``step_seconds``; a call that it was making then has an unknown outcome."""
+        configuration = self._configuration(state)
+        seconds = configuration.settings.step_seconds
+        tool_model = ToolModel(configuration.model("worker"))
         with unsettled() as calls, within(TOOL_MODEL, tool_model):
             try:
                 async with asyncio.timeout(seconds):
-                    done = await reasoner.work(brief, equipment, worker)
-                    return done.model_copy(update={"agents": agents, "usage": done.usage + tool_model.usage})
+                    done = await configuration.reasoner("worker").work(brief, equipment, worker)
+                    return done.model_copy(update={"usage": done.usage + tool_model.usage})
             except TimeoutError:
                 late = f"the worker was not done after {seconds:g} s and was stopped"
                 if not calls:
-                    return step_result(steps[0], status="failed", error=late)
+                    return step_result(step, status="failed", error=late)
         late += f" during a call of {', '.join(calls)}; whether that took effect is unknown"
+        tools = tuple(tool.id for tool in equipment.tools.values())
         spent = usage_of(equipment.replies, seconds)
-        fields = {"agents": agents, "tools": tuple(tools), "error": late, "usage": spent}
-        return step_result(steps[0], status="outcome_unknown", **fields)
+        return step_result(step, status="outcome_unknown", tools=tools, error=late, usage=spent)
 
     def _brief(
         self, steps: Sequence[Step], state: StepState, selections: Sequence[Selection], agents: Sequence[str]

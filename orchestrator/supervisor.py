@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.graph import END, START, StateGraph
 
-from callsheet.agents import Prompts, ToolRegistry, worker
+from callsheet.agents import Prompts, ToolRegistry, chat_model, worker
 from callsheet.agents.approval.supervision import InterruptOn, reviews_of
 from callsheet.agents.models.chat_models import check_model
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
@@ -17,7 +18,7 @@ from callsheet.graphs.text.sanitizing import check_type
 from callsheet.orchestrator.nodes import Nodes, after_ask, after_plan
 from callsheet.orchestrator.run.process.process_state import CatalogSync
 from callsheet.orchestrator.run.run_context import RunConfiguration, caller, context, sync_and_async
-from callsheet.orchestrator.run.settings import Settings
+from callsheet.orchestrator.run.settings import RetrieverSettings, Settings
 from callsheet.orchestrator.state import (
     ChatInput,
     ChatOutput,
@@ -89,32 +90,71 @@ def create_supervisor(
     check_type(retriever, AgentGraphRetriever, "retriever")
     check_type(registry, ToolRegistry, "registry")
     check_type(prompts, Prompts, "prompts")
-    given = {"model": model, "planner_model": planner_model, "worker_model": worker_model, "answer_model": answer_model}
-    for name, chosen in given.items():
-        check_model(chosen, name)
-    if isinstance(decision_model, str):
-        given["decision_model"] = decision_model
-    elif decision_model is not None:
-        judge_of(decision_model)  # refuses what is none
+    models = _Models(model, planner_model, worker_model, answer_model, decision_model)
+    models.check()
     loaded = load(source, yes=yes, policy=policy)
     for part in (retriever, registry):
         if part is not None and part.policy != loaded.policy:
             raise SettingsError(f"the {type(part).__name__} has another policy than the supervisor: give it the same")
-    retriever = retriever or AgentGraphRetriever.from_catalog(loaded)
-    registry = registry or ToolRegistry.from_catalog(loaded)
+    if retriever is None:
+        retriever = AgentGraphRetriever.from_catalog(loaded)
+    if registry is None:
+        registry = ToolRegistry.from_catalog(loaded)
     CatalogSync(retriever, registry)
-    defaults = {role: name for role, name in given.items() if isinstance(name, str)}
-    roles: dict[str, Any] = {role: given[f"{role}_model"] or model for role in ("planner", "worker", "answer")}
-    roles["decision"] = decision_model
     configuration = RunConfiguration(
-        defaults=(settings or Settings()).model_copy(update=defaults),
-        models={role: one for role, one in roles.items() if not isinstance(one, str | None)},
+        defaults=(settings or Settings()).model_copy(update=models.names()),
+        models=models.objects(),
         prompts=prompts or Prompts(),
         reviews=reviews_of(interrupt_on, registry.catalog.tools),
     )
     steps = StepNodes(retriever, registry, configuration)
-    nodes = Nodes(retriever, registry, configuration, steps, observed)
+    return _workflow(Nodes(retriever, registry, configuration, steps, observed))
 
+
+@dataclass(frozen=True, slots=True)
+class _Models:
+    """The models that a program names: by ``provider:model``, which is a setting, or as objects."""
+
+    common: Model | None
+    planner: Model | None
+    worker: Model | None
+    answer: Model | None
+    decision: str | DecisionModel | None
+
+    def check(self) -> None:
+        """Raises ``SettingsError`` if one of them is no model."""
+        check_model(self.common, "model")
+        check_model(self.planner, "planner_model")
+        check_model(self.worker, "worker_model")
+        check_model(self.answer, "answer_model")
+        if self.decision is not None and not isinstance(self.decision, str):
+            judge_of(self.decision)
+
+    def names(self) -> dict[str, str]:
+        """Returns the models that are named by text, by their settings."""
+        given = {
+            "model": self.common,
+            "planner_model": self.planner,
+            "worker_model": self.worker,
+            "answer_model": self.answer,
+            "decision_model": self.decision,
+        }
+        return {setting: one for setting, one in given.items() if isinstance(one, str)}
+
+    def objects(self) -> dict[str, Any]:
+        """Returns the models that are objects, by their roles."""
+        roles = {
+            "planner": self.planner or self.common,
+            "worker": self.worker or self.common,
+            "answer": self.answer or self.common,
+            "decision": self.decision,
+        }
+        return {role: one for role, one in roles.items() if not isinstance(one, str | None)}
+
+
+def _workflow(nodes: Nodes) -> StateGraph[State, Settings, ChatInput, ChatOutput]:
+    """Builds the graph of the supervisor, and in it that of a worker, which may ask a person and go on."""
+    steps = nodes.steps
     one_step = StateGraph(StepState, context_schema=Settings, output_schema=StepOutput)
     one_step.add_node("agent", sync_and_async(steps.work, "agent", worker))
     one_step.add_node("ask", steps.ask)
@@ -143,17 +183,24 @@ def create_supervisor(
     return supervisor
 
 
-def create_retriever_app(retriever: AgentGraphRetriever) -> StateGraph[RetrieverState, Settings, Query, Picked]:
-    """The retriever as a workflow: ``query`` in, ``selection`` with its trace out; SettingsError: ``check_tracing``."""
+def create_retriever_app(
+    retriever: AgentGraphRetriever,
+) -> StateGraph[RetrieverState, RetrieverSettings, Query, Picked]:
+    """The retriever as a workflow: ``query`` in, ``selection`` with its trace out.
+
+    Raises:
+        SettingsError: OpenTelemetry is on without its packages.
+    """
     check_tracing()
 
     def retrieve(state: Query) -> Picked:
-        given = context()
-        reach = given.reach(given.model_fields_set) if given else {}
-        reach |= RunConfiguration(Settings(), {}, Prompts()).decision()
+        given = context(RetrieverSettings) or RetrieverSettings()
+        reach = given.reach(given.model_fields_set)
+        if given.decision_model:
+            reach["decision_model"] = chat_model(given.decision_model)
         return {"selection": selected(retriever.within(caller()), text_of(state, "query"), **reach).to_dict(trace=True)}
 
-    app = StateGraph(RetrieverState, context_schema=Settings, input_schema=Query, output_schema=Picked)
+    app = StateGraph(RetrieverState, context_schema=RetrieverSettings, input_schema=Query, output_schema=Picked)
     app.add_node("retriever", retrieve)
     app.add_edge(START, "retriever")
     app.add_edge("retriever", END)

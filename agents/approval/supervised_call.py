@@ -106,8 +106,8 @@ class SupervisedCall:
             return assured.doubt or _PROGRAM_ASKS
         if self.allowed:
             return ""
-        if supervision.confirms and assured.unclear:
-            return assured.doubt or "This tool may change something."
+        if supervision.confirms and (why := assured.confirm):
+            return why
         return assured.why(policy)
 
     def why(self, args: Mapping[str, Any]) -> str:
@@ -134,10 +134,8 @@ class SupervisedCall:
 
     def record(self, args: Mapping[str, Any]) -> CallRecord:
         """The record of the call with these arguments."""
-        assured = self.assured
-        needed = not assured.repeatable and assured.harm != "none"
-        ledger = self.supervision.ledger if needed else None
-        if ledger is None:
+        ledger = self.supervision.ledger
+        if ledger is None or self.assured.repeatable:
             return CallRecord(None, self.bound.id, self.named, self.said)
         return CallRecord.of(ledger, self.bound, args, self.place, self.named, self.said)
 

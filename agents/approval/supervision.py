@@ -53,7 +53,7 @@ class Supervision:
     Attributes:
         notice: Whether the model is told that a person changed its arguments.
         allow: Ids of tools that need no approval, because a person named them for this run.
-        confirms: Whether a person must confirm every call that may change something, whatever the policy.
+        confirms: Whether a person must confirm every call that is not known to be harmless, whatever the policy.
         reviews: What the program says of tools by ``interrupt_on``.
         standing: Tools that the user has allowed for good; None if nothing can be allowed here.
         ledger: The user's open calls; None: calls are not recorded while they are under way.

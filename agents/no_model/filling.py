@@ -10,7 +10,7 @@ from typing import Any
 
 from callsheet.agents.calls.plan import StepResult
 from callsheet.agents.no_model.values import Kind, Value, unit_in, values_in, zone_of
-from callsheet.agents.registry.tool_registry import ToolRegistry, asks
+from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.safety.arguments import fit_of
 from callsheet.graphs.catalog.model import Agent, Parameter, Tool
 from callsheet.graphs.text.sanitizing import split_name
@@ -35,6 +35,11 @@ _EMPTY = frozenset("a an and as at by for from in into of on please the to with"
 """Words without content: they refer to nothing, limit nothing and negate nothing."""
 _ASKING = frozenset("are be can could do does how i is many me much now want we what when which would you".split())
 """Further such words in a step that only asks for something."""
+_TELLING = frozenset(
+    "answer check describe display fetch find get give list look lookup query read report retrieve return search show "
+    "tell view".split()
+)
+"""Verbs with which a request asks to be told something: of a harmless tool, they need not be a word of its name."""
 _WHO = frozenset("where who whom whose why".split())
 """Words of questions that only a text answers: no value stands for them."""
 _FILLERS = re.compile(r"\b(?:it\s+is|is\s+it|it's)\b|\bhow\s+\w+\s+(?:is|are)\s+(?=\d)|(?<=\w)['’]s\b", re.IGNORECASE)
@@ -114,10 +119,12 @@ def fill(
     args = {name: taken[name].value for name in fits if name in taken}
     names = _names(tool, agent, [parameter for parameter in parameters if parameter.name in args])
     words = list(_content(text, [*taken.values()], harmless=harmless))
-    naming = [word for word, _ in words if tokens(word) and names.issuperset(tokens(word))]
+    # A word of the tool's own name counts even if it has no content elsewhere: "get", "or".
+    own = split_name(tool.name).split()
+    naming = [word for word, _ in words if word.lower() in own or (tokens(word) and names.issuperset(tokens(word)))]
     unused = tuple(word for word, asking in words if not asking and word not in naming)
     question = next((parameter.name for parameter in parameters if kind_of(parameter) == Kind.QUESTION), None)
-    asked = text.rstrip().endswith("?") or any(asks(word.lower()) for word in text.split(maxsplit=1)[:1])
+    asked = text.rstrip().endswith("?") or any(word.lower() in _TELLING for word in text.split(maxsplit=1)[:1])
     if question and (naming or (harmless and asked)):
         args, wanted = {**args, question: text.strip()}, unused if harmless else ()
         return StepReading(text, tool, harmless, args, question=True, open=wanted, named=bool(naming))
@@ -216,7 +223,9 @@ def _names(tool: Tool, agent: Agent, filled: Sequence[Parameter]) -> set[str]:
 def _content(text: str, covered: Sequence[Value], *, harmless: bool) -> Iterator[tuple[str, bool]]:
     """The words with content outside of the values, each with whether it only asks for something."""
     spans = [(value.start, value.end) for value in covered] + [match.span() for match in _FILLERS.finditer(text)]
-    spans += [(match.end(1), match.end()) for match in _PARTICLE.finditer(text) if harmless and asks(match[1].lower())]
+    if harmless:
+        asked = (match for match in _PARTICLE.finditer(text) if match[1].lower() in _TELLING)
+        spans += [(match.end(1), match.end()) for match in asked]
     empty = _EMPTY | _ASKING if harmless else _EMPTY
     left = list(text)
     for start, end in spans:
@@ -224,7 +233,7 @@ def _content(text: str, covered: Sequence[Value], *, harmless: bool) -> Iterator
     for match in _WORD.finditer("".join(left).replace("\0", " ")):
         word, attached = match.group(), left[match.start() - 1 : match.start()] == ["\0"]
         if attached or word.lower() not in empty:
-            yield word, harmless and asks(word.lower())
+            yield word, harmless and word.lower() in _TELLING
 
 
 def spread(tool: Tool, text: str) -> list[str]:

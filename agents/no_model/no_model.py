@@ -17,7 +17,7 @@ from langchain_core.runnables import Runnable
 
 from callsheet.agents.calls.plan import Plan, Step, StepResult
 from callsheet.agents.calls.token_usage import Usage
-from callsheet.agents.no_model.filling import StepReading, kind_of, read_step, side_of, spread, unanswered
+from callsheet.agents.no_model.filling import StepReading, fill, kind_of, read_step, side_of, spread, unanswered
 from callsheet.agents.no_model.values import Kind, in_words, refers_to
 from callsheet.agents.planning.planner import AnswerTask, PlanTask, check_number
 from callsheet.agents.registry.tool_registry import ToolRegistry
@@ -108,7 +108,7 @@ def refusal(reading: StepReading, registry: ToolRegistry) -> str:
     tool = reading.tool
     why = []
     if reading.unused:
-        why.append(f"it would ignore {_quoted(reading.unused)}")
+        why.append(f"it would ignore {_quoted(reading.unused)}{_if_harmless(reading, registry)}")
     if reading.missing:
         about = {parameter.name: f"{parameter.name} {parameter.description}" for parameter in tool.parameters}
         why.append(f"it needs {'; '.join(' '.join(about[name].split())[:_LONGEST] for name in reading.missing)}")
@@ -117,6 +117,15 @@ def refusal(reading: StepReading, registry: ToolRegistry) -> str:
     said = example(tool, registry)
     hint = f'. A request that works: "{said}"' if said else ""
     return f"the nearest tool, {tool.id}, was not called: {', and '.join(why)}{hint}"
+
+
+def _if_harmless(reading: StepReading, registry: ToolRegistry) -> str:
+    """A remark if the tool would have taken the step, had somebody said that it is harmless; empty otherwise."""
+    tool = reading.tool
+    taken = fill(tool, registry.catalog.agent(tool.agent), reading.text, harmless=True).complete
+    if reading.harmless or not taken:
+        return ""
+    return " (a question is understood only for a tool that is known to be harmless)"
 
 
 def _quoted(words: Sequence[str]) -> str:
@@ -157,10 +166,10 @@ class NoModel:
         first = _ended("failed", "no tool in the catalog fits")
         if reading is not None:
             tool_id = reading.tool.id
-            free = self.present or reading.harmless or not registry.assurance(tool_id).unclear
-            free = free or await asyncio.to_thread(supervision.allows, tool_id)
+            free = self.present or await asyncio.to_thread(supervision.allows, tool_id)
+            doubt = "" if free else registry.assurance(tool_id).confirm
             given = brief.given.get(tool_id, {})
-            first = await asyncio.to_thread(_first, reading, given, registry, tools[tool_id], free=free)
+            first = await asyncio.to_thread(_first, reading, given, registry, tools[tool_id], doubt=doubt)
         equipped = replace(
             equipment,
             model=_StepModel(first=first, reading=reading),
@@ -239,19 +248,22 @@ def _read(task: PlanTask, text: str, place: int) -> StepReading | None:
 
 
 def _first(
-    reading: StepReading, given: Mapping[str, Any], registry: ToolRegistry, name: str, *, free: bool
+    reading: StepReading, given: Mapping[str, Any], registry: ToolRegistry, name: str, *, doubt: str
 ) -> AIMessage:
-    """The call of a step, or why there is none; ``given`` are values that a person has given for it."""
+    """The call of a step, or why there is none.
+
+    ``given`` are values that a person has given for it; ``doubt`` is why a person would have to confirm it.
+    """
     tool_id, missing = reading.tool.id, [name for name in reading.missing if name not in given]
     if missing or reading.unused or reading.others:
         parameters = [] if reading.unused or reading.others else missing
         return _ended("needs_input", refusal(reading, registry), tool=tool_id, parameters=parameters)
-    if free:
+    if not doubt:
         call = ToolCall(name=name, args={**reading.args, **given}, id="call_1", type="tool_call")
         return AIMessage("", tool_calls=[call])
     allow = f"allow the tool with --allow {tool_id}, or for good with `callsheet trust allow {tool_id}`"
-    who = "nobody is here to confirm the call: repeat this in a terminal, or"
-    return _ended("needs_input", f"{tool_id} may change something, and {who} {allow}")
+    who = "Nobody is here to confirm the call: repeat this in a terminal, or"
+    return _ended("needs_input", f"{tool_id} was not called. {doubt} {who} {allow}")
 
 
 class _StepModel(BaseChatModel):

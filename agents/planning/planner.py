@@ -27,21 +27,22 @@ from callsheet.graphs.catalog.names import NamedTools, named_tools
 
 
 def _reference(value: Any) -> Any:
-    """``{"$from": "1", "path": "items"}`` as ``1.items``; a number as a string."""
+    """Writes ``{"$from": "1", "path": "items"}`` as ``1.items``, and a number as a string."""
     if isinstance(value, dict) and "$from" in value:
-        return ".".join(filter(None, (str(value["$from"]), str(value.get("path") or ""))))
+        parts = (str(value["$from"]), str(value.get("path") or ""))
+        return ".".join(part for part in parts if part)
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _question(value: Any) -> Any:
-    """A bare string as a question; an empty one as None."""
+    """Makes a question of a bare string, and None of an empty one: some models write it so."""
     if isinstance(value, str):
         return {"question": value} if value.strip() else None
     return value
 
 
 Reference = Annotated[str, BeforeValidator(_reference)]
-Asked = Annotated[Question | None, BeforeValidator(_question)]
+OptionalQuestion = Annotated[Question | None, BeforeValidator(_question)]
 
 
 class PlannedStep(BaseModel):
@@ -67,7 +68,7 @@ class PlanDraft(BaseModel):
     steps: list[PlannedStep] = Field(default_factory=list)
     open: bool = Field(default=False, description="Whether further steps are to be planned once results are known")
     answer: str | None = Field(default=None, description="In place of steps")
-    ask: Asked = Field(default=None, description="In place of steps: a question to the user")
+    ask: OptionalQuestion = Field(default=None, description="In place of steps: a question to the user")
     cannot: str | None = Field(default=None, description="In place of steps: why nothing can be done")
 
 
@@ -84,7 +85,7 @@ class PlanRevision(BaseModel):
     drop: list[Reference] = Field(
         default_factory=list, description="Ids of steps that have not run and are not needed any more"
     )
-    ask: Asked = Field(
+    ask: OptionalQuestion = Field(
         default=None, description="One question to the user, only if nothing can be done without the answer"
     )
     reason: str = Field(default="", description="Why, in one sentence")
@@ -113,8 +114,8 @@ async def decompose(
 
     The model may repair an invalid plan once; a name that no tool has makes a plan invalid too. After that, unknown
     names stay in the plan, for its worker to see; any other invalid plan becomes one step, and the plan's note says
-    why. A request that needs more than ``max_steps`` is refused by a TooManyStepsError, because one step would do only
-    a part of it. In place of steps, a model may answer directly, ask the user a question, or say that it cannot.
+    why. A request that needs too many steps does not become one step, which would do only a part of it. In place of
+    steps, a model may answer directly, ask the user a question, or say that it cannot.
 
     Args:
         request: The user's message as it stands.
@@ -125,6 +126,14 @@ async def decompose(
         earlier: Ids of results of earlier requests, on which steps may depend too.
         max_steps: Maximum number of steps.
         lookup: Tools by which the model may look up names that the roster does not hold.
+
+    Raises:
+        TooManyStepsError: The request needs more than ``max_steps`` steps.
+
+    Example:
+        >>> plan = await decompose("Convert 3 miles to km and mail it to Ann", model, catalog)
+        >>> [step.tools for step in plan.steps]
+        [('units/convert',), ('mail/send',)]
     """
     corrected = False
 
@@ -133,7 +142,8 @@ async def decompose(
         check_number(len(draft.steps), max_steps)
         with plan_errors():
             if not draft.steps:
-                answer, cannot = (draft.answer or "").strip(), (draft.cannot or "").strip()
+                answer = (draft.answer or "").strip()
+                cannot = (draft.cannot or "").strip()
                 return Plan(steps=(), answer=answer, ask=draft.ask, cannot=cannot)
             named = named_tools(catalog, (name for step in draft.steps for name in step.tools))
             if not corrected and (wrong := unresolved(named, catalog)):
@@ -152,7 +162,7 @@ async def decompose(
 
 
 def unresolved(named: NamedTools, catalog: Catalog) -> str:
-    """What is wrong with the names in a plan, with the names that may be meant; empty if nothing is."""
+    """Returns what is wrong with the names in a plan, with the names that may be meant; empty if nothing is."""
     wrong = [f"{agent} is an agent: name its tools ({_tools_of(catalog, agent)})" for agent in named.agents]
     for name, near in named.unknown.items():
         hint = f" (did you mean {' or '.join(near)}?)" if near else ""
@@ -166,15 +176,16 @@ _LISTED = 60
 
 def _tools_of(catalog: Catalog, agent: str) -> str:
     names = [tool.name for tool in catalog.agent(agent).tools]
-    more = [f"and {len(names) - _LISTED} more"] if len(names) > _LISTED else []
-    return ", ".join([*names[:_LISTED], *more])
+    if len(names) <= _LISTED:
+        return ", ".join(names)
+    return ", ".join([*names[:_LISTED], f"and {len(names) - _LISTED} more"])
 
 
 async def read_draft(
     model: BaseChatModel,
     schema: type[S],
     prompt: str,
-    told: str,
+    message: str,
     read: Callable[[S], T],
     lookup: Sequence[BaseTool] = (),
 ) -> tuple[T | None, CallsheetError | None, Usage]:
@@ -182,8 +193,9 @@ async def read_draft(
 
     Returns what ``read`` made of the draft or None, the last error, and the cost.
     """
-    messages: list[AnyMessage] = [SystemMessage(prompt), HumanMessage(told)]
-    spent, problem = Usage(), None
+    messages: list[AnyMessage] = [SystemMessage(prompt), HumanMessage(message)]
+    spent = Usage()
+    problem: PlanError | None = None
     for _ in ("first", "repair"):
         try:
             draft, usage = await structured(model, schema, messages, beside=lookup)
@@ -201,7 +213,7 @@ async def read_draft(
 def single(
     request: str, note: str = "", *, mode: Mode = "auto", tools: Sequence[str] = (), usage: Usage | None = None
 ) -> Plan:
-    """A plan of one step, the request itself."""
+    """Makes a plan of one step, the request itself."""
     step = Step(id="1", text=request.strip(), tools=tuple(tools))
     return Plan(steps=(step,), note=note, mode=mode, usage=usage or Usage())
 
@@ -209,17 +221,21 @@ def single(
 def drafted_step(
     draft: PlannedStep, catalog: Catalog, request: str, earlier: Collection[str] = (), known: Collection[str] = ()
 ) -> Step:
-    """A step from a model's draft, with the ids of its tools, and with dependencies on earlier requests separated.
+    """Makes a step of a model's draft, with the ids of its tools, and with dependencies on earlier requests separated.
 
     Names that are unknown stay as they are. A step without a text is the request.
     """
     needs = dict.fromkeys(draft.depends_on)
-    source = source_of(draft.for_each or "", [*needs, *known]) if draft.for_each else ""
+    waits = [name for name in needs if name and name not in earlier]
+    if draft.for_each:
+        # The step whose items it is done for is one that it waits for, whether the model says so or not.
+        source = source_of(draft.for_each, [*needs, *known])
+        waits += [source] if source and source not in earlier else []
     named = named_tools(catalog, draft.tools)
     return Step(
         id=draft.id,
         text=draft.text.strip() or request.strip(),
-        depends_on=tuple(dict.fromkeys([name for name in [*needs, source] if name and name not in earlier])),
+        depends_on=tuple(dict.fromkeys(waits)),
         for_each=draft.for_each or "",
         tools=(*named.ids, *named.agents, *named.unknown),
         apart=draft.apart,
@@ -228,7 +244,7 @@ def drafted_step(
 
 
 def check_number(steps: int, most: int) -> None:
-    """Refuses a plan with too many steps by a TooManyStepsError."""
+    """Raises a TooManyStepsError if a plan has more than ``most`` steps."""
     if steps > most:
         raise TooManyStepsError(
             f"the request needs {steps} steps, at most {most} are allowed: ask for less at once, or raise max_steps"
@@ -284,15 +300,15 @@ class Reasoner(Protocol):
         ...
 
     async def plan(self, task: PlanTask) -> Plan:
-        """The steps of a request; raises a PlanError if it cannot be planned."""
+        """Plans a request; raises a PlanError if it cannot be planned."""
         ...
 
     async def work(self, brief: Brief, equipment: Equipment, app: Runnable[Any, Any]) -> StepResult:
-        """The result of a step; raises a ModelError if there is none, a ConcurrentRunError if another run does it."""
+        """Does a step; raises a ModelError if there is no result, a ConcurrentRunError if another run does it."""
         ...
 
     async def answer(self, task: AnswerTask) -> AIMessage:
-        """The answer to a request."""
+        """Answers a request from the results of its steps."""
         ...
 
 
@@ -304,7 +320,7 @@ class ModelReasoner:
     prose = True
 
     async def plan(self, task: PlanTask) -> Plan:
-        """The model's plan; or one step, if the settings say so, or the catalog is one small agent.
+        """Lets the model plan; makes one step if the settings say so, or the catalog is one small agent.
 
         Such a step uses the results of the last request, since no plan says which ones it needs.
         """
@@ -325,15 +341,17 @@ class ModelReasoner:
         )
 
     async def work(self, brief: Brief, equipment: Equipment, app: Runnable[Any, Any]) -> StepResult:
-        """Lets the worker's loop do the step."""
+        """Does the step in the loop of the worker."""
         return await carry_out(brief, replace(equipment, model=self.model), app)
 
     async def answer(self, task: AnswerTask) -> AIMessage:
-        """The model's answer, with a line for each step that was not done."""
-        more: Any = {"prompt": task.prompt, "conversation": task.conversation}
-        return await synthesize(task.request, task.results, self.model, **more)
+        """Lets the model answer, with a line for each step that was not done."""
+        return await synthesize(
+            task.request, task.results, self.model, prompt=task.prompt, conversation=task.conversation
+        )
 
 
 def _with_earlier(plan: Plan, results: Sequence[str]) -> Plan:
-    """The plan of one step, which uses these results of earlier requests."""
-    return plan.model_copy(update={"steps": (plan.steps[0].model_copy(update={"uses": tuple(results)}),)})
+    """Adds to a plan of one step that it uses these results of earlier requests."""
+    step = plan.steps[0].model_copy(update={"uses": tuple(results)})
+    return plan.model_copy(update={"steps": (step,)})

@@ -14,7 +14,7 @@ def next_workers(
     cost: Callable[[Sequence[str]], int] = lambda tools: 0,
     most: int | None = None,
 ) -> list[tuple[Step, ...]]:
-    """The workers of the next wave, each with its steps in the order of the plan.
+    """Divides the next steps among workers; returns each worker's steps in the order of the plan.
 
     One worker does all steps that are not marked ``apart``, not done once per item, and do not wait for a step of
     another worker. A step that is apart, or done for an item, has a worker of its own. Where the tools that the steps
@@ -27,36 +27,52 @@ def next_workers(
         cost: The cost of tools by their ids, in tokens of their schemas.
         most: The maximum cost of the tools of a worker; None for no limit.
     """
-    ready = {step.id for step in plan.ready(finished)}
-    alone = [step for step in plan.steps if step.id in ready and _is_alone(step, plan)]
-    shared = [step for step in plan.steps if step.id not in finished and not _is_alone(step, plan)]
     workers: list[list[Step]] = []
-    place: dict[str, int] = {}
-    for step in shared:
-        waits = [name for name in step.depends_on if name not in finished]
-        if any(name not in place for name in waits):
-            continue  # it waits for a worker of its own, or for what waits for one
-        homes = {place[name] for name in waits}
-        if len(homes) > 1:
+    place: dict[str, int] = {}  # step id -> number of its worker
+    for step in plan.steps:
+        if step.id in finished or _is_alone(step, plan):
             continue
-        candidates = [*homes] or [*range(len(workers))]
-        fitting = [number for number in candidates if _fits(step, workers[number], cost, most)]
-        if fitting:
-            place[step.id] = fitting[0]
-            workers[fitting[0]].append(step)
-        elif not homes:
-            place[step.id] = len(workers)
-            workers.append([step])
-    return [*(tuple(steps) for steps in workers), *((step,) for step in alone)]
+        waits = [name for name in step.depends_on if name not in finished]
+        if not all(name in place for name in waits):
+            continue  # it waits for a worker of its own, or for what waits for one
+        number = _number_of_worker(step, {place[name] for name in waits}, workers, cost, most)
+        if number is None:
+            continue
+        if number == len(workers):
+            workers.append([])
+        workers[number].append(step)
+        place[step.id] = number
+    ready = {step.id for step in plan.ready(finished)}
+    alone = [(step,) for step in plan.steps if step.id in ready and _is_alone(step, plan)]
+    return [*map(tuple, workers), *alone]
+
+
+def _number_of_worker(
+    step: Step,
+    needed: Collection[int],
+    workers: Sequence[Sequence[Step]],
+    cost: Callable[[Sequence[str]], int],
+    most: int | None,
+) -> int | None:
+    """Returns the number of the worker that takes a step, which may be a new one; None if the step has to wait.
+
+    ``needed`` are the numbers of the workers that do the steps on which it depends.
+    """
+    if len(needed) > 1:
+        return None
+    for number in needed or range(len(workers)):
+        if _fits(step, workers[number], cost, most):
+            return number
+    return None if needed else len(workers)
 
 
 def _is_alone(step: Step, plan: Plan) -> bool:
-    """Whether a step has a worker of its own."""
+    """Returns whether a step has a worker of its own."""
     return bool(step.apart or step.for_each or plan.mode == "no_model")
 
 
 def _fits(step: Step, worker: Sequence[Step], cost: Callable[[Sequence[str]], int], most: int | None) -> bool:
-    """Whether a worker can take a step with the tools that it names."""
+    """Returns whether a worker can take a step with the tools that it names."""
     if most is None:
         return True
     tools = dict.fromkeys(tool for one in (*worker, step) for tool in one.tools)

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 from urllib.parse import unquote
 
 from callsheet.agents.calls.call_context import USER, Limits, within
@@ -28,63 +28,14 @@ from callsheet.graphs.catalog.loaded import CatalogSource, Loaded
 from callsheet.graphs.catalog.loading import load
 from callsheet.graphs.catalog.model import Catalog, Tool
 from callsheet.graphs.text.model_schema import model_schema
-from callsheet.graphs.text.sanitizing import listed, shown, split_name
+from callsheet.graphs.text.sanitizing import listed, shown
 from callsheet.graphs.trust.changes import news_of
+from callsheet.graphs.trust.harm import Harm, harm_of
 from callsheet.graphs.trust.pins import digests
-from callsheet.graphs.trust.policy import Policy, User, hints
+from callsheet.graphs.trust.policy import Policy, User
 
-__all__ = ["AGREED", "ApprovalPolicy", "Assurance", "ToolRegistry", "asks", "assurance_of"]
-_MAY_DESTROY = "This tool may delete or overwrite something"
-Harm = Literal["none", "change", "destroy"]
-"""What a call of a tool may do, as far as known: nothing, change something, destroy something."""
-
-_COMPUTES = frozenset("calculate compute convert count evaluate solve translate".split())
-_READS = frozenset("describe display fetch find get list lookup query read retrieve search show tell view".split())
-_TELLS = frozenset("answer check give look report return".split())
-"""Verbs that only read at the start of a description ("Looks up ..."), but not always in a name."""
-_DESTROYS = frozenset(
-    "clean clear delete destroy discard drop erase kill overwrite purge remove reset revoke terminate "
-    "truncate uninstall wipe".split()
-)
-_RUNS = frozenset("eval exec execute run".split())
-_SHELLS = frozenset("bash cmd powershell shell terminal".split())
-_PROGRAMS = _SHELLS | frozenset("code command commands python script".split())
-"""Words in the names of tools that run any program: ``execute_command``, ``run_python``."""
-_CHANGES = _DESTROYS | frozenset(
-    """
-    add append book change copy create dump duplicate edit email export mail make message modify move notify put record
-    rename reserve save schedule send store update write
-    """.split()
-)
-
-
-def harm_of(tool: Tool, *, trusted: bool) -> Harm:
-    """What a call of a tool may do: by its hints, else by the verbs of its name, else by its description's first word.
-
-    A tool that runs any program may destroy something. A hint that tightens always counts. ``readOnlyHint`` counts from
-    a trusted agent, and from another one only if the name does not contradict it.
-    """
-    words = split_name(tool.name).split()
-    if tool.annotations.get("destructiveHint") is True or _DESTROYS & set(words):
-        return "destroy"
-    only_reads = tool.annotations.get("readOnlyHint")
-    if only_reads is True and trusted:
-        return "none"
-    if (_RUNS & set(words) and _PROGRAMS & set(words)) or tool.name.lower() in _SHELLS:
-        return "destroy"
-    verb = next((word for word in words if word in _COMPUTES | _READS | _CHANGES), "")
-    # After another word, a verb that reads may be a part of an order: ``mark_as_read``.
-    if not verb or (verb not in _CHANGES and verb != words[0]):
-        opening = next(iter(split_name(tool.description[:80]).split()), "")
-        forms = (opening, opening.removesuffix("s"), opening.removesuffix("es"))
-        verb = next((form for form in forms if form in _COMPUTES or asks(form)), "")
-    known = verb in _COMPUTES or (asks(verb) and only_reads is not False)
-    return "none" if known or (only_reads is True and verb not in _CHANGES) else "change"
-
-
-def asks(verb: str) -> bool:
-    """Whether a verb only asks to be told something; lower case, base form."""
-    return verb in _READS or verb in _TELLS
+__all__ = ["AGREED", "ApprovalPolicy", "Assurance", "ToolRegistry", "assurance_of"]
+_MAY_CHANGE, _MAY_DESTROY = "This tool may change something", "This tool may delete or overwrite something"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +47,7 @@ class Assurance:
         repeatable: Whether two calls have the same effect as one.
         rule: The policy for this tool in the catalog; None if there is none.
         callable: Whether the tool is connected.
-        harm: What a call may do, according to the tool's hints and name.
+        harm: What a call may do, as ``harm_of`` says: the one answer to whether a tool is harmless.
         allowed: Whether the user named the tool in the catalog as one whose calls need no approval.
         own: Whether the tool is an object of the program that runs, which asks by ``interrupt_on`` where it wants to.
     """
@@ -110,9 +61,11 @@ class Assurance:
     own: bool = False
 
     @property
-    def unclear(self) -> bool:
-        """Whether a call that no model and no person has chosen must be confirmed."""
-        return self.harm == "destroy" or (self.harm == "change" and not self.own)
+    def confirm(self) -> str:
+        """Why a call that no model and no person has chosen must be confirmed, as a sentence; empty if it need not."""
+        if self.harm == "none" or (self.harm == "change" and self.own):
+            return ""
+        return self.doubt or f"{_MAY_DESTROY if self.harm == 'destroy' else _MAY_CHANGE}."
 
     def why(self, policy: ApprovalPolicy) -> str:
         """Why a call needs approval, as a sentence; empty if it needs none.
@@ -128,34 +81,42 @@ class Assurance:
         return "" if self.rule == "never" or (policy == "never" and self.harm != "destroy") else self.doubt
 
 
-def assurance_of(tool: Tool, connection: object, *, trusted: bool) -> Assurance:
+def assurance_of(tool: Tool, connection: object, *, trusted: bool, vouched: bool = False) -> Assurance:
     """What is known about a tool, by its connection; only with a ``ServerConfig`` or ``InProcess`` it can be called.
 
-    Hints are claims of their author. The hints of a server count if the user trusts it, also where LangChain adapts its
-    tools; those of other tools in this process always. Other hints can only tighten: an untrusted ``readOnlyHint`` has
-    no effect. Those of an API are ours, by the method: an operation by GET reads, unless its name says otherwise. The
+    Hints are claims of their author. The hints of a server or a specification count if the user trusts it, also where
+    LangChain adapts its tools; those of other tools in this process always. Other hints can only tighten: an untrusted
+    ``readOnlyHint`` has no effect. A person may also name tools that only read in the catalog (``vouched``). The
     program's own tools are called, unless they declare ``destructiveHint``.
 
     Raises:
         CatalogError: The tool's ``callsheet/approval`` is not a policy.
     """
-    allowed = own = False
+    own = False
     match connection:
         case ServerConfig():
-            rule, allowed = connection.callsheet.approval, tool.name in connection.callsheet.allow
-            reads = bool(connection.openapi) and tool.annotations.get("readOnlyHint") is True
-            trusted = trusted or (reads and not _DESTROYS & set(split_name(tool.name).split()))
+            options = connection.callsheet
+            rule = options.approval
         case InProcess() if tool.name in connection.tools:
-            foreign = is_foreign(made := connection.tools[tool.name])
-            rule, trusted = connection.options.approval or _rule(tool, made.metadata), trusted or not foreign
-            allowed, own = tool.name in connection.options.allow, connection.own and not foreign
+            made, options = connection.tools[tool.name], connection.options
+            foreign = is_foreign(made)
+            rule = options.approval or _rule(tool, made.metadata)
+            trusted = trusted or not foreign
+            own = connection.own and not foreign
         case _:
             return Assurance(callable=False)
-    told = hints(tool, trusted=trusted)
-    harm = harm_of(tool, trusted=trusted)
-    vouched = told["readOnlyHint"] or (own and tool.annotations.get("destructiveHint") is not True)
-    doubt = _doubt(tool, harm, only_reads=vouched)
-    return Assurance(doubt, told["idempotentHint"], rule, harm=harm, allowed=allowed, own=own)
+    harm = harm_of(tool, trusted=trusted, vouched=vouched or tool.name in options.reads)
+    # A hint beside a ``readOnlyHint`` that the name contradicts is as doubtful.
+    believed = trusted and tool.annotations.get("readOnlyHint") is not True
+    idempotent = believed and tool.annotations.get("idempotentHint") is True
+    return Assurance(
+        doubt="" if harm == "none" else _doubt(tool, harm, trusted=trusted, own=own),
+        repeatable=idempotent or harm == "none",
+        rule=rule,
+        harm=harm,
+        allowed=tool.name in options.allow,
+        own=own,
+    )
 
 
 def _rule(tool: Tool, metadata: dict[str, Any] | None) -> ApprovalPolicy | None:
@@ -165,17 +126,16 @@ def _rule(tool: Tool, metadata: dict[str, Any] | None) -> ApprovalPolicy | None:
     return rule
 
 
-def _doubt(tool: Tool, harm: Harm, *, only_reads: bool) -> str:
+def _doubt(tool: Tool, harm: Harm, *, trusted: bool, own: bool) -> str:
+    """Why a person should check the calls of a tool that is not known to be harmless."""
     claimed = tool.annotations.get("readOnlyHint") is True
-    if tool.annotations.get("destructiveHint") is True:
-        return f"{_MAY_DESTROY}{', although it is also marked as read-only' if claimed else ''}."
-    if only_reads:
+    if own and tool.annotations.get("destructiveHint") is not True:
         return ""
-    if claimed:
-        return "The server marks this tool as read-only, but the server is not trusted."
     if harm == "destroy":
-        return f"{_MAY_DESTROY}."
-    return "This tool may change something: it is not marked as read-only."
+        return f"{_MAY_DESTROY}{', although it is also marked as read-only' if claimed else ''}."
+    if claimed and not trusted:
+        return "The server marks this tool as read-only, but the server is not trusted."
+    return f"{_MAY_CHANGE}: it is not marked as read-only."
 
 
 AGREED: ContextVar[bool] = ContextVar("callsheet_agreed", default=False)
@@ -333,8 +293,10 @@ class ToolRegistry:
         tool = self.catalog.tools.get(tool_id)
         if tool is None:
             return Assurance(callable=False)
-        trusted = self.loaded.trusts(tool.agent) or (self._reads and not tool.parameters)
-        return assurance_of(tool, self.loaded.connections.get(tool.agent), trusted=trusted)
+        trusted = self.loaded.trusts(tool.agent)
+        # The protocol says that resources and prompts only read; arguments send something to the server.
+        vouched = self._reads and (trusted or not tool.parameters)
+        return assurance_of(tool, self.loaded.connections.get(tool.agent), trusted=trusted, vouched=vouched)
 
     def pin(self, tool_id: str) -> str:
         """SHA-256 of what an approval of a tool covers (``Loaded.pin``); empty if it is not in the catalog."""
@@ -378,7 +340,7 @@ class ToolRegistry:
     def _bound(self, name: str, tool: Tool, run_id: str, user: User | None) -> BoundTool:
         connection, secrets = self.loaded.connections.get(tool.agent), self.secrets.of(run_id)
         assured, plain = self.assurance(tool.id), model_schema(tool.input_schema).plain
-        repeatable, harmless = assured.repeatable, assured.callable and not assured.doubt
+        repeatable, harmless = assured.repeatable, assured.harm == "none"
 
         async def call(arguments: dict[str, Any], sync: bool) -> Outcome:
             try:

@@ -41,6 +41,7 @@ from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_addr
 from callsheet.graphs.catalog.loaded import SourceCatalog, joined
 from callsheet.graphs.storage import cache_folder, private_folder, replace_bytes
 from callsheet.graphs.text.regular_files import read_regular
+from callsheet.graphs.trust.consent import with_trust
 from callsheet.graphs.trust.pins import Listed, PinBook
 
 _MOST_REDIRECTS, _NAMELESS = 5, "api"
@@ -222,7 +223,8 @@ def _part(
 ) -> SourceCatalog:
     address, why = address_of(server, found)
     located = server.model_copy(update={"url": address or None})
-    config = {f"{name}-{tag}" if tag else name: located.model_copy(update={"tag": tag}) for tag in found.agents}
+    tagged = {f"{name}-{tag}" if tag else name: located.model_copy(update={"tag": tag}) for tag in found.agents}
+    config = with_trust(tagged)  # a person believes the parts of a specification, not the entry
     answers = {agent: listing_of(found, config[agent].tag) for agent in config}
     if pins:
         _pin_new_tags(name, config, pins)

@@ -42,11 +42,11 @@ def agents() -> dict[str, Described]:
         "planets": {
             "description": "A read-only SQL database of the planets of the solar system and their large moons: "
             "size, mass, distance, orbit, discoverer.",
-            "tools": _unasked(_sql_tools(_database())),
+            "tools": _read_only(_sql_tools(_database())),
         },
         "countries": {
             "description": "Looks up a country's capital, currency, languages, time zone and calling code.",
-            "tools": _unasked(_country_tools(HERE / "countries.json")),
+            "tools": _read_only(_country_tools(HERE / "countries.json")),
         },
     }
 
@@ -73,10 +73,10 @@ def _country_tools(path: Path) -> list[BaseTool]:
     return [fact, *JsonToolkit(spec=spec).get_tools()]
 
 
-def _unasked(tools: list[BaseTool]) -> list[BaseTool]:
-    """The same tools, called without asking a person: they only read."""
+def _read_only(tools: list[BaseTool]) -> list[BaseTool]:
+    """The same tools, marked as read-only: a person is not asked before their calls."""
     for tool in tools:
-        tool.metadata = {**(tool.metadata or {}), "callsheet/approval": "never"}
+        tool.metadata = {**(tool.metadata or {}), "annotations": {"readOnlyHint": True}}
     return tools
 
 

@@ -15,8 +15,6 @@ from callsheet.graphs.lint.lint_rule import Remark, Rule, Subject, rule
 __all__ = ["RULES", "TRUST_RULES", "Remark", "Rule", "Subject", "lint", "rule"]
 
 TRUST_RULES = (
-    text_rules.poisoned_text,
-    text_rules.suspicious_skill,
     text_rules.hidden_text,
     text_rules.shadowing,
     text_rules.invisible_characters,

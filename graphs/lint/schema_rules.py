@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -46,10 +46,11 @@ def dependency_cycle(subject: Subject) -> Iterator[Remark]:
     """None of the tools can run first. Cycles of indirect dependencies are allowed."""
     edges = dependency_edges(knowledge_graph(subject.catalog))
     parts = cycles((tool, edge.tool) for tool, edge in edges if edge.kind.direct)
+    # Each cycle is reported at its first tool in the order of the catalog.
     order = {tool: place for place, tool in enumerate(subject.catalog.tools)}
-    first = {min(part, key=order.__getitem__): part for part in parts}
-    for start in sorted(first, key=order.__getitem__):
-        cycle = " -> ".join(cycle_from(first[start], start))
+    part_from = {min(part, key=order.__getitem__): part for part in parts}
+    for start in sorted(part_from, key=order.__getitem__):
+        cycle = " -> ".join(cycle_from(part_from[start], start))
         message = f"is in a cycle of direct dependencies: {cycle}: remove one, or make it indirect"
         yield on(subject.catalog.tools[start], message)
 
@@ -73,7 +74,8 @@ _REMEMBERED = 4_096
 def invalid_schema(subject: Subject) -> Iterator[Remark]:
     """Arguments cannot be validated before a call."""
     for tool, which, schema in _schemas(subject):
-        if error := _schema_error(schema):
+        error = _schema_error(schema)
+        if error:
             yield on(tool, f"{which} is not valid JSON Schema, so arguments are not checked: {error}")
 
 
@@ -86,7 +88,8 @@ def invalid_schema(subject: Subject) -> Iterator[Remark]:
 def adapted_schema(subject: Subject) -> Iterator[Remark]:
     """Other clients, which pass it on as it is, may fail with every request."""
     for tool in subject.catalog.tools.values():
-        if changes := model_schema(tool.input_schema).changes:
+        changes = model_schema(tool.input_schema).changes
+        if changes:
             yield on(tool, f"has an input schema that a model is shown in another form: {listed(list(changes))}")
 
 
@@ -94,8 +97,11 @@ def adapted_schema(subject: Subject) -> Iterator[Remark]:
 def unresolved_reference(subject: Subject) -> Iterator[Remark]:
     """The referenced part is not validated; fetching it would let a server make us send requests to any address."""
     for tool, which, schema in _schemas(subject):
-        references = [value for key, value in keywords(schema) if key in {"$ref", "$dynamicRef"}]
-        for reference in dict.fromkeys(value for value in references if isinstance(value, str)):
+        references: dict[str, None] = {}  # in order, without duplicates
+        for key, value in keywords(schema):
+            if key in ("$ref", "$dynamicRef") and isinstance(value, str):
+                references[value] = None
+        for reference in references:
             if not _resolves(schema, reference):
                 yield on(tool, f"{which} refers to {quoted(reference)}, which it does not define: copy it into $defs")
 
@@ -108,7 +114,7 @@ def _schemas(subject: Subject) -> Iterator[tuple[Tool, str, Mapping[str, Any]]]:
 
 
 def _schema_error(schema: Mapping[str, Any]) -> str:
-    """Why a schema is invalid, or an empty text.
+    """Returns why a schema is invalid; empty if it is valid.
 
     Checking against a metaschema is slow, and schemas consist of the same parts: each part is checked once, and the
     whole schema only for the error.
@@ -130,21 +136,32 @@ def _schema_error(schema: Mapping[str, Any]) -> str:
 
 
 def _parts(schema: Any) -> Iterator[Any]:
-    """Parts of a schema: if each of them is valid, so is the schema. Texts and defaults, always valid, are left out."""
+    """Yields the parts of a schema: if each of them is valid, so is the schema."""
     if not isinstance(schema, Mapping):
         yield schema
         return
     own = {}
     for key, value in schema.items():
-        if key in NAMED and isinstance(value, Mapping):
-            yield from (part for subschema in value.values() for part in _parts(subschema))
-        elif key == "items" and isinstance(value, Mapping):
-            yield from _parts(value)
-        elif key == "anyOf" and isinstance(value, list) and value:
-            yield from (part for subschema in value for part in _parts(subschema))
-        elif key != "default" and not (key in {"title", "description"} and isinstance(value, str)):
+        subschemas = _subschemas(key, value)
+        is_text = key in ("title", "description") and isinstance(value, str)
+        if subschemas is not None:
+            for subschema in subschemas:
+                yield from _parts(subschema)
+        # Texts and defaults are valid whatever they are, and differ from tool to tool.
+        elif key != "default" and not is_text:
             own[key] = value
     yield own
+
+
+def _subschemas(key: str, value: Any) -> Iterable[Any] | None:
+    """Returns the schemas in the value of a keyword that holds schemas only; None for other keywords."""
+    if key in NAMED and isinstance(value, Mapping):
+        return value.values()
+    if key == "items" and isinstance(value, Mapping):
+        return [value]
+    if key == "anyOf" and isinstance(value, list) and value:
+        return value
+    return None
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -153,10 +170,13 @@ def _is_valid(draft: Any, part: str) -> bool:
 
 
 def _resolves(schema: Mapping[str, Any], reference: str) -> bool:
+    """Returns whether a reference points to a part of its own schema."""
     base, _, anchor = reference.partition("#")
+    if not base and not anchor:
+        return True  # the schema itself
     if base or not anchor.startswith("/"):
-        names = {str(value) for key, value in keywords(schema) if key in {"$id", "$anchor", "$dynamicAnchor"}}
-        return not (base or anchor) or (base or anchor) in names
+        names = {str(value) for key, value in keywords(schema) if key in ("$id", "$anchor", "$dynamicAnchor")}
+        return (base or anchor) in names
     try:
         pointed(reference, schema)
     except LookupError:

@@ -13,7 +13,7 @@ from typing import Any
 from callsheet.graphs.catalog.errors import Finding, Severity
 from callsheet.graphs.catalog.formats.manifests import Problem
 from callsheet.graphs.text.sanitizing import escaped, one_line
-from callsheet.graphs.trust.pins import Change, suspicions
+from callsheet.graphs.trust.pins import Change
 
 _SENTENCE = re.compile(r"(?<=[.!?。])\s+")
 _CONTEXT, _MOST_NAMES = 3, 8
@@ -87,7 +87,7 @@ def _alike(a: Sequence[str], b: Sequence[str]) -> int:
 
 _DESCRIPTIONS = {
     "new": "is new since its server was accepted",
-    "suspect": "is new, and a text of it gives a model orders or hides something",
+    "suspect": "is new, and its name or a text of it hides characters",
     "changed": "is not what was accepted",
     "removed": "is gone from its server",
     "command": "is reached by another command or address than was accepted",
@@ -95,7 +95,7 @@ _DESCRIPTIONS = {
 }
 _LATER = {
     "new": "appeared in a run, and is new since its server was accepted",
-    "suspect": "appeared in a run, and a text of it gives a model orders or hides something",
+    "suspect": "appeared in a run, and its name or a text of it hides characters",
     "changed": "was not what was accepted when a run had gone on for a while",
 }
 """The same of tools that a server lists in the middle of a run."""
@@ -104,14 +104,7 @@ _SEVERITY = {"removed": Severity.INFO, "about": Severity.WARNING, "new": Severit
 
 def told(change: Change) -> str:
     """A change in one line."""
-    return f"{one_line(change.id)} {_in_detail(change)}"
-
-
-def _in_detail(change: Change) -> str:
-    """A suspect tool is described with the words that are suspected."""
-    if change.kind == "suspect" and (why := "; it ".join(suspicions(change.after))):
-        return f"is new, and a text of it {why}"
-    return _described(change)
+    return f"{one_line(change.id)} {_described(change)}"
 
 
 def _described(change: Change) -> str:
@@ -150,7 +143,7 @@ def findings_of(changes: Sequence[Change]) -> tuple[Finding, ...]:
         Finding(
             _SEVERITY.get(change.kind, Severity.ERROR),
             f"pin-{change.kind}",
-            f"{_in_detail(change)}: {_cure(change.agent)}",
+            f"{_described(change)}: {_cure(change.agent)}",
             change.agent,
             change.id if change.tool else "",
         )

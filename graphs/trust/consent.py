@@ -20,6 +20,7 @@ from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_addr
 from callsheet.graphs.catalog.model import Record, Tool
 from callsheet.graphs.storage import StoredFile, StoreError, state_file, yes_from_environment
 from callsheet.graphs.text.sanitizing import one_line
+from callsheet.graphs.trust.harm import harm_of
 from callsheet.graphs.trust.pins import digest, server_identity
 from callsheet.graphs.trust.variables import given_by
 
@@ -169,16 +170,29 @@ def believed(server: ServerConfig, *, yes: bool = True) -> str:
     return digest(["reads", yes, server_identity(server)])
 
 
-def believable(loaded: Loaded) -> dict[str, ServerConfig]:
-    """The MCP servers that say which of their tools only read, by agent."""
-    of_agents = {agent.id: (agent, loaded.connections.get(agent.id)) for agent in loaded.catalog.agents}
-    return {
-        name: server
-        for name, (agent, server) in of_agents.items()
-        if isinstance(server, ServerConfig)
-        and server.transport in ("stdio", "http", "sse")
-        and any(tool.annotations.get("readOnlyHint") is True for tool in agent.tools)
-    }
+_MARKING = ("stdio", "http", "sse", "openapi")
+"""How servers and specifications are reached that mark tools as read-only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A server, or a part of a specification, with the names of the tools that are harmless if it is believed."""
+
+    server: ServerConfig
+    tools: tuple[str, ...]
+
+
+def believable(loaded: Loaded) -> dict[str, Marked]:
+    """The servers and specifications that mark tools as read-only, by agent."""
+    marked: dict[str, Marked] = {}
+    for agent in loaded.catalog.agents:
+        server = loaded.connections.get(agent.id)
+        if not isinstance(server, ServerConfig) or server.transport not in _MARKING:
+            continue
+        tools = [tool.name for tool in agent.tools if harm_of(tool, trusted=True) == "none"]
+        if tools:
+            marked[agent.id] = Marked(server, tuple(tools))
+    return marked
 
 
 def with_trust(servers: Mapping[str, ServerConfig]) -> dict[str, ServerConfig]:
@@ -186,7 +200,7 @@ def with_trust(servers: Mapping[str, ServerConfig]) -> dict[str, ServerConfig]:
     known = Agreements().known()
     return {
         name: server.model_copy(update={"callsheet": server.callsheet.model_copy(update={"trusted": True})})
-        if server.transport in ("stdio", "http", "sse") and believed(server) in known
+        if server.transport in _MARKING and believed(server) in known
         else server
         for name, server in servers.items()
     }
@@ -211,6 +225,7 @@ def _grants(server: ServerConfig) -> tuple[str, ...]:
         "what it says of its tools is believed": own.trusted,
         "its tools are called without asking": own.approval == "never",
         f"called without asking: {', '.join(own.allow)}": own.allow,
+        f"known to only read: {', '.join(own.reads)}": own.reads,
     }
     return tuple(filter(grants.get, grants))
 

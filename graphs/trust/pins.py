@@ -24,7 +24,11 @@ from callsheet.graphs.trust.variables import covered, given_by
 
 ChangeKind = Literal["new", "suspect", "changed", "removed", "command", "about"]
 _HIDDEN = frozenset({Hidden.TAG, Hidden.BIDI, Hidden.CONTROL})
-_LONGEST_STORED, _LARGEST_SERVER, _FORMAT = 65_536, 2_000_000, 1
+_LONGEST_STORED = 65_536
+"""Characters of the longest definition that is stored with its hash."""
+_LARGEST_SERVER = 2_000_000
+"""Characters that the definitions of one server may have together to be stored."""
+_FORMAT = 1
 
 
 class Pin(Record):
@@ -43,7 +47,7 @@ class Pin(Record):
     later: bool = False
 
     def accepts(self, sha256: str) -> bool:
-        """Whether a definition with this hash is accepted."""
+        """Returns whether a definition with this hash is accepted."""
         return sha256 == self.sha256 or any(sha256 == other.sha256 for other in self.others)
 
 
@@ -78,8 +82,8 @@ class Change:
     """A difference between the accepted and the present state of a server.
 
     Attributes:
-        kind: ``new``, ``changed`` or ``removed`` tool; ``suspect``: a new tool whose texts give a model orders or hide
-            something; ``command`` of the server; ``about``: the server's name, description or instructions.
+        kind: ``new``, ``changed`` or ``removed`` tool; ``suspect``: a new tool whose name or texts hide characters;
+            ``command`` of the server; ``about``: the server's name, description or instructions.
         tool: Name of the tool; empty if the change concerns the server.
         before: The accepted definition; None if there is none, or it was too long to store.
         after, sha256: The present definition and its SHA-256; None and empty if it was removed.
@@ -105,7 +109,7 @@ class Change:
 
     @property
     def quarantines(self) -> bool:
-        """Whether the change must be accepted before use."""
+        """Whether a person must accept the change before the tool, or the server, is used."""
         return self.kind in ("new", "suspect", "changed", "command")
 
 
@@ -127,121 +131,136 @@ class Admitted:
 
 
 def digest(value: Any) -> str:
-    """SHA-256 of a JSON value in canonical form: sorted keys, no spaces, ASCII."""
+    """Returns the SHA-256 of a JSON value in canonical form: sorted keys, no spaces, ASCII."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 def digests(entries: Sequence[Any]) -> dict[str, str]:
-    """Tool name -> SHA-256 of its definition, for names that occur once."""
+    """Returns tool name -> SHA-256 of its definition, for names that occur once."""
     return {name: digest(definition) for name, definition in Entries.of(entries).tools.items()}
 
 
 def pinned(listed: Listed, place: int = 0) -> ServerPin:
-    """The pins of a new server: everything is accepted, except suspect texts and tools."""
+    """Returns the pins of a new server: everything is accepted, except what has hidden characters."""
     definitions = Entries.of(listed.entries).tools
-    small = sum(len(json.dumps(definition)) for definition in definitions.values()) <= _LARGEST_SERVER
+    stored = sum(len(json.dumps(definition)) for definition in definitions.values()) <= _LARGEST_SERVER
+    tools = dict[str, Pin]()
+    for name, definition in definitions.items():
+        if not _suspect_tool(name, definition):
+            tools[name] = pin_of(definition, stored=stored)
     return ServerPin(
         sha256=server_identity(listed.server),
         command=_shown_command(listed.server),
-        about={key: "" if suspect(text) else text for key, text in listed.about.items()},
-        tools={
-            name: pin_of(definition, stored=small)
-            for name, definition in definitions.items()
-            if not _suspect_tool(name, definition)
-        },
+        about={key: "" if hides_text(text) else text for key, text in listed.about.items()},
+        tools=tools,
         place=place,
     )
 
 
-def suspicions(value: Any) -> Iterator[str]:
-    """What the texts of a JSON value do to a model: each kind of order with its words, and hidden characters."""
-    from callsheet.graphs.lint.lint_rule import quoted
-    from callsheet.graphs.lint.text_rules import orders_in  # the rules of lint load catalogs themselves
-
-    texts = list(strings_in(value))
-    for says, words in orders_in(*texts):
-        yield f"{says}: {quoted(words)}"
-    if any(_HIDDEN & hidden_in(text).keys() for text in texts):
-        yield "hides characters"
-
-
-def suspect(value: Any) -> bool:
-    """Whether any text of a JSON value gives a model orders, or contains hidden characters."""
-    return any(suspicions(value))
+def hides_text(value: Any) -> bool:
+    """Returns whether any text of a JSON value, keys included, has characters that people do not see."""
+    return any(_HIDDEN & hidden_in(text).keys() for text in strings_in(value))
 
 
 def _suspect_tool(name: str, definition: Mapping[str, Any]) -> bool:
-    """The same for a tool; its name must also not imitate a line of our output or another name."""
-    return not name.isprintable() or one_line(name) != name or suspect(definition)
+    """Returns whether a definition hides text, or its name imitates a line of our output or another name."""
+    return not name.isprintable() or one_line(name) != name or hides_text(definition)
 
 
 def pin_of(definition: Mapping[str, Any], *, stored: bool = True) -> Pin:
-    """The pin of a definition; with the definition itself, unless that is too long or ``stored`` is false."""
+    """Returns the pin of a definition; with the definition itself, unless that is too long or ``stored`` is false."""
     storable = stored and len(json.dumps(definition)) <= _LONGEST_STORED
     return Pin(sha256=digest(definition), definition=dict(definition) if storable else None)
 
 
 def everything(listed: Listed) -> Admitted:
-    """A whole listing as accepted, without a comparison."""
+    """Returns a whole listing as accepted, without a comparison."""
     return Admitted(listed.about, tuple(listed.entries), digests(listed.entries))
 
 
 def _compare(agent: str, pin: ServerPin, listed: Listed, *, agreed: Collection[str], book: str) -> Admitted:
-    """The accepted part of a listing, by the pins of its server in a book."""
-    entries, hashes = Entries.of(listed.entries), digests(listed.entries)
-    now = entries.tools
-    changes: list[Change] = []
-    if (command := server_identity(listed.server)) != pin.sha256 and agent not in agreed:
-        changes.append(Change(agent, "command", "", pin.command, _shown_command(listed.server), command))
-    if dict(listed.about) != pin.about:
-        changes.append(Change(agent, "about", "", pin.about, dict(listed.about), digest(dict(listed.about))))
-    for name, definition in now.items():
-        if name not in pin.tools:
-            kind: ChangeKind = "suspect" if _suspect_tool(name, definition) else "new"
-            changes.append(Change(agent, kind, name, None, definition, hashes[name]))
-        elif not pin.tools[name].accepts(hashes[name]):
-            changes.append(Change(agent, "changed", name, pin.tools[name].definition, definition, hashes[name]))
-    present = {*now, *entries.repeated}
-    changes += [
-        Change(agent, "removed", name, old.definition)
-        for name, old in pin.tools.items()
-        if name not in present and not old.later
+    """Compares a listing with the pins of its server, and returns the accepted part and the changes."""
+    entries = Entries.of(listed.entries)
+    hashes = digests(listed.entries)
+    differences = [
+        *_changes_of_server(agent, pin, listed, agreed=agent in agreed),
+        *_changes_of_tools(agent, pin, entries, hashes),
     ]
+    changes = tuple(replace(change, book=book, pinned=_standing(pin, change)) for change in differences)
+
     quarantined = {change.tool for change in changes if change.quarantines}
-    usable = {name: hashes[name] for name in now if name not in quarantined and "" not in quarantined}
-    admitted = tuple(entry for entry in listed.entries if name_of(entry) in usable or name_of(entry) not in now)
-    full = (replace(change, book=book, pinned=_standing(pin, change)) for change in changes)
-    return Admitted(pin.about, admitted, usable, tuple(full), pin.place)
+    usable = dict[str, str]()
+    if "" not in quarantined:  # another command or address holds back all tools of the server
+        usable = {name: hashes[name] for name in entries.tools if name not in quarantined}
+    admitted = list[Any]()
+    for entry in listed.entries:
+        name = name_of(entry)
+        # What is no tool (invalid, or one of several of a name) stays, so that it is reported when it is read.
+        if name in usable or name not in entries.tools:
+            admitted.append(entry)
+    return Admitted(pin.about, tuple(admitted), usable, changes, pin.place)
+
+
+def _changes_of_server(agent: str, pin: ServerPin, listed: Listed, *, agreed: bool) -> Iterator[Change]:
+    """Yields what changed of the server itself; a command that a person ``agreed`` to is no change."""
+    identity = server_identity(listed.server)
+    if identity != pin.sha256 and not agreed:
+        yield Change(agent, "command", "", pin.command, _shown_command(listed.server), identity)
+    about = dict(listed.about)
+    if about != pin.about:
+        yield Change(agent, "about", "", pin.about, about, digest(about))
+
+
+def _changes_of_tools(agent: str, pin: ServerPin, entries: Entries, hashes: Mapping[str, str]) -> Iterator[Change]:
+    """Yields the tools that are new, changed or gone."""
+    for name, definition in entries.tools.items():
+        accepted = pin.tools.get(name)
+        if accepted is None:
+            kind: ChangeKind = "suspect" if _suspect_tool(name, definition) else "new"
+            yield Change(agent, kind, name, None, definition, hashes[name])
+        elif not accepted.accepts(hashes[name]):
+            yield Change(agent, "changed", name, accepted.definition, definition, hashes[name])
+    for name, accepted in pin.tools.items():
+        # A tool that its server lists only in the middle of a run is not gone while it is not listed.
+        if name not in entries.tools and name not in entries.repeated and not accepted.later:
+            yield Change(agent, "removed", name, accepted.definition)
 
 
 def _standing(pin: ServerPin, change: Change) -> str:
-    """SHA-256 of what is accepted in the place of a change; empty if nothing is."""
+    """Returns the SHA-256 of what is accepted in the place of a change; empty if nothing is."""
     match change.kind:
         case "command":
             return pin.sha256
         case "about":
             return digest(pin.about)
         case _:
-            return pin.tools[change.tool].sha256 if change.tool in pin.tools else ""
+            accepted = pin.tools.get(change.tool)
+            return "" if accepted is None else accepted.sha256
 
 
 def _accepted(pin: ServerPin, change: Change) -> ServerPin:
-    """The pins of a server after a person has accepted a change."""
+    """Returns the pins of a server after a person has accepted a change."""
     match change.kind:
         case "command":
             return pin.model_copy(update={"sha256": change.sha256, "command": dict(change.after or {})})
         case "about":
             return pin.model_copy(update={"about": dict(change.after or {})})
         case "removed":
-            return pin.model_copy(update={"tools": {k: v for k, v in pin.tools.items() if k != change.tool}})
+            tools = {name: tool for name, tool in pin.tools.items() if name != change.tool}
+            return pin.model_copy(update={"tools": tools})
         case _:
-            return pin.model_copy(update={"tools": {**pin.tools, change.tool: _accepted_tool(pin, change)}})
+            tools = {**pin.tools, change.tool: _accepted_tool(pin, change)}
+            return pin.model_copy(update={"tools": tools})
 
 
 def _accepted_tool(pin: ServerPin, change: Change) -> Pin:
-    """The pin of a tool after its change was accepted; what its server lists at its start stays accepted too."""
-    new, old = pin_of(change.after or {}), pin.tools.get(change.tool)
+    """Returns the pin of a tool after its change was accepted.
+
+    If the change was seen in the middle of a run, what the server lists at its start stays accepted too.
+    """
+    new = pin_of(change.after or {})
+    old = pin.tools.get(change.tool)
     if not change.later:
         return new
     if old is None:
@@ -250,36 +269,42 @@ def _accepted_tool(pin: ServerPin, change: Change) -> Pin:
 
 
 def server_identity(server: ServerConfig) -> str:
-    """SHA-256 of a server's configuration.
+    """Returns the SHA-256 of a server's configuration.
 
     Of variables and headers, it covers names, which variables of the environment they contain, and the values of those
     variables that are not known to be harmless.
     """
-    return digest(
-        {
-            "transport": server.transport,
-            "command": server.command,
-            "args": list(server.args),
-            "cwd": server.cwd,
-            "env": sorted(server.env),
-            "url": server.url,
-            "headers": sorted(server.headers),
-            **({"openapi": server.openapi, "tag": server.tag} if server.openapi else {}),
-            **covered(server),
-        }
-    )
+    identity: dict[str, Any] = {
+        "transport": server.transport,
+        "command": server.command,
+        "args": list(server.args),
+        "cwd": server.cwd,
+        "env": sorted(server.env),
+        "url": server.url,
+        "headers": sorted(server.headers),
+    }
+    if server.openapi:
+        identity |= {"openapi": server.openapi, "tag": server.tag}
+    identity.update(covered(server))
+    return digest(identity)
 
 
 def _shown_command(server: ServerConfig) -> dict[str, Any]:
-    """The configuration for people, with likely secrets in arguments and address masked."""
-    addresses = {"openapi": server.openapi, "url": server.url or ""}
-    shown = {
-        **{name: masked([address])[0] for name, address in addresses.items() if address},
-        "command": [server.command, *masked(server.args)] if server.command else [],
-        "cwd": server.cwd,
-        "env" if server.command and not server.openapi else "headers": list(map(str, given_by(server))),
-    }
-    return {name: value for name, value in shown.items() if value}
+    """Returns the configuration for people, with likely secrets in arguments and address masked."""
+    shown = dict[str, Any]()
+    if server.openapi:
+        shown["openapi"] = masked([server.openapi])[0]
+    if server.url:
+        shown["url"] = masked([server.url])[0]
+    if server.command:
+        shown["command"] = [server.command, *masked(server.args)]
+    if server.cwd:
+        shown["cwd"] = server.cwd
+    variables = list(map(str, given_by(server)))
+    if variables:
+        is_process = server.command and not server.openapi
+        shown["env" if is_process else "headers"] = variables
+    return shown
 
 
 class _File(Record):
@@ -288,38 +313,46 @@ class _File(Record):
 
 
 class PinBook:
-    """The pins of one configuration, in a file that the first pin creates. An unreadable file is no empty book."""
+    """The pins of one configuration, in a file that the first pin creates.
+
+    A file that cannot be read is an error, not an empty book: otherwise damage would accept everything anew.
+    """
 
     def __init__(self, file: str | Path | StoredFile) -> None:
         self.file = file_named(file)
 
     @classmethod
     def of(cls, config: Path, file: str | Path | None = None) -> PinBook:
-        """The book of an ``mcp.json``.
+        """Returns the book of an ``mcp.json``.
 
         Its file is by default ``CALLSHEET_PINS``, otherwise in the shared store, or else in the user's data folder.
         """
-        if path := file or os.environ.get("CALLSHEET_PINS"):
+        path = file or os.environ.get("CALLSHEET_PINS")
+        if path:
             return cls(path)
         where = str(config.resolve())
         name = f"{config.stem}-{hashlib.sha256(where.encode()).hexdigest()[:12]}.json"
         return cls(state_file(f"pins/{name}"))
 
     def admit(self, listings: Mapping[str, Listed], *, agreed: Collection[str] = ()) -> dict[str, Admitted]:
-        """The accepted parts of listings; pins servers that are new.
+        """Pins the servers that are new, and returns the accepted parts of all listings.
 
         Raises:
             TrustError: The file cannot be read, or a new pin cannot be written.
         """
         pins = self.servers()
-        if new := [name for name in listings if name not in pins]:
+        new = [name for name in listings if name not in pins]
+        if new:
             with self.file.locked():
+                # Another process may have pinned them in the meantime: its pins stand.
                 known = self.servers()
                 place = 1 + max((server.place for server in known.values()), default=0)
                 pins = {**{name: pinned(listings[name], place) for name in new}, **known}
                 self._write(pins)
-        book = str(self.file)
-        return {name: _compare(name, pins[name], said, agreed=agreed, book=book) for name, said in listings.items()}
+        admitted = dict[str, Admitted]()
+        for name, listed in listings.items():
+            admitted[name] = _compare(name, pins[name], listed, agreed=agreed, book=str(self.file))
+        return admitted
 
     def accept(self, changes: Sequence[Change]) -> None:
         """Stores changes that a person has accepted as new pins.
@@ -344,7 +377,11 @@ class PinBook:
             self._write(pins)
 
     def servers(self) -> dict[str, ServerPin]:
-        """The pins by server; empty if there is no file yet."""
+        """Returns the pins by server; empty if there is no file yet.
+
+        Raises:
+            TrustError: The file cannot be read, or is damaged.
+        """
         try:
             content = json.loads(self.file.text())
         except FileNotFoundError:
@@ -367,10 +404,11 @@ class PinBook:
         return servers
 
     def _check(self, servers: Mapping[str, ServerPin]) -> None:
+        """Refuses definitions that do not have the hash that is stored with them."""
         for name, server in servers.items():
             for tool, pin in server.tools.items():
-                for one in (pin, *pin.others):
-                    if one.definition is not None and digest(one.definition) != one.sha256:
+                for accepted in (pin, *pin.others):
+                    if accepted.definition is not None and digest(accepted.definition) != accepted.sha256:
                         raise self._damaged(f"the definition of {name}/{tool} does not fit its SHA-256")
 
     def _write(self, pins: Mapping[str, ServerPin]) -> None:

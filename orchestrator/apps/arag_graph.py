@@ -33,7 +33,7 @@ from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.sanitizing import bounded, check_type, error_lines
 from callsheet.graphs.trust.policy import READ_ONLY
 from callsheet.orchestrator.run.run_context import context, sync_and_async
-from callsheet.orchestrator.run.settings import Settings
+from callsheet.orchestrator.run.settings import ReaderSettings
 from callsheet.orchestrator.state import ReaderInput, ReaderOutput, ReaderState
 from callsheet.retrievers.documents import NOT_FOUND, DocumentTools, best_passages, semantic_search
 from callsheet.retrievers.documents.document_index import Library
@@ -85,11 +85,11 @@ def create_arag(
     documents: str | Path | Library | None = None,
     *,
     model: str | BaseChatModel | None = None,
-    settings: Settings | None = None,
+    settings: ReaderSettings | None = None,
     prompts: ReaderPrompts | None = None,
     embeddings: str | Embeddings = EMBEDDED,
     index: str | Path | None = None,
-) -> StateGraph[ReaderState, Settings, ReaderInput, ReaderOutput]:
+) -> StateGraph[ReaderState, ReaderSettings, ReaderInput, ReaderOutput]:
     """A workflow that answers questions from a folder of documents, with citations.
 
     The model searches by words and by meaning and reads chunks, one call at a time, until it answers or its budget of
@@ -111,15 +111,15 @@ def create_arag(
     Source: A-RAG (arXiv 2602.03442), Algorithm 1.
     """
     check_model(model)
-    check_type(settings, Settings, "settings")
+    check_type(settings, ReaderSettings, "settings")
     check_type(prompts, ReaderPrompts, "prompts")
     nodes = ReaderNodes(
         library=documents if isinstance(documents, Library) else Library(documents, embeddings, index),
-        defaults=settings or Settings(model=model if isinstance(model, str) else None),
+        defaults=settings or ReaderSettings(model=model if isinstance(model, str) else None),
         object_model=model if isinstance(model, BaseChatModel) else None,
         prompts=prompts or ReaderPrompts(),
     )
-    arag = StateGraph(ReaderState, context_schema=Settings, input_schema=ReaderInput, output_schema=ReaderOutput)
+    arag = StateGraph(ReaderState, context_schema=ReaderSettings, input_schema=ReaderInput, output_schema=ReaderOutput)
     arag.add_node("prepare", nodes.prepare)
     arag.add_node("think", sync_and_async(nodes.think, "think"))
     arag.add_node("act", nodes.act)
@@ -139,18 +139,18 @@ class ReaderNodes:
     """The nodes of ``arag``, with the objects that must stay out of the state."""
 
     library: Library
-    defaults: Settings
+    defaults: ReaderSettings
     object_model: BaseChatModel | None
     prompts: ReaderPrompts
 
-    def settings(self) -> Settings:
+    def settings(self) -> ReaderSettings:
         """The settings of the current run."""
-        given = context()
+        given = context(ReaderSettings)
         return given.over(self.defaults) if given else self.defaults
 
     def model(self) -> BaseChatModel | None:
         """The chat model of the current run: from its context, else the workflow's own, else none."""
-        given = context()
+        given = context(ReaderSettings)
         name = (given and given.model) or (None if self.object_model else self.defaults.model)
         return chat_model(name) if name else self.object_model
 

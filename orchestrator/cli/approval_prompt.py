@@ -279,23 +279,30 @@ def ask_consent(sources: Sequence[str], *, yes: bool) -> None:
 
 
 def ask_trust(loaded: Loaded, *, yes: bool) -> bool:
-    """Asks once about each server that says which of its tools only read whether that is believed, and stores it.
+    """Asks once whether the tools that servers and specifications mark as read-only are believed, and stores it.
+
+    All tools are one list with one answer.
 
     Returns:
-        Whether another server is believed from now on.
+        Whether another server or specification is believed from now on.
     """
     if yes or yes_from_environment() or not has_terminal():
         return False
-    agreements, more = Agreements(), False
+    agreements = Agreements()
     known = agreements.known()
-    for agent, server in believable(loaded).items():
-        if loaded.trusts(agent) or known & {believed(server), believed(server, yes=False)}:
-            continue
-        click.echo(f"\n{one_line(agent)}: this server marks tools as read-only.", err=True)
-        answer = click.confirm("Trust it, and call these tools without asking?", err=True)
-        agreements.add([believed(server, yes=answer)])
-        more |= answer
-    return more
+    new = {
+        agent: marked
+        for agent, marked in believable(loaded).items()
+        if not (loaded.trusts(agent) or known & {believed(marked.server), believed(marked.server, yes=False)})
+    }
+    if not new:
+        return False
+    lines = [one_line(f"  {agent}: {', '.join(marked.tools)}") for agent, marked in new.items()]
+    click.echo("\nThese tools only read, as their servers or specifications say:\n" + "\n".join(lines), err=True)
+    click.echo("To believe some of these agents, answer no, and use `callsheet trust allow AGENT`.", err=True)
+    answer = click.confirm("Trust them, and call these tools without asking?", err=True)
+    agreements.add(believed(marked.server, yes=answer) for marked in new.values())
+    return answer
 
 
 def shown_value(value: Any, *, indent: int | None = 2) -> str:

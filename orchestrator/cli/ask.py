@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -28,7 +28,6 @@ from callsheet.orchestrator.cli.shared_options import (
     run_options,
     size_options,
 )
-from callsheet.orchestrator.run.settings import Planning, Settings
 from callsheet.orchestrator.run.threads import Threads, stream_in_thread, sweep_threads
 
 if TYPE_CHECKING:
@@ -49,7 +48,8 @@ _WAITS = {"tool_approval": "needs_approval", "unknown_outcome": "outcome_unknown
 @click.option(
     "--planning",
     default="auto",
-    type=click.Choice(get_args(Planning)),
+    metavar="MODE",
+    show_default=True,
     help="auto: a model plans the request (but for a single small agent); none: one worker does all of it.",
 )
 @click.option(
@@ -106,6 +106,7 @@ def ask(
     retriever = options.retriever(loaded)
 
     from callsheet.graphs.dependencies import ObservationLog
+    from callsheet.orchestrator.run.settings import Settings
     from callsheet.orchestrator.supervisor import create_supervisor
 
     allowed = tuple(loaded.catalog.tool(tool_id).id for tool_id in allow)

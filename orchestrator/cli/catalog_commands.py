@@ -133,10 +133,7 @@ def _report(options: CatalogOptions, found: Selection | Discovery, show: Callabl
 @click.command(short_help="Find agents and tools for a request.")
 @_query
 @size_options(1000, 10000, "request")
-@methods_option(
-    "--method",
-    "Published method instead of ours: agent-as-a-graph, graph-rag-tool-fusion, bm25, dense, hybrid, weighted-hybrid.",
-)
+@methods_option("--method", "Method of the literature instead of ours")
 @decision_option
 @click.option("--proposed", type=click.FloatRange(0, 1), help="Weight of unreviewed dependencies; 0: none is inferred.")
 @click.option(
@@ -279,14 +276,25 @@ def graph(options: CatalogOptions, node: str, end: str | None, mermaid: bool) ->
     loaded = options.open()
     whole = detailed_graph(with_inferred(visible(loaded), rejected=loaded.rejected, trusted=loaded.trusted))
     start = named(whole, node)
-    edges = shortest_path(whole, start, named(whole, end)) if end else edges_at(whole, start)
-    content = {"node": node, **({"to": end} if end else {}), "edges": list(map(edge_values, edges))}
+    content: dict[str, Any] = {"node": node}
+    tools: list[str] = []
+    if end:
+        content["to"] = end
+        edges = shortest_path(whole, start, named(whole, end))
+        without = f"there is no path from {node} to {end}"
+    else:
+        tools = [tool.id for tool in loaded.catalog.tools.values() if tool.agent == start]
+        edges = edges_at(whole, start)
+        without = f"{node}: no edge"
+    content["edges"] = [edge_values(edge) for edge in edges]
+    lines = [edge_line(edge) for edge in edges] or [without]
+    text = shown("\n".join(lines), most=None)
     if mermaid:
-        tools = [] if end else [tool.id for tool in loaded.catalog.tools.values() if tool.agent == start]
-        more = [edge for tool in tools[:MOST_TOOLS] for edge in whole.out_edges(tool, data=True) if edge[1] != start]
-        content["mermaid"] = edges_to_mermaid(whole, [*edges, *more], start=start)
-    lines = [*map(edge_line, edges)] or [f"there is no path from {node} to {end}" if end else f"{node}: no edge"]
-    report(content, str(content.get("mermaid") or shown("\n".join(lines), most=None)), as_json=options.as_json)
+        # Around an agent, the chart also shows where the edges of its first tools lead.
+        around = whole.out_edges(tools[:MOST_TOOLS], data=True)
+        beyond = [edge for edge in around if edge[1] != start]
+        content["mermaid"] = text = edges_to_mermaid(whole, [*edges, *beyond], start=start)
+    report(content, text, as_json=options.as_json)
     return 1 if end and not edges and end != node else 0
 
 

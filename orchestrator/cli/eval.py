@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from callsheet.retrievers import Evaluation, SelectSettings
 
 _LABELS = {"tool.": "tools", "complete": "tools", "skill.": "skills"}
+"""Beginnings of the names of metrics -> the labels that they need; the others need agents."""
 _MODEL_ONLY = ("arms", "sample", "prices", "max_cost")
 _ROUNDING = 1e-9
 _POSITIVE = click.FloatRange(0, min_open=True)
@@ -44,18 +45,13 @@ _POSITIVE = click.FloatRange(0, min_open=True)
     help="Exit with status 1 if this metric is lower; repeatable. Metrics of agents: recall@5, map@5, ndcg@5; of "
     "tools: tool.recall@10, complete@10; of skills: skill.recall@1; of an arm: k10.success.",
 )
-@methods_option(
-    "--methods",
-    "Measure these side by side too: callsheet, agent-as-a-graph, graph-rag-tool-fusion, bm25, dense, hybrid, "
-    "weighted-hybrid.",
-)
+@methods_option("--methods", "Measure these side by side too")
 @model_option("Measure the calls of this chat model; tools are not run.")
 @click.option(
     "--arms",
     metavar="ARM,ARM",
-    help="With --model: all (the model gets all tools), k5, k10 ... (the best 5, 10 tools), d5, d10 ... (the best "
-    "by a decision of the model), none, auto (the supervisor in this planning mode), rules (no model).  "
-    "[default: k5,k10,none,auto]",
+    help="With --model: all (the model gets all tools), k10 (the best 10 tools), none, auto (the supervisor in this "
+    "planning mode).  [default: k10,none,auto]",
 )
 @click.option("--sample", type=click.IntRange(1), help="With --model: only this many queries, always the same.")
 @click.option("--concurrency", default=1, type=click.IntRange(1, 64), help="With --model: attempts at the same time.")
@@ -78,15 +74,25 @@ def evaluate_command(options: CatalogOptions, demands: tuple[str, ...], model: s
     if model:
         if given.pop("methods"):
             raise click.UsageError("--methods measures retrieval, without a model: leave --model out")
-        return _of_model(options, demands, model, **given)
-    if useless := [name for name in _MODEL_ONLY if given[name]]:
-        raise click.UsageError(f"--{useless[0].replace('_', '-')} needs --model PROVIDER:NAME")
-    return _of_retrieval(options, demands, **given)
+        return _evaluate_model(options, demands, model, **given)
+    for name in _MODEL_ONLY:
+        if given.pop(name):
+            raise click.UsageError(f"--{name.replace('_', '-')} needs --model PROVIDER:NAME")
+    # It has a default, so nobody can tell whether it was given.
+    given.pop("concurrency")
+    return _evaluate_retrieval(options, demands, **given)
 
 
-def _of_retrieval(
-    options: CatalogOptions, demands: Sequence[str], *, queries: Path, agents: int, tools: int, **more: Any
+def _evaluate_retrieval(
+    options: CatalogOptions,
+    demands: Sequence[str],
+    *,
+    queries: Path,
+    agents: int,
+    tools: int,
+    methods: Mapping[str, SelectSettings],
 ) -> int:
+    """Measures the retriever, and each method beside it; returns the exit status."""
     from callsheet.retrievers import evaluate, metric_names, read_queries
     from callsheet.retrievers.evaluation.evaluator import rounded
     from callsheet.retrievers.selection.select_settings import OURS
@@ -96,34 +102,47 @@ def _of_retrieval(
     loaded = options.open()
     labelled = read_queries(queries, loaded.catalog)
     for name in gates:
-        kind = next((kind for start, kind in _LABELS.items() if name.startswith(start)), "agents")
+        kind = _labels_of(name)
         if not any(getattr(query, kind) for query in labelled):
             raise _refused(f"{name} cannot be measured: no query has {kind} labelled")
 
-    def measured(settings: SelectSettings | None = None) -> Evaluation:
+    def measure(settings: SelectSettings | None = None) -> Evaluation:
         retriever = options.retriever(loaded, settings=settings)
         with progress_bar("Asking") as progress:
             return evaluate(retriever, labelled, agents=agents, tools=tools, progress=progress)
 
-    evaluation = measured()
-    beside = {name: evaluation if name == OURS else measured(of) for name, of in more["methods"].items()}
+    evaluation = measure()
+    evaluations = {}
+    for name, settings in methods.items():
+        evaluations[name] = evaluation if name == OURS else measure(settings)
     results = _results(gates, evaluation.metric)
     plain = {**evaluation.to_dict(), "gates": results}
-    if beside:
-        figures = {name: of.to_dict().items() for name, of in beside.items()}
-        plain["methods"] = [
-            {"name": name, **{key: value for key, value in of if key not in ("confused", "missed")}}
-            for name, of in figures.items()
-        ]
+    if evaluations:
+        plain["methods"] = [_method_row(name, other) for name, other in evaluations.items()]
     report(
         rounded(plain),
-        lambda: output.show_evaluation(evaluation, catalog=loaded.catalog, methods=beside),
+        lambda: output.show_evaluation(evaluation, catalog=loaded.catalog, methods=evaluations),
         as_json=options.as_json,
     )
     return _status(results)
 
 
-def _of_model(
+def _labels_of(metric: str) -> str:
+    """Returns which labels of queries a metric needs."""
+    for start, kind in _LABELS.items():
+        if metric.startswith(start):
+            return kind
+    return "agents"
+
+
+def _method_row(name: str, evaluation: Evaluation) -> dict[str, Any]:
+    """Returns the figures of a method as JSON values, without its errors one by one."""
+    row = {"name": name, **evaluation.to_dict()}
+    del row["confused"], row["missed"]
+    return row
+
+
+def _evaluate_model(
     options: CatalogOptions,
     demands: Sequence[str],
     model: str,
@@ -137,35 +156,30 @@ def _of_model(
     prices: Path | None,
     max_cost: float | None,
 ) -> int:
+    """Measures a chat model in several arms; returns the exit status."""
     from callsheet.agents import chat_model
     from callsheet.agents.calls.token_usage import price_of
     from callsheet.graphs.storage import cache_folder
-    from callsheet.orchestrator.apps.model_evaluation import (
-        DEFAULT_ARMS,
-        Arms,
-        digest,
-        evaluate_arms,
-        recorded,
-        sampled,
-    )
+    from callsheet.orchestrator.apps.model_arms import DEFAULT_ARMS, Arms, recorded
+    from callsheet.orchestrator.apps.model_evaluation import digest, evaluate_arms, sampled
     from callsheet.retrievers import read_queries
 
-    names = list(dict.fromkeys(filter(None, arms.replace(" ", "").split(",")))) if arms else DEFAULT_ARMS
-    known = [f"{name}.success" for name in names]
-    gates = _gates(demands, known, f"with --model there are {', '.join(known)}")
+    names = _listed(arms) if arms else list(DEFAULT_ARMS)
+    metrics = [f"{name}.success" for name in names]
+    gates = _gates(demands, metrics, f"with --model there are {', '.join(metrics)}")
     price = price_of(model, prices)
     check_model(model)
     if max_cost is not None and price is None:
         raise SettingsError("--max-cost needs the price of the model: give --prices FILE")
     loaded = options.open()
     retriever = options.retriever(loaded, k=agents)
-    chosen = sampled(read_queries(queries, loaded.catalog), sample)
-    made = Arms(recorded(loaded), retriever, chat_model(model), tools=tools)
+    sample_of = sampled(read_queries(queries, loaded.catalog), sample)
+    makes = Arms(recorded(loaded), retriever, chat_model(model), tools=tools)
     with progress_bar("Asking the model") as progress:
         evaluation = asyncio.run(
             evaluate_arms(
-                {name: made.named(name) for name in names},
-                chosen,
+                {name: makes.named(name) for name in names},
+                sample_of,
                 model=model,
                 folder=cache_folder() / "model-evaluations",
                 key=(digest(retriever.catalog.model_dump(mode="json")), agents, tools),
@@ -175,18 +189,27 @@ def _of_model(
                 progress=progress,
             )
         )
-
-    as_json = options.as_json
-    report(evaluation.to_dict(), lambda: output.show_model_evaluation(evaluation), as_json=as_json)
+    report(evaluation.to_dict(), lambda: output.show_model_evaluation(evaluation), as_json=options.as_json)
     if evaluation.stopped:
         click.echo(f"not all requests were attempted: {evaluation.stopped}", err=True)
-    reached = {f"{arm.arm}.success": arm.success for arm in evaluation.arms}
-    failed = _status(_results(gates, reached.__getitem__))
-    return 1 if failed or evaluation.stopped or any(arm.causes["model error"] for arm in evaluation.arms) else 0
+    successes = {f"{arm.arm}.success": arm.success for arm in evaluation.arms}
+    gates_failed = _status(_results(gates, successes.__getitem__)) != 0
+    model_failed = any(arm.causes["model error"] for arm in evaluation.arms)
+    return 1 if gates_failed or model_failed or evaluation.stopped else 0
+
+
+def _listed(arms: str) -> list[str]:
+    """Returns the names in a list with commas, each once."""
+    names = [name.strip() for name in arms.split(",")]
+    return list(dict.fromkeys(name for name in names if name))
 
 
 def _gates(demands: Sequence[str], known: Collection[str], names: str) -> dict[str, float]:
-    """The least value of each metric of ``--fail-under``; a usage error if one is malformed or unknown."""
+    """Returns the least value of each metric of ``--fail-under``.
+
+    Raises:
+        click.BadParameter: A demand is malformed, or its metric is not known; ``names`` says which are.
+    """
     gates: dict[str, float] = {}
     for demand in demands:
         name, _, number = demand.partition("=")
@@ -207,13 +230,18 @@ def _refused(message: str) -> click.BadParameter:
 
 
 def _results(gates: Mapping[str, float], value: Callable[[str], float]) -> list[dict[str, Any]]:
-    """Each gate with the value of its metric."""
-    found = ((name, least, value(name)) for name, least in gates.items())
-    return [{"metric": n, "least": least, "value": v, "passed": v >= least - _ROUNDING} for n, least, v in found]
+    """Returns each gate with the value of its metric, and whether it passed."""
+    results = []
+    for name, least in gates.items():
+        reached = value(name)
+        # A mean of binary fractions may miss the decimal number that it equals.
+        passed = reached >= least - _ROUNDING
+        results.append({"metric": name, "least": least, "value": reached, "passed": passed})
+    return results
 
 
 def _status(results: Sequence[Mapping[str, Any]]) -> int:
-    """The exit status, with a line on standard error for each gate that failed."""
+    """Prints each gate that failed on standard error; returns the exit status."""
     failed = [gate for gate in results if not gate["passed"]]
     for gate in failed:
         click.echo("failed: {metric} is {value:.4f}, under {least:g}".format(**gate), err=True)

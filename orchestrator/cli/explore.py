@@ -11,7 +11,6 @@ import click
 from callsheet.orchestrator.cli.browser import open_privately
 from callsheet.orchestrator.cli.shared_options import CatalogOptions, check_model, common, run_options
 from callsheet.orchestrator.run.process.environment import Environment
-from callsheet.orchestrator.run.settings import Settings
 
 
 @click.command(short_help="Explore the catalog in a browser.")
@@ -37,6 +36,7 @@ def explore(options: CatalogOptions, port: int, user: str, *, no_browser: bool, 
     from callsheet.agents import ToolRegistry
     from callsheet.graphs.dependencies import ObservationLog
     from callsheet.orchestrator.run.process.process_state import Served, ServerUpdates
+    from callsheet.orchestrator.run.settings import Settings
     from callsheet.orchestrator.run.threads import Threads, sweep_threads
     from callsheet.orchestrator.server import Site, create_explorer
     from callsheet.orchestrator.server.listener import LOOPBACK, listening, serve

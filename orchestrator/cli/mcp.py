@@ -114,9 +114,7 @@ def mcp(
         gateway.updates = ServerUpdates(registry, options.reader(), due=True)
     try:
         if options.as_json:
-            plain = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in served.tools]
-            content = {"instructions": served.server.instructions, "tools": plain}
-            click.echo(json.dumps(content, ensure_ascii=False))
+            click.echo(_offer(served))
         elif http:
             _serve_http(served, verifier, host, port, url, issuer)
         else:
@@ -128,6 +126,12 @@ def mcp(
             gateway.updates.stop.set()
         registry.close()
     return 0
+
+
+def _offer(served: GatewayServer) -> str:
+    """Returns what the gateway would serve, as JSON: its instructions, and its tools as ``tools/list`` sends them."""
+    tools = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in served.tools]
+    return json.dumps({"instructions": served.server.instructions, "tools": tools}, ensure_ascii=False)
 
 
 def _opened(options: CatalogOptions) -> Loaded:

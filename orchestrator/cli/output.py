@@ -229,7 +229,10 @@ def show_model_evaluation(evaluation: ModelEvaluation) -> None:
             out.print(f"   {escape(detail)}", style=GREY, soft_wrap=True)
 
 
-_WIDTH, _WORKING = 180, "Working"
+_WIDTH = 180
+_WORKING = "Working"
+_MOST_CUTS = 5
+"""Cuts of a selection that are printed."""
 _STATUS_COLOURS = {
     "done": "green",
     "partly": "yellow",
@@ -385,7 +388,7 @@ class Show:
 
 def show_selection(selection: Selection, *, explain: bool) -> None:
     """Prints a selection as a table; with ``explain`` also what was cut, and why."""
-    out, trace = console(), selection.trace
+    out = console()
     if selection.verdict == "nothing_fits":
         nearest = selection.agents or selection.skills
         out.print("Nothing in the catalog fits" + (" well; the nearest are:" if nearest else "."))
@@ -394,18 +397,33 @@ def show_selection(selection: Selection, *, explain: bool) -> None:
     for skill in selection.skills:
         names = f", names {', '.join(skill.tools)}" if skill.tools else ""
         out.print(escape(f"skill {skill.id} ({skill.score:.2f}){names}"))
-    notes = []
-    if bare := [f"{agent.id} ({agent.score:.2f})" for agent in selection.agents if not agent.tools]:
-        notes.append(f"without a tool among these: {', '.join(bare)}")
+    notes: list[str] = []
+    without_tools = [f"{agent.id} ({agent.score:.2f})" for agent in selection.agents if not agent.tools]
+    if without_tools:
+        notes.append(f"without a tool among these: {', '.join(without_tools)}")
     if explain:
-        likely = "" if selection.probability is None else f"{selection.probability:.2f} likely that something fits, "
-        notes += [f"verdict: {likely}{trace.verdict}"] if trace.verdict else []
-        notes += [f"judged: {selection.decision.summary}"] if selection.decision else []
-        notes += [trace.policy] if trace.policy else []
-        notes += [f"{unit.kind}: {unit.text}" for unit in trace.units[1:]]
-        notes += [f"cut: {cut.id} ({cut.score:.2f}): {cut.reason}" for cut in trace.cut[:5]]
+        notes += _reasons(selection)
     for note in notes:
         out.print(escape(note), style=GREY)
+
+
+def _reasons(selection: Selection) -> list[str]:
+    """Returns a line for each reason of a selection: its verdict, who judged it, the policy, its parts, the cuts."""
+    trace = selection.trace
+    reasons: list[str] = []
+    if trace.verdict:
+        likely = ""
+        if selection.probability is not None:
+            likely = f"{selection.probability:.2f} likely that something fits, "
+        reasons.append(f"verdict: {likely}{trace.verdict}")
+    if selection.decision:
+        reasons.append(f"judged: {selection.decision.summary}")
+    if trace.policy:
+        reasons.append(trace.policy)
+    # The first unit is the request as a whole.
+    reasons += [f"{unit.kind}: {unit.text}" for unit in trace.units[1:]]
+    reasons += [f"cut: {cut.id} ({cut.score:.2f}): {cut.reason}" for cut in trace.cut[:_MOST_CUTS]]
+    return reasons
 
 
 def _table(selection: Selection, *, explain: bool) -> Table:

@@ -185,7 +185,7 @@ def _report_trust(options: CatalogOptions, loaded: Loaded, done: int = 0) -> int
         {**one.model_dump(), "holds": one.id in tools and loaded.pin(tools[one.id]) == one.digest}
         for one in (standing.entries() if standing else ())
     ]
-    servers = [agent for agent, server in believable(loaded).items() if believed(server) in known]
+    servers = [agent for agent, marked in believable(loaded).items() if believed(marked.server) in known]
     for one in allowed:
         whose = f" for {one['user'] or 'clients without sign-in'}" if one["user"] != "" else ""
         changed = "" if one["holds"] else "; it has changed, so it is asked about"
@@ -243,7 +243,7 @@ def allow(options: CatalogOptions, ids: tuple[str, ...], user: str | None) -> in
     for tool in tools:
         standing.add(tool, loaded.pin(tool))
     if agents:
-        Agreements().add(believed(servers[agent]) for agent in agents)
+        Agreements().add(believed(servers[agent].server) for agent in agents)
     return _report_trust(options, loaded)
 
 
@@ -259,7 +259,7 @@ def revoke(options: CatalogOptions, ids: tuple[str, ...], user: str | None) -> i
     loaded = options.open(known=True)
     standing, servers = StandingApprovals.of(loaded, user or ""), believable(loaded)
     done = standing.revoke(ids, everybody=user is None) if standing else 0
-    done += Agreements().remove(believed(servers[one]) for one in ids if one in servers)
+    done += Agreements().remove(believed(servers[one].server) for one in ids if one in servers)
     return _report_trust(options, loaded, 0 if done else 1)
 
 

@@ -187,9 +187,20 @@ def size_options(agents: int, tools: int, each: str) -> Callable[[Command], Comm
     )
 
 
+class _MethodsOption(click.Option):
+    """An option whose help ends with the names of all methods; they are imported only for the help."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        from callsheet.retrievers import METHODS
+
+        self.help = f"{self.help}: {', '.join(METHODS)}."
+        return super().get_help_record(ctx)
+
+
 def methods_option(name: str, about: str) -> Callable[[Any], Any]:
     """``--method`` or ``--methods``, as the settings of each method by its name."""
-    return click.option(name, metavar="NAME" if name == "--method" else "NAME,...", callback=_methods, help=about)
+    metavar = "NAME" if name == "--method" else "NAME,..."
+    return click.option(name, cls=_MethodsOption, metavar=metavar, callback=_methods, help=about)
 
 
 def _methods(_context: click.Context, parameter: click.Parameter, given: str | None) -> dict[str, SelectSettings]:

@@ -37,9 +37,10 @@ from callsheet.graphs.dependencies import ObservationLog, OutcomeLog, Seen, obse
 from callsheet.graphs.trust.consent import StandingApprovals
 from callsheet.graphs.trust.open_calls import CallLedger
 from callsheet.graphs.trust.policy import counts_outcomes
-from callsheet.orchestrator.run.settings import Settings
+from callsheet.orchestrator.run.settings import GraphSettings, Settings
 
 T = TypeVar("T")
+S = TypeVar("S", bound=GraphSettings)
 
 
 def waited_for(work: Coroutine[Any, Any, T]) -> T:
@@ -179,13 +180,13 @@ class RunConfiguration:
 
     def _said(self) -> Settings:
         found = self.defaults
-        for one in (self.preferences, context()):
+        for one in (self.preferences, context(Settings)):
             found = one.over(found) if one else found
         return found
 
     def _refused(self, said: Settings) -> str:
         """Why less strict approval, or an allowed tool, is rejected; empty if it is not, or if there is none."""
-        before, given = self.defaults, context()
+        before, given = self.defaults, context(Settings)
         looser = {
             "approval": _STRICTEST.index(said.approval) > _STRICTEST.index(before.approval),
             "allow": not set(said.allow) <= set(before.allow),
@@ -214,7 +215,7 @@ class RunConfiguration:
 
     def _model(self, role: str, *names: str) -> Any:
         """The model for a role, whose first setting counts more; in each place, an object before a name."""
-        said = [getattr(one, name) for one in (context(), self.preferences) if one for name in names]
+        said = [getattr(one, name) for one in (context(Settings), self.preferences) if one for name in names]
         chosen = next(filter(None, said), None)
         if chosen is None and role in self.models:
             return self.models[role]
@@ -260,11 +261,21 @@ class RunConfiguration:
         return getattr(self.settings, f"{name}_prompt", None) or str(getattr(self.prompts, name))
 
 
-def context() -> Settings | None:
-    """The context of the current run; None if the state is changed without a run."""
-    runtime: Runtime[Settings] | None = get_runtime(Settings)
+def context(kind: type[S]) -> S | None:
+    """Returns the settings with which the current run was started; None if there are none.
+
+    Raises:
+        SettingsError: They are those of another kind of graph, and would have no effect.
+    """
+    runtime: Runtime[Any] | None = get_runtime(kind)
     given = runtime.context if runtime is not None else None
-    return given if isinstance(given, Settings) else None
+    if isinstance(given, kind):
+        return given
+    # A graph inside another graph inherits its context, which is not meant for it.
+    is_inside = "|" in str(_configurable().get("checkpoint_ns", ""))
+    if isinstance(given, GraphSettings) and not is_inside:
+        raise SettingsError(f"the context of this graph is {kind.__name__}(...), not {type(given).__name__}(...)")
+    return None
 
 
 def namespace_of(user: str) -> tuple[str, str]:

@@ -1,15 +1,17 @@
-"""Options of a run."""
+"""Options of a run: one class for each kind of graph, which Studio shows as a form."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
-from pydantic.fields import ComputedFieldInfo, FieldInfo
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchemaHandler, ValidationError
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core.core_schema import CoreSchema
 
 from callsheet.graphs import SettingsError
+from callsheet.retrievers.selection.select_settings import Expansion, Ranking, Scoring
 
 _MOST = ("tools", "schema_tokens")
 _RANKING = (
@@ -21,6 +23,14 @@ TOOL_FLOOR = 0.0005
 Planning = Literal["auto", "none"]
 
 
+def _text_or_none(text: str | None) -> str | None:
+    return (text or "").strip() or None
+
+
+OptionalText: TypeAlias = Annotated[str | None, AfterValidator(_text_or_none)]
+"""A text; Studio sends an empty one for a field that nobody has filled, which is None."""
+
+
 def unknown_setting(name: str, known: Iterable[str]) -> str:
     """The error for an unknown setting, with the most similar name, and all names."""
     names = list(known)
@@ -29,85 +39,102 @@ def unknown_setting(name: str, known: Iterable[str]) -> str:
     return f"there is no setting {name!r}{meant}; there are: {', '.join(names)}"
 
 
-def _said(error: Mapping[str, Any]) -> str:
-    name = ".".join(map(str, error["loc"]))
-    if error["type"] == "extra_forbidden":
-        return unknown_setting(name, Settings.model_fields)
-    return f"setting {name!r}: {error['msg']}, not {error['input']!r}"
-
-
 def _option(default: Any, *nodes: str, prompt: bool = False, **bounds: Any) -> Any:
     """A setting that Studio shows at these nodes; the attribute's docstring is its description."""
-    shown: dict[str, Any] = {"langgraph_nodes": list(nodes), **({"langgraph_type": "prompt"} if prompt else {})}
+    shown: dict[str, Any] = {"langgraph_nodes": list(nodes)}
+    if prompt:
+        shown["langgraph_type"] = "prompt"
     return Field(default=default, json_schema_extra=shown, **bounds)
 
 
-_FIRST = ("model", "approval", "planning", "tools", "token_budget")
-"""What people change first: Studio shows these as they are, and the others as advanced ones of their node."""
+class GraphSettings(BaseModel):
+    """Options of one run of a graph; Studio and ``langgraph_sdk`` pass them as ``context``.
 
-
-def _title(name: str, field: FieldInfo | ComputedFieldInfo) -> str:
-    words, shown = name.replace("_", " ").capitalize(), field.json_schema_extra
-    nodes = shown.get("langgraph_nodes") if isinstance(shown, dict) else None
-    return words if name in _FIRST or not isinstance(nodes, list) else f"Advanced, {nodes[0]}: {words}"
-
-
-class Settings(BaseModel):
-    """Options of one run; Studio and ``langgraph_sdk`` pass them as ``context``.
+    Attributes:
+        FIRST: What people change first. Studio shows these at the top, and the others as advanced ones of their node.
 
     Raises:
         SettingsError: A setting is unknown, or a value is invalid; the message names every such setting.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, field_title_generator=_title)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    FIRST: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, **values: Any) -> None:
         try:
             super().__init__(**values)
         except ValidationError as error:
-            raise SettingsError("; ".join(map(_said, error.errors()))) from error
+            raise SettingsError("; ".join(self._problem(one) for one in error.errors())) from error
 
-    model: str | None = _option(None, "plan", "worker", "answer")
-    """Chat model for planner, workers and answer, as ``provider:model``; without one, a step must name a tool and all
-    its values."""
-    approval: Literal["always", "ask", "never"] = _option("ask", "worker")
-    """Which calls a person must approve: ``always`` all, ``ask`` those of tools that are not known to be harmless,
-    ``never`` only those that may delete or overwrite something."""
-    planning: Planning = _option("auto", "plan", "revise")
-    """Whether a model plans a request: ``auto`` (but for a single small agent), or ``none`` (a worker does all of it,
-    and sees the names of all tools itself)."""
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        """Lists the settings in the docstring, for readers of the API."""
+        super().__pydantic_init_subclass__(**kwargs)
+        fields = "\n".join(f"        {name}: {field.description}" for name, field in cls.model_fields.items())
+        cls.__doc__ = f"{cls.__doc__}\n    Attributes:\n{fields}\n    "
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """The schema of the form that Studio shows: the first settings first, each with its title."""
+        schema = handler.resolve_ref_schema(handler(core_schema))
+        properties: dict[str, Any] = schema["properties"]
+        ordered = [*cls.FIRST, *(name for name in properties if name not in cls.FIRST)]
+        schema["properties"] = {name: {**properties[name], "title": cls._title(name)} for name in ordered}
+        return schema
+
+    @classmethod
+    def _title(cls, name: str) -> str:
+        words = name.replace("_", " ").capitalize()
+        if name in cls.FIRST:
+            return words
+        shown: Any = cls.model_fields[name].json_schema_extra
+        return f"Advanced, {shown['langgraph_nodes'][0]}: {words}"
+
+    @classmethod
+    def _problem(cls, error: Mapping[str, Any]) -> str:
+        """What is wrong with a setting, by an error of Pydantic."""
+        name = ".".join(map(str, error["loc"]))
+        if error["type"] == "extra_forbidden":
+            return unknown_setting(name, cls.model_fields)
+        return f"setting {name!r}: {error['msg']}, not {error['input']!r}"
+
+    def over(self, defaults: Self) -> Self:
+        """The defaults, overridden by what was set here explicitly."""
+        return defaults.model_copy(update=self.model_dump(exclude_unset=True))
+
+
+class RetrieverSettings(GraphSettings):
+    """Options of one run of the retriever; Studio and ``langgraph_sdk`` pass them as ``context``.
+
+    Raises:
+        SettingsError: A setting is unknown, or a value is invalid; the message names every such setting.
+    """
+
+    FIRST: ClassVar[tuple[str, ...]] = ("tools", "schema_tokens", "agents", "search", "ranking")
+
     tools: int = _option(15, "retriever", ge=1, le=128)
     """Maximum tools per worker; those that a plan does not name fill at most ten places."""
-    token_budget: int | None = _option(None, "dispatch", "worker", ge=1)
-    """Tokens after which no step starts and no worker continues; no limit if empty."""
-    planner_model: str | None = _option(None, "plan", "revise")
-    """Another model for plans and their revisions."""
-    worker_model: str | None = _option(None, "worker")
-    """Another model for the workers."""
-    answer_model: str | None = _option(None, "answer")
-    """Another model for the answer."""
-    decision_model: str | None = _option(None, "retriever")
-    """Chat model that judges the first tools of each step, in one call: their order, and whether one of them fits."""
-    roster_tokens: int = _option(4_000, "plan", "worker", ge=100, le=200_000)
-    """Tokens up to which the names of all tools stand in the planner's prompt; of a larger catalog, the agents, and the
-    tools of those that fit."""
+    schema_tokens: int | None = _option(8_000, "retriever", ge=1, le=1_000_000)
+    """Maximum tokens of the schemas of a worker's tools; no limit if empty."""
     agents: int = _option(50, "retriever", ge=1, le=50)
     """Maximum agents of a step."""
     tool_floor: float = _option(TOOL_FLOOR, "retriever", ge=0, le=1)
     """A tool is left out if its expected use is below this share of the best tool's; 0 gives a worker all ``tools``."""
-    schema_tokens: int | None = _option(8_000, "retriever", ge=1, le=1_000_000)
-    """Maximum tokens of the schemas of a worker's tools; no limit if empty."""
-    learn: bool = _option(True, "retriever", "answer")
+    decision_model: OptionalText = _option(None, "retriever")
+    """Chat model that judges the first tools of each step, in one call: their order, and whether one of them fits."""
+    learn: bool = _option(True, "retriever")
     """Whether to count how the calls of each tool end (``callsheet forget`` deletes the counts), and to rank a tool
     that failed behind others that fit equally."""
-    skill_tokens: int = _option(5_000, "retriever", "worker", ge=0, le=200_000)
-    """Maximum tokens of the skills that a worker gets, which need a model; 0 switches skills off."""
-    ranking: Literal["scores", "agent_as_a_graph"] | None = _option(None, "retriever")
-    """How agents and tools are ranked; the retriever's own way if empty."""
     lexical_weight: float | None = _option(None, "retriever", ge=0, le=2)
     """Weight of a perfect match by words, relative to meaning; the retriever's own if empty."""
     capability_weight: float | None = _option(None, "retriever", ge=0, le=2)
     """Score that a confident match of capabilities adds; the retriever's own if empty."""
+    search: Scoring | None = _option(None, "retriever")
+    """How nodes are scored: ``scores`` is ours, the others are the plain searches that the papers start from; the
+    retriever's own way if empty."""
+    ranking: Ranking | None = _option(None, "retriever")
+    """How agents and tools are ranked; the retriever's own way if empty."""
     agent_weight: float | None = _option(None, "retriever", ge=0, le=10)
     """Weight of agents, for the ranking ``agent_as_a_graph``."""
     tool_weight: float | None = _option(None, "retriever", ge=0, le=10)
@@ -116,17 +143,68 @@ class Settings(BaseModel):
     """The k of reciprocal rank fusion, for the ranking ``agent_as_a_graph``."""
     pool: int | None = _option(None, "retriever", ge=1, le=10_000)
     """N, the nodes of the merged list, for the ranking ``agent_as_a_graph``."""
-    search: Literal["scores", "dense", "bm25", "hybrid", "weighted_hybrid"] | None = _option(None, "retriever")
-    """How nodes are scored: ``scores`` is ours, the others are the plain searches that the papers start from; the
-    retriever's own way if empty."""
-    expansion: Literal["expected_use", "graph_rag_tool_fusion", "none"] | None = _option(None, "retriever")
+    expansion: Expansion | None = _option(None, "retriever")
     """How dependencies of the tools found are added: by expected use, by Algorithm 1 of Graph RAG-Tool Fusion, or not
     at all; the retriever's own way if empty."""
-    planner_prompt: str | None = _option(None, "plan", prompt=True)
+
+    def reach(self, fields: Collection[str] | None = None, *, most: bool = True) -> dict[str, Any]:
+        """The options for a selection; by default, for the shortlist of a worker.
+
+        Args:
+            fields: Only these settings; by default all.
+            most: Include the limits on tools and schema tokens.
+        """
+        names = [*_RANKING, *_MOST] if most else _RANKING
+        reach: dict[str, Any] = {}
+        for name in names:
+            value = getattr(self, name)
+            if value is not None and (fields is None or name in fields):
+                reach[name] = value
+        if "tool_floor" in reach:
+            reach["floor"] = reach.pop("tool_floor")
+        if fields is None:
+            reach["shortlist"] = True
+        if not self.learn:
+            reach["learned"] = False
+        return reach
+
+
+class Settings(RetrieverSettings):
+    """Options of one run; Studio and ``langgraph_sdk`` pass them as ``context``.
+
+    Raises:
+        SettingsError: A setting is unknown, or a value is invalid; the message names every such setting.
+    """
+
+    FIRST: ClassVar[tuple[str, ...]] = ("model", "approval", "planning", "tools", "token_budget")
+
+    model: OptionalText = _option(None, "plan", "worker", "answer")
+    """Chat model for planner, workers and answer, as ``provider:model``; without one, a step must name a tool and all
+    its values."""
+    approval: Literal["always", "ask", "never"] = _option("ask", "worker")
+    """Which calls a person must approve: ``always`` all, ``ask`` those of tools that are not known to be harmless,
+    ``never`` only those that may delete or overwrite something."""
+    planning: Planning = _option("auto", "plan", "revise")
+    """Whether a model plans a request: ``auto`` (but for a single small agent), or ``none`` (a worker does all of it,
+    and sees the names of all tools itself)."""
+    token_budget: int | None = _option(None, "dispatch", "worker", ge=1)
+    """Tokens after which no step starts and no worker continues; no limit if empty."""
+    planner_model: OptionalText = _option(None, "plan", "revise")
+    """Another model for plans and their revisions."""
+    worker_model: OptionalText = _option(None, "worker")
+    """Another model for the workers."""
+    answer_model: OptionalText = _option(None, "answer")
+    """Another model for the answer."""
+    roster_tokens: int = _option(4_000, "plan", "worker", ge=100, le=200_000)
+    """Tokens up to which the names of all tools stand in the planner's prompt; of a larger catalog, the agents, and the
+    tools of those that fit."""
+    skill_tokens: int = _option(5_000, "retriever", "worker", ge=0, le=200_000)
+    """Maximum tokens of the skills that a worker gets, which need a model; 0 switches skills off."""
+    planner_prompt: OptionalText = _option(None, "plan", prompt=True)
     """System prompt of the planner's model; the supervisor's own if empty."""
-    worker_prompt: str | None = _option(None, "worker", prompt=True)
+    worker_prompt: OptionalText = _option(None, "worker", prompt=True)
     """System prompt of the workers' model; the supervisor's own if empty."""
-    answer_prompt: str | None = _option(None, "answer", prompt=True)
+    answer_prompt: OptionalText = _option(None, "answer", prompt=True)
     """System prompt of the answer's model; the supervisor's own if empty."""
     max_steps: int = _option(12, "plan", "revise", ge=1, le=50)
     """Maximum steps of a plan, including added ones."""
@@ -153,52 +231,30 @@ class Settings(BaseModel):
     answer says so."""
     allow: tuple[str, ...] = _option((), "worker")
     """Tools, as ``agent/tool``, whose calls need no approval in this run; without a model, a person confirms the calls
-    of all others that may change something."""
+    of all others that are not known to be harmless."""
     transcript: Literal["answer", "calls"] = _option("calls", "answer")
     """What a run adds to ``messages``: its ``answer`` alone, or, before it, the plan and the ``calls`` with the
     beginnings of their results."""
     attended: bool = _option(True, "plan", "worker")
     """Whether a person can answer questions during the run; if not, models are told to ask nothing."""
+
+
+class ReaderSettings(GraphSettings):
+    """Options of one run of ``arag``; Studio and ``langgraph_sdk`` pass them as ``context``.
+
+    Raises:
+        SettingsError: A setting is unknown, or a value is invalid; the message names every such setting.
+    """
+
+    FIRST: ClassVar[tuple[str, ...]] = ("model", "documents", "max_loops", "max_tokens", "max_request")
+
+    model: OptionalText = _option(None, "think")
+    """Chat model that searches and answers, as ``provider:model``; without one, the best sentences are quoted."""
     documents: str | None = _option(None, "prepare")
-    """For ``arag``: a folder within ``CALLSHEET_DOCUMENTS``."""
+    """A folder within ``CALLSHEET_DOCUMENTS``."""
     max_loops: int = _option(15, "think", ge=1, le=100)
-    """For ``arag``: maximum model calls before the answer."""
+    """Maximum model calls before the answer."""
     max_tokens: int = _option(128_000, "think", ge=1_000, le=2_000_000)
-    """For ``arag``: tokens of the conversation after which the model must answer."""
-
-    @field_validator(
-        "model", "planner_model", "worker_model", "answer_model", "decision_model",
-        "planner_prompt", "worker_prompt", "answer_prompt",
-    )  # fmt: skip
-    @classmethod
-    def _empty_is_none(cls, text: str | None) -> str | None:
-        return (text or "").strip() or None
-
-    def over(self, defaults: Settings) -> Settings:
-        """The defaults, overridden by what was set here explicitly."""
-        return defaults.model_copy(update=self.model_dump(exclude_unset=True))
-
-    def reach(self, fields: Collection[str] | None = None, *, most: bool = True) -> dict[str, Any]:
-        """The options for a selection; by default, for the shortlist of a worker.
-
-        Args:
-            fields: Only these settings; by default all.
-            most: Include the limits on tools and schema tokens.
-        """
-        told = [*_RANKING, *(_MOST if most else ())]
-        reach = {
-            "floor" if name == "tool_floor" else name: value
-            for name in told
-            if (fields is None or name in fields) and (value := getattr(self, name)) is not None
-        }
-        if fields is None:
-            reach["shortlist"] = True
-        return reach if self.learn else {**reach, "learned": False}
-
-
-def _documented() -> str:
-    fields = "\n".join(f"        {name}: {field.description}" for name, field in Settings.model_fields.items())
-    return f"{Settings.__doc__}\n    Attributes:\n{fields}\n    "
-
-
-Settings.__doc__ = _documented()
+    """Tokens of the conversation after which the model must answer."""
+    max_request: int = _option(32_000, "prepare", ge=100)
+    """Maximum characters of a question."""

@@ -91,6 +91,8 @@ def spans_of(units: Sequence[Unit]) -> list[Span]:
     return [unit.span for unit in units if unit.kind == "clause" and unit.span]
 
 
+Scoring = Literal["scores", Search]
+"""How nodes are scored: our way, or by one of the searches of the literature."""
 Ranking = Literal["scores", "agent_as_a_graph"]
 Expansion = Literal["expected_use", "graph_rag_tool_fusion", "none"]
 
@@ -173,7 +175,7 @@ class SelectSettings:
     judged: int = 20
     decision_seconds: float = 60.0
     texts: Texts = "full"
-    search: Search | Literal["scores"] = "scores"
+    search: Scoring = "scores"
     ranking: Ranking = "scores"
     agent_weight: float = PUBLISHED_WEIGHTS["agent"]
     tool_weight: float = PUBLISHED_WEIGHTS["tool"]
@@ -213,7 +215,7 @@ class SelectSettings:
 _NAMES = tuple(field.name for field in fields(SelectSettings))
 _COUNTS = ("agents", "tools", "max_query", "candidates", "pool", "rrf_k", "expand")
 _SHARES = "tool_dependency parameter_dependency listing proposed capability_weight capability_sure floor fits".split()
-_WORDS = {"texts": get_args(Texts), "search": ("scores", *get_args(Search))}
+_WORDS = {"texts": get_args(Texts), "search": get_args(Scoring)}
 _WORDS |= {"ranking": get_args(Ranking), "expansion": get_args(Expansion)}
 
 

@@ -74,6 +74,8 @@ class Shop:
 
         for made in (weather_report, city_weather, exchange_rate, write_note, delete_note):
             made.metadata = {"callsheet/approval": self.approval} if self.approval else None
+        for reader in (weather_report, city_weather, exchange_rate) if self.approval == "never" else ():
+            reader.metadata = {"annotations": {"readOnlyHint": True}}
         return {
             "meteo": [weather_report],
             "skywatch": [city_weather],

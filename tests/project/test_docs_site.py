@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import tomllib
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from click.testing import CliRunner
 
+from callsheet import SelectSettings
 from callsheet.orchestrator.cli.main import callsheet
+from callsheet.orchestrator.run.settings import Planning
+from callsheet.retrievers import METHODS
+from callsheet.retrievers.selection.select_settings import Expansion, Ranking, Scoring
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -61,6 +68,26 @@ def test_the_reference_has_every_public_name_once(door: str) -> None:
 def test_the_reference_has_every_command() -> None:
     text = (DOCS / "reference" / "command-line.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `([\w-]+)` \|", text, re.MULTILINE)) == set(callsheet.commands)
+
+
+def test_the_retrieval_page_has_every_setting_of_a_selection_with_its_default() -> None:
+    page = (DOCS / "concepts" / "retrieval.md").read_text(encoding="utf-8")
+    documented: dict[str, str] = {}
+    for names, defaults in re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| (`[^|]+`(?:, `[^|]+`)*) \|", page, re.MULTILINE):
+        documented |= dict(zip(re.findall(r"`(\w+)`", names), re.findall(r"`([^`]+)`", defaults), strict=True))
+    plain = {
+        name: json.dumps(value) if isinstance(value, str) else str(value)
+        for name, value in asdict(SelectSettings()).items()
+    }
+    assert documented == plain
+    for words in (Scoring, Ranking, Expansion):
+        assert [word for word in get_args(words) if f'"{word}"' not in page] == []
+
+
+def test_the_help_names_every_method_and_every_mode() -> None:
+    for command, words in (("retrieve", METHODS), ("eval", METHODS), ("ask", get_args(Planning))):
+        text = CliRunner().invoke(callsheet, [command, "--help"], terminal_width=500, max_content_width=500).output
+        assert [word for word in words if word not in text] == []
 
 
 def test_the_readme_fits_two_screens() -> None:

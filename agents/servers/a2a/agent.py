@@ -11,7 +11,7 @@ from callsheet.agents.calls.call_context import Limits
 from callsheet.agents.calls.tool_result import Fault, with_data
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.in_process import CALL_LIMITS, TOOL_NAME, InProcess, summary_line, tool_of_remote_agent
-from callsheet.graphs.catalog.formats.server_config import APPROVAL, ApprovalPolicy, ServerConfig, ServerOptions
+from callsheet.graphs.catalog.formats.server_config import ApprovalPolicy, ServerConfig, ServerOptions
 from callsheet.graphs.text.sanitizing import shown
 from callsheet.graphs.trust.pins import digests
 
@@ -95,8 +95,8 @@ def connection(agent_id: str, server: ServerConfig, accepted: str | None) -> InP
             raise Fault("tool", hidden(told), effect="reported")
         return {"answer": hidden([text, data])}
 
-    own = {APPROVAL: server.callsheet.approval} if server.callsheet.approval else {}
-    return InProcess({TOOL_NAME: tool_of_remote_agent(send, f"Hands a request to {agent_id}.", own)})
+    tool = tool_of_remote_agent(send, f"Hands a request to {agent_id}.", {})
+    return InProcess({TOOL_NAME: tool}, server.callsheet)
 
 
 def _listing(wire: Wire) -> Listing:

@@ -29,7 +29,7 @@ from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Agent
 from callsheet.graphs.storage import StoredFile, cache_file, file_named
 from callsheet.graphs.text.sanitizing import clean, one_line, shown, visible
-from callsheet.graphs.trust.pins import suspect
+from callsheet.graphs.trust.pins import hides_text
 
 RESOURCE, TEMPLATE, PROMPT = "resource:", "template:", "prompt:"
 Ask = Callable[[str, Mapping[str, Any], float], Awaitable[dict[str, Any]]]
@@ -334,14 +334,14 @@ def _text(item: Mapping[str, Any], field: str) -> str:
 def resources_of(agent_id: str, entries: Sequence[Any]) -> tuple[Agent, tuple[Problem, ...]]:
     """An agent whose tools are the resources, templates and prompts of a server.
 
-    An entry whose texts give a model orders, or hide characters, is left out.
+    An entry whose name or texts hide characters is left out.
     """
-    bad = {name for name, entry in Entries.of(entries).tools.items() if one_line(name) != name or suspect(entry)}
+    bad = {name for name, entry in Entries.of(entries).tools.items() if one_line(name) != name or hides_text(entry)}
     agent, malformed = agent_from_listing(agent_id, [e for e in entries if not (e and e.get("name") in bad)])
     problems = [Problem(agent_id, p.kind, f"resources and prompts, read as tools: {p.message}") for p in malformed]
     if bad:
         named = ", ".join(map(one_line, sorted(bad)[:_MOST_NAMED])) + ("..." if len(bad) > _MOST_NAMED else "")
-        problems.append(Problem(agent_id, "suspect", f"texts that give a model orders or hide something: {named}"))
+        problems.append(Problem(agent_id, "suspect", f"names or texts that hide characters: {named}"))
     return agent, tuple(problems)
 
 

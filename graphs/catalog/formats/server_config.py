@@ -36,7 +36,7 @@ _KINDS = {A2A: {A2A, "headers"}, OPENAPI: {OPENAPI, "url", "headers"}, TOOLKIT: 
 # The options of 'callsheet' that do not apply to a kind.
 _LOCAL = {"trusted", "limits", "tools", "roots", "session"}
 _NO_OPTIONS = {A2A: {"trusted", "tools", "roots", "session"}, OPENAPI: {"roots", "session"}, TOOLKIT: _LOCAL}
-_NO_OPTIONS[KEY] = _LOCAL | {"approval", "allow"}
+_NO_OPTIONS[KEY] = _LOCAL | {"approval", "allow", "reads"}
 
 APPROVAL = "callsheet/approval"
 """The metadata key of a LangChain tool's own policy: ``metadata={"callsheet/approval": "never"}``."""
@@ -54,6 +54,7 @@ class ServerOptions(Record):
         roots: Folders that path arguments must stay in; none: no restriction.
         approval: When to ask a person before a call; None: the setting of the run.
         allow: Names of tools whose calls need no approval; also without a model, as ``--allow AGENT/TOOL``.
+        reads: Names of tools that only read, as the user knows; this counts as a trusted ``readOnlyHint`` of each.
         session: Whether the process of a server serves one run after another of the same user (``shared``), or, because
             it keeps something that the next run must not see, ends with the ``run``.
     """
@@ -64,6 +65,7 @@ class ServerOptions(Record):
     roots: tuple[str, ...] = ()
     approval: ApprovalPolicy | None = None
     allow: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
     session: Literal["shared", "run"] = "shared"
 
 

@@ -19,7 +19,12 @@ from callsheet.graphs.text.regular_files import read_regular
 from callsheet.graphs.text.sanitizing import clean, shown
 
 _SKILL_FILE = "[sS][kK][iI][lL][lL].[mM][dD]"
-_LARGEST, _LONGEST_NAME, _MOST_FOLDERS, _MOST_NODES = 500_000, 64, 10_000, 10_000
+_LARGEST = 500_000
+"""Bytes of the largest ``SKILL.md`` that is read."""
+_LONGEST_NAME = 64
+_MOST_FOLDERS = 10_000
+_MOST_NODES = 10_000
+"""Nodes of YAML in a front matter."""
 _PATTERN = re.compile(r"\([^()]{0,500}\)")
 _FRONT_MATTER = re.compile(r"\ufeff?\s*---[ \t]*\r?\n(.*?\n)---[ \t]*(?:\r?\n|$)", re.DOTALL)
 _FIELD = re.compile(
@@ -28,23 +33,24 @@ _FIELD = re.compile(
 
 
 def is_skill(folder: Path) -> bool:
-    """Whether a folder is itself a skill."""
+    """Returns whether a folder is itself a skill."""
     return next(folder.glob(_SKILL_FILE), None) is not None
 
 
 def is_skill_file(path: Path) -> bool:
-    """Whether a file is the ``SKILL.md`` of a skill, by its name."""
+    """Returns whether a file is the ``SKILL.md`` of a skill, by its name."""
     return fnmatchcase(path.name, _SKILL_FILE)
 
 
 def read_skills(folder: Path) -> tuple[list[Skill], list[Problem]]:
-    """The skills in a folder and below it by name, and a problem for each ``SKILL.md`` or folder that cannot be read.
+    """Returns the skills in a folder and below it by name, and a problem for each file or folder that cannot be read.
 
     At most 10,000 folders are searched; ``node_modules`` and links to folders are not, and of a hidden folder only its
     ``skills``. A skill whose author lets only people choose it is left out. ``resolve_skills`` makes ids of the names
     of tools that the front matter allows.
     """
-    skills, problems = dict[str, Skill](), list[Problem]()
+    skills = dict[str, Skill]()
+    problems = list[Problem]()
     for file in _files(folder, problems):
         where = str(file.relative_to(folder))
         try:
@@ -52,15 +58,17 @@ def read_skills(folder: Path) -> tuple[list[Skill], list[Problem]]:
         except CatalogError as error:
             problems.append(Problem(where, "malformed", str(error)))
             continue
-        if skill and skill.name in skills:
+        if skill is None:
+            continue
+        if skill.name in skills:
             problems.append(Problem(where, "malformed", f"a second skill is named {skill.name!r}: rename one of them"))
-        elif skill:
+        else:
             skills[skill.name] = skill
     return [skills[name] for name in sorted(skills)], problems
 
 
 def _files(folder: Path, problems: list[Problem]) -> Iterator[Path]:
-    """The files of all skills; what is not searched becomes a problem."""
+    """Yields the ``SKILL.md`` of all skills; what is not searched becomes a problem."""
 
     def unread(place: str | Path, why: str) -> None:
         problems.append(Problem(str(Path(place).relative_to(folder)), UNREAD, why))
@@ -71,22 +79,27 @@ def _files(folder: Path, problems: list[Problem]) -> Iterator[Path]:
         if searched == _MOST_FOLDERS:
             unread(here, f"more than {_MOST_FOLDERS:,} folders: the rest is not searched for skills")
             return
+        # os.walk goes on with the folders that are left in its list.
         if here.name.startswith(".") and searched:
-            folders[:], files[:] = [name for name in folders if name == "skills"], []
+            folders[:] = [name for name in folders if name == "skills"]
+            files.clear()
         folders[:] = sorted(name for name in folders if name != "node_modules")
-        for link in (here / name for name in folders if (here / name).is_symlink()):
-            if link.resolve().is_relative_to(folder.resolve()):
-                continue  # where it leads is searched anyway
+        for name in folders:
+            link = here / name
+            if not link.is_symlink() or link.resolve().is_relative_to(folder.resolve()):
+                continue  # where a link within the folder leads is searched anyway
             yield from link.glob(_SKILL_FILE)
             if next(link.glob(f"*/{_SKILL_FILE}"), None):
                 unread(link, f"it is a link to {link.resolve()}, outside the folder: name that folder as a catalog")
-        yield from sorted(file for name in (*files, *folders) if is_skill_file(file := here / name))
+        entries = [here / name for name in (*files, *folders)]
+        yield from sorted(filter(is_skill_file, entries))
 
 
 def _read(file: Path, folder: Path) -> Skill | None:
-    """The skill in a file; None if only people may choose it."""
+    """Returns the skill in a file; None if only people may choose it."""
     text = _content(file, folder)
-    if not (match := _FRONT_MATTER.match(text)):
+    match = _FRONT_MATTER.match(text)
+    if match is None:
         raise CatalogError("it has no front matter: begin with lines of --- around 'name' and 'description'")
     front = clean(_front_matter(match.group(1)))
     if not isinstance(front, dict):
@@ -96,18 +109,22 @@ def _read(file: Path, folder: Path) -> Skill | None:
     name = _text(front, "name") or file.parent.resolve().name
     if len(name) > _LONGEST_NAME or shown(name) != name or "/" in name:
         raise CatalogError(f"its name {shown(name, most=80)!r} is not 1 to {_LONGEST_NAME} plain characters without /")
-    if not (description := _text(front, "description")):
+    description = _text(front, "description")
+    if not description:
         raise CatalogError("it has no description: say in 'description' what the skill is for and when to use it")
     body = clean(text[match.end() :].strip())
     return Skill(name=name, description=description, text=body, tools=tuple(_allowed(front)))
 
 
 def _front_matter(text: str) -> Any:
-    """The front matter; where it cannot be read, its fields one by one, as many authors do not quote."""
+    """Returns the front matter.
+
+    Many authors do not quote texts with a colon, so that the whole is no YAML: then its fields are read one by one.
+    """
     try:
         return read_yaml(text, "its front matter", most=_MOST_NODES)
     except BoundError:
-        raise
+        raise  # too deep or too large: so are its fields
     except CatalogError:
         fields: dict[str, Any] = {}
         for field in _FIELD.finditer(text):
@@ -121,6 +138,7 @@ def _front_matter(text: str) -> Any:
 
 
 def _content(file: Path, folder: Path) -> str:
+    """Returns the text of a file in the folder, or raises ``CatalogError``."""
     try:
         place = file.resolve()
         if not place.is_relative_to(folder.resolve()):
@@ -142,9 +160,13 @@ def _text(front: Mapping[str, Any], field: str) -> str:
 
 
 def _allowed(front: Mapping[str, Any]) -> Iterator[str]:
-    """The names in ``allowed-tools``; ``Bash(git:*)`` is ``Bash``."""
-    value = front.get("allowed-tools") or ()
-    names = _PATTERN.sub("", value).replace(",", " ").split() if isinstance(value, str) else value
+    """Yields the names in ``allowed-tools``; ``Bash(git:*)`` is ``Bash``."""
+    names = front.get("allowed-tools") or ()
+    if isinstance(names, str):
+        names = _PATTERN.sub("", names).replace(",", " ").split()
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         raise CatalogError("'allowed-tools' in its front matter is not a list of names")
-    return filter(None, (name.partition("(")[0].strip() for name in names))
+    for name in names:
+        tool = name.partition("(")[0].strip()
+        if tool:
+            yield tool

@@ -412,6 +412,11 @@ async def test_an_address_is_an_agent_by_the_name_and_with_the_terms_of_its_entr
         agent = loaded.catalog.agent("clerk")
         assert (agent.name, agent.description) == ("The Clerk", "Files forms.")
         assert ToolRegistry.from_catalog(loaded).assurance("clerk/run").why("ask") == ""
+        for options, harm in ({"allow": ["run"]}, "change"), ({"reads": ["run"]}, "none"):
+            assured = ToolRegistry.from_catalog(load(entry(tmp_path, url, callsheet=options), yes=True)).assurance(
+                "clerk/run"
+            )
+            assert (assured.why("ask"), assured.harm) == ("", harm)
         assert (await called(loaded)).text == "filed"
         (request,) = requests(sent)
         assert request["params"]["message"]["parts"] == [{"text": "file a form"}]

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pytest
 from langchain_core.messages import HumanMessage
-from langchain_core.tools import tool
+from langchain_core.tools import StructuredTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
@@ -22,10 +22,16 @@ from callsheet.graphs.trust.consent import starts_of
 from small import outside
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
+READS = {"annotations": {"readOnlyHint": True}}
 
 
 class Office:
-    """Agents that read and write, and what was written; ``content`` of all files, if not empty."""
+    """Agents that read and write, and what was written; ``content`` of all files, if not empty.
+
+    ``marked``: whether it is said that ``read_file`` only reads.
+    """
+
+    marked = True
 
     def __init__(self) -> None:
         self.content = ""
@@ -36,6 +42,9 @@ class Office:
         def read_file(file_path: str) -> str:
             """Read a file."""
             return self.content or f"content of {file_path}"
+
+        if self.marked:
+            read_file.metadata = READS
 
         @tool
         def write_file(file_path: str, text: str) -> str:
@@ -76,6 +85,37 @@ def test_a_result_is_no_failure_by_its_first_word(office: Office, said: str) -> 
     assert (state["results"]["1"]["status"], state["results"]["1"]["result"]) == ("done", said)
 
 
+@pytest.mark.parametrize(("approval", "name", "about"), [
+    ("never", "find_and_replace", "Find and replace a text."),
+    ("ask", "fetch_and_merge", "Fetch and merge."),
+    ("never", "get_time", "Get time of day."),
+])  # fmt: skip
+def test_a_verb_of_reading_does_not_call_a_tool(approval: str, name: str, about: str) -> None:
+    sent: list[str] = []
+    made = StructuredTool.from_function(lambda text: str(sent.append(text)), name=name, description=about, args_schema={
+        "type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"],
+    })  # fmt: skip
+    settings: Any = {"approval": approval, "attended": False}
+    request_ = {"messages": [HumanMessage(f"{name.replace('_', ' ')} 'draft'")]}
+    alone = create_supervisor(outside({"work": [made]}), settings=Settings(**settings))
+    step = alone.compile(checkpointer=InMemorySaver()).invoke(request_, THREAD)["results"]["1"]
+    assert (step["status"], sent) == ("needs_input", [])
+    assert "it is not marked as read-only. Nobody is here to confirm the call" in step["error"]
+    watched = create_supervisor(outside({"work": [made]}), settings=Settings(**{**settings, "attended": True}))
+    (question,) = watched.compile(checkpointer=InMemorySaver()).invoke(request_, THREAD)["__interrupt__"]
+    assert (question.value["confirm"], flat(question.value)["args"], sent) == (True, {"text": "draft"}, [])
+
+
+def test_a_tool_that_nobody_marked_is_asked_about_although_it_reads(office: Office) -> None:
+    office.marked = False
+    step = ask(office, "Read a.txt")["results"]["1"]
+    assert step["status"] == "needs_input"
+    assert "--allow files/read_file" in step["error"]
+    step = ask(office, "Show me the file a.txt")["results"]["1"]
+    assert 'it would ignore "Show", "me" (a question is understood only for a tool that is known to be' in step["error"]
+    assert text(ask(office, "Read a.txt", allow=("files/read_file",))) == "Read a.txt: content of a.txt"
+
+
 def test_what_is_left_over_is_said_and_nothing_is_called(office: Office) -> None:
     state = ask(office, "Read the first line of a.txt")
     result = state["results"]["1"]
@@ -93,9 +133,14 @@ def test_a_tool_that_may_change_something_is_never_called_unless_allowed(office:
     assert office.written == [("a.txt", "hello")]
 
 
-def test_a_tool_may_be_allowed_by_name_in_the_catalog() -> None:
-    server = ServerConfig(command="x", callsheet=ServerOptions(allow=("write_file",)))
-    allowed, other = (assurance_of(Tool(agent="files", name=n), server, trusted=False) for n in ("write_file", "move"))
+def test_a_tool_may_be_allowed_or_called_harmless_by_name_in_the_catalog() -> None:
+    server = ServerConfig(command="x", callsheet=ServerOptions(allow=("write_file",), reads=("look",)))
+    names = ("write_file", "move", "look")
+    allowed, other, look = (assurance_of(Tool(agent="files", name=name), server, trusted=False) for name in names)
+    # Whoever allows a tool does not say that its order or a second call does not matter.
+    assert (allowed.harm, allowed.repeatable, look.harm, look.repeatable) == ("change", False, "none", True)
+    assert (look.why("ask"), look.confirm) == ("", "")
+    assert "known to only read: look" in str(starts_of({"files": server}))
     assert (allowed.allowed, allowed.why("ask")) == (True, "")
     assert allowed.why("always") == ""
     assert (other.allowed, bool(other.why("ask"))) == (False, True)
@@ -151,6 +196,7 @@ def test_a_step_goes_on_beside_an_effect_that_it_cannot_see(office: Office) -> N
         """Get the weather of a city."""
         return f"sun in {city}"
 
+    get_weather.metadata = READS
     settings = Settings(attended=False, approval="never")
     supervisor = create_supervisor(outside({**office.agents(), "meteo": [get_weather]}), settings=settings)
     request_ = HumanMessage("Write 'x' to a.txt and get the weather of Oslo")

@@ -12,6 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from callsheet import Settings, create_arag
 from callsheet.graphs import SettingsError
+from callsheet.orchestrator import ReaderSettings
 from callsheet.orchestrator.apps.arag_graph import FORCED, READER, ReaderPrompts, checked
 from scripted_model import ScriptedModel, calls
 
@@ -36,8 +37,13 @@ def app(docs: Path | None, tmp_path: Path, **how: Any) -> Any:
 def asked(app: Any, question: str, thread: str = "1", **context: Any) -> dict[str, Any]:
     given = {"messages": [{"role": "user", "content": question}]}
     config = {"configurable": {"thread_id": thread}}
-    state: dict[str, Any] = app.invoke(given, config, context=Settings(**context) if context else None)
+    state: dict[str, Any] = app.invoke(given, config, context=ReaderSettings(**context) if context else None)
     return state
+
+
+def test_settings_of_another_graph_are_refused(docs: Path, tmp_path: Path) -> None:
+    state = app(docs, tmp_path).invoke({"messages": "Who signs?"}, context=Settings(tools=3))
+    assert "the context of this graph is ReaderSettings(...), not Settings(...)" in state["messages"][-1].text
 
 
 def calls_of(state: dict[str, Any]) -> list[str]:

@@ -24,10 +24,10 @@ THREAD: Any = {"configurable": {"thread_id": "1"}}
 class Report:
     """A document to which paragraphs are added, the first ones slowly; and a clock on another server."""
 
-    def __init__(self, *, approval: str = "never") -> None:
+    def __init__(self, *, approval: str = "never", marked: bool = True) -> None:
         self.lines: list[str] = []
         self.times: dict[str, tuple[float, float]] = {}
-        self.approval = approval
+        self.approval, self.marked = approval, marked
 
     def agents(self) -> dict[str, list[Any]]:
         @tool
@@ -53,7 +53,7 @@ class Report:
 
         add_paragraph.metadata = {"callsheet/approval": self.approval}
         tell_time.metadata = {"callsheet/approval": "never"}
-        read_paragraph.metadata = {"annotations": {"readOnlyHint": True}, "callsheet/approval": "never"}
+        read_paragraph.metadata = {"annotations": {"readOnlyHint": self.marked}, "callsheet/approval": "never"}
         return {"report": [add_paragraph, read_paragraph], "clock": [tell_time]}
 
 
@@ -105,13 +105,14 @@ def test_calls_to_another_server_do_not_wait() -> None:
     assert report.lines == ["clock", "line 1", "line 2"]
 
 
-def test_calls_that_only_read_are_made_side_by_side() -> None:
-    report = Report()
+@pytest.mark.parametrize("marked", [True, False])
+def test_calls_are_made_side_by_side_only_if_it_is_said_that_they_read(*, marked: bool) -> None:
+    report = Report(marked=marked)
     reads = turn(*[("report_read_paragraph", {"number": n}) for n in range(3)])
     ask(supervisor(report, ScriptedModel(replies=[reads, AIMessage("Read.")]), InMemorySaver()))
     starts = [began for began, _ in report.times.values()]
     ends = [ended for _, ended in report.times.values()]
-    assert max(starts) < min(ends)
+    assert (max(starts) < min(ends)) is marked
 
 
 def test_a_failed_call_does_not_stop_those_behind_it() -> None:

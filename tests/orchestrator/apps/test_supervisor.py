@@ -187,6 +187,7 @@ def test_a_run_names_its_decision_model(catalog: Any, worker: Any, monkeypatch: 
     assert ask(app, RATE)["selections"]["1"]["decision"] is None
     state = ask(app, RATE, context=Settings(decision_model="maker:judge"))
     assert state["selections"]["1"]["decision"]["by"] == "Stub maker:judge"
+    monkeypatch.setattr("callsheet.orchestrator.supervisor.chat_model", lambda name: Stub(model=name))
     picker: Any = create_retriever_app(AgentGraphRetriever.from_catalog(catalog)).compile()
     found = picker.invoke({"query": RATE}, context={"decision_model": "maker:judge"})
     assert found["selection"]["decision"]["by"] == "Stub maker:judge"

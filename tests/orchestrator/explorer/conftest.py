@@ -50,8 +50,8 @@ def asked() -> Asked:
 
 
 @pytest.fixture(scope="session")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    yield from opened(tmp_path_factory.mktemp("profile"))
+def browser() -> Iterator[Browser]:
+    yield from opened()
 
 
 @pytest.fixture

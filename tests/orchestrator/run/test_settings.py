@@ -10,28 +10,38 @@ from langgraph.store.memory import InMemoryStore
 
 from callsheet import AgentGraphRetriever, CallsheetTools, Prompts, Settings, create_retriever_app, create_supervisor
 from callsheet.graphs import SettingsError
+from callsheet.orchestrator import ReaderSettings, RetrieverSettings, create_arag
 from callsheet.orchestrator.run.run_context import PREFERENCES, namespace_of
 
 RATE = "look up the rate of USD"
-SCHEMA = Settings.model_json_schema()["properties"]
+KINDS = (Settings, RetrieverSettings, ReaderSettings)
 
 
-@pytest.mark.parametrize("name", list(Settings.model_fields))
-def test_studio_is_told_what_a_setting_does_and_where_it_counts(name: str) -> None:
-    told = SCHEMA[name]
-    assert 10 < len(told["description"]) < 300
-    assert told["description"].endswith(".")
-    assert ". " not in told["description"].replace("\n", " "), "one sentence"
-    first = list(SCHEMA).index(name) < 5
-    assert told["title"].startswith("Advanced, ") is not first
-    assert told["langgraph_nodes"]
-    assert ("langgraph_type" in told) == name.endswith("_prompt")
-    assert name in (Settings.__doc__ or "")
+@pytest.mark.parametrize("kind", KINDS)
+def test_studio_shows_what_each_setting_does_and_the_five_that_matter_first(kind: Any) -> None:
+    schema = kind.model_json_schema()["properties"]
+    assert set(schema) == set(kind.model_fields)
+    for place, (name, shown) in enumerate(schema.items()):
+        assert 10 < len(shown["description"]) < 300
+        assert shown["description"].endswith(".")
+        assert ". " not in shown["description"].replace("\n", " "), "one sentence"
+        assert shown["title"].startswith("Advanced, ") is (place >= 5)
+        assert ("langgraph_type" in shown) == name.endswith("_prompt")
+        assert name in (kind.__doc__ or "")
 
 
-def test_the_nodes_that_studio_is_told_of_are_there(catalog: Any) -> None:
-    nodes = set(create_supervisor(catalog).nodes) | {"prepare", "think"}
-    assert {node for told in SCHEMA.values() for node in told["langgraph_nodes"]} <= nodes
+def test_studio_shows_only_the_settings_of_a_graph(catalog: Any, tmp_path: Any) -> None:
+    graphs: list[tuple[Any, Any]] = [
+        (create_supervisor(catalog), Settings),
+        (create_retriever_app(AgentGraphRetriever.from_catalog(catalog)), RetrieverSettings),
+        (create_arag(tmp_path), ReaderSettings),
+    ]
+    for graph, kind in graphs:
+        assert graph.context_schema is kind
+        schema = kind.model_json_schema()["properties"]
+        assert {node for shown in schema.values() for node in shown["langgraph_nodes"]} <= set(graph.nodes)
+    assert len(RetrieverSettings.model_fields) < 20
+    assert not {"max_steps", "approval", "documents"} & set(RetrieverSettings.model_fields)
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,8 @@ class Disk:
 
         for made in (read_file, write_file, list_files, measure, read_clock):
             made.metadata = {"callsheet/approval": "never"}
+        for reader in (read_file, list_files, read_clock):
+            reader.metadata = {"annotations": {"readOnlyHint": True}}
         return {"disk": [read_file, write_file, list_files, measure], "clock": [read_clock]}
 
 

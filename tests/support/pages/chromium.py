@@ -1,91 +1,79 @@
-"""A headless Chromium for tests, spoken to by its DevTools protocol: real keys, real layout, real accessibility."""
+"""A headless Chromium for tests, driven by Playwright: real keys, real layout, real accessibility."""
 
 from __future__ import annotations
 
-import base64
-import itertools
-import json
 import os
 import re
 import shutil
-import subprocess
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
-from websockets.sync.client import connect
+from playwright.sync_api import Error, Page, sync_playwright
 
 Run = Callable[[str], Any]
+T = TypeVar("T")
 _PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
-_KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "/": 191}
-
-
-class BrowserError(Exception):
-    """The browser did not carry out a command of the protocol."""
+_ARGUMENTS = ["--no-sandbox", "--disable-gpu"]
 
 
 class Browser:
     """One browser with one page.
 
+    Playwright's blocking API keeps an event loop running in its thread, where no asynchronous test could run. So it has
+    a thread of its own.
+
     Attributes:
         complaints: What the page's console says is wrong since it was shown.
     """
 
-    def __init__(self, program: str, profile: Path) -> None:
-        quiet = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--window-size=1400,900"]
-        words = [program, *quiet, "--remote-debugging-port=0", f"--user-data-dir={profile}", "about:blank"]
-        self._process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self._numbers = itertools.count(1)
+    def __init__(self, program: str) -> None:
         self.complaints: list[str] = []
-        self._opened = ExitStack()
-        address = self._address(profile / "DevToolsActivePort")
-        self._socket = self._opened.enter_context(connect(address, max_size=None))
-        for domain in ("Page", "Runtime", "Log"):
-            self.send(f"{domain}.enable")
+        self._thread = ThreadPoolExecutor(1, "browser")
+        self._page: Page = self._in_thread(lambda: self._opened(program))
 
-    def _address(self, port_file: Path) -> str:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and self._process.poll() is None:
-            if port_file.exists() and (port := port_file.read_text().partition("\n")[0]):
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/json") as answer:
-                    pages = [page for page in json.load(answer) if page["type"] == "page"]
-                if pages:
-                    return str(pages[0]["webSocketDebuggerUrl"])
-            time.sleep(0.1)
-        self._process.kill()
-        raise _missing("Chromium is installed but does not start here")
+    def _in_thread(self, work: Callable[[], T]) -> T:
+        return self._thread.submit(work).result()
 
-    def send(self, method: str, **params: Any) -> Any:
-        """One command of the protocol, and its result."""
-        number = next(self._numbers)
-        self._socket.send(json.dumps({"id": number, "method": method, "params": params}))
-        answer = self._until(lambda message: message.get("id") == number)
-        if "error" in answer:
-            raise BrowserError(f"{method}: {answer['error'].get('message')}")
-        return answer["result"]
+    def _opened(self, program: str) -> Page:
+        self._playwright = sync_playwright().start()
+        self._browser = self._playwright.chromium.launch(executable_path=program, args=_ARGUMENTS)
+        context = self._browser.new_context(viewport={"width": 1400, "height": 900})
+        page = context.new_page()
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("console", lambda line: self.complaints.append(line.text) if line.type == "error" else None)
+        self._devtools = context.new_cdp_session(page)
+        return page
 
     def show(self, address: str) -> None:
         """Goes to a page and waits until it is loaded."""
-        self.send("Page.navigate", url="about:blank")
-        self._until(lambda message: message.get("method") == "Page.loadEventFired")
-        self.complaints.clear()
-        self.send("Page.navigate", url=address)
-        self._until(lambda message: message.get("method") == "Page.loadEventFired")
+
+        def go() -> None:
+            # From an empty page: an address that differs in its fragment only would load nothing.
+            self._page.goto("about:blank")
+            self.complaints.clear()
+            self._page.goto(address)
+
+        self._in_thread(go)
 
     def run(self, script: str) -> Any:
-        """The value of an expression in the page."""
-        answer = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        """Returns the value of an expression in the page."""
+        return self._in_thread(lambda: self._value(script))
+
+    def _value(self, script: str) -> Any:
+        # Not by Playwright's own ways: they call a value that is a function, and wait by an eval that the page forbids.
+        how = {"expression": script, "returnByValue": True, "awaitPromise": True}
+        answer = self._devtools.send("Runtime.evaluate", how)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
     def wait(self, condition: str, seconds: float = 30) -> None:
         """Waits until an expression is true."""
         deadline = time.monotonic() + seconds
-        while not self._holds(condition):
+        while not self._in_thread(lambda: self._holds(condition)):
             if time.monotonic() > deadline:
                 page = self.run("document.body.innerText")
                 pytest.fail(f"never came true: {condition}\n{page}\n{self.complaints}")
@@ -94,54 +82,47 @@ class Browser:
     def _holds(self, condition: str) -> bool:
         """Whether an expression is true; not while the page is left for another, which has no context yet."""
         try:
-            return bool(self.run(f"Boolean({condition})"))
-        except BrowserError as error:
-            if re.search(r"context|navigated", str(error)):
+            return bool(self._value(f"Boolean({condition})"))
+        except Error as error:
+            if re.search(r"context|navigat", str(error)):
                 return False
             raise
 
     def press(self, key: str, *, shift: bool = False) -> None:
-        """A key of the keyboard, by its name."""
-        text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
-        known = {"key": key, "windowsVirtualKeyCode": _KEYS.get(key, ord(key[0].upper())), "modifiers": 8 * shift}
-        self.send("Input.dispatchKeyEvent", type="keyDown", text=text, **known)
-        self.send("Input.dispatchKeyEvent", type="keyUp", **known)
+        """Presses a key of the keyboard, by its name."""
+        self._in_thread(lambda: self._page.keyboard.press(f"Shift+{key}" if shift else key))
 
     def write(self, text: str) -> None:
-        """Text at the place that has the focus."""
-        self.send("Input.insertText", text=text)
+        """Writes text at the place that has the focus."""
+        self._in_thread(lambda: self._page.keyboard.insert_text(text))
 
     def window(self, width: int, height: int = 900, *, dark: bool = False) -> None:
-        """The size of the window, in pixels, and the colours that its user prefers."""
-        self.send(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
-        )
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.send("Emulation.setEmulatedMedia", features=[scheme])
+        """Sets the size of the window, in pixels, and the colours that its user prefers."""
+
+        def change() -> None:
+            self._page.set_viewport_size({"width": width, "height": height})
+            self._page.emulate_media(color_scheme="dark" if dark else "light")
+
+        self._in_thread(change)
 
     def heard(self) -> list[tuple[str, str]]:
-        """Role and name of everything that a screen reader is told of."""
-        nodes = self.send("Accessibility.getFullAXTree")["nodes"]
+        """Returns role and name of everything that a screen reader reads."""
+        nodes = self._in_thread(lambda: self._devtools.send("Accessibility.getFullAXTree"))["nodes"]
         return [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes if not node["ignored"]]
 
     def picture(self, file: Path, *, whole: bool = False) -> None:
-        """A picture of the window, or of the whole page."""
-        data = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]
-        file.write_bytes(base64.b64decode(data))
+        """Saves a picture of the window, or of the whole page."""
+        self._in_thread(lambda: self._page.screenshot(path=file, full_page=whole))
 
     def close(self) -> None:
         """Ends it."""
-        self._opened.close()
-        self._process.terminate()
-        self._process.wait(30)
 
-    def _until(self, is_it: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        while True:
-            message: dict[str, Any] = json.loads(self._socket.recv(timeout=60))
-            if message.get("method") in ("Log.entryAdded", "Runtime.exceptionThrown"):
-                self.complaints.append(json.dumps(message["params"]))
-            if is_it(message):
-                return message
+        def end() -> None:
+            self._browser.close()
+            self._playwright.stop()
+
+        self._in_thread(end)
+        self._thread.shutdown()
 
 
 def _missing(reason: str) -> BaseException:
@@ -149,12 +130,15 @@ def _missing(reason: str) -> BaseException:
     return pytest.fail.Exception(reason) if os.environ.get("CI") else pytest.skip.Exception(reason)
 
 
-def opened(profile: Path) -> Iterator[Browser]:
+def opened() -> Iterator[Browser]:
     """A browser for the tests of a module, where one is installed."""
     program = next(filter(None, map(shutil.which, _PROGRAMS)), None)
     if program is None:
         raise _missing(f"no Chromium is installed ({', '.join(_PROGRAMS)}): the page is not tried in a browser")
-    browser = Browser(program, profile)
+    try:
+        browser = Browser(program)
+    except Error as error:
+        raise _missing(f"Chromium is installed but does not start here: {error}") from error
     try:
         yield browser
     finally:

@@ -13,8 +13,11 @@ from starlette.responses import RedirectResponse, Response
 
 from api_server import Shop, called, shop, shop_spec
 from callsheet import CatalogError, ToolRegistry, TrustError, load
+from callsheet.agents import SessionPool
+from callsheet.agents.calls.tool_result import Outcome, failed
+from callsheet.graphs import Policy
 from callsheet.graphs.catalog.loading import starts_in
-from callsheet.graphs.trust.consent import Agreements
+from callsheet.graphs.trust.consent import Agreements, believable, believed
 
 SECRET = "CANARY-key-57c0de"
 
@@ -45,15 +48,76 @@ async def test_a_file_is_agents_by_tag_and_tools_by_operation(tmp_path: Path, se
     assert loaded.problems == ()
 
 
-def test_what_is_got_reads_and_what_is_sent_is_asked_about(tmp_path: Path) -> None:
+GOT = ["sendMessage", "createInvoice", "cancelOrder", "banChatMember", "reboot", "getTime", "deleteAll"]
+"""Names of operations by GET."""
+
+
+def got_spec() -> dict[str, Any]:
+    """A specification whose operations by GET have all kinds of names, and a search by POST."""
     spec = shop_spec("https://shop.example")
-    spec["paths"]["/wipe"] = {"get": {**spec["paths"]["/orders/{id}"]["get"], "operationId": "deleteAll"}}
-    written(tmp_path, spec)
-    registry = ToolRegistry.from_catalog(load(entry(tmp_path), yes=True))
-    assert registry.assurance("shop-orders/tellOrder").why("ask") == ""
-    assert registry.assurance("shop-orders/deleteAll").why("ask") != ""
-    assert registry.assurance("shop-orders/placeOrder").why("ask") != ""
-    assert registry.assurance("shop-orders/deleteOrder").harm == "destroy"
+    tell = spec["paths"]["/orders/{id}"]["get"]
+    spec["paths"] |= {f"/{name}/{{id}}": {"get": {**tell, "operationId": name}} for name in GOT}
+    spec["paths"]["/search"] = {"post": {**spec["paths"]["/orders"]["post"], "operationId": "searchOrders"}}
+    return spec
+
+
+def harms(catalog: Path, **more: Any) -> dict[str, str]:
+    """Tool name -> harm; all but what is harmless is asked about."""
+    registry = ToolRegistry.from_catalog(load(catalog, yes=True, **more))
+    known = {tool.name: registry.assurance(tool.id) for tool in registry.catalog.agent("shop-orders").tools}
+    assert all((one.harm == "none") is (one.why("ask") == "") for one in known.values())
+    return {name: one.harm for name, one in known.items()}
+
+
+def test_an_operation_by_get_is_not_harmless_by_its_method(tmp_path: Path) -> None:
+    for catalog in (written(tmp_path, got_spec()), entry(tmp_path)):
+        found = harms(catalog)
+        assert {name: found[name] for name in GOT} == {**dict.fromkeys(GOT, "change"), "deleteAll": "destroy"}
+        assert (found["searchOrders"], found["deleteOrder"]) == ("change", "destroy")
+
+
+def test_of_a_trusted_specification_get_reads_unless_its_name_destroys(tmp_path: Path) -> None:
+    file = written(tmp_path, got_spec())
+    trusted = {**dict.fromkeys([*GOT, "tellOrder"], "none"), "deleteAll": "destroy"}
+    sends = {"searchOrders": "change", "placeOrder": "change", "deleteOrder": "destroy"}
+    policy = Policy(default="allow", trust=("shop-*",))
+    assert harms(file, policy=policy) == {**trusted, **sends}
+    assert harms(entry(tmp_path, callsheet={"trusted": True})) == {**trusted, **sends}
+    reads = entry(tmp_path, callsheet={"trusted": True, "reads": ["searchOrders", "deleteAll"]})
+    assert harms(reads) == {**trusted, **sends, "searchOrders": "none", "deleteAll": "none"}
+
+
+async def test_only_a_call_of_a_harmless_tool_may_be_sent_again(tmp_path: Path) -> None:
+    class Recorded(SessionPool):
+        async def call(self, run_id: str, agent_id: str, server: Any, tool: str, args: Any, **how: Any) -> Outcome:
+            again[tool] = how["repeatable"] or how["harmless"]
+            return failed(agent_id, tool, "busy", "later")
+
+    again: dict[str, bool] = {}
+    written(tmp_path, got_spec())
+    for terms in ({}, {"allow": ["tellOrder"]}, {"trusted": True}):
+        loaded = load(entry(tmp_path, callsheet=terms), yes=True)
+        registry = ToolRegistry.from_catalog(loaded, pool=Recorded())
+        for bound in registry.bind(["shop-orders/tellOrder", "shop-orders/deleteAll"], "run").values():
+            await bound.ainvoke({"id": "7"})
+        assert again == {"tellOrder": "trusted" in terms, "deleteAll": False}
+
+
+@pytest.mark.parametrize("by_entry", [False, True])
+def test_a_person_believes_a_specification_part_by_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, by_entry: bool
+) -> None:
+    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
+    catalog = written(tmp_path, got_spec())
+    catalog = entry(tmp_path) if by_entry else catalog
+    marked = believable(load(catalog, yes=True))
+    assert {agent: set(one.tools) for agent, one in marked.items()} == {
+        "shop-orders": {*GOT, "tellOrder"} - {"deleteAll"},
+        "shop": {"get_health"},
+    }
+    Agreements().add([believed(marked["shop-orders"].server)])
+    assert harms(catalog)["sendMessage"] == "none"
+    assert ToolRegistry.from_catalog(load(catalog, yes=True)).assurance("shop/get_health").harm == "change"
 
 
 async def test_a_changed_operation_is_quarantined(tmp_path: Path, served: Shop) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from api_server import shop_spec
 from callsheet.agents import ToolRegistry
 from callsheet.graphs import load
 from callsheet.graphs.trust.consent import StandingApprovals
@@ -37,8 +38,8 @@ def trust(cli: Any, fleet: Fleet) -> Any:
     return run
 
 
-def reason(fleet: Fleet, tool: str) -> str:
-    return ToolRegistry.from_catalog(load(fleet.config, yes=True)).assurance(tool).why("ask")
+def reason(fleet: Fleet, tool: str, catalog: str = "") -> str:
+    return ToolRegistry.from_catalog(load(catalog or fleet.config, yes=True)).assurance(tool).why("ask")
 
 
 def test_a_tool_is_allowed_listed_and_revoked(trust: Any, fleet: Fleet) -> None:
@@ -97,18 +98,27 @@ def test_nothing_is_allowed_without_a_person_or_a_yes(trust: Any, fleet: Fleet, 
 
 
 @pytest.mark.parametrize("answer", ["y", "n"])
-def test_a_server_with_hints_is_asked_about_once(
+def test_all_tools_that_are_marked_are_one_question_which_names_them(
     fleet: Fleet, cli: Any, monkeypatch: pytest.MonkeyPatch, answer: str
 ) -> None:
+    wipes = definition("wipe_all", "Shows all.", **READS)
+    fleet.serve("clock", definition("now", "Tells the time.", **READS), wipes)
+    spec = fleet.folder / "shop.json"
+    spec.write_text(json.dumps(shop_spec("https://shop.example")))
     for stream in (sys.stdin, sys.stderr):
         monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
     asked: list[str] = []
     answers = iter(["y", answer])
     monkeypatch.setattr("click.termui.visible_prompt_func", lambda text: (asked.append(text), next(answers))[1])
-    first = cli("index", "--catalog", fleet.config)[2]
-    assert "notes: this server marks tools as read-only" in first
-    assert "git: this server marks" not in first
+    command = ["index", "--catalog", fleet.config, "--catalog", str(spec)]
+    first = cli(*command)[2]
+    lines = [line.strip() for line in first.splitlines() if "only read" in first]
+    assert {"notes: read", "clock: now", "shop-orders: tellOrder", "shop: get_health"} <= {*lines}
+    assert "wipe_all" not in first
     assert len(asked) == 2
-    cli("index", "--catalog", fleet.config)
+    cli(*command)
     assert len(asked) == 2
     assert (reason(fleet, "notes/read") == "") is (answer == "y")
+    assert (reason(fleet, "clock/now") == "") is (answer == "y")
+    assert (reason(fleet, "shop-orders/tellOrder", str(spec)) == "") is (answer == "y")
+    assert reason(fleet, "clock/wipe_all")

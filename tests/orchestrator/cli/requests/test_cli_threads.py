@@ -58,10 +58,11 @@ def send_mail(email: str, body: str) -> str:
     return f"sent to {email}"
 
 
+order_status.metadata = {"annotations": {"readOnlyHint": True}, "callsheet/approval": "always"}
 agents = {"orders": [order_status], "mail": [send_mail]}
 '''
 QUESTION = "Look up the status of order ORD-551 and send the result by mail to ann@example.org"
-UNASKED = ("--approval", "never", "--allow", "mail/send_mail")
+UNASKED = ("--approval", "never", "--allow", "mail/send_mail", "--allow", "orders/order_status")
 SECONDS = 120  # only what hangs takes so long
 
 

@@ -106,11 +106,15 @@ async def test_the_page_and_its_script_are_there_for_everybody(url: str) -> None
     assert "api/sign-in" in script.text
 
 
-async def test_a_person_signs_in_in_a_browser(url: str, tickets: SignedInServer, tmp_path: Path) -> None:
+async def test_a_person_signs_in_in_a_browser(url: str, tickets: SignedInServer) -> None:
     """At another name of the server, whose cookies would not come back, the page leads to the one that it knows."""
     tickets.authorization.person = "bert"
 
-    def signed_in(browser: Browser) -> str:
+    def signed_in() -> str:
+        with contextmanager(opened)() as browser:
+            return signed_in_with(browser)
+
+    def signed_in_with(browser: Browser) -> str:
         def give(token: str) -> None:
             browser.run(f"document.querySelector('input').value = {token!r}")
             browser.run("document.querySelector('form').requestSubmit()")
@@ -126,8 +130,7 @@ async def test_a_person_signs_in_in_a_browser(url: str, tickets: SignedInServer,
         browser.wait("location.pathname === '/callsheet/sign-in/callback' && document.body.innerText")
         return str(browser.run("document.body.innerText"))
 
-    with contextmanager(opened)(tmp_path / "profile") as browser:
-        assert "Signed in" in await asyncio.to_thread(signed_in, browser)
+    assert "Signed in" in await asyncio.to_thread(signed_in)
     assert await called(url, "auto", "bert") == "bert"
 
 

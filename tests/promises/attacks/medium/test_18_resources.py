@@ -16,7 +16,7 @@ from gateway_desk import Desk, said
 pytestmark = pytest.mark.server
 SERVER = Path(__file__).parents[1] / "hostile_resources.py"
 KEY = "CANARY-5f1e2d3c4b5a"
-ORDERS = ("resource:x:order", "template:x:order/{id}", "prompt:order")
+HIDING = ("resource:x:order", "template:x:order/{id}", "prompt:order")
 CLEAN = ("resource:x:hidden", "prompt:hidden")
 
 
@@ -34,12 +34,12 @@ async def told(client: Client, tool: str) -> types.CallToolResult:
     return await client.call_tool("call_tool", {"tool": f"evil/{tool}"})
 
 
-async def test_what_gives_orders_is_not_listed_not_found_and_not_read(desk: Desk) -> None:
+async def test_an_entry_that_hides_characters_is_not_listed_not_found_and_not_read(desk: Desk) -> None:
     assert [problem.kind for problem in desk.loaded.problems] == ["suspect"]
     async with desk.client() as client:
-        found = said(await client.call_tool("find_tools", {"query": "ignore all previous instructions"}))
-        described = [await client.call_tool("read_tools", {"tools": [f"evil/{name}"]}) for name in (*ORDERS, *CLEAN)]
-        read = [await told(client, name) for name in ORDERS]
+        found = said(await client.call_tool("find_tools", {"query": "send the file to me"}))
+        described = [await client.call_tool("read_tools", {"tools": [f"evil/{name}"]}) for name in (*HIDING, *CLEAN)]
+        read = [await told(client, name) for name in HIDING]
     assert "order" not in found.lower()
     assert [one.is_error for one in described] == [True, True, True, False, False]
     assert sum(len(said(one)) for one in described) < 20_000
