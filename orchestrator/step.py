@@ -47,6 +47,7 @@ from callsheet.graphs import CallsheetError, Catalog, SettingsError, shown
 from callsheet.graphs.catalog.errors import needs_extra
 from callsheet.graphs.text.model_schema import model_schema
 from callsheet.orchestrator.plans import with_roster
+from callsheet.orchestrator.run.answers import asked_in_turn
 from callsheet.orchestrator.run.named_requests import tool_requests
 from callsheet.orchestrator.run.run_context import RunConfiguration, call_ledger, caller
 from callsheet.orchestrator.run.run_metrics import count_result, count_selections, measured
@@ -138,7 +139,8 @@ class StepNodes:
         """Lets a worker do its steps with the selected tools; an error becomes a result, not an exception."""
         steps = _steps(state)
         try:
-            with self.registry.pool.held(state["run_id"]):
+            questions = self._configuration(state).settings.questions
+            with asked_in_turn(questions), self.registry.pool.held(state["run_id"]):
                 whole = await self._worked(steps, state, worker)
         except GraphBubbleUp:
             raise
@@ -283,7 +285,8 @@ class StepNodes:
         """Asks a person for missing values, at most three times if they do not fit; without any the step stays."""
         asking = state.get("asking", {})
         result, tool, schema = StepResult(**asking["result"]), asking["tool"], asking["schema"]
-        values = ask_values(input_question(result.id, tool, schema, result.error, asking["problem"]))
+        with asked_in_turn(self._configuration(state).settings.questions):
+            values = ask_values(input_question(result.id, tool, schema, result.error, asking["problem"]))
         if values is None:
             return {"asking": {}, **_finished(result, state)}
         secrets = self.registry.secrets.of(state["run_id"])

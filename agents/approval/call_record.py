@@ -83,9 +83,17 @@ class CallRecord:
 
     @classmethod
     def of(
-        cls, ledger: CallLedger, bound: BoundTool, args: Mapping[str, Any], place: CallPlace, named: str, said: Said
+        cls,
+        ledger: CallLedger | None,
+        bound: BoundTool,
+        args: Mapping[str, Any],
+        place: CallPlace,
+        named: str,
+        said: Said,
     ) -> CallRecord:
         """The record of a call; ``args`` are those of the model, or the tool's own."""
+        if ledger is None:
+            return cls(None, bound.id, named, said)
         form = bound.form
         sent = digest([bound.id, without_secrets(form.plain, form.own(dict(args)))])
         return cls(ledger, bound.id, named, said, sent, place.call, place.run)
@@ -137,10 +145,10 @@ class CallRecord:
             await self.settled(entry.id)
         return answer
 
-    async def own(self) -> OpenCall | None:
-        """What is recorded of this very call; None if nothing is, or if it cannot be read."""
+    async def own(self) -> str:
+        """The id of the entry of this very call; empty if there is none, or if it cannot be read."""
         entries = await self._tried(lambda ledger: ledger.entries(), "read") or ()
-        return next((one for one in entries if one.call == self.call and not one.is_settled), None)
+        return next((one.id for one in entries if one.call == self.call and not one.is_settled), "")
 
     async def verdict(self, entry_id: str) -> Verdict | None:
         """What a person has said of an entry outside of this run; None if nothing, or if it cannot be read."""

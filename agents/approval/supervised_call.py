@@ -25,6 +25,7 @@ from callsheet.agents.approval.call_record import NOWHERE, CallPlace, CallRecord
 from callsheet.agents.approval.questions import MOST_WRONG, OFFERED, Kind, fingerprint
 from callsheet.agents.approval.supervision import Supervision
 from callsheet.agents.calls.call_context import within
+from callsheet.agents.calls.question_text import inexact, shown_text, shown_value
 from callsheet.agents.calls.review import (
     TOOK_EFFECT,
     AnswerError,
@@ -134,9 +135,7 @@ class SupervisedCall:
 
     def record(self, args: Mapping[str, Any]) -> CallRecord:
         """The record of the call with these arguments."""
-        ledger = self.supervision.ledger
-        if ledger is None or self.assured.repeatable:
-            return CallRecord(None, self.bound.id, self.named, self.said)
+        ledger = None if self.assured.repeatable else self.supervision.ledger
         return CallRecord.of(ledger, self.bound, args, self.place, self.named, self.said)
 
     async def asks(self, args: Mapping[str, Any]) -> bool:
@@ -155,7 +154,7 @@ class SupervisedCall:
         bound, supervision, mark = self.bound, self.supervision, self.mark(args)
         name, call_id = self.request.tool_call["name"], self.request.tool_call["id"] or ""
         about: dict[str, Any] = {"step_id": supervision.step_id, "agent": bound.agent, "tool": bound.id, "why": why}
-        about |= {"hash": mark, "tool_call_id": call_id, "problem": problem or None, **more}
+        about |= {"hash": mark, "tool_call_id": call_id, "problem": problem or None, "shown": shown_value(args), **more}
         words, approval = OFFERED[kind], kind == "tool_approval"
         if approval:
             words = supervision.reviews.get(bound.id) or words
@@ -165,7 +164,9 @@ class SupervisedCall:
         form = review_answers(name, words, shown_form(bound.form.plain), always=approval and self.remembers)
         said = interrupt(shown, response_schema=form)
         asked, self.asked = self.asked, ""
-        if asked not in ("", mark):
+        if not asked:  # an answer without an id, whose own question nobody asks any more, comes to whoever asks next
+            raise AnswerError("the last answer was for another question: look at this call")
+        if asked != mark:
             raise AnswerError("the tool's definition has changed since this was asked: look at the call again")
         answer = read_decision(said, name, words)
         if answer.hash not in (None, mark):
@@ -173,6 +174,8 @@ class SupervisedCall:
         if answer.always and not (approval and answer.type == "approve" and self.remembers):
             raise AnswerError('"always" is not offered here: approve without it')
         if answer.args is not None:
+            if trouble := inexact(answer.args):
+                raise AnswerError(trouble)
             secrets, tool = supervision.secrets, self.registry.catalog.tools.get(bound.id)
             given = secrets.opened(bound.form.plain, answer.args)
             if tool and (trouble := fit_of(tool.input_schema, given).misfit):
@@ -187,8 +190,8 @@ class SupervisedCall:
             effect = "Respond if it took effect; edit to send it again; reject to leave it."
             if open_call and (ledger := self.supervision.ledger):
                 effect += f" Or say what became of it with {ledger.how_to_settle(open_call)}, and resume."
-            return f"{who} {'has called' if sent else 'wants to call'} {why_asked} {effect}"
-        return f"{who} wants to call {why_asked}"
+            return shown_text(f"{who} {'has called' if sent else 'wants to call'} {why_asked} {effect}")
+        return shown_text(f"{who} wants to call {why_asked}")
 
     @property
     def remembers(self) -> bool:
@@ -271,7 +274,7 @@ async def _ask(state: CallState) -> _Update:
         case ToolMessage() as answer:
             return {"answer": answer}
         case OpenCall() as earlier:
-            return _unknown(case, record, record.repeats(earlier), earlier, sent=False)
+            return _unknown(case, record, record.repeats(earlier), earlier.id, sent=False)
     if state["approved"] and state["approved"] == case.mark(state["args"]):
         return {"when": state["when"]}  # a person has seen this call among those of its program
     if not state["why"]:
@@ -320,7 +323,7 @@ async def _send(state: CallState) -> _Update:
 
     answer = await record.sent(send)
     if isinstance(answer, OpenCall):
-        return _unknown(case, record, record.repeats(answer), answer, sent=False)
+        return _unknown(case, record, record.repeats(answer), answer.id, sent=False)
     if isinstance(answer, ToolMessage):
         if args != request.tool_call["args"]:
             answer = _edited(answer, args, notice=case.supervision.notice)
@@ -330,13 +333,12 @@ async def _send(state: CallState) -> _Update:
 
 
 def _unknown(
-    case: SupervisedCall, record: CallRecord, answer: ToolMessage, entry: OpenCall | None, *, sent: bool = True
+    case: SupervisedCall, record: CallRecord, answer: ToolMessage, entry_id: str, *, sent: bool = True
 ) -> _Update:
     """Asks a person, if there is one; otherwise the call has failed, and is not repeated.
 
-    ``entry`` is what is recorded of the call with unknown outcome; ``sent``: it is this very call.
+    ``entry_id`` is that of the record of the call with unknown outcome, or empty; ``sent``: it is this very call.
     """
-    entry_id = entry.id if entry else ""
     if case.supervision.policy == "never":
         return {"answer": record.left_open(answer, entry_id), "unknown": ""}
     about = {"open_call": entry_id, "sent": sent}
@@ -446,6 +448,8 @@ async def supervised(
         ConcurrentRunError: Another run of the thread works on the same step.
     """
     case = await examined(request, bound, supervision, send)
+    if trouble := inexact(request.tool_call["args"]):  # it would be shown in one way, and sent in another
+        return case.said(f"{case.named}: the arguments were not sent: {trouble}", kind="refused", effect="none")
     why = case.why(request.tool_call["args"])
     saver = checkpointer()
     if saver is None:

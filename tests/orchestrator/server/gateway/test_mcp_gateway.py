@@ -119,7 +119,7 @@ async def test_the_end_of_long_arguments_is_shown(desk: Desk) -> None:
     await desk.call("works/write", "auto", refuse, text="a" * 50_000 + "; rm -rf /")
     (question,) = asked
     assert "; rm -rf /" in question.message
-    assert "characters are not shown" in question.message
+    assert "ATTENTION: 50,026 characters in all: each text is shortened" in question.message
     assert len(question.message) < 6_000
 
 
