@@ -152,7 +152,9 @@ class CallRecord:
 
     async def verdict(self, entry_id: str) -> Verdict | None:
         """What a person has said of an entry outside of this run; None if nothing, or if it cannot be read."""
-        return await self._tried(lambda ledger: ledger.verdict(entry_id, self.call), "read") if entry_id else None
+        if not entry_id:
+            return None
+        return await self._tried(lambda ledger: ledger.verdict(entry_id, self.call), "read")
 
     async def settled(self, entry_id: str) -> None:
         """Removes an entry, if there is one: its outcome is known."""
