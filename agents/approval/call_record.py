@@ -154,7 +154,11 @@ class CallRecord:
         """What a person has said of an entry outside of this run; None if nothing, or if it cannot be read."""
         if not entry_id:
             return None
-        return await self._tried(lambda ledger: ledger.verdict(entry_id, self.call), "read")
+
+        def said(ledger: CallLedger) -> Verdict | None:
+            return ledger.verdict(entry_id, self.call)
+
+        return await self._tried(said, "read")
 
     async def settled(self, entry_id: str) -> None:
         """Removes an entry, if there is one: its outcome is known."""
