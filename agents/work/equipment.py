@@ -14,7 +14,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from callsheet.agents.approval.supervised_call import Supervision
+from callsheet.agents.approval.supervision import Supervision
 from callsheet.agents.calls.plan import (
     Call,
     ResultValueError,
