@@ -18,7 +18,10 @@ from callsheet.orchestrator.supervisor import create_retriever_app, create_super
 from callsheet.retrievers.index.embedding import EMBEDDED
 
 _environment = Environment()
-_settings = Settings.model_validate(_environment.model_dump(include={"model", "approval", "allow"}))
+# Chat pages answer without the id of a question; the page of Callsheet, which names ids, asks for all of them.
+_settings = Settings.model_validate(
+    {**_environment.model_dump(include={"model", "approval", "allow"}), "questions": "one"}
+)
 _served = served()
 
 supervisor = create_supervisor(

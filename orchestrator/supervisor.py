@@ -10,12 +10,13 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.graph import END, START, StateGraph
 
 from callsheet.agents import Prompts, ToolRegistry, chat_model, worker
-from callsheet.agents.approval.supervised_call import InterruptOn, reviews_of
+from callsheet.agents.approval.supervision import InterruptOn, reviews_of
 from callsheet.agents.models.chat_models import check_model
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
 from callsheet.graphs.dependencies import ObservationLog
 from callsheet.graphs.text.sanitizing import check_type
 from callsheet.orchestrator.nodes import Nodes, after_ask, after_plan
+from callsheet.orchestrator.run.answers import AnswerableGraph
 from callsheet.orchestrator.run.process.process_state import CatalogSync
 from callsheet.orchestrator.run.run_context import RunConfiguration, caller, context, sync_and_async
 from callsheet.orchestrator.run.settings import RetrieverSettings, Settings
@@ -162,7 +163,7 @@ def _workflow(nodes: Nodes) -> StateGraph[State, Settings, ChatInput, ChatOutput
     one_step.add_conditional_edges("agent", after_work, ["ask", END])
     one_step.add_conditional_edges("ask", after_input, ["ask", "agent", END])
 
-    supervisor = StateGraph(State, context_schema=Settings, input_schema=ChatInput, output_schema=ChatOutput)
+    supervisor = AnswerableGraph(State, context_schema=Settings, input_schema=ChatInput, output_schema=ChatOutput)
     supervisor.add_node("request", sync_and_async(nodes.request, "request"))
     supervisor.add_node("plan", sync_and_async(nodes.plan, "plan"))
     supervisor.add_node("question", nodes.ask)

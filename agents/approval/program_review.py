@@ -10,7 +10,9 @@ from typing import Any
 from langchain_core.messages import ToolCall, ToolMessage
 from langgraph.types import interrupt
 
-from callsheet.agents.approval.supervised_call import SupervisedCall, Supervision
+from callsheet.agents.approval.supervised_call import SupervisedCall
+from callsheet.agents.approval.supervision import Supervision
+from callsheet.agents.calls.question_text import shown_value
 from callsheet.agents.calls.review import (
     Decision,
     DecisionType,
@@ -89,6 +91,7 @@ class ProgramReview:
         case = self._case(tool)
         why = case.why(args)
         about: dict[str, Any] = {"agent": tool.agent, "tool": tool.id, "why": why, "hash": case.mark(args)}
+        about["shown"] = shown_value(args)
         about |= {"unchecked": case.unchecked(args) or None, "confirm": bool(case.doubt("never")) or None}
         told = case.description("tool_approval", why)
         return review_request("tool_approval", tool.name, args, told, self.offers(tool), **about)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
 from langgraph.types import interrupt
@@ -68,6 +70,24 @@ def ask_values(question: Mapping[str, Any]) -> dict[str, Any] | None:
         return read_decision(interrupt(question, response_schema=form), name, OFFERED[NEEDS_INPUT]).args
     except AnswerError:
         return None
+
+
+def typed_value(schema: Mapping[str, Any], name: str, text: str) -> Any:
+    """The value that a person wrote for a parameter of a ``wanted_schema``: the text itself, or what it is as JSON.
+
+    Raises:
+        AnswerError: Neither fits.
+    """
+    one = wanted_schema(schema, [name])
+    values: list[Any] = [text]
+    with suppress(ValueError, RecursionError):
+        values.append(json.loads(text))
+    problem = ""
+    for value in values:
+        problem = wrong_values(one, {name: value})
+        if not problem:
+            return value
+    raise AnswerError(problem)
 
 
 def wrong_values(schema: Mapping[str, Any], values: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from callsheet.agents.calls.question_text import shown_value
 from callsheet.graphs.catalog.errors import CallsheetError
 
 DecisionType = Literal["approve", "edit", "reject", "respond"]
@@ -57,11 +58,15 @@ def review_request(
 ) -> dict[str, Any]:
     """The payload of an interrupt: LangChain's ``HITLRequest`` with one action, and our fields beside it.
 
-    ``kind`` is ``type``; those of ``more`` that are None are left out.
+    ``kind`` is ``type``; those of ``more`` that are None are left out. If ``shown`` is one of them, the text of the
+    arguments by ``shown_value``, it follows the description: clients of LangChain's form show that as it is, while
+    ``args`` may lose digits in a client.
     """
+    shown = more.get("shown")
+    told = f"{description}\nArguments: {shown}" if shown else description
     return {
         "type": kind,
-        "action_requests": [{"name": name, "args": dict(args), "description": description}],
+        "action_requests": [{"name": name, "args": dict(args), "description": told}],
         "review_configs": [{"action_name": name, "allowed_decisions": list(allowed)}],
         **{field: value for field, value in more.items() if value is not None},
     }
@@ -134,20 +139,24 @@ def each_call(value: Any) -> list[Any]:
 
 
 def flat(value: Any) -> Mapping[str, Any]:
-    """A payload with ``name``, ``args``, ``description`` and ``decisions`` of its action as further fields.
+    """A payload with ``name``, ``args``, ``shown``, ``description`` and ``decisions`` of its action as further fields.
 
-    If it is about several calls, ``args`` lists them, and ``decisions`` are those that each of them has. Any other
-    payload is returned as it is, or empty if it is no object.
+    ``shown`` is the text of the arguments for a person, which every surface shows as it is. If the payload is about
+    several calls, ``args`` lists them, and ``decisions`` are those that each of them has. Any other payload is returned
+    as it is, or empty if it is no object.
     """
     match value:
         case {"action_requests": [Mapping() as action], "review_configs": [{"allowed_decisions": list() as allowed}]}:
-            return {**value, **action, "decisions": allowed}
+            shown = value.get("shown") or shown_value(action.get("args", {}))
+            return {**value, **action, "decisions": allowed, "shown": shown}
         case {"action_requests": [_, _, *_], "review_configs": list()}:
             alone = [flat(one) for one in each_call(value)]
             common = [word for word in alone[0]["decisions"] if all(word in one["decisions"] for one in alone)]
             listed = [{"tool": one.get("tool") or one["name"], "args": one["args"]} for one in alone]
-            told = value.get("why") or f"{len(alone)} calls wait for a decision."
-            return {**value, "name": "", "args": {"calls": listed}, "description": told, "decisions": common}
+            shown = "\n".join(f"{one.get('tool') or one['name']}: {one['shown']}" for one in alone)
+            told = f"{value.get('why') or f'{len(alone)} calls wait for a decision.'}\n{shown}"
+            about = {"name": "", "args": {"calls": listed}, "shown": shown, "description": told, "decisions": common}
+            return {**value, **about}
         case Mapping():
             return value
         case _:
@@ -206,6 +215,8 @@ def read_decision(answer: object, name: str, allowed: Sequence[DecisionType]) ->
     """
     words = " or ".join(allowed)
     match answer:
+        case [Mapping() as one]:
+            plain = _of_inbox(one)
         case {"decisions": [Mapping() as one]} | (Mapping() as one) if "decisions" not in one:
             # LangGraph's SDK for JavaScript sends both spellings.
             plain = {"edited_action" if key == "editedAction" else str(key): value for key, value in one.items()}
@@ -227,3 +238,20 @@ def read_decision(answer: object, name: str, allowed: Sequence[DecisionType]) ->
     if decision.type == "respond" and not decision.message:
         raise AnswerError('a respond needs a "message", which is the answer')
     return decision
+
+
+def _of_inbox(response: Mapping[str, Any]) -> dict[str, Any]:
+    """A decision from the form of the agent inbox, ``langgraph.prebuilt.interrupt.HumanResponse``.
+
+    The inbox offers a response in words where a call can be rejected.
+    """
+    match response:
+        case {"type": "accept"}:
+            return {"type": "approve"}
+        case {"type": "edit", "args": {"action": name, "args": args}}:
+            return {"type": "edit", "edited_action": {"name": name, "args": args}}
+        case {"type": "response", "args": str() as message}:
+            return {"type": "reject", "message": message}
+        case {"type": "ignore"}:
+            return {"type": "reject"}
+    return dict(response)

@@ -8,11 +8,10 @@ import hashlib
 import json
 import mimetypes
 import os
-import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,8 +24,6 @@ from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.storage import cache_folder, private_folder
 from callsheet.graphs.text.sanitizing import clean, visible
 
-_WORDS = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\b(?:true|false)\b")
-"""Numbers and truth values in a text."""
 Kind = Literal[
     "",
     "start",
@@ -113,7 +110,7 @@ def outcome_of(
 ) -> Outcome:
     """Converts the raw result of ``tools/call``, valid or not, to an outcome.
 
-    The structured result follows the text, as JSON, if the text does not contain all of its values.
+    The structured result follows the text, as JSON, unless the text is these data itself.
     """
     try:
         structured = clean(result.get("structuredContent"), text=visible)
@@ -121,21 +118,40 @@ def outcome_of(
         return failed(agent_id, tool, "protocol", f"its structured result is {error}", "reported")
     media = Media(keep)
     text = media.text_of(content := result.get("content"))
-    blocks = content if isinstance(content, list) else ()
-    # The text of an empty file is not its structured result.
-    spoken = bool(text) or any(isinstance(block, dict) and "text" in block for block in blocks)
     structured = media.noted(structured)
-    text = with_data(visible(media.noted(text)), structured, limits, spoken=spoken)
+    told = readings([visible(media.noted(one)) for one in _texts_in(content)], media.noted(content))
+    text = with_data(visible(media.noted(text)), structured, limits, told=told)
     if result.get("isError") is True:
         outcome = failed(agent_id, tool, "tool", text or "it failed without saying why", "reported")
         return capped(replace(outcome, media=tuple(media.stored)), limits, keep)
     return capped(Outcome(text=text, structured=structured, media=tuple(media.stored)), limits, keep)
 
 
-def with_data(text: str, data: Any, limits: Limits, *, spoken: bool) -> str:
-    """The text of a result, followed by its data as JSON unless it is ``spoken`` and contains all their values."""
+def _texts_in(content: object) -> list[str]:
+    """The texts of content blocks, also of embedded resources, each as it was sent."""
+    texts: list[str] = []
+    for block in content if isinstance(content, list) else [content]:
+        match block:
+            case str() as text:
+                texts.append(text)
+            case {"type": "text", "text": str() as text} | {"type": "resource", "resource": {"text": str() as text}}:
+                texts.append(text)
+    return texts
+
+
+def readings(texts: Sequence[str], blocks: object = None) -> list[Any]:
+    """What an answer may be as data: each of its texts, as text and as JSON, all of them as a list, its blocks."""
+    said: list[Any] = [*blocks, blocks] if isinstance(blocks, list) and blocks else []
+    if texts:
+        parsed = [_parsed(text) for text in texts]
+        said += [*texts, *parsed, list(texts), parsed]
+    return said
+
+
+def with_data(text: str, data: Any, limits: Limits, *, told: Sequence[Any]) -> str:
+    """The text of a result, followed by its data as JSON unless they are one of the ``readings`` of what it told."""
     written = "" if data is None else json.dumps(data, ensure_ascii=False)
-    if not written or (spoken and (len(written) > limits.output or _contains(text, data))):
+    if not written or (told and (len(written) > limits.output or _is_told(told, data))):
         return text
     return "\n".join(filter(None, (text, written)))
 
@@ -145,22 +161,37 @@ def data_beside(text: str, structured: Any) -> Any:
     return structured if text.endswith(f"\n{json.dumps(structured, ensure_ascii=False)}") else None
 
 
-def _contains(text: str, data: Any) -> bool:
-    """Whether a text contains all values of structured data; the names of fields do not count."""
-    words = set(_WORDS.findall(text))
+def _is_told(told: Sequence[Any], data: Any) -> bool:
+    """Whether one of these readings is the data.
 
-    def within(value: Any) -> bool:
-        match value:
-            case dict():
-                return all(map(within, value.values()))
-            case list():
-                return all(map(within, value))
-            case str():
-                return value in text or any(json.dumps(value, ensure_ascii=way)[1:-1] in text for way in (True, False))
-            case _:
-                return value is None or json.dumps(value) in words
+    An object with one field is told by its value: the SDKs wrap what is no object in one (``{"result": ...}``), and
+    servers of files send ``{"content": ...}`` beside the content.
+    """
+    meant = [data]
+    if isinstance(data, dict) and len(data) == 1:
+        meant += data.values()
+    return any(_same(one, wanted) for one in told for wanted in meant)
 
-    return within(data)
+
+def _parsed(text: str) -> Any:
+    """The data that a text is as JSON, cleaned like a structured result; the text itself if it is none."""
+    try:
+        return clean(json.loads(text), text=visible)
+    except (ValueError, RecursionError):  # a CatalogError, which is a ValueError, if it is nested too deeply
+        return text
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two values are the same data of JSON: 1 is 1.0, and neither is true."""
+    match one, other:
+        case (dict(), dict()):
+            return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+        case (list(), list()):
+            return len(one) == len(other) and all(map(_same, one, other))
+        case (bool(), _) | (_, bool()):
+            return one is other
+        case _:
+            return bool(one == other)
 
 
 def capped(outcome: Outcome, limits: Limits, keep: Keep | None = None) -> Outcome:
@@ -208,6 +239,7 @@ class Media:
         self.stored: list[StoredContent] = []
         self._keep = keep
         self._notes: dict[str, str] = {}
+        self._short: dict[tuple[str, str], str] = {}
 
     def text_of(self, content: object) -> str:
         """Content blocks as text: texts unchanged, anything else as a note."""
@@ -216,18 +248,30 @@ class Media:
 
     def noted(self, value: Any) -> Any:
         """A value with notes in place of media: those that blocks have shown, and those in the form of a block."""
+        self._find(value)  # all of them first: a field may repeat what a later one says is a medium
+        longest_first = sorted(self._notes, key=len, reverse=True)  # one may be a part of another
+        return self._replaced(value, longest_first)
+
+    def _find(self, value: Any) -> None:
         match value:
-            case str():
-                for data, note in self._notes.items():
-                    value = value.replace(data, note)
-                return value
-            case list():
-                return [self.noted(item) for item in value]
             case {"type": "image" | "audio" | "video" | "file" as kind, **rest}:
                 self._note_block(kind, rest)
             case {"blob": str() as data, "mimeType": str() as media}:
                 self._note("resource", media, data)
-        return {key: self.noted(item) for key, item in value.items()} if isinstance(value, dict) else value
+        for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            self._find(inner)
+
+    def _replaced(self, value: Any, longest_first: Sequence[str]) -> Any:
+        match value:
+            case str():
+                for data in longest_first:
+                    value = value.replace(data, self._notes[data])
+                return value
+            case list():
+                return [self._replaced(item, longest_first) for item in value]
+            case dict():
+                return {key: self._replaced(item, longest_first) for key, item in value.items()}
+        return value
 
     def _text_of_block(self, block: object) -> str:
         match block:
@@ -260,8 +304,8 @@ class Media:
         named = f"{kind} {media}" if media else f"{kind} content"
         if not isinstance(data, str):
             return f"[{named}]"
-        if data in self._notes:
-            return self._notes[data]
+        if known := self._notes.get(data) or self._short.get((named, data)):
+            return known
         try:
             content = base64.b64decode(data, validate=True)
         except (binascii.Error, ValueError):
@@ -273,6 +317,8 @@ class Media:
             self.stored.append(kept)
         if len(data) >= _SHORTEST:
             self._notes[data] = note
+        else:
+            self._short[named, data] = note
         return note
 
 

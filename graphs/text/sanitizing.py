@@ -64,6 +64,8 @@ _LEGITIMATE = (
     f"(?<=\U0001f3f4)(?:{_FLAGS})|(?<=[{_JOINING}])[\u200c\u200d](?![{_IGNORABLE}])"
     f"|(?<=[{_EMOJI}\ufe0f])\u200d(?=[{_EMOJI}])|(?<=[{_SELECTED}])[{_SELECTOR}]|(?<=[\u1820-\u18af])[\u180b-\u180f]"
 )
+_BLANK = "\u2800\U0001d159"
+"""Symbols without ink, of which Unicode has no property."""
 _ESCAPE = r"\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?|\x1b[ -/]*[0-~]?"
 _SUSPECT = re.compile(
     f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_IGNORABLE}{_SELECTOR}\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
@@ -121,6 +123,31 @@ def written_out(document: str, *, longest: int = 4) -> str:
     return _HIDDEN.sub(lambda match: "".join(_codes(match, longest)), document)
 
 
+def spelled_out(document: str) -> str:
+    """A JSON document with codes (``\\u202e``) for all characters that cannot be seen or look like a blank.
+
+    Unlike ``written_out``, joiners and selectors are no exception: no two documents look the same because of what
+    cannot be seen. It can be parsed to the same value.
+    """
+    if document.isascii() and document.isprintable():
+        return document
+    return document.translate({ord(one): _code_units(one) for one in set(document) if _is_unseen(one)})
+
+
+def _is_unseen(character: str) -> bool:
+    """Whether nothing is drawn for a character, or only a blank; the blank and the line break of JSON excepted."""
+    if character in " \n":
+        return False
+    # Controls, formats, surrogates, private and unassigned characters, and all separators.
+    return unicodedata.category(character)[0] in "CZ" or bool(_SUSPECT.match(character)) or character in _BLANK
+
+
+def _code_units(text: str) -> str:
+    """The text as escapes of JSON."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
 def _codes(match: re.Match[str], longest: int) -> Iterator[str]:
     for character in match.group():
         # A terminal sequence may extend beyond the quotation mark.
@@ -129,8 +156,7 @@ def _codes(match: re.Match[str], longest: int) -> Iterator[str]:
         elif ord(character) > 0xFFFF and longest == 8:
             yield f"\\U{ord(character):08x}"
         else:
-            units = character.encode("utf-16-be", "surrogatepass")
-            yield from (f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+            yield _code_units(character)
 
 
 def normalized(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.agents.calls.review import TOOK_EFFECT, DecisionType, decided, each_call, flat
+from callsheet.agents.calls.question_text import inexact, shown_text, shown_value, whole_value
+from callsheet.agents.calls.review import TOOK_EFFECT, AnswerError, DecisionType, decided, each_call, flat
 from callsheet.graphs.catalog.errors import TrustError
 from callsheet.graphs.catalog.loading import starts_in
 from callsheet.graphs.storage import yes_from_environment
-from callsheet.graphs.text.sanitizing import escaped, one_line
+from callsheet.graphs.text.sanitizing import one_line
 from callsheet.graphs.trust.consent import Agreements, believable, believed, doing
 
 if TYPE_CHECKING:
@@ -30,7 +29,6 @@ _WORDS = {"approve": {"all", "yes"}, "reject": {"none", "no"}, "edit": {"edit"},
 _TYPES = ("tool_approval", "unknown_outcome", "needs_input", "question")
 _ALIKE = ("tool", "why", "problem", "decisions", "always")
 """What calls have in common that are one question."""
-_LONGEST, _LONGEST_TEXT, _MOST_ITEMS, _LAST_ITEMS = 4_000, 600, 500, 100
 
 
 def has_terminal() -> bool:
@@ -160,7 +158,7 @@ def _decisions(group: Sequence[Any]) -> dict[str, Any]:
 
 
 def _verdict(asked: Mapping[str, Any]) -> Any:
-    _show(asked, "has called")
+    _show(asked, "has called" if asked.get("sent", True) else "wants to call")
     match _choice(_OUTCOME, asked):
         case "d":
             said = _text("Its answer, if you know it (may stay empty)")
@@ -197,18 +195,22 @@ def _reply(asked: Mapping[str, Any]) -> Any:
 
 
 def _edited(args: Any) -> Any:
-    """The arguments after an editor; None if they are no JSON."""
-    text: str | None = click.edit(json.dumps(args, ensure_ascii=False, indent=2, default=str), extension=".json")
+    """The arguments after an editor, which shows all of them; None if they are no JSON."""
+    text: str | None = click.edit(whole_value(args), extension=".json")
     try:
-        return json.loads(text) if text else args
+        edited = json.loads(text) if text else args
     except (ValueError, RecursionError) as error:
         click.echo(f"invalid JSON: {error}", err=True)
         return None
+    if trouble := inexact(edited):
+        click.echo(trouble, err=True)
+        return None
+    return edited
 
 
 def _show(asked: Mapping[str, Any], what: str) -> None:
     click.echo(f"\n{shown_text('Step {} {} {}'.format(asked['step_id'], what, asked['tool']))}", err=True)
-    click.echo(shown_value(asked["args"]), err=True)
+    click.echo(asked["shown"], err=True)
     _tell(asked, "why", "problem")
 
 
@@ -243,20 +245,16 @@ def _text(what: str, *, hidden: bool = False) -> str:
 
 def _asked_value(name: str, schema: Mapping[str, Any]) -> tuple[str, Any]:
     """What a person types for a parameter, and its value, as text or as JSON; asks again if it does not fit."""
-    from callsheet.agents.approval.questions import wanted_schema, wrong_values
+    from callsheet.agents.approval.questions import typed_value
     from callsheet.agents.safety.secrets import is_secret
 
-    one = wanted_schema(schema, [name])
-    spec = one["properties"][name]
+    spec = schema["properties"].get(name, {})
     hidden = isinstance(spec, Mapping) and is_secret(name, spec)
     while said := _text(f"{shown_text(name)} (empty leaves the step as it is)", hidden=hidden):
-        values: list[Any] = [said]
-        with suppress(ValueError, RecursionError):
-            values.append(json.loads(said))
-        problems = [wrong_values(one, {name: value}) for value in values]
-        if "" in problems:
-            return said, values[problems.index("")]
-        click.echo("the value does not fit" if hidden else shown_text(problems[-1]), err=True)
+        try:
+            return said, typed_value(schema, name, said)
+        except AnswerError as error:
+            click.echo("the value does not fit" if hidden else shown_text(str(error)), err=True)
     return "", None
 
 
@@ -303,36 +301,3 @@ def ask_trust(loaded: Loaded, *, yes: bool) -> bool:
     answer = click.confirm("Trust them, and call these tools without asking?", err=True)
     agreements.add(believed(marked.server, yes=answer) for marked in new.values())
     return answer
-
-
-def shown_value(value: Any, *, indent: int | None = 2) -> str:
-    """The value as JSON, hidden characters written out; of a long one, every key, and each text shortened."""
-    plain = json.dumps(value, ensure_ascii=False, indent=indent, default=str)
-    if len(plain) > _LONGEST:
-        short = json.dumps(_shortened(value), ensure_ascii=False, indent=indent, default=str)
-        short = re.sub(r"(?m)^ {40,}", " " * 40, short)  # deep nesting would be nearly all blanks
-        plain = f"{short} ({len(plain):,} characters in all: each text is shortened, every key is shown)"
-    return "\n".join(map(escaped, plain.split("\n")))
-
-
-def shown_text(text: str) -> str:
-    """A text with hidden characters written out, because a person agrees to it; a long one is cut, which is said."""
-    kept = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters in all)"
-    return "\n".join(map(escaped, kept.split("\n")))
-
-
-def _shortened(value: Any) -> Any:
-    """Long texts and very long plain lists without their middles, which is said in their place."""
-    match value:
-        case str() if len(value) > _LONGEST_TEXT:
-            end = _LONGEST_TEXT // 4
-            return f"{value[: _LONGEST_TEXT - end]} … {len(value) - _LONGEST_TEXT:,} characters … {value[-end:]}"
-        case dict():
-            return {key: _shortened(item) for key, item in value.items()}
-        case list() if len(value) > _MOST_ITEMS and not any(isinstance(item, dict | list) for item in value):
-            note = f"{len(value) - _MOST_ITEMS:,} of {len(value):,} items of this list are not shown here"
-            shown = *value[: _MOST_ITEMS - _LAST_ITEMS], note, *value[-_LAST_ITEMS:]
-            return [_shortened(item) for item in shown]
-        case list():
-            return [_shortened(item) for item in value]
-    return value

@@ -304,9 +304,9 @@ class Show:
         for one in interrupts:
             asked = flat(one.value)
             if "description" in asked:
-                self._console.print(f"  [yellow]{escape(str(asked['description']))}[/]")
-                if "args" in asked:
-                    self._line(json.dumps(asked["args"], ensure_ascii=False), by=4)
+                self._console.print(f"  [yellow]{escape(asked['description'])}[/]")
+                if asked["shown"] not in asked["description"]:
+                    self._indented(asked["shown"], by=4)
             else:
                 self._line(str(one.value), by=4)
         self._console.print(f"Continue in a terminal with: {escape(again)}")

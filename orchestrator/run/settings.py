@@ -235,6 +235,9 @@ class Settings(RetrieverSettings):
     transcript: Literal["answer", "calls"] = _option("calls", "answer")
     """What a run adds to ``messages``: its ``answer`` alone, or, before it, the plan and the ``calls`` with the
     beginnings of their results."""
+    questions: Literal["one", "all"] = _option("all", "worker")
+    """Whether a run asks all its questions at once (``all``), or one after the other (``one``), for clients that answer
+    without an id; on the LangGraph server of a checkout, ``one``."""
     attended: bool = _option(True, "plan", "worker")
     """Whether a person can answer questions during the run; if not, models are told to ask nothing."""
 

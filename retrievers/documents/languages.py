@@ -6,7 +6,7 @@ It is also used by the process that reads documents, so it imports nothing of ou
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.util import find_spec
 from itertools import pairwise
@@ -14,10 +14,23 @@ from typing import Any, NamedTuple
 
 HAS_LANGUAGES = find_spec("py3langid") is not None
 """Whether the extra ``documents`` can tell languages."""
-_SAMPLE, _LONGEST = 20_000, 2_000
+_SAMPLE = 20_000
+"""Number of bytes of a file of which its encoding is told."""
+_LONGEST = 2_000
+"""Number of characters of a text of which its language is told."""
 _FEWEST_LETTERS = 10
-_LEAST, _SHARE = 0.7, 0.85
-_MESS, _COHERENCE, _COHERENT = 0.1, 0.1, 0.3
+"""Minimum number of letters of a text whose encoding can be certain."""
+_LEAST = 0.7
+"""Minimum probability that the language of a certain text is one of its encoding."""
+_SHARE = 0.85
+"""The same, among all readings."""
+_NEGLIGIBLE = 0.05
+_MESS = 0.1
+"""How much more mess than in the cleanest reading is accepted, as charset-normalizer measures it."""
+_COHERENCE = 0.1
+"""How much less coherence than in the most coherent reading is accepted, as charset-normalizer measures it."""
+_COHERENT = 0.3
+"""If no reading is that coherent, coherence says nothing."""
 _BEFORE_UTF_8 = {
     "cp1250": "bs cs hr hu pl ro sk sl sq",
     "cp1251": "be bg kk ky mk mn ru sr tg tt uk",
@@ -55,7 +68,7 @@ class _Reading(NamedTuple):
 
 
 def languages_of(text: str) -> dict[str, float]:
-    """The languages (ISO 639-1) that a text may be in, and their probabilities, the likeliest first.
+    """Returns the languages (ISO 639-1) that a text may be in, and their probabilities, the likeliest first.
 
     It is empty if the extra is not installed.
     """
@@ -65,31 +78,28 @@ def languages_of(text: str) -> dict[str, float]:
 
 
 def encoding_of(content: bytes) -> str | None:
-    """The encoding of a text that is not UTF-8; None if it is not certain.
+    """Returns the encoding of a text that is not UTF-8; None if it is not certain.
 
     An encoding is certain if the text that it gives has words, and is in a language for which this encoding is used,
     and if no other encoding gives another text of which that can be said.
     """
-    from charset_normalizer.cd import coherence_ratio
-    from charset_normalizer.md import mess_ratio
-
-    sample = content if len(content) <= _SAMPLE else content[:_SAMPLE].rpartition(b"\n")[0] or content[:_SAMPLE]
-    readings = list(_readings(sample))
+    sample = content
+    if len(content) > _SAMPLE:
+        # A whole line ends with a whole character.
+        sample = content[:_SAMPLE].rpartition(b"\n")[0] or content[:_SAMPLE]
+    readings = _cleanest(_readings(sample))
     if not readings:
         return None
-    mess = {one: mess_ratio(one.text, 1.0) for one in readings}
-    readings = [one for one in readings if mess[one] <= min(mess.values()) + _MESS]
-    coherence = {one: max((share for _, share in coherence_ratio(one.text)), default=0.0) for one in readings}
-    if (best := max(coherence.values())) >= _COHERENT:
-        readings = [one for one in readings if coherence[one] > best - _COHERENCE]
-    first = max(readings)
-    is_certain = first.probability >= _LEAST and first.probability >= _SHARE * sum(one.probability for one in readings)
-    return first.encoding if is_certain and _letters(first.text) >= _FEWEST_LETTERS else None
+    best = max(readings)
+    total = sum(reading.probability for reading in readings)
+    if best.probability < max(_LEAST, _SHARE * total) or _letters(best.text) < _FEWEST_LETTERS:
+        return None
+    return best.encoding
 
 
-def _readings(content: bytes) -> Iterator[_Reading]:
-    """The plausible texts, each by the encoding that fits its language best."""
-    found: dict[str, _Reading] = {}
+def _readings(content: bytes) -> list[_Reading]:
+    """Returns the plausible texts, each by the encoding that fits its language best."""
+    best: dict[str, _Reading] = {}
     for family in _BEFORE_UTF_8:
         for encoding in (family, *_OTHERS.get(family, ())):
             try:
@@ -99,35 +109,59 @@ def _readings(content: bytes) -> Iterator[_Reading]:
             if not _is_plausible(text):
                 continue
             probability = _families(text).get(family, 0.0)
-            if text not in found or probability > found[text].probability:
-                found[text] = _Reading(probability, encoding, text)
-    yield from (reading for reading in found.values() if reading.probability > 0.05)
+            if text not in best or probability > best[text].probability:
+                best[text] = _Reading(probability, encoding, text)
+    return [reading for reading in best.values() if reading.probability > _NEGLIGIBLE]
+
+
+def _cleanest(readings: list[_Reading]) -> list[_Reading]:
+    """Removes readings that are less clean or less coherent than others, as charset-normalizer measures it."""
+    from charset_normalizer.cd import coherence_ratio
+    from charset_normalizer.md import mess_ratio
+
+    mess = {reading: mess_ratio(reading.text, 1.0) for reading in readings}
+    least_mess = min(mess.values(), default=0.0)
+    clean = [reading for reading in readings if mess[reading] <= least_mess + _MESS]
+    coherence: dict[_Reading, float] = {}
+    for reading in clean:
+        coherence[reading] = max((share for _, share in coherence_ratio(reading.text)), default=0.0)
+    most_coherence = max(coherence.values(), default=0.0)
+    if most_coherence < _COHERENT:
+        return clean
+    return [reading for reading in clean if coherence[reading] > most_coherence - _COHERENCE]
 
 
 def _families(text: str) -> Mapping[str, float]:
-    """Encoding of Windows -> the probability that a text is in one of its languages."""
-    found: dict[str, float] = {}
+    """Returns encoding of Windows -> the probability that a text is in one of its languages."""
+    families: dict[str, float] = {}
     for language, probability in languages_of(text).items():
-        found[_FAMILY[language]] = found.get(_FAMILY[language], 0.0) + probability
-    return found
+        family = _FAMILY[language]
+        families[family] = families.get(family, 0.0) + probability
+    return families
 
 
 def _is_plausible(text: str) -> bool:
-    """Whether no word has letters of several scripts, a sign among its letters, or a capital after a small letter."""
-    if any(letter > "\x7f" and unicodedata.category(letter) in ("Cc", "Cn", "Co") for letter in text):
-        return False
-    for word in text.split():
-        if word.isascii():
-            continue
-        for one, two in pairwise(word):
-            if max(one, two) > "\x7f" and one.islower() and two.isupper():
-                return False
-            if _is_letter(one) and _is_letter(two) and _script(one) != _script(two):
-                return False
-        for one, sign, two in zip(word, word[1:], word[2:], strict=False):
-            is_odd = sign > "\x7f" and unicodedata.category(sign)[0] in "SN"
-            if is_odd and one.isalpha() and two.isalpha():
-                return False
+    """Returns whether a text has no character that texts do not have, and only plausible words."""
+    for character in text:
+        if character > "\x7f" and unicodedata.category(character) in ("Cc", "Cn", "Co"):
+            return False
+    return all(word.isascii() or _is_plausible_word(word) for word in text.split())
+
+
+def _is_plausible_word(word: str) -> bool:
+    """Returns whether a word has letters of one script, no sign among its letters, no capital after a small letter.
+
+    Only what is not ASCII counts, because that is what a wrong encoding changes.
+    """
+    for one, two in pairwise(word):
+        if one.islower() and two.isupper() and not (one.isascii() and two.isascii()):
+            return False
+        if _is_letter(one) and _is_letter(two) and _script(one) != _script(two):
+            return False
+    for before, sign, after in zip(word, word[1:], word[2:], strict=False):
+        is_sign = sign > "\x7f" and unicodedata.category(sign)[0] in "SN"
+        if is_sign and before.isalpha() and after.isalpha():
+            return False
     return True
 
 
@@ -137,13 +171,13 @@ def _is_letter(character: str) -> bool:
 
 @cache
 def _script(letter: str) -> str:
-    """The script of a letter, as its name begins; those of East Asia, which are mixed, are one."""
+    """Returns the script of a letter, the beginning of its name; those of East Asia, which are mixed, are one."""
     script = unicodedata.name(letter, "?").partition(" ")[0]
     return "CJK" if script in _IDEOGRAPHIC else script
 
 
 def _letters(text: str) -> int:
-    """The letters of a text; a character of East Asia is as much as three."""
+    """Returns the number of letters of a text; a character of East Asia counts as three."""
     return sum(3 if _script(letter) == "CJK" else 1 for letter in text if letter.isalpha())
 
 

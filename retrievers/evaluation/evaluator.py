@@ -30,7 +30,7 @@ and raise a ``SettingsError`` if there is no element, or an empty one, or k is b
 
 
 def recall(ranked: Sequence[str], gold: Gold, k: int) -> float:
-    """The share of elements that the first k items satisfy: ``R@k = |satisfied by the first k| / |gold|``.
+    """Returns the share of elements that the first k items satisfy: ``R@k = |satisfied by the first k| / |gold|``.
 
     Source: Manning, Raghavan and Schütze, *Introduction to Information Retrieval*, section 8.3, at a cut-off.
     """
@@ -39,7 +39,7 @@ def recall(ranked: Sequence[str], gold: Gold, k: int) -> float:
 
 
 def average_precision(ranked: Sequence[str], gold: Gold, k: int) -> float:
-    """``AP@k = 1 / min(|gold|, k) * sum over i <= k of P@i * rel(i)``; its mean over queries is mAP@k.
+    """Returns ``AP@k = 1 / min(|gold|, k) * sum over i <= k of P@i * rel(i)``; its mean over queries is mAP@k.
 
     P@i is the share of relevant items in the first i, rel(i) is 1 where item i is relevant, else 0.
 
@@ -47,7 +47,8 @@ def average_precision(ranked: Sequence[str], gold: Gold, k: int) -> float:
     lets a perfect ranking score 1 at every k; trec_eval's ``map_cut`` divides by |gold|.
     """
     gains, total = _gains(ranked, gold, k)
-    precisions, relevant = 0.0, 0
+    precisions = 0.0
+    relevant = 0
     for place, gain in enumerate(gains, 1):
         if gain:
             relevant += 1
@@ -56,7 +57,7 @@ def average_precision(ranked: Sequence[str], gold: Gold, k: int) -> float:
 
 
 def ndcg(ranked: Sequence[str], gold: Gold, k: int) -> float:
-    """``nDCG@k = sum over i <= k of rel(i) / log2(i + 1)``, divided by the same sum for a perfect ranking.
+    """Returns ``nDCG@k = sum over i <= k of rel(i) / log2(i + 1)``, divided by the same sum for a perfect ranking.
 
     The gains are binary; a perfect ranking has relevant items in its first min(|gold|, k) places.
 
@@ -69,7 +70,7 @@ def ndcg(ranked: Sequence[str], gold: Gold, k: int) -> float:
 
 
 def complete(ranked: Sequence[str], gold: Gold, k: int) -> float:
-    """``COMP@k``: 1.0 if the first k items satisfy every element, otherwise 0.0.
+    """Returns ``COMP@k``: 1.0 if the first k items satisfy every element, otherwise 0.0.
 
     A request that needs three tools cannot be served by two, which recall does not show.
 
@@ -81,7 +82,7 @@ def complete(ranked: Sequence[str], gold: Gold, k: int) -> float:
 
 
 def _gains(ranked: Sequence[str], gold: Gold, k: int) -> tuple[list[int], int]:
-    """The number of elements that each of the first k items is the first to satisfy, and the number of elements."""
+    """Returns how many elements each of the first k items is the first to satisfy, and the number of elements."""
     if k < 1:
         raise SettingsError(f"k must be at least 1, not {k}")
     for element in gold:
@@ -90,7 +91,8 @@ def _gains(ranked: Sequence[str], gold: Gold, k: int) -> tuple[list[int], int]:
     every = set(map(frozenset, gold))
     if not every:
         raise SettingsError("gold is empty: there is nothing to measure")
-    remaining, gains = every, []
+    remaining = every
+    gains = []
     for item in islice(dict.fromkeys(ranked), k):
         unsatisfied = {element for element in remaining if item not in element}
         gains.append(len(remaining) - len(unsatisfied))
@@ -99,7 +101,7 @@ def _gains(ranked: Sequence[str], gold: Gold, k: int) -> tuple[list[int], int]:
 
 
 def rounded(value: Any) -> Any:
-    """A report with all numbers rounded to four decimal places."""
+    """Returns a report with all numbers rounded to four decimal places."""
     match value:
         case float():
             return round(value, 4)
@@ -111,7 +113,8 @@ def rounded(value: Any) -> Any:
             return value
 
 
-_MOST_CONFUSED, _RESAMPLES = 20, 1000
+_MOST_CONFUSED = 20
+_RESAMPLES = 1000
 _COMPLETE = "complete@10"
 
 Kind = Literal["agent", "tool", "skill"]
@@ -208,7 +211,11 @@ class Evaluation:
     seconds_per_query: float
 
     def metric(self, name: str) -> float:
-        """The value of ``recall@5`` or ``agent.recall@5``, ``complete@10`` ...; a SettingsError if not measured."""
+        """Returns the value of a metric: ``recall@5`` or ``agent.recall@5``, ``tool.map@10``, ``complete@10`` ...
+
+        Raises:
+            SettingsError: It was not measured; the message lists the metrics that were.
+        """
         levels = {"agent.": self.agent, "tool.": self.tool, "skill.": self.skill, "": {**self.agent, **self.complete}}
         values = {f"{level}{key}": value for level, of in levels.items() for key, value in of.items()}
         if name not in values:
@@ -216,7 +223,7 @@ class Evaluation:
         return values[name]
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values, for ``callsheet eval --json``; ``misses`` is the number of missed queries."""
+        """Returns JSON values, for ``callsheet eval --json``; ``misses`` is the number of missed queries."""
         plain = asdict(self)
         sets = plain.pop("complete") or {_COMPLETE: None}
         intervals = {name: list(bounds) for name, bounds in self.intervals.items()}
@@ -240,71 +247,122 @@ def evaluate(
     ``agents`` and ``tools`` are the maximum numbers per selection, by default the retriever's; ``seed`` is that of the
     bootstrap; ``progress`` is called after each query with the numbers of finished and of all queries.
 
+    Example::
+
+        queries = read_queries("queries.jsonl", retriever.catalog)
+        evaluation = evaluate(retriever, queries)
+        print(evaluation.metric("recall@5"))
+
     Raises:
         SettingsError: There is no query, or ``agents`` or ``tools`` is invalid.
     """
     if not queries:
         raise SettingsError("there is no labelled query to measure with: give at least one")
-    agents = retriever.k if agents is None else agents
     settings = retriever.selector.settings
+    agents = retriever.k if agents is None else agents
     tools = settings.tools if tools is None else tools
     # Methods that rank tools alone do not cut their list to the tools of a few agents.
-    most = max(agents, tools) if settings.in_order and settings.ranking == "scores" else agents
-    runs, seconds = list[Run](), list[float]()
-    for done, query in enumerate(queries, 1):
-        began = perf_counter()
-        runs.append((query, retriever.select(query.query, agents=most, tools=tools)))
-        seconds.append(perf_counter() - began)
-        if progress is not None:
-            progress(done, len(queries))
-    levels = {level: _level(runs, level, cuts) for level, cuts in _cuts(agents, tools).items()}
-    means = {level: {name: float(np.mean(column)) for name, column in of.items()} for level, of in levels.items()}
-    cost = SchemaTokens(retriever.catalog)
-    every = cost.count(retriever.catalog.tools)
-    selected = float(np.mean([cost.count(tool.id for tool in selection.tools) for _, selection in runs]))
+    ranks_tools_alone = settings.in_order and settings.ranking == "scores"
+    runs, seconds = _select_all(
+        retriever, queries, agents=max(agents, tools) if ranks_tools_alone else agents, tools=tools, progress=progress
+    )
+    values = {level: _values(runs, level, cuts) for level, cuts in _cuts(agents, tools).items()}
+    misses = [missed(query, selection, retriever.catalog) for query, selection in runs]
     return Evaluation(
         n=len(queries),
         n_agent=sum(bool(query.agents) for query in queries),
         n_tool=sum(bool(query.tools) for query in queries),
         n_skill=sum(bool(query.skills) for query in queries),
         agents_from_tools=sum(query.agents_from_tools for query in queries),
-        agent=means["agent"],
-        tool=means["tool"],
-        skill=means["skill"],
-        complete=means[""],
-        intervals=_intervals(levels, seed),
+        agent=_means(values["agent"]),
+        tool=_means(values["tool"]),
+        skill=_means(values["skill"]),
+        complete=_means(values[""]),
+        intervals=_intervals(values, seed),
         confused=_confused(runs),
-        missed=tuple(miss for query, selection in runs if (miss := missed(query, selection, retriever.catalog))),
+        missed=tuple(miss for miss in misses if miss is not None),
         nothing_fits=sum(selection.verdict == "nothing_fits" for _, selection in runs),
-        tokens=TokenCost(selected, every, selected / every if every else 0.0),
+        tokens=_token_cost(runs, retriever.catalog),
         seconds=sum(seconds),
         seconds_per_query=median(seconds),
     )
 
 
+def _select_all(
+    retriever: AgentGraphRetriever,
+    queries: Sequence[LabelledQuery],
+    *,
+    agents: int,
+    tools: int,
+    progress: Progress | None,
+) -> tuple[list[Run], list[float]]:
+    """Selects for each query; returns the selections, and how many seconds each took."""
+    runs: list[Run] = []
+    seconds: list[float] = []
+    for done, query in enumerate(queries, 1):
+        began = perf_counter()
+        selection = retriever.select(query.query, agents=agents, tools=tools)
+        seconds.append(perf_counter() - began)
+        runs.append((query, selection))
+        if progress is not None:
+            progress(done, len(queries))
+    return runs, seconds
+
+
+def _token_cost(runs: Sequence[Run], catalog: Catalog) -> TokenCost:
+    cost = SchemaTokens(catalog)
+    of_all = cost.count(catalog.tools)
+    of_selections = [cost.count(tool.id for tool in selection.tools) for _, selection in runs]
+    mean = float(np.mean(of_selections))
+    return TokenCost(mean, of_all, mean / of_all if of_all else 0.0)
+
+
+def _means(values: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    return {name: float(np.mean(column)) for name, column in values.items()}
+
+
 def metric_names(agents: int, tools: int) -> tuple[str, ...]:
-    """The names of all metrics that ``evaluate`` computes for these numbers of agents and tools."""
-    cuts = _cuts(agents, tools)
-    names = {level: [f"{metric}@{k}" for metric in _LEVELS[level][1] for k in cuts[level]] for level in cuts}
-    return (*names["agent"], *(f"{level}.{name}".lstrip(".") for level, of in names.items() for name in of))
+    """Returns the names of all metrics that ``evaluate`` computes for these numbers of agents and tools.
+
+    Those of agents come first without their level, which may be left out, and again with it.
+    """
+    short: list[str] = []
+    full: list[str] = []
+    for level, cuts in _cuts(agents, tools).items():
+        names = [f"{metric}@{k}" for metric in _LEVELS[level][1] for k in cuts]
+        if level == "agent":
+            short = names
+        full += [_full_name(level, name) for name in names]
+    return (*short, *full)
+
+
+def _full_name(level: str, name: str) -> str:
+    return f"{level}.{name}" if level else name
 
 
 def _cuts(agents: int, tools: int) -> Mapping[str, Sequence[int]]:
-    """The cut-offs of each level: the usual ones up to the size of the selection, and this size."""
+    """Returns the cut-offs of each level: the usual ones up to the size of the selection, and this size."""
     usual = {"agent": ((1, 3, 5), agents), "tool": ((1, 3, 5, 10), tools), "skill": ((1, 2), 2), "": ((10,), tools)}
-    return {level: sorted({k for k in cuts if k <= most} | {most}) for level, (cuts, most) in usual.items()}
+    cuts = {}
+    for level, (ks, size) in usual.items():
+        cuts[level] = sorted({*(k for k in ks if k <= size), size})
+    return cuts
 
 
-def _level(runs: Sequence[Run], level: str, cuts: Sequence[int]) -> dict[str, list[float]]:
-    """The values of each metric of one level, one per query; queries without labels at this level are left out."""
+def _values(runs: Sequence[Run], level: str, cuts: Sequence[int]) -> dict[str, list[float]]:
+    """Returns the values of each metric of one level, one per query that has labels at this level."""
     nodes, metrics = _LEVELS[level]
-    pairs = [(_ids(selection, nodes), gold) for query, selection in runs if (gold := getattr(query, nodes))]
-    return {
-        f"{name}@{k}": [metric(ranked, gold, k) for ranked, gold in pairs]
-        for name, metric in metrics.items()
-        for k in cuts
-        if pairs
-    }
+    pairs: list[tuple[list[str], Gold]] = []
+    for query, selection in runs:
+        gold: Gold = getattr(query, nodes)
+        if gold:
+            pairs.append((_ids(selection, nodes), gold))
+    values: dict[str, list[float]] = {}
+    if pairs:
+        for name, metric in metrics.items():
+            for k in cuts:
+                values[f"{name}@{k}"] = [metric(ranked, gold, k) for ranked, gold in pairs]
+    return values
 
 
 def _ids(selection: Selection, nodes: str) -> list[str]:
@@ -312,26 +370,34 @@ def _ids(selection: Selection, nodes: str) -> list[str]:
 
 
 def bootstrap_interval(values: Sequence[float], *, seed: int = 0) -> tuple[float, float]:
-    """95 % percentile bootstrap interval of the mean of at least one value (Efron and Tibshirani 1993, chapter 13)."""
+    """Returns the 95 % percentile bootstrap interval of the mean of at least one value.
+
+    Source: Efron and Tibshirani, *An Introduction to the Bootstrap* (1993), chapter 13.
+    """
     return _intervals({"": {"mean": values}}, seed)["mean"]
 
 
 def _intervals(levels: Mapping[str, Mapping[str, Sequence[float]]], seed: int) -> dict[str, tuple[float, float]]:
-    """95 % bootstrap intervals of the means, over queries, by level and metric; one level has the same resamples."""
+    """Returns 95 % bootstrap intervals of the means over queries, by level and metric.
+
+    The metrics of one level have the same resamples, so that they can be compared.
+    """
     intervals: dict[str, tuple[float, float]] = {}
-    for level, of in levels.items():
-        if of:
-            draw, values = np.random.default_rng(seed), np.array(list(of.values()))
-            n = values.shape[1]
-            means = np.array([values[:, draw.integers(0, n, n)].mean(axis=1) for _ in range(_RESAMPLES)])
-            bounds = np.percentile(means, (2.5, 97.5), axis=0).T.tolist()
-            names = [f"{level}.{name}".lstrip(".") for name in of]
-            intervals |= {name: (low, high) for name, (low, high) in zip(names, bounds, strict=True)}
+    for level, columns in levels.items():
+        if not columns:
+            continue
+        draw = np.random.default_rng(seed)
+        values = np.array(list(columns.values()))
+        n = values.shape[1]
+        means = np.array([values[:, draw.integers(0, n, n)].mean(axis=1) for _ in range(_RESAMPLES)])
+        bounds = np.percentile(means, (2.5, 97.5), axis=0).T.tolist()
+        for name, (low, high) in zip(columns, bounds, strict=True):
+            intervals[_full_name(level, name)] = (low, high)
     return intervals
 
 
 def missed(labelled: LabelledQuery, selection: Selection, catalog: Catalog) -> Missed | None:
-    """The items that a selection lacks, with reasons from the trace; None if it is complete.
+    """Returns the items that a selection lacks, with reasons from the trace; None if it is complete.
 
     If the agents are derived from the tools, only the tools count.
     """
@@ -340,30 +406,48 @@ def missed(labelled: LabelledQuery, selection: Selection, catalog: Catalog) -> M
         "tool": labelled.tools,
         "skill": labelled.skills,
     }
-    lacking = tuple(
-        Lacking(group, kind, _nearest(group, kind, selection)[1], _why(group, kind, selection, catalog))
-        for kind, groups in wanted.items()
-        for group in dict.fromkeys(groups)
-        if not set(group) & set(_ids(selection, f"{kind}s"))
-    )
-    nodes = "tools" if labelled.tools else "agents" if labelled.agents else "skills"
-    return Missed(labelled.id, labelled.query, lacking, tuple(_ids(selection, nodes))) if lacking else None
+    lacking = []
+    for kind, groups in wanted.items():
+        selected = set(_ids(selection, f"{kind}s"))
+        for group in dict.fromkeys(groups):
+            if selected.isdisjoint(group):
+                rank = _nearest(group, kind, selection)[1]
+                lacking.append(Lacking(group, kind, rank, _why(group, kind, selection, catalog)))
+    if not lacking:
+        return None
+    if labelled.tools:
+        shown = "tools"
+    elif labelled.agents:
+        shown = "agents"
+    else:
+        shown = "skills"
+    return Missed(labelled.id, labelled.query, tuple(lacking), tuple(_ids(selection, shown)))
 
 
 def _confused(runs: Sequence[Run]) -> tuple[Confused, ...]:
-    """The most frequent pairs of a relevant tool (the nearest of its alternatives) and an irrelevant one above it."""
+    """Returns the most frequent pairs of a relevant tool and an irrelevant one that ranks above it."""
     counts: Counter[tuple[str, str]] = Counter()
     for labelled, selection in runs:
-        ranked, useful = _ids(selection, "tools"), {tool for group in labelled.tools for tool in group}
+        ranked = _ids(selection, "tools")
+        relevant = {tool for group in labelled.tools for tool in group}
         for group in dict.fromkeys(labelled.tools):
-            wanted = next((tool for tool in ranked if tool in group), None) or _nearest(group, "tool", selection)[0]
-            above = ranked[: ranked.index(wanted)] if wanted in ranked else ranked
-            counts.update((wanted, instead) for instead in above if instead not in useful)
+            wanted, above = _first_of(group, ranked)
+            if wanted is None:
+                wanted = _nearest(group, "tool", selection)[0]
+            counts.update((wanted, instead) for instead in above if instead not in relevant)
     return tuple(Confused(*pair, count) for pair, count in counts.most_common(_MOST_CONFUSED))
 
 
+def _first_of(group: Sequence[str], ranked: Sequence[str]) -> tuple[str | None, Sequence[str]]:
+    """Returns the first of the alternatives in a ranking, and what is above it; None and all if there is none."""
+    for place, tool in enumerate(ranked):
+        if tool in group:
+            return tool, ranked[:place]
+    return None, ranked
+
+
 def _nearest(group: Sequence[str], kind: Kind, selection: Selection) -> tuple[str, int | None]:
-    """The alternative with the best rank by score among the traced nodes of its kind, and this rank, from 1."""
+    """Returns the alternative with the best rank by score among the traced nodes of its kind, and this rank, from 1."""
     nodes = [node.id for node in selection.trace.nodes if node.kind == kind]
     ranks = {node: rank for rank, node in enumerate(nodes, 1)}
     nearest = min(group, key=lambda node: ranks.get(node, len(nodes) + 1))
@@ -371,9 +455,10 @@ def _nearest(group: Sequence[str], kind: Kind, selection: Selection) -> tuple[st
 
 
 def _why(group: Sequence[str], kind: Kind, selection: Selection, catalog: Catalog) -> str:
-    """The reason of the alternative that came closest: cut by the budget, of a picked agent, or of another."""
-    if cut := next((cut for cut in selection.trace.cut if cut.id in group), None):
-        return f"cut: {cut.reason}"
+    """Returns why a selection has none of these alternatives; the reason is that of the one that came closest."""
+    for cut in selection.trace.cut:
+        if cut.id in group:
+            return f"cut: {cut.reason}"
     if kind == "tool":
         picked = _ids(selection, "agents")
         owners = {tool: catalog.tool(tool).agent for tool in group}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ class LabelledQuery:
 
 
 def read_queries(path: str | Path, catalog: Catalog) -> tuple[LabelledQuery, ...]:
-    """The labelled queries of a JSON Lines file, checked against a catalog.
+    """Reads the labelled queries of a JSON Lines file, and checks them against a catalog.
 
     A line is ``{"id": "1", "query": "...", "agents": ["a", ["b", "c"]], "tools": ["a/x", ["b/y", "c/y"]]}``. An inner
     list has alternatives: any one of them counts. A line has agents, tools, ``"skills": ["pdf"]``, or several of
@@ -62,65 +62,110 @@ def read_queries(path: str | Path, catalog: Catalog) -> tuple[LabelledQuery, ...
         raise QueriesError(f"{path} cannot be read: {error.strerror}; give a file of labelled queries") from error
     except UnicodeDecodeError as error:
         raise QueriesError(f"{path} is not UTF-8 text (byte {error.start}): save it as UTF-8") from error
-    known, queries, problems = _known(catalog), list[LabelledQuery](), list[str]()
+    names = _names(catalog)
+    queries: list[LabelledQuery] = []
+    problems: list[str] = []
     for number, line in enumerate(text.split("\n"), 1):  # JSON text may contain other ends of lines
+        if not line.strip():
+            continue
         try:
-            queries += [_query(number, line, known, catalog)] if line.strip() else []
+            queries.append(_query(number, line, names, catalog))
         except QueriesError as error:
             problems.append(f"{path}, line {number}: {error}")
     if problems:
-        more = [f"and {counted(len(problems) - _MOST_SHOWN, 'more line')}"] if len(problems) > _MOST_SHOWN else []
-        raise QueriesError("\n".join(problems[:_MOST_SHOWN] + more))
+        lines = problems[:_MOST_SHOWN]
+        if len(problems) > _MOST_SHOWN:
+            lines.append(f"and {counted(len(problems) - _MOST_SHOWN, 'more line')}")
+        raise QueriesError("\n".join(lines))
     if not queries:
-        raise QueriesError(f"{path} holds no labelled query: {_CURE}")
+        raise QueriesError(f"{path} has no labelled query: {_CURE}")
     return tuple(queries)
 
 
-def _known(catalog: Catalog) -> _Names:
-    """What each name may stand for, by kind: several tools have one bare name."""
+def _names(catalog: Catalog) -> _Names:
+    """Returns what each name may stand for, by kind: tools of several agents may have one bare name."""
     tools: dict[str, list[str]] = {}
     for tool in catalog.tools.values():
         tools.setdefault(tool.name, []).append(tool.id)
-    skills = {name: [skill.id] for skill in catalog.skills for name in (skill.id, skill.name)}
-    agents = {agent: [agent] for agent in catalog.by_id}
-    return {"agent": agents, "tool": {**tools, **{tool: [tool] for tool in catalog.tools}}, "skill": skills}
+    # An id stands for its tool alone, even if another agent's tool has it as its name.
+    tools.update({tool: [tool] for tool in catalog.tools})
+    skills: dict[str, list[str]] = {}
+    for skill in catalog.skills:
+        skills[skill.id] = [skill.id]
+        skills[skill.name] = [skill.id]
+    return {"agent": {agent: [agent] for agent in catalog.by_id}, "tool": tools, "skill": skills}
 
 
-def _query(number: int, line: str, known: _Names, catalog: Catalog) -> LabelledQuery:
+def _query(number: int, line: str, names: _Names, catalog: Catalog) -> LabelledQuery:
     entry = _entry(line)
-    query, name = entry.get("query"), entry.get("id", number)
+    query = entry.get("query")
     if not isinstance(query, str) or not query.strip():
         raise QueriesError('"query" must be a text that is not empty')
+    name = entry.get("id", number)
     if isinstance(name, bool) or not isinstance(name, str | int):
         raise QueriesError(f'"id" must be a text or a number, not {name!r}')
-    tools, agents, skills = (
-        tuple(tuple(_id(kind, one, known) for one in group) for group in _groups(entry, f"{kind}s"))
-        for kind in ("tool", "agent", "skill")
-    )
+    tools = _labels(entry, "tool", names)
+    agents = _labels(entry, "agent", names)
+    skills = _labels(entry, "skill", names)
     if not tools and not agents and not skills:
         raise QueriesError('no "agents", "tools" or "skills" are given: label the query or leave the line out')
-    owners = tuple(tuple(dict.fromkeys(catalog.tool(tool).agent for tool in group)) for group in tools)
-    given = entry.get("arguments", {})
-    if not isinstance(given, dict) or not all(isinstance(args, dict) for args in given.values()):
+    agents_from_tools = bool(tools and not agents)
+    if agents_from_tools:
+        agents = tuple(tuple(dict.fromkeys(catalog.tool(tool).agent for tool in group)) for group in tools)
+    return LabelledQuery(
+        id=str(name),
+        query=query,
+        agents=agents,
+        tools=tools,
+        agents_from_tools=agents_from_tools,
+        arguments=_arguments(entry, tools, names),
+        skills=skills,
+    )
+
+
+def _labels(entry: Mapping[str, Any], kind: str, names: _Names) -> Wanted:
+    """Returns the labels of one kind: for each relevant item, the ids of its alternatives."""
+    field = f"{kind}s"
+    items = entry.get(field)
+    if items is None:
+        return ()
+    if not isinstance(items, list):
+        raise QueriesError(f'"{field}" must be a list, as ["a", ["b", "c"]], not {items!r}')
+    labels = []
+    for item in items:
+        group = item if isinstance(item, list) else [item]
+        if not group or not all(isinstance(name, str) and name for name in group):
+            raise QueriesError(f'"{field}" must hold names, or lists of names that are alternatives, not {item!r}')
+        labels.append(tuple(_id(kind, name, names) for name in dict.fromkeys(group)))
+    return tuple(labels)
+
+
+def _arguments(entry: Mapping[str, Any], tools: Wanted, names: _Names) -> Mapping[str, Mapping[str, Any]]:
+    """Returns the labelled arguments by the ids of their tools, which must be labelled too."""
+    arguments = entry.get("arguments", {})
+    if not isinstance(arguments, dict) or not all(isinstance(args, dict) for args in arguments.values()):
         raise QueriesError('"arguments" must hold an object for each tool, as {"forecast": {"city": "Oslo"}}')
-    arguments = {_id("tool", tool, known): args for tool, args in given.items()}
-    if stray := sorted(arguments.keys() - {tool for group in tools for tool in group}):
+    by_tool = {_id("tool", name, names): args for name, args in arguments.items()}
+    labelled = {tool for group in tools for tool in group}
+    stray = sorted(by_tool.keys() - labelled)
+    if stray:
         raise QueriesError(f'"arguments" has {", ".join(stray)}, which "tools" has not: add it there')
-    derived = bool(owners and not agents)
-    return LabelledQuery(str(name), query, agents or owners, tools, derived, arguments, skills)
+    return by_tool
 
 
-def _id(kind: str, name: str, known: _Names) -> str:
-    found = known[kind].get(name, [])
-    if len(found) > 1:
-        raise QueriesError(f"{len(found)} agents have a {kind} {name!r}: write one of {', '.join(found)}")
-    if not found:
-        alike = [one for one in known[kind] if ("/" in one) == ("/" in name)]
+def _id(kind: str, name: str, names: _Names) -> str:
+    ids = names[kind].get(name, [])
+    if len(ids) > 1:
+        raise QueriesError(f"{len(ids)} agents have a {kind} {name!r}: write one of {', '.join(ids)}")
+    if not ids:
+        # A name is near to names only, and an id to ids.
+        alike = [other for other in names[kind] if ("/" in other) == ("/" in name)]
         raise QueriesError(f"no {kind} {name!r} in the catalog{near_names(name, alike)}: correct it")
-    return found[0]
+    return ids[0]
 
 
 def _entry(line: str) -> Mapping[str, Any]:
+    """Reads a line as a JSON object; a field that is nearly the name of a known one is an error."""
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -131,17 +176,3 @@ def _entry(line: str) -> Mapping[str, Any]:
         if name not in _FIELDS and (near := near_names(name, _FIELDS)):
             raise QueriesError(f"unknown field {name!r}{near}: rename it")
     return entry
-
-
-def _groups(entry: Mapping[str, Any], field: str) -> Iterator[tuple[str, ...]]:
-    """The labels of a field, each as a tuple of alternatives."""
-    items = entry.get(field)
-    if items is None:
-        return
-    if not isinstance(items, list):
-        raise QueriesError(f'"{field}" must be a list, as ["a", ["b", "c"]], not {items!r}')
-    for item in items:
-        group = item if isinstance(item, list) else [item]
-        if not group or not all(isinstance(name, str) and name for name in group):
-            raise QueriesError(f'"{field}" must hold names, or lists of names that are alternatives, not {item!r}')
-        yield tuple(dict.fromkeys(group))

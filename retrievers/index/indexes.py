@@ -50,20 +50,24 @@ class LexicalIndex:
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._count = len(nodes)
         self._places: dict[str, int] = {}
-        corpus = [[self._places.setdefault(word, len(self._places)) for word in tokens(node.words)] for node in nodes]
+        corpus = [self._numbers(tokens(node.words)) for node in nodes]
         self._bm25 = bm25s.BM25() if self._places else None
         self._rows: NDArray[np.intp] = np.arange(len(nodes))
         if self._bm25:
             self._bm25.index((corpus, self._places), create_empty_token=False, show_progress=False)
 
+    def _numbers(self, words: Iterable[str]) -> list[int]:
+        """Returns the number of each word; a new word gets the next one."""
+        return [self._places.setdefault(word, len(self._places)) for word in words]
+
     def part(self, rows: Sequence[int]) -> LexicalIndex:
-        """The index restricted to these rows, in this order; the rarity of words does not change."""
+        """Returns the index restricted to these rows, in this order; the rarity of words does not change."""
         part = copy(self)
         part._rows = self._rows[np.asarray(rows, np.intp)]
         return part
 
     def scores(self, query: str) -> Matches:
-        """BM25 of every node for the words of a query."""
+        """Returns BM25 of every node for the words of a query."""
         words = list(dict.fromkeys(tokens(query)))
         known = [word for word in words if word in self._places]
         if self._bm25 is None or not known or not len(self._rows):
@@ -75,20 +79,21 @@ class LexicalIndex:
         return Matches(scores, covered / sum(rarity.values()))
 
     def _nodes_with(self, word: str) -> NDArray[np.int32]:
-        """The rows of the nodes that have a word."""
-        if self._bm25 is None or (place := self._places.get(word)) is None:
+        """Returns the rows of the nodes that have a word."""
+        place = self._places.get(word)
+        if self._bm25 is None or place is None:
             return np.zeros(0, np.int32)
         start, end = self._bm25.scores["indptr"][place : place + 2]
         return np.asarray(self._bm25.scores["indices"][start:end])
 
 
 def inverse_frequency(n: int, count: int) -> float:
-    """Inverse document frequency of a word in n of N texts: ``log(1 + (N - n + .5) / (n + .5))``."""
+    """Returns the inverse document frequency of a word in n of N texts: ``log(1 + (N - n + .5) / (n + .5))``."""
     return math.log1p((count - n + 0.5) / (n + 0.5))
 
 
 def keyword_score(keywords: Iterable[str], text: str) -> int:
-    """The score of a text for distinct keywords in its case: the sum of ``count(k, T) * |k|``.
+    """Returns the score of a text for distinct keywords in its case: the sum of ``count(k, T) * |k|``.
 
     Source: A-RAG (arXiv 2602.03442), Eq. 1; longer keywords have more weight.
     """
@@ -97,8 +102,10 @@ def keyword_score(keywords: Iterable[str], text: str) -> int:
 
 EXACT = 20_000
 """Number of nodes up to which all vectors are in memory and compared with a query."""
-_HITS, _PAGE = 200, 1_000
-"""Nodes that a search in a store returns, and documents that a store takes at once."""
+_HITS = 200
+"""Number of nodes that a search in a store returns."""
+_PAGE = 1_000
+"""Number of documents that a store takes at once."""
 
 
 class ChromaIndex:
@@ -120,7 +127,8 @@ class ChromaIndex:
     """
 
     def __init__(self, embeddings: Embedder, *, catalog: str, recipe: str, where: str | Path | None = None) -> None:
-        self.embeddings, self.where = embeddings, where
+        self.embeddings = embeddings
+        self.where = where
         self._catalog = hashlib.sha256(catalog.encode()).hexdigest()[:16]
         name = f"nodes-{embedder_name(embeddings)}-{recipe}-{self._catalog}"
         name = re.sub(r"[^a-zA-Z0-9.-]+", "-", name).strip("-.")
@@ -129,44 +137,50 @@ class ChromaIndex:
         self._snapshot = self._rows.folder and self._rows.folder / f"{name}.vectors"
         self._columns: dict[str, int] = {}
         self._vectors: Vectors | None = None
-        self._dimensions, self._after = 0, 0  # the second: hash of all rows after the last update
+        self._dimensions = 0
+        self._after = 0  # hash of all rows after the last update
 
     def sync(self, nodes: Sequence[Node], progress: Progress | None = None) -> Changes:
-        """As in ``VectorIndex``; other processes wait. SettingsError: the place cannot be opened."""
+        """Updates the rows, as in ``VectorIndex``; other processes wait until it is done.
+
+        Raises:
+            SettingsError: The place cannot be opened.
+        """
         rows = {self._row(node): node for node in nodes}
         ids = list(rows)
-        exact = self.where is None or (self._snapshot is not None and len(ids) <= EXACT)
-        if exact and self._snapshot and (known := read_snapshot(self._snapshot, ids)) is not None:
-            self._take(ids, known)
+        fits_in_memory = self._fits_in_memory(len(ids))
+        if fits_in_memory and self._take_snapshot(ids):
             return Changes()
         with self._rows.writing():
-            held = self._rows.held()
-            if self._stored and self._after not in (0, hash(frozenset(held))):
+            before = self._rows.held()
+            # Chroma does not see what another process has written since this one opened the folder.
+            if self._stored and self._after not in (0, hash(frozenset(before))):
                 self._stored.reopen()
-            missing = [(row, node) for row, node in rows.items() if row not in held]
-            missing.sort(key=lambda item: len(item[1].text))
-            for start in range(0, len(missing), PAGE):
-                self._add(missing[start : start + PAGE])
-                if progress:
-                    progress(min(start + PAGE, len(missing)), len(missing))
-            self._rows.delete([row for row in held if row not in rows])
-            self._take(ids, self._rows.vectors(ids if exact else ids[:1]))
+            missing = [(row, node) for row, node in rows.items() if row not in before]
+            self._add_all(missing, progress)
+            self._rows.delete([row for row in before if row not in rows])
+            # The vectors of a large index stay in the store; the first tells their dimensions.
+            self._take(ids, self._rows.vectors(ids if fits_in_memory else ids[:1]))
             self._after = hash(frozenset(ids))
             if self._snapshot and self._vectors is not None:
                 write_snapshot(self._snapshot, ids, self._vectors)
-        return _changes(held.values(), [node.id for _, node in missing], nodes)
+        return _changes(before.values(), [node.id for _, node in missing], nodes)
 
     @property
     def in_memory(self) -> Vectors | None:
-        """The vectors ``(n, d)`` in the order of the nodes; None if only the store has them."""
+        """Returns the vectors ``(n, d)`` in the order of the nodes; None if only the store has them."""
         return self._vectors
 
     def fork(self) -> ChromaIndex:
-        """A copy over the same rows, whose ``sync`` does not change the vectors that the original has in memory."""
+        """Returns a copy over the same rows, whose ``sync`` does not change the original's vectors in memory."""
         return copy(self)
 
     def scores(self, query: str, spans: Sequence[Span] = ()) -> Vectors:
-        """As in ``VectorIndex``; a ``SettingsError`` if the query's vector has other dimensions."""
+        """Scores every node, as in ``VectorIndex``.
+
+        Raises:
+            SettingsError: The query's vector has other dimensions than the index.
+        """
         if not self._columns:
             return np.zeros((1 + len(spans), 0), np.float32)
         vectors = encode_spans(self.embeddings, query, spans)
@@ -176,7 +190,7 @@ class ChromaIndex:
         return _completed(self._stored.nearest(vectors, min(_HITS, len(self._columns))), self._columns)
 
     def products(self, vectors: Vectors) -> Vectors:
-        """Cosines ``(m, n)`` of vectors ``(m, d)`` with those of every node."""
+        """Returns the cosines ``(m, n)`` of vectors ``(m, d)`` with those of every node."""
         if not self._columns:
             return np.zeros((len(vectors), 0), np.float32)
         self._check(vectors)
@@ -187,18 +201,21 @@ class ChromaIndex:
         return np.concatenate([products(page, vectors) for page in pages], axis=1)
 
     def cosines(self, row: int, others: Sequence[int]) -> Vectors | None:
-        """The cosines of a node with others, ``(len(others),)``; None if their vectors are not in memory."""
+        """Returns the cosines of a node with others, ``(len(others),)``; None if the vectors are not in memory."""
         return None if self._vectors is None else _cosines(self._vectors[[row, *others]])
 
     def part(self, rows: Sequence[int]) -> Vectors | None:
-        """The vectors ``(m, d)`` of these nodes, to be compared in memory; None if all are, or these are too many."""
+        """Returns the vectors ``(m, d)`` of these nodes, which are compared in memory.
+
+        It is None if all nodes are compared in memory already, or if these are too many.
+        """
         if self._vectors is not None or len(rows) > EXACT:
             return None
         ids = list(self._columns)
         return self._rows.vectors([ids[row] for row in rows])
 
     def _take(self, ids: Sequence[str], vectors: Vectors) -> None:
-        """The rows and nodes of the catalog, and their vectors, or the first of them if they are not in memory."""
+        """Takes over the rows of the catalog, and their vectors; if only the first one is given, the store has them."""
         self._columns = {row: column for column, row in enumerate(ids)}
         self._vectors = vectors if len(vectors) == len(ids) else None
         self._dimensions = vectors.shape[1]
@@ -214,27 +231,49 @@ class ChromaIndex:
         content = "\0".join((self._catalog, node.id, node.text, *map(str, node.views)))
         return hashlib.sha256(content.encode()).hexdigest()[:32]
 
+    def _fits_in_memory(self, nodes: int) -> bool:
+        """Returns whether all vectors are compared in memory; those on a Chroma server never are."""
+        return self.where is None or (self._snapshot is not None and nodes <= EXACT)
+
+    def _take_snapshot(self, ids: Sequence[str]) -> bool:
+        """Takes over the vectors of the snapshot; returns False if it has other rows, or there is none."""
+        vectors = read_snapshot(self._snapshot, ids) if self._snapshot else None
+        if vectors is None:
+            return False
+        self._take(ids, vectors)
+        return True
+
+    def _add_all(self, missing: Iterable[tuple[str, Node]], progress: Progress | None) -> None:
+        """Embeds nodes and adds them page by page, the shortest first, because an embedder pads the texts of a page."""
+        rows = sorted(missing, key=lambda item: len(item[1].text))
+        for start in range(0, len(rows), PAGE):
+            self._add(rows[start : start + PAGE])
+            if progress:
+                progress(min(start + PAGE, len(rows)), len(rows))
+
     def _add(self, rows: Sequence[tuple[str, Node]]) -> None:
-        """One vector a node: the weighted sum of its texts' vectors, whose product with a query's is their mean."""
-        nodes = [node for _, node in rows]
-        texts = list(dict.fromkeys(text for node in nodes for text in (node.text, *(view for view, _ in node.views))))
-        vectors = encode(self.embeddings, texts)
-        row = {text: i for i, text in enumerate(texts)}
-        sums = np.zeros((len(nodes), vectors.shape[1]), np.float32)
-        for i, node in enumerate(nodes):
-            sums[i] = (1 - sum(weight for _, weight in node.views)) * vectors[row[node.text]]
+        """Adds one vector for each node: the weighted sum of its texts' vectors.
+
+        Its product with a query's vector is the weighted mean of their cosines.
+        """
+        texts: dict[str, int] = {}
+        for _, node in rows:
+            for text in (node.text, *(view for view, _ in node.views)):
+                texts.setdefault(text, len(texts))
+        vectors = encode(self.embeddings, list(texts))
+        sums = np.zeros((len(rows), vectors.shape[1]), np.float32)
+        metadatas = []
+        for place, (_, node) in enumerate(rows):
+            sums[place] = (1 - sum(weight for _, weight in node.views)) * vectors[texts[node.text]]
             for view, weight in node.views:
-                sums[i] += weight * vectors[row[view]]
-        agents = ["" if node.kind == "skill" else node.owner for node in nodes]
-        metadatas = [
-            {"node": node.id, "kind": node.kind, "owner": node.owner, "agent": agent}
-            for node, agent in zip(nodes, agents, strict=True)
-        ]
+                sums[place] += weight * vectors[texts[view]]
+            agent = "" if node.kind == "skill" else node.owner
+            metadatas.append({"node": node.id, "kind": node.kind, "owner": node.owner, "agent": agent})
         self._rows.add([row for row, _ in rows], sums, metadatas)
 
 
 def read_snapshot(file: Path, rows: Sequence[str]) -> Vectors | None:
-    """The vectors ``(n, d)`` of these rows in this order; None if the file is damaged or has other rows.
+    """Reads the vectors ``(n, d)`` of these rows in this order; None if the file is damaged or has other rows.
 
     The id of a row is a hash of its content, so the vectors of the same ids are always valid, even if another process
     has changed the index.
@@ -243,9 +282,12 @@ def read_snapshot(file: Path, rows: Sequence[str]) -> Vectors | None:
         content = file.read_bytes()
     except OSError:
         return None
+    if content[:_SEAL] != _seal(rows, memoryview(content)[_SEAL:]):
+        return None
     array = io.BytesIO(content)
     array.seek(_SEAL)
-    return np.load(array) if content[:_SEAL] == _seal(rows, memoryview(content)[_SEAL:]) else None
+    vectors: Vectors = np.load(array)
+    return vectors
 
 
 def write_snapshot(file: Path, rows: Sequence[str], vectors: Vectors) -> None:
@@ -257,30 +299,33 @@ def write_snapshot(file: Path, rows: Sequence[str], vectors: Vectors) -> None:
 
 
 _SEAL = 32
+"""Bytes before the array in a snapshot: a hash of the rows and of the array."""
 
 
 def _seal(rows: Sequence[str], array: memoryview) -> bytes:
-    """SHA-256 of the ids and of the array."""
+    """Returns the SHA-256 of the ids and of the array."""
     digest = hashlib.sha256("\n".join(rows).encode())
     digest.update(array)
     return digest.digest()
 
 
 def _cosines(vectors: Vectors) -> Vectors:
-    """The cosines of the first vector with the others."""
+    """Returns the cosines of the first vector with the others."""
     lengths = np.linalg.norm(vectors, axis=1)
     cosines: Vectors = vectors[1:] @ vectors[0] / (lengths[1:] * lengths[0])
     return cosines
 
 
 def _changes(before: Iterable[str], added: Sequence[str], nodes: Sequence[Node]) -> Changes:
+    """Counts the nodes that are new, have a new text, and are gone."""
     old = set(before)
     updated = sum(node in old for node in added)
-    return Changes(len(added) - updated, updated, len(old.difference(node.id for node in nodes)))
+    removed = old.difference(node.id for node in nodes)
+    return Changes(len(added) - updated, updated, len(removed))
 
 
 def _completed(hits: Sequence[Mapping[str, float]], columns: Mapping[str, int]) -> Vectors:
-    """A row of scores for each query: those of its hits; every other node gets the lowest of them."""
+    """Returns a row of scores for each query: those of its hits; every other node gets the lowest of them."""
     scores = np.zeros((len(hits), len(columns)), np.float32)
     for row, found in zip(scores, hits, strict=True):
         row[:] = min(found.values(), default=0.0)
@@ -305,7 +350,10 @@ class VectorStoreIndex:
         self._nodes: dict[str, str] = {}  # the nodes of the catalog by the ids of their documents
 
     def sync(self, nodes: Sequence[Node], progress: Progress | None = None) -> Changes:
-        """As in ``VectorIndex``. A store cannot list its documents: only those that this object knew are deleted."""
+        """Updates the store, as in ``VectorIndex``.
+
+        A store cannot list its documents, so only those that this object knew are deleted.
+        """
         wanted = {_document_id(node): node for node in nodes}
         missing = self._missing([row for row in wanted if row not in self._nodes])
         for start in range(0, len(missing), _PAGE):
@@ -317,20 +365,21 @@ class VectorStoreIndex:
             )
             if progress:
                 progress(start + len(page), len(missing))
-        if gone := [row for row in self._nodes if row not in wanted]:
+        gone = [row for row in self._nodes if row not in wanted]
+        if gone:
             self._store.delete(gone)
         changes = _changes(self._nodes.values(), [wanted[row].id for row in missing], nodes)
         self._nodes = {row: node.id for row, node in wanted.items()}
         return changes
 
     def scores(self, query: str, spans: Sequence[Span] = ()) -> Vectors:
-        """As in ``VectorIndex``, with the store's relevance scores, or its plain scores if it has no others."""
+        """Scores every node by the store's relevance scores, or by its plain scores if it has no others."""
         texts = (query, *(query[start:end] for start, end in spans))
         hits = [self._similar(text, min(len(self._nodes), _HITS)) for text in texts]
         return _completed(hits, {row: column for column, row in enumerate(self._nodes)})
 
     def _missing(self, rows: Sequence[str]) -> list[str]:
-        """Those of these documents that the store does not have, in their order."""
+        """Returns those of these documents that the store does not have, in their order."""
         there: set[str | None] = set()
         with suppress(NotImplementedError):  # a store without ``get_by_ids``: they are added again under the same ids
             for start in range(0, len(rows), _PAGE):
@@ -338,6 +387,7 @@ class VectorStoreIndex:
         return [row for row in rows if row not in there]
 
     def _similar(self, text: str, k: int) -> dict[str, float]:
+        """Returns the ids of the k most similar documents, with their scores."""
         if k == 0:
             return {}
         try:
@@ -348,7 +398,7 @@ class VectorStoreIndex:
 
 
 def _document_id(node: Node) -> str:
-    """A UUID, which every store takes."""
+    """Returns the id of a node's document: a UUID, because every store takes one."""
     return str(uuid.UUID(bytes=hashlib.sha256(f"{node.id}\0{node.text}".encode()).digest()[:16]))
 
 
@@ -356,7 +406,8 @@ class PartOfIndex:
     """The part of an index that a user may see: a ``VectorIndex`` of these rows, over the vectors of the whole."""
 
     def __init__(self, whole: VectorIndex, rows: Sequence[int]) -> None:
-        self._whole, self._rows = whole, np.asarray(rows, np.intp)
+        self._whole = whole
+        self._rows = np.asarray(rows, np.intp)
         self._vectors = whole.part(rows) if isinstance(whole, ChromaIndex) else None
 
     def sync(self, nodes: Sequence[Node], progress: Progress | None = None) -> Changes:
@@ -364,14 +415,15 @@ class PartOfIndex:
         return Changes()
 
     def cosines(self, row: int, others: Sequence[int]) -> Vectors | None:
-        """As in ``ChromaIndex``."""
+        """Returns the cosines of a node with others, as in ``ChromaIndex``."""
         if self._vectors is not None:
             return _cosines(self._vectors[[row, *others]])
-        whole = self._whole
-        return whole.cosines(self._rows[row], self._rows[others].tolist()) if isinstance(whole, ChromaIndex) else None
+        if not isinstance(self._whole, ChromaIndex):
+            return None
+        return self._whole.cosines(self._rows[row], self._rows[others].tolist())
 
     def scores(self, query: str, spans: Sequence[Span] = ()) -> Vectors:
-        """As in ``VectorIndex``, for these rows."""
+        """Scores these rows, as in ``VectorIndex``."""
         if self._vectors is not None and isinstance(self._whole, ChromaIndex):
             return products(self._vectors, encode_spans(self._whole.embeddings, query, spans))
         return self._whole.scores(query, spans)[:, self._rows]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from callsheet.agents.calls.call_context import Limits
-from callsheet.agents.calls.tool_result import Fault, with_data
+from callsheet.agents.calls.tool_result import Fault, readings, with_data
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.in_process import CALL_LIMITS, TOOL_NAME, InProcess, summary_line, tool_of_remote_agent
 from callsheet.graphs.catalog.formats.server_config import ApprovalPolicy, ServerConfig, ServerOptions
@@ -83,13 +83,13 @@ def connection(agent_id: str, server: ServerConfig, accepted: str | None) -> InP
         task, made, said = exchange.task, exchange.made, exchange.said
         if exchange.word in WAITING:
             found, text = data_of([*made, *said]), text_of([*made, *said])
-            question = shown(with_data(text, found, limits, spoken=bool(text)))
+            question = shown(with_data(text, found or None, limits, told=readings([text] if text else [])))
             about = {"type": exchange.word.replace("-", "_"), "agent": agent_id}
             asked = {"id": task.id or "task", "value": {**about, "question": question, "data": found}}
             return {"asked": [hidden(asked)], "thread": {"context": task.context_id, "task": task.id}}
         found, text = data_of(made or said), text_of(made or said)
         data = found[0] if len(found) == 1 else found or None
-        text = with_data(text, data, limits, spoken=bool(text))
+        text = with_data(text, data, limits, told=readings([text] if text else []))
         if exchange.word != "completed":
             told = f"it reports that the task is {exchange.word}{text and f': {text}'}"
             raise Fault("tool", hidden(told), effect="reported")

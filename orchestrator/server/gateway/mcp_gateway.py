@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import json
 import shlex
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
@@ -31,6 +30,7 @@ from mcp.server.subscriptions import (
 from pydantic import BaseModel, Field, ValidationError
 
 from callsheet.agents.calls.call_context import PROGRESS, within
+from callsheet.agents.calls.question_text import shown_text
 from callsheet.agents.calls.review import TOOK_EFFECT, decided, flat
 from callsheet.graphs import CallsheetError, Loaded, SettingsError, User, shown
 from callsheet.graphs.text.sanitizing import counted, error_lines
@@ -67,7 +67,6 @@ _TITLES = {
         "reject": "Leave it",
     },
 }
-_LONGEST = 4_000
 _NOBODY = (
     "It needs the approval of a person, and this client cannot ask one (it does not support elicitation). Nothing was "
     "sent. To allow this tool for good, a person runs `callsheet trust allow {}`{}"
@@ -421,15 +420,6 @@ def form_of(waiting: Waiting) -> types.ElicitRequestFormParams:
         },
         "required": ["decision"],
     }
-    arguments = shown(json.dumps(told["args"], ensure_ascii=False, indent=2, default=str), most=None)
-    lines = [told["description"], f"Arguments: {_both_ends(arguments)}"]
-    lines += [f"Note: {asked[name]}" for name in ("problem", "unchecked") if asked.get(name)]
+    lines = [told["description"]]  # with the arguments
+    lines += [f"Note: {shown_text(asked[name])}" for name in ("problem", "unchecked") if asked.get(name)]
     return types.ElicitRequestFormParams(message="\n".join(lines), requested_schema=schema)
-
-
-def _both_ends(text: str) -> str:
-    """A long text without its middle, which is said: what stands at the end must not be approved unseen."""
-    if len(text) <= _LONGEST:
-        return text
-    half = _LONGEST // 2
-    return f"{text[:half]}\n[ATTENTION: {len(text) - 2 * half:,} characters are not shown]\n{text[-half:]}"

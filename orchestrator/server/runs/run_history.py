@@ -17,6 +17,7 @@ from langgraph.types import Interrupt
 from typing_extensions import TypedDict
 
 from callsheet.agents import Usage
+from callsheet.agents.calls import question_text
 from callsheet.agents.calls.plan import KIND
 from callsheet.agents.calls.review import each_call, flat
 from callsheet.agents.work.media import picture_type
@@ -289,7 +290,8 @@ def _question_view(visible: VisibleCatalog, interrupt: str, place: int, value: A
     ``interrupt`` is the id by which it is answered, with the decisions on all its calls in the order of their places;
     ``kind`` is ``tool_approval``, ``unknown_outcome``, ``needs_input`` or ``question``, or that of another agent;
     ``why`` is the reason, ``problem`` what was wrong with the last answer, ``unchecked`` why the arguments could not be
-    validated, ``fields`` are the missing values with their schemas, ``name`` and ``decisions`` are those of LangChain's
+    validated, ``shown`` is the text of the arguments that is approved, ``args`` all of them as JSON, ``fields`` are the
+    missing values, ``name`` and ``decisions`` are those of LangChain's
     form, ``always`` says whether the tool can be approved for good, and ``hash`` binds an answer to exactly this call.
     """
     plain: Mapping[str, Any] = flat(value) or {"type": "", "description": str(value)}
@@ -304,10 +306,11 @@ def _question_view(visible: VisibleCatalog, interrupt: str, place: int, value: A
         "step": shown_line(str(plain.get("step_id") or "")),
         "tool": visible.link(str(tool)) if tool and not hidden else None,
         "text": WITHHELD if hidden else _text(_question(plain) or plain.get("description") or plain),
-        **{name: _text(given.get(name)) for name in ("why", "problem", "unchecked")},
-        # Complete and exact: what is approved has to be seen, and what is edited is sent back.
-        "args": None if args is None else json.dumps(args, ensure_ascii=True, indent=2, default=str),
-        "fields": dict(schema.get("properties") or {}) if isinstance(schema, Mapping) else {},
+        **{name: question_text.shown_text(str(given.get(name) or "")) for name in ("why", "problem", "unchecked")},
+        "shown": str(given.get("shown") or ""),
+        # Complete: what is edited is sent back as text, because JavaScript rounds numbers.
+        "args": None if args is None else question_text.whole_value(args),
+        "fields": _fields(schema.get("properties") or {}) if isinstance(schema, Mapping) else {},
         "choices": [str(one) for one in args.get("choices") or ()]
         if isinstance(args, Mapping) and _question(given)
         else [],
@@ -315,6 +318,21 @@ def _question_view(visible: VisibleCatalog, interrupt: str, place: int, value: A
         "always": bool(given.get("always")),
         **{name: str(given.get(name) or "") for name in ("name", "hash")},
     }
+
+
+def _fields(properties: Mapping[str, Any]) -> Json:
+    """The missing values by name: what each is about, and the choices as text if there are only some."""
+    fields: Json = {}
+    for name, schema in properties.items():
+        spec = schema if isinstance(schema, Mapping) else {}
+        choices = spec.get("enum")
+        if not isinstance(choices, list):
+            choices = [True, False] if spec.get("type") == "boolean" else []
+        texts = [one if isinstance(one, str) else question_text.whole_value(one, indent=None) for one in choices]
+        kinds = spec.get("type") or "value"
+        kind = " or ".join(map(str, kinds)) if isinstance(kinds, list) else str(kinds)
+        fields[name] = {"about": _text(spec.get("description")), "type": kind, "choices": texts}
+    return fields
 
 
 def _question(asked: Mapping[str, Any]) -> str:
@@ -380,7 +398,7 @@ def _call(visible: VisibleCatalog, call: Mapping[str, Any]) -> Json:
     files: Sequence[str] = call.get("files", ())
     return {
         "tool": visible.link(call["tool"]),
-        "args": shown_text(json.dumps(call["args"], ensure_ascii=False, indent=2, default=str)),
+        "args": question_text.shown_value(call["args"]),
         "answer": _text(call.get("output")),
         "error": _text(call.get("error")),
         "kind": call.get("kind", ""),

@@ -1,7 +1,7 @@
 """Routes of the page's runs, and checks of requests to the server for runs and assistants.
 
-A LangGraph server ignores options that a graph does not know, and an answer without a question id sets its thread to
-``error``. Both are usage errors, and get status 422 with the correction.
+A LangGraph server ignores options that a graph does not know, and an answer to no question that waits sets its thread
+to ``error``. Both are usage errors, and get status 422 with the correction.
 """
 
 from __future__ import annotations
@@ -12,13 +12,18 @@ import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
+from langgraph.types import Interrupt
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, StreamingResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from callsheet.graphs import UnknownNameError
+from callsheet.agents.approval.questions import NEEDS_INPUT, typed_value
+from callsheet.agents.calls.question_text import inexact
+from callsheet.agents.calls.review import AnswerError, decided, flat
+from callsheet.graphs import SettingsError, UnknownNameError
+from callsheet.orchestrator.run.answers import by_id, is_by_id
 from callsheet.orchestrator.run.settings import unknown_setting
 from callsheet.orchestrator.server.page_requests import HEADERS, Body, Endpoint, RefusedError, body_of
 from callsheet.orchestrator.server.runs.local_runs import LocalRuns
@@ -40,7 +45,6 @@ Runs = LocalRuns | ServerRuns
 _RUNS = re.compile(r"(?:/threads/(?P<thread>[^/]+))?/runs(?:/(?:stream|wait|batch|crons))?/?")
 _ASSISTANTS = re.compile(r"/assistants(?:/(?P<assistant>[^/]+))?/?")
 _UUID = re.compile(r"[0-9a-fA-F-]{36}")
-_INTERRUPT_ID = re.compile(r"[0-9a-f]{32}")
 _MOST_BYTES = 16_000_000  # of a body that is checked
 _PAUSE = 0.1  # seconds between two states of a watched run
 _Id = Annotated[str, Field(min_length=1, max_length=200)]
@@ -96,7 +100,7 @@ async def _problem(request: Request, named: Mapping[str, str | None], payload: M
     problem = ""
     match payload, named.get("thread"):
         case {"command": {"resume": resume}}, str(thread) if resume is not None:
-            problem = await _ambiguous(request, thread, resume)
+            problem = await _unknown_question(request, thread, resume)
     if assistant and isinstance(context := payload.get("context"), Mapping) and context:
         problem = problem or await _unknown_settings(request, str(assistant), context)
     return problem
@@ -117,20 +121,21 @@ async def _unknown_settings(request: Request, assistant: str, context: Mapping[s
     return "; ".join(unknown_setting(name, known) for name in context if name not in known)
 
 
-async def _ambiguous(request: Request, thread: str, resume: Any) -> str:
-    """The pending questions, if an answer without an id could be for any of them."""
-    if isinstance(resume, Mapping) and resume and all(map(_INTERRUPT_ID.fullmatch, resume)):
+async def _unknown_question(request: Request, thread: str, resume: Any) -> str:
+    """Why an answer without an id is for none of the questions that wait; empty if it is for one, or has ids."""
+    if is_by_id(resume):
         return ""
 
     async def interrupts(client: LangGraphClient) -> Any:
         state: Any = await client.threads.get_state(thread)
         return state.get("interrupts")
 
-    waiting = [str(one["id"]) for one in await allowed(request, interrupts) or ()]
-    if len(waiting) < 2:
-        return ""
-    form = json.dumps({"resume": dict.fromkeys(waiting, "...")})
-    return f"{len(waiting)} questions wait in this thread, and an answer is for one of them: answer by id, {form}"
+    found = await allowed(request, interrupts)
+    try:
+        by_id(resume, [Interrupt(one.get("value"), id=str(one["id"])) for one in found or ()])
+    except SettingsError as error:
+        return str(error)
+    return ""
 
 
 class _Start(Body):
@@ -142,7 +147,9 @@ class _Thread(Body):
     thread: _Id
 
 
-class _Resume(_Thread):
+class Resume(_Thread):
+    """The answers to open questions, by the ids of their interrupts."""
+
     answers: Annotated[dict[str, Any], Field(max_length=100)] = Field(default_factory=dict)
 
 
@@ -173,9 +180,9 @@ def run_endpoints(runs: Runs) -> tuple[dict[str, Endpoint], dict[str, Endpoint]]
         return {"thread": await runs.start(request, given.thread, given.text.strip())}
 
     async def resume(visible: VisibleCatalog, request: Request) -> object:
-        given = await body_of(request, _Resume)
-        _check_answers(visible, await runs.history(request, given.thread), given)
-        await runs.resume(request, given.thread, given.answers)
+        given = await body_of(request, Resume)
+        answers = _checked_answers(visible, await runs.history(request, given.thread), given)
+        await runs.resume(request, given.thread, answers)
         return {"thread": given.thread}
 
     async def cancel(visible: VisibleCatalog, request: Request) -> object:
@@ -187,18 +194,42 @@ def run_endpoints(runs: Runs) -> tuple[dict[str, Endpoint], dict[str, Endpoint]]
     return reading, {"start": start, "resume": resume, "cancel": cancel}
 
 
-def _check_answers(visible: VisibleCatalog, history: Sequence[RunSnapshot], given: _Resume) -> None:
-    """Refuses answers to questions that do not wait, or that the user may not see."""
+def _checked_answers(visible: VisibleCatalog, history: Sequence[RunSnapshot], given: Resume) -> dict[str, Any]:
+    """The answers by the ids of their questions, with the values that texts of a form stand for.
+
+    Raises:
+        RefusedError: A question does not wait, is not for this user, or a value does not fit.
+    """
     if not history:
         raise RefusedError(f"there is no thread {given.thread!r} that you may see")
-    waiting = {question.id: question for question in history[0].questions}
+    waiting = {question.id: question.value for question in history[0].questions}
     if strange := sorted(set(given.answers) - set(waiting)):
         raise RefusedError(f"no question {', '.join(strange)} waits in this thread: it was answered meanwhile")
     if waiting and not given.answers:
         raise RefusedError("the run waits for answers to its questions")
-    shown = [view for name in given.answers for view in question_views(visible, name, waiting[name].value)]
+    shown = [view for name in given.answers for view in question_views(visible, name, waiting[name])]
     if any(question["text"] == WITHHELD for question in shown):
         raise RefusedError("a question is about tools that you may not see: somebody else has to answer it")
+    if trouble := inexact(given.answers):
+        raise RefusedError(f"the answer cannot be used: {trouble}")
+    return {name: with_values(waiting[name], answer) for name, answer in given.answers.items()}
+
+
+def with_values(asked: Any, answer: Any) -> Any:
+    """The answer to a question for missing values, from the texts that a person wrote; any other answer as it is."""
+    wanted = flat(asked)
+    match answer:
+        case {"values": Mapping() as texts} if wanted.get("type") == NEEDS_INPUT:
+            pass
+        case _:
+            return answer
+    values: dict[str, Any] = {}
+    for name in wanted["args"]:
+        try:
+            values[name] = typed_value(wanted["schema"], name, str(texts.get(name, "")))
+        except AnswerError as error:
+            raise RefusedError(f"{name}: {error}") from error
+    return decided("edit", asked, args=values)
 
 
 def _thread_of(request: Request) -> str:

@@ -35,6 +35,7 @@ _HOW: Mapping[str, Any] = {
     "stream_subgraphs": True,
     "stream_resumable": True,
     "multitask_strategy": "reject",
+    "context": {"questions": "all"},
 }
 _NOT_THERE = frozenset({401, 403, 404, 422})
 _OF_THE_CONNECTION = frozenset(

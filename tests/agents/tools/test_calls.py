@@ -223,7 +223,11 @@ def test_limits_come_from_the_environment_and_from_the_server(monkeypatch: pytes
 
 @pytest.mark.parametrize(
     ("content", "text"),
-    [([{"type": "text", "text": ""}], ""), ([], '{"content": ""}'), ([{"type": "text", "text": "a"}], "a")],
+    [
+        ([{"type": "text", "text": ""}], ""),
+        ([], '{"content": ""}'),
+        ([{"type": "text", "text": "a"}], 'a\n{"content": ""}'),
+    ],
 )
 def test_the_text_of_an_empty_file_is_empty(content: list[dict[str, str]], text: str) -> None:
     answer = {"content": content, "structuredContent": {"content": ""}}
@@ -243,19 +247,26 @@ IN_WORDS = "p1 (Apollo, open: true), p2 (Zeus)"
         (["Saved."], {"saved": False}, True),
         ([""], {"rows": [1, 2]}, True),
         (["Wind: 3.5 m/s"], {"wind": 3.5, "gusts": 7.25}, True),
-        (["Wind: 3.5 m/s, gusts of 7.25."], {"wind": 3.5, "gusts": 7.25}, False),
+        (["Wind: 3.5 m/s, gusts of 7.25."], {"wind": 3.5, "gusts": 7.25}, True),
+        (["Lookup finished; nothing known otherwise."], {"allowed": "no"}, True),
+        (["Looked up the ticket."], {"owner": None}, True),
+        (["12 rows of 40 were read."], {"deleted": 40, "kept": 12}, True),
+        (["true"], {"n": 1}, True),
+        (["1"], {"n": 1.0}, False),
+        (["hello"], {"result": "hello"}, False),
+        (["a", "b"], {"result": ["a", "b"]}, False),
+        (["a", "b"], {"result": ["b", "a"]}, True),
+        (['{"n": 1}', "and more"], {"n": 1}, False),
         ([json.dumps(DATA)], DATA, False),
         ([json.dumps(DATA, indent=2)], DATA, False),
         ([json.dumps(project) for project in DATA["projects"]], {"result": DATA["projects"]}, False),
-        ([IN_WORDS], DATA, False),
+        ([IN_WORDS], DATA, True),
         (['{"a": "\\u00e9 \\"x\\""}'], {"a": 'é "x"'}, False),
-        (["Nothing."], {"items": []}, False),
+        (["Nothing."], {"items": []}, True),
     ],
 )
 @pytest.mark.parametrize("failed", [False, True])
-def test_data_that_the_text_does_not_contain_follow_it(
-    said: list[str], data: Any, *, follows: bool, failed: bool
-) -> None:
+def test_data_follow_a_text_that_is_not_these_data(said: list[str], data: Any, *, follows: bool, failed: bool) -> None:
     content = [{"type": "text", "text": text} for text in said]
     outcome = outcome_of("a", "t", {"content": content, "structuredContent": data, "isError": failed}, Limits())
     text = outcome.error if failed else outcome.text

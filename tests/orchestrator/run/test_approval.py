@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
-from callsheet import Settings, create_supervisor
+from callsheet import CallsheetTools, Settings, create_ask_app, create_supervisor
+from callsheet.agents.approval.supervised_call import SupervisedCall
 from callsheet.agents.calls.review import flat
 from callsheet.agents.servers.catalogs.catalog_sources import load_reference
 from callsheet.graphs import load
+from scripted_model import ScriptedModel, calls
 
 WEATHER, RATE, NOTE = "tell the weather of Oslo", "look up the rate of USD", "write a note with both"
 STEPS = (("1", WEATHER, []), ("2", RATE, []), ("3", NOTE, ["1", "2"]))
@@ -96,6 +99,78 @@ def test_two_calls_of_a_fan_out_are_answered_by_id_one_after_the_other(app: Any,
     state = resume(app, s3={"type": "approve"})
     assert shop.called == ["exchange_rate", "weather_report", "write_note"]
     assert [state["results"][i]["status"] for i in "123"] == ["done"] * 3
+
+
+@pytest.mark.parametrize(
+    "yes", [{"decisions": [{"type": "approve"}]}, {"type": "approve"}, [{"type": "accept", "args": None}]], ids=str
+)
+def test_an_answer_without_an_id_is_for_the_first_question(app: Any, shop: Any, yes: Any) -> None:
+    """Agent Chat UI sends the first form, the agent inbox the last one."""
+    first, second = ask(app, REQUEST)["__interrupt__"]
+    state = app.invoke(Command(resume=yes), THREAD)
+    assert shop.called == [first.value["tool"].partition("/")[2]]
+    assert [one.id for one in state["__interrupt__"]] == [second.id]
+    (third,) = app.invoke(Command(resume=yes), THREAD)["__interrupt__"]
+    assert shop.called == [one.value["tool"].partition("/")[2] for one in (first, second)]
+    app.invoke(Command(resume=yes), THREAD)
+    assert shop.called[2:] == [third.value["tool"].partition("/")[2]]
+
+
+async def test_a_run_asks_one_question_after_the_other(
+    asking: Any, shop: Any, scripted: Any, say: Any, worker: Any
+) -> None:
+    """What a client shows is what its next answer without an id is for."""
+    app = compiled(asking, scripted(replies=[say["planned"](*STEPS)]), worker, questions="one")
+    state = ask(app, REQUEST)
+    seen = []
+    while asked_now := state.get("__interrupt__"):
+        (question,) = asked_now
+        assert [one.id for one in (await app.aget_state(THREAD)).interrupts] == [question.id]
+        seen.append(question.value["tool"].partition("/")[2])
+        state = await app.ainvoke(Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
+        assert shop.called == seen
+    assert sorted(seen) == ["exchange_rate", "weather_report", "write_note"]
+    assert [state["results"][i]["status"] for i in "123"] == ["done"] * 3
+
+
+async def test_one_question_after_the_other_within_one_run_of_another_graph(
+    asking: Any, scripted: Any, say: Any, worker: Any
+) -> None:
+    supervisor = compiled(asking, scripted(replies=[say["planned"](*STEPS)]), worker, questions="one")
+    state = await create_ask_app(supervisor).compile().ainvoke({"question": REQUEST})
+    assert [step["status"] for step in state["steps"]] == ["failed", "failed", "skipped"]
+
+
+async def test_an_answer_with_a_hash_is_for_that_call_only(app: Any, shop: Any) -> None:
+    first, second = ask(app, REQUEST)["__interrupt__"]
+    approval = Command(resume={"decisions": [{"type": "approve", "hash": second.value["hash"]}]})
+    state = await app.ainvoke(approval, THREAD)
+    assert shop.called == [second.value["tool"].partition("/")[2]]
+    assert [one.id for one in state["__interrupt__"]] == [first.id]
+    (again,) = (await app.ainvoke(approval, THREAD))["__interrupt__"]
+    assert "hash of another call" in again.value["problem"]
+    assert len(shop.called) == 1
+
+
+def test_an_answer_to_a_call_that_is_gone_approves_no_other(shop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first call is refused before its answer is read, and the next one of its turn is asked about."""
+    shop.approval = None
+    both = calls("notebook_write_note", text="a")
+    both.tool_calls.append({**calls("notebook_delete_note", title="b").tool_calls[0], "id": "2"})
+    tools = CallsheetTools(shop.loaded(monkeypatch), agents=1, tools=2)
+    agent = create_agent(
+        ScriptedModel(replies=[both, AIMessage("Done.")]), middleware=[tools], checkpointer=InMemorySaver()
+    )
+    (first,) = agent.invoke({"messages": [HumanMessage(NOTE)]}, THREAD)["__interrupt__"]
+    assert first.value["tool"] == "notebook/write_note"
+    refused, write = SupervisedCall.refused, "notebook/write_note"
+    gone = lambda case, args: case.rejected("it is gone") if case.bound.id == write else refused(case, args)  # noqa: E731
+    monkeypatch.setattr(SupervisedCall, "refused", gone)
+    (second,) = agent.invoke(Command(resume={"type": "approve"}), THREAD)["__interrupt__"]
+    assert (second.value["tool"], shop.called) == ("notebook/delete_note", [])
+    assert "was for another question" in second.value["problem"]
+    agent.invoke(Command(resume={"type": "approve"}), THREAD)
+    assert shop.called == ["delete_note"]
 
 
 def test_a_call_behind_one_that_waits_for_a_person_waits_too(asking: Any, shop: Any, scripted: Any, say: Any) -> None:

@@ -130,17 +130,19 @@ async def test_an_unknown_option_is_refused_before_a_run_is_made(client: Any, gr
     assert (await client.assistants.get(made["assistant_id"]))["context"] == known
 
 
-async def test_one_answer_for_two_questions_is_refused_and_nothing_is_lost(client: Any) -> None:
+async def test_an_answer_without_an_id_is_for_the_first_question_and_the_second_is_asked_next(client: Any) -> None:
     thread = await thread_of(client)
     await client.runs.wait(thread, "scripted", input={"messages": "Do all three."})
-    asked = {one["id"] for one in (await client.threads.get_state(thread))["interrupts"]}
-    with pytest.raises(Exception, match=r"2 questions wait .* answer by id") as caught:
-        await client.runs.wait(thread, "scripted", command={"resume": {"type": "reject"}})
-    assert all(one in "".join(caught.value.__notes__) for one in asked)
+    first, second = (await client.threads.get_state(thread))["interrupts"]
+    strange = {"decisions": [{"type": "reject", "hash": "0" * 64}]}
+    with pytest.raises(Exception, match="the hash of a question that does not wait"):
+        await client.runs.wait(thread, "scripted", command={"resume": strange})
     assert (await client.threads.get(thread))["status"] == "interrupted"
-    assert {one["id"] for one in (await client.threads.get_state(thread))["interrupts"]} == asked
-    answers = {one: {"type": "reject"} for one in asked}
-    state: Any = await client.runs.wait(thread, "scripted", command={"resume": answers})
+    refusal = {"decisions": [{"type": "reject"}]}
+    await client.runs.wait(thread, "scripted", command={"resume": refusal})
+    (left,) = (await client.threads.get_state(thread))["interrupts"]
+    assert (left["id"], left["id"] != first["id"]) == (second["id"], True)
+    state: Any = await client.runs.wait(thread, "scripted", command={"resume": refusal})
     assert [state["results"][i]["status"] for i in "123"] == ["failed", "failed", "done"]
 
 

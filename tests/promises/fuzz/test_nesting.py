@@ -55,4 +55,4 @@ def read(
 
 
 def test_a_file_that_is_nested_is_read_or_refused(tmp_path: Path) -> None:
-    fuzzed(125)(read)(tmp_path)
+    fuzzed(125, long=10_000)(read)(tmp_path)

@@ -101,4 +101,4 @@ def test_no_argument_that_is_sent_leads_a_server_out_of_its_folder(root: Path) -
         if not outside([str(root)], {}, {name: text}, folder=str(root)):
             assert not reached, (text, chain)
 
-    fuzzed(150)(sent)()
+    fuzzed(150, long=10_000)(sent)()

@@ -120,7 +120,7 @@ def test_all_wrong_lines_are_reported_at_once(tmp_path: Path, catalog: Catalog) 
 
 
 def test_files_that_hold_nothing_or_cannot_be_read(tmp_path: Path, catalog: Catalog) -> None:
-    with pytest.raises(QueriesError, match="holds no labelled query"):
+    with pytest.raises(QueriesError, match="has no labelled query"):
         read_queries(written(tmp_path, "", "  "), catalog)
     with pytest.raises(QueriesError, match="cannot be read"):
         read_queries(tmp_path / "nowhere.jsonl", catalog)

@@ -90,9 +90,9 @@ def is_long() -> bool:
     return settings.get_current_profile_name() == "hour"
 
 
-def fuzzed(examples: int) -> Callable[[Any], Any]:
-    """The settings of a fuzzer: so many examples in CI, many more in the profile ``hour``."""
-    return settings(max_examples=examples * (HOUR if is_long() else 1))
+def fuzzed(examples: int, *, long: int = 0) -> Callable[[Any], Any]:
+    """The settings of a fuzzer: so many examples in CI; ``HOUR`` times as many in the profile ``hour``, or ``long``."""
+    return settings(max_examples=(long or examples * HOUR) if is_long() else examples)
 
 
 def written(value: Any) -> Any:

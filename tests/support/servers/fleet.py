@@ -42,7 +42,8 @@ class Fleet:
     def sent(self, name: str) -> list[dict[str, Any]]:
         """All messages that a server got."""
         log = self.folder / f"{name}.log"
-        return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+        # A line ends at a line feed only: a text may hold other separators.
+        return [json.loads(line) for line in log.read_text().split("\n") if line] if log.exists() else []
 
     def bytes_sent(self, name: str) -> int:
         """How many bytes a server got, in all of its lives."""

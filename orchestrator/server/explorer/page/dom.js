@@ -85,13 +85,3 @@ export function filterField(act) {
   let waiting = 0;
   return make("input", { type: "search", id: "words", autocomplete: "off", on: { input: () => { clearTimeout(waiting); waiting = setTimeout(act, 200); } } });
 }
-
-/** The arguments of a call, a JSON text, as a list; null if it is none, such as one that was cut. */
-export function args(text, kind) {
-  let given = null;
-  try { given = JSON.parse(text); } catch { return null; }
-  if (given === null || typeof given !== "object") return null;
-  const value = (of) => (typeof of === "string" ? of : JSON.stringify(of, null, kind ? 0 : 2));
-  return make("dl", { class: "args", "aria-label": "Arguments" }, Object.entries(given).map(([name, of]) => make("div", { class: "arg" }, make("dt", { text: name }),
-    make("dd", { class: kind, text: kind && value(of) }, !kind && make("pre", { tabindex: "0", text: value(of) })))));
-}

@@ -1,6 +1,7 @@
 // What waits for a person: calls to approve, edit, reject or answer, values to give, questions to answer.
 
-import { announce, args, button, make, walk } from "./dom.js";
+import { announce, button, fold, make, walk } from "./dom.js";
+import { Exact } from "./server.js";
 
 const WHY_NOT = "Why not? (the worker reads it)", ALWAYS = "Always for this tool";
 const KINDS = {
@@ -62,7 +63,7 @@ function card(one, settle) {
   const send = (answer, words) => {
     made.classList.add("settled");
     body.replaceChildren(make("p", { class: "settled-text" }, make("strong", { text: words }), " ", button("Undo", undo)));
-    settle(one, form === other ? answer : { decisions: [{ ...answer, ...(one.hash && { hash: one.hash }) }] }, words);
+    settle(one, form === other || answer.values ? answer : { decisions: [{ ...answer, ...(one.hash && { hash: one.hash }) }] }, words);
   };
   const controls = () => body.replaceChildren(...form(one, send, body, controls).flat().filter(Boolean));
   if (one.decisions.length || form === other) controls();
@@ -75,8 +76,8 @@ function approval(one, send, body, again) {
     const area = make("textarea", { class: "code", rows: String(Math.min(16, one.args.split("\n").length + 1)), spellcheck: "false", "aria-label": "Arguments as JSON" });
     area.value = one.args;
     written(body, area, "Use these arguments", again, () => {
-      const args = parsed(area);
-      if (args !== undefined) send(edited(one, args), "Arguments changed: they are checked, and you see the call again");
+      const args = exact(area);
+      if (args) send(edited(one, args), "Arguments changed: they are checked, and you see the call again");
     });
   };
   const reject = () => asked(body, WHY_NOT, "Reject", again, (message) => send({ type: "reject", message }, "Rejected"));
@@ -85,24 +86,19 @@ function approval(one, send, body, again) {
   return [call(one), row(may("approve", "Approve", () => send({ type: "approve" }, "Approved"), { class: "main" }), one.always && may("approve", ALWAYS, () => send({ type: "approve", always: true }, ALWAYS)), may("edit", "Edit", edit), may("reject", "Reject", reject), may("respond", "Answer for it", respond))];
 }
 
+/** An edit; its arguments go to the server as text. */
 const edited = (one, args) => ({ type: "edit", edited_action: { name: one.name, args } });
 
 function outcome(one, send) {
   const choice = (text, decision, words = text) => button(text, () => send(decision, words));
-  return [call(one), row(choice("It was done", { type: "respond", message: "A person says that this call took effect; what it answered is not known." }), choice("It was not: send it again", edited(one, JSON.parse(one.args)), "Sent again"), choice("Give up", { type: "reject" }, "Given up"))];
+  return [call(one), row(choice("It was done", { type: "respond", message: "A person says that this call took effect; what it answered is not known." }), choice("It was not: send it again", edited(one, new Exact(one.args)), "Sent again"), choice("Give up", { type: "reject" }, "Given up"))];
 }
 
 function values(one, send) {
-  const inputs = Object.entries(one.fields).map(([name, schema]) => [name, schema, input(schema, `${one.id}-${name}`)]);
-  const give = () => {
-    const given = {};
-    for (const [name, schema, field] of inputs) {
-      given[name] = schema.type === "string" || schema.enum ? field.value : parsed(field);
-      if (given[name] === undefined) return;
-    }
-    send(edited(one, given), "Given");
-  };
-  return [make("div", { class: "fields" }, inputs.map(([name, schema, field]) => make("p", {}, make("label", { for: field.id, text: name }), field, schema.description && make("span", { class: "small", text: String(schema.description) })))),
+  const inputs = Object.entries(one.fields).map(([name, field]) => [name, field, input(field, `${one.id}-${name}`)]);
+  // As text: the server knows what each of them has to be.
+  const give = () => send({ values: Object.fromEntries(inputs.map(([name, , { value }]) => [name, value])) }, "Given");
+  return [make("div", { class: "fields" }, inputs.map(([name, { about }, field]) => make("p", {}, make("label", { for: field.id, text: name }), field, about && make("span", { class: "small", text: about })))),
     row(button("Give", give, { class: "main" }), button("Leave it", () => send({ type: "reject" }, "Left")))];
 }
 
@@ -115,25 +111,27 @@ function answer(one, send) {
 
 function other(one, send) {
   const area = make("textarea", { class: "code", rows: "4", "aria-label": "Answer as JSON" });
-  return [area, row(button("Answer", () => { const given = parsed(area); if (given !== undefined) send(given, "Answered"); }, { class: "main" }))];
+  return [area, row(button("Answer", () => { const given = exact(area); if (given) send(given, "Answered"); }, { class: "main" }))];
 }
 
+/** The arguments as the server wrote them, and all of them where some is left out of that. */
 function call(one) {
-  const list = args(one.args ?? "{}");
-  return list?.childElementCount ? list : make("p", { class: "small", text: "It has no arguments." });
+  if (one.args === "{}") return make("p", { class: "small", text: "It has no arguments." });
+  const text = (of) => make("pre", { class: "args", tabindex: "0", "aria-label": "Arguments", text: of });
+  return make("div", {}, text(one.shown), one.shown !== one.args && fold("All of it", text(one.args)));
 }
 
-function input(schema, id) {
-  const values = Array.isArray(schema.enum) ? schema.enum.map(String) : schema.type === "boolean" && ["true", "false"];
-  if (values) return make("select", { id }, values.map((value) => make("option", { text: value, value })));
-  return make("input", { id, autocomplete: "off", placeholder: schema.type !== "string" && `${schema.type ?? "value"}, as JSON` });
+function input({ type, choices }, id) {
+  if (choices.length) return make("select", { id }, choices.map((text) => make("option", { text, value: text })));
+  return make("input", { id, autocomplete: "off", placeholder: type !== "string" && type });
 }
 
-/** The JSON of a field; undefined with a message if it is none. */
-function parsed(field) {
+/** The JSON of a field as it was written; undefined with a message if it is none. */
+function exact(field) {
   try {
     field.setCustomValidity("");
-    return JSON.parse(field.value);
+    JSON.parse(field.value);
+    return new Exact(field.value);
   } catch (error) {
     field.setCustomValidity(`This is not JSON: ${error.message}`);
     field.reportValidity();

@@ -1,6 +1,6 @@
 // One request: its plan as a picture, its calls over time, what waits for a person, the answer, and every step.
 
-import { args, button, count, fold, make, place, table, walk } from "./dom.js";
+import { button, count, fold, make, place, table, walk } from "./dom.js";
 import { STATUS, dag, seconds, timeline } from "./plan.js";
 import { questions } from "./questions.js";
 import { ask } from "./server.js";
@@ -97,7 +97,7 @@ function call(one) {
   const shown = (text) => make("pre", { text, tabindex: "0" });
   return make("li", {}, make("p", {}, walk(one.tool), make("span", { class: "small", text: one.running ? "  running" : `  ${seconds(one.seconds)}` }),
     one.error && make("span", { class: "badge failed", text: one.kind || "failed" }), one.effect === "unknown" && " (it may or may not have run)"),
-  args(one.args, "words") ?? shown(one.args),
+  one.args !== "{}" && make("pre", { class: "args", text: one.args, tabindex: "0" }),
   one.error ? make("p", { class: "words error", text: one.error }) : one.answer && fold("Answer of the tool", shown(one.answer), one.answer.length < 400),
   one.pictures.map(picture),
   one.files > 0 && make("p", { class: "small", text: `${count(one.files, "file")} kept` }));

@@ -32,10 +32,23 @@ export async function ask(name, given = {}, slot = name) {
   }
 }
 
+/** JSON as a person or the server wrote it, which is sent unchanged: JavaScript would round its numbers. */
+export class Exact {
+  constructor(text) { this.text = text; }
+}
+
+/** A value as JSON; what is in it as text of JSON already stays as it is. */
+export function written(value) {
+  if (value instanceof Exact) return value.text;
+  if (Array.isArray(value)) return `[${value.map(written).join(",")}]`;
+  if (value === null || typeof value !== "object") return JSON.stringify(value);
+  return `{${Object.entries(value).filter(([, of]) => of !== undefined).map(([name, of]) => `${JSON.stringify(name)}:${written(of)}`).join(",")}}`;
+}
+
 /** Has something done: starts, answers, stops. */
 export async function send(name, given) {
   const more = { ...headers(), "Content-Type": "application/json" };
-  return read(await fetch(`api/${name}`, { method: "POST", headers: more, body: JSON.stringify(given) }));
+  return read(await fetch(`api/${name}`, { method: "POST", headers: more, body: written(given) }));
 }
 
 /** Follows a run: calls `take` with each state of it, until it ends, waits, or `signal` says stop. */

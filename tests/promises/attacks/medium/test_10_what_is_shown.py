@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from callsheet.agents.calls.review import review_request
 from callsheet.graphs import diff_of
 from callsheet.graphs.trust.pins import Change
 from callsheet.orchestrator.cli import approval_prompt
@@ -30,7 +31,8 @@ MAILS: dict[str, dict[str, Any]] = {
 def asked(monkeypatch: pytest.MonkeyPatch, capsys: Any, args: Any) -> str:
     """What a person at the terminal is shown of a call with these arguments."""
     monkeypatch.setattr(approval_prompt, "_choice", lambda *_: "q")
-    value = {"type": "tool_approval", "step_id": "1", "tool": "mail/send", "args": args, "why": "w", "hash": "h"}
+    about = {"step_id": "1", "tool": "mail/send", "why": "w", "hash": "h"}
+    value = review_request("tool_approval", "send", args, "", ("approve",), **about)
     assert approval_prompt.ask_person([SimpleNamespace(id="1", value=value)]) == {}
     return str(capsys.readouterr().err)
 

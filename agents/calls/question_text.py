@@ -1,0 +1,83 @@
+"""The text of a call's arguments in a question to a person: one for terminal, gateway, page and LangGraph's clients.
+
+What is shown is what is sent: numbers are exact, each character that cannot be seen is written as its code, and what is
+left out of a long text is said.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from callsheet.graphs.text.sanitizing import DEEPEST, encodable, escaped, spelled_out
+
+_LONGEST, _LONGEST_TEXT, _MOST_ITEMS, _LAST_ITEMS = 4_000, 600, 500, 100
+_LEAST, _GREATEST = -(2**63), 2**64 - 1
+_DEEP = re.compile(r"(?m)^ {40,}")
+
+
+def whole_value(value: Any, *, indent: int | None = 2) -> str:
+    """The value as JSON, from which it can be read back, with the codes of characters that cannot be seen."""
+    return spelled_out(json.dumps(value, ensure_ascii=False, indent=indent, default=str))
+
+
+def shown_value(value: Any, *, indent: int | None = 2) -> str:
+    """The value as ``whole_value`` writes it; of a long one, every key, and the beginning and end of each text."""
+    whole = whole_value(value, indent=indent)
+    if len(whole) <= _LONGEST:
+        return whole
+    # Deep nesting would be nearly all blanks.
+    short = _DEEP.sub(" " * 40, whole_value(_shortened(value), indent=indent))
+    return f"{short} (ATTENTION: {len(whole):,} characters in all: each text is shortened, every key is shown)"
+
+
+def inexact(value: Any, *, deepest: int = DEEPEST) -> str:
+    """Why a value cannot be stored and sent as it is; empty if it can.
+
+    A checkpoint holds no integer of more than 64 bits, JSON no infinite number, UTF-8 no half of a character, and no
+    call is nested more than ``deepest`` levels.
+    """
+    if deepest < 0:
+        return f"what is nested more than {DEEPEST} levels deep cannot be sent"
+    match value:
+        case bool():
+            return ""
+        case int() if not _LEAST <= value <= _GREATEST:
+            return "an integer of more than 64 bits can be given only as text"
+        case float() if not math.isfinite(value):
+            return "a number that JSON does not support cannot be sent"
+        case str() if encodable(value) != value:
+            return "half of a character (a lone surrogate) cannot be sent"
+        case Mapping():
+            parts: Iterable[Any] = (part for pair in value.items() for part in pair)
+        case list() | tuple():
+            parts = value
+        case _:
+            return ""
+    return next(filter(None, (inexact(part, deepest=deepest - 1) for part in parts)), "")
+
+
+def shown_text(text: str) -> str:
+    """A reason or another text with hidden characters written out; a long one is cut, which is said."""
+    kept = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters in all)"
+    return "\n".join(map(escaped, kept.split("\n")))
+
+
+def _shortened(value: Any) -> Any:
+    """Long texts and very long plain lists without their middles, which is said in their place."""
+    match value:
+        case str() if len(value) > _LONGEST_TEXT:
+            end = _LONGEST_TEXT // 4
+            return f"{value[: _LONGEST_TEXT - end]} … {len(value) - _LONGEST_TEXT:,} characters … {value[-end:]}"
+        case dict():
+            return {key: _shortened(item) for key, item in value.items()}
+        case list() if len(value) > _MOST_ITEMS and not any(isinstance(item, dict | list) for item in value):
+            note = f"{len(value) - _MOST_ITEMS:,} of {len(value):,} items of this list are not shown here"
+            kept = *value[: _MOST_ITEMS - _LAST_ITEMS], note, *value[-_LAST_ITEMS:]
+            return [_shortened(item) for item in kept]
+        case list():
+            return [_shortened(item) for item in value]
+    return value
