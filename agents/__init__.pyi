@@ -1,8 +1,8 @@
 from .approval.supervised_call import (
-    Supervision as Supervision,
     check_answerable as check_answerable,
     supervised as supervised,
 )
+from .approval.supervision import Supervision as Supervision
 from .calls.call_context import Limits as Limits
 from .calls.plan import (
     Call as Call,

@@ -74,6 +74,7 @@ from .trust.consent import (
     check_agreed as check_agreed,
     starts_of as starts_of,
 )
+from .trust.open_calls import CallLedger as CallLedger, OpenCall as OpenCall
 from .trust.pins import (
     Admitted as Admitted,
     Change as Change,

@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableLambda
@@ -28,6 +29,7 @@ from callsheet.agents import (
     checkpointer,
     unsettled,
 )
+from callsheet.agents.approval.call_record import open_calls_told
 from callsheet.agents.approval.questions import (
     MOST_WRONG,
     ask_values,
@@ -47,7 +49,7 @@ from callsheet.graphs.text.model_schema import model_schema
 from callsheet.orchestrator.plans import with_roster
 from callsheet.orchestrator.run.answers import asked_in_turn
 from callsheet.orchestrator.run.named_requests import tool_requests
-from callsheet.orchestrator.run.run_context import RunConfiguration, caller
+from callsheet.orchestrator.run.run_context import RunConfiguration, call_ledger, caller
 from callsheet.orchestrator.run.run_metrics import count_result, count_selections, measured
 from callsheet.orchestrator.state import StepState, continued, step_result
 from callsheet.retrievers import AgentGraphRetriever, Selection, StepNeed, explain_tool
@@ -229,6 +231,7 @@ class StepNodes:
             _unfit(selections, catalog),
             _lacking(state),
             siblings(catalog, tools),
+            open_calls_told(call_ledger(self.registry.loaded), tools),
         )
         return Brief(
             text="\n".join(step.text for step in steps),
@@ -259,7 +262,9 @@ class StepNodes:
         def skills(ids: Sequence[str]) -> Mapping[str, str]:
             return skill_texts(catalog, ids, most=settings.skill_tokens)
 
+        ledger = call_ledger(self.registry.loaded)
         answers: dict[str, Any] = {"bind": bind, "added": added, "skills": skills}
+        answers["told"] = partial(open_calls_told, ledger)
         return tool_requests(visible, self.registry, user, roster_tokens=seen, **answers)
 
     def question(self, result: StepResult, state: StepState, policy: ApprovalPolicy) -> dict[str, Any]:

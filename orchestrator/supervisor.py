@@ -10,7 +10,7 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.graph import END, START, StateGraph
 
 from callsheet.agents import Prompts, ToolRegistry, chat_model, worker
-from callsheet.agents.approval.supervised_call import InterruptOn, reviews_of
+from callsheet.agents.approval.supervision import InterruptOn, reviews_of
 from callsheet.agents.models.chat_models import check_model
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
 from callsheet.graphs.dependencies import ObservationLog

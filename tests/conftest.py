@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
 import uuid
 from collections.abc import Iterator
@@ -71,6 +72,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where tests keep indexes, pins and results: nothing of the user's is read or touched."""
     os.environ["CALLSHEET_HOME"] = str(folder := tmp_path_factory.mktemp("home"))
     return folder
+
+
+@pytest.fixture(autouse=True)
+def no_open_calls(home: Path) -> Iterator[None]:
+    """What a test leaves open, no later test is asked about."""
+    yield
+    shutil.rmtree(home / "calls", ignore_errors=True)
 
 
 @pytest.fixture(scope="session", autouse=True)

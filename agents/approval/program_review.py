@@ -10,7 +10,8 @@ from typing import Any
 from langchain_core.messages import ToolCall, ToolMessage
 from langgraph.types import interrupt
 
-from callsheet.agents.approval.supervised_call import SupervisedCall, Supervision
+from callsheet.agents.approval.supervised_call import SupervisedCall
+from callsheet.agents.approval.supervision import Supervision
 from callsheet.agents.calls.question_text import shown_value
 from callsheet.agents.calls.review import (
     Decision,

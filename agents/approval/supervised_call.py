@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, NotRequired, cast
 
 from langchain.agents.middleware import ToolCallRequest
@@ -21,13 +21,15 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command, StateSnapshot, interrupt
 from typing_extensions import TypedDict
 
+from callsheet.agents.approval.call_record import NOWHERE, CallPlace, CallRecord
 from callsheet.agents.approval.questions import MOST_WRONG, OFFERED, Kind, fingerprint
+from callsheet.agents.approval.supervision import Supervision
 from callsheet.agents.calls.call_context import within
 from callsheet.agents.calls.question_text import inexact, shown_text, shown_value
 from callsheet.agents.calls.review import (
+    TOOK_EFFECT,
     AnswerError,
     Decision,
-    DecisionType,
     read_decision,
     review_answers,
     review_request,
@@ -37,11 +39,11 @@ from callsheet.agents.calls.tool_result import answer_to, artifact_of
 from callsheet.agents.registry.binding import RUN_PROGRAM, BoundTool
 from callsheet.agents.registry.tool_registry import AGREED, Assurance, ToolRegistry
 from callsheet.agents.safety.arguments import Fit, fit_of
-from callsheet.agents.safety.secrets import LostSecretError, RunSecrets
-from callsheet.graphs.catalog.errors import CallsheetError, SettingsError, UnknownNameError, near_names
+from callsheet.agents.safety.secrets import LostSecretError
+from callsheet.graphs.catalog.errors import CallsheetError, SettingsError
 from callsheet.graphs.catalog.formats.server_config import ApprovalPolicy
 from callsheet.graphs.text.json_schema import shown_form
-from callsheet.graphs.trust.consent import StandingApprovals
+from callsheet.graphs.trust.open_calls import OpenCall, Verdict
 
 Answer = ToolMessage | Command[Any]
 Send = Callable[[ToolCallRequest], Awaitable[Answer]]
@@ -56,66 +58,6 @@ NO_CHECKPOINTER = (
     "compile(checkpointer=InMemorySaver()); on a LangGraph server, run it in a thread. Or allow the tools by name, "
     'Settings(allow=("agent/tool",)), or turn approval off, Settings(approval="never")'
 )
-InterruptOn = Mapping[str, bool | Mapping[str, Any]]
-"""LangChain's ``interrupt_on``, by tool id: True, False, or ``{"allowed_decisions": ["approve", "reject"]}``."""
-Reviews = Mapping[str, tuple[DecisionType, ...]]
-"""The same as the decisions that are offered; none: the tool is called without a question."""
-
-
-def reviews_of(interrupt_on: InterruptOn | None, known: Collection[str]) -> Reviews:
-    """Reads ``interrupt_on``; ``known`` are the ids of the tools.
-
-    Raises:
-        UnknownNameError: A tool is not in the catalog: it would be called without the question.
-        SettingsError: A value has another form.
-    """
-    reviews: dict[str, tuple[DecisionType, ...]] = {}
-    for tool_id, wanted in (interrupt_on or {}).items():
-        if tool_id not in known:
-            raise UnknownNameError(f"interrupt_on: no tool {tool_id!r} in the catalog{near_names(tool_id, known)}")
-        words = OFFERED["tool_approval"]
-        match wanted:
-            case bool():
-                reviews[tool_id] = words if wanted else ()
-            case {"allowed_decisions": [_, *_] as some} if len(wanted) == 1 and set(some) <= set(words):
-                reviews[tool_id] = tuple(some)
-            case _:
-                raise SettingsError(
-                    f"interrupt_on, {tool_id!r}: write True, False or {{'allowed_decisions': [...]}} with some of "
-                    f"{', '.join(words)}, not {wanted!r}"
-                )
-    return reviews
-
-
-@dataclass(frozen=True, slots=True)
-class Supervision:
-    """How the calls of one step are supervised.
-
-    Attributes:
-        notice: Whether the model is told that a person changed its arguments.
-        allow: Ids of tools that need no approval, because a person named them for this run.
-        confirms: Whether a person must confirm every call that is not known to be harmless, whatever the policy.
-        reviews: What the program says of tools by ``interrupt_on``.
-        standing: Tools that the user has allowed for good; None if nothing can be allowed here.
-    """
-
-    step_id: str
-    policy: ApprovalPolicy
-    registry: ToolRegistry
-    secrets: RunSecrets = field(default_factory=RunSecrets)
-    notice: bool = True
-    allow: frozenset[str] = frozenset()
-    confirms: bool = False
-    reviews: Reviews = field(default_factory=dict)
-    standing: StandingApprovals | None = None
-
-    def allows(self, tool_id: str) -> bool:
-        """Whether the program or a person has allowed a tool by name: for this run, in the catalog, or in a file."""
-        if tool_id in self.reviews:
-            return not self.reviews[tool_id]
-        if tool_id in self.allow or self.registry.assurance(tool_id).allowed:
-            return True
-        return self.standing is not None and self.standing.holds(tool_id, self.registry.pin(tool_id))
 
 
 @dataclass(slots=True)
@@ -127,6 +69,7 @@ class SupervisedCall:
         asked: The hash in the pending question; empty without one.
         cut_off: Whether the call was running when the program stopped, or its run was rolled back.
         claim: The claim of the run; None without a checkpointer.
+        place: Where the call is made, by which a resumed run finds what is recorded of it.
     """
 
     request: ToolCallRequest
@@ -137,6 +80,7 @@ class SupervisedCall:
     asked: str = ""
     cut_off: bool = False
     claim: Claim | None = None
+    place: CallPlace = NOWHERE
 
     @property
     def named(self) -> str:
@@ -189,8 +133,20 @@ class SupervisedCall:
         """The fingerprint that an approval is bound to."""
         return fingerprint(self.bound.id, self.registry.pin(self.bound.id), args)
 
-    def ask(self, kind: Kind, args: Mapping[str, Any], why: str, problem: str) -> tuple[Decision, str]:
+    def record(self, args: Mapping[str, Any]) -> CallRecord:
+        """The record of the call with these arguments."""
+        ledger = None if self.assured.repeatable else self.supervision.ledger
+        return CallRecord.of(ledger, self.bound, args, self.place, self.named, self.said)
+
+    async def asks(self, args: Mapping[str, Any]) -> bool:
+        """Whether a person has to be asked before the call is sent."""
+        return bool(self.why(args)) or await self.record(args).is_repeated()
+
+    def ask(self, kind: Kind, args: Mapping[str, Any], why: str, problem: str, **more: Any) -> tuple[Decision, str]:
         """A person's decision, and the fingerprint of the call that it is about.
+
+        ``more`` are further fields of the question: ``open_call``, the id of the call whose outcome is unknown, and
+        ``sent``, whether it is this very call.
 
         Raises:
             AnswerError: It is invalid or about another call, or edited arguments do not fit.
@@ -198,13 +154,13 @@ class SupervisedCall:
         bound, supervision, mark = self.bound, self.supervision, self.mark(args)
         name, call_id = self.request.tool_call["name"], self.request.tool_call["id"] or ""
         about: dict[str, Any] = {"step_id": supervision.step_id, "agent": bound.agent, "tool": bound.id, "why": why}
-        about |= {"hash": mark, "tool_call_id": call_id, "problem": problem or None, "shown": shown_value(args)}
+        about |= {"hash": mark, "tool_call_id": call_id, "problem": problem or None, "shown": shown_value(args), **more}
         words, approval = OFFERED[kind], kind == "tool_approval"
         if approval:
             words = supervision.reviews.get(bound.id) or words
             about |= {"unchecked": self.unchecked(args) or None, "confirm": bool(self.doubt("never")) or None}
             about["always"] = self.remembers or None
-        shown = review_request(kind, name, args, self.description(kind, why), words, **about)
+        shown = review_request(kind, name, args, self.description(kind, why, **more), words, **about)
         form = review_answers(name, words, shown_form(bound.form.plain), always=approval and self.remembers)
         said = interrupt(shown, response_schema=form)
         asked, self.asked = self.asked, ""
@@ -226,13 +182,15 @@ class SupervisedCall:
                 raise AnswerError(secrets.hidden(trouble))
         return answer, mark
 
-    def description(self, kind: Kind, why: str) -> str:
+    def description(self, kind: Kind, why: str, *, sent: bool = True, open_call: str | None = None) -> str:
         """What a person reads first about a call."""
         who = f"Step {self.supervision.step_id}" if self.supervision.step_id else "The agent"
         why_asked = f"{self.bound.id}: {why.removesuffix('.')}."
         if kind == "unknown_outcome":
             effect = "Respond if it took effect; edit to send it again; reject to leave it."
-            return shown_text(f"{who} has called {why_asked} {effect}")
+            if open_call and (ledger := self.supervision.ledger):
+                effect += f" Or say what became of it with {ledger.how_to_settle(open_call)}, and resume."
+            return shown_text(f"{who} {'has called' if sent else 'wants to call'} {why_asked} {effect}")
         return shown_text(f"{who} wants to call {why_asked}")
 
     @property
@@ -287,6 +245,7 @@ class CallState(TypedDict):
         why: Why it needs approval; empty if it needs none.
         approved: The ``fingerprint`` that was approved, at ``when`` (in seconds since the epoch).
         unknown: What is known about a call with unknown outcome; empty for others.
+        open_call: The id of its entry among the open calls; ``sent``: whether it is this very call.
         wrong: Number of answers in a row that were none.
     """
 
@@ -298,6 +257,8 @@ class CallState(TypedDict):
     unknown: str
     wrong: NotRequired[int]
     kind: NotRequired[str]
+    open_call: NotRequired[str]
+    sent: NotRequired[bool]
     answer: NotRequired[Any]
 
 
@@ -308,6 +269,12 @@ async def _ask(state: CallState) -> _Update:
     case = get_runtime(SupervisedCall).context
     if refused := case.refused(state["args"]):
         return {"answer": refused}
+    record = case.record(state["args"])
+    match await record.earlier():
+        case ToolMessage() as answer:
+            return {"answer": answer}
+        case OpenCall() as earlier:
+            return _unknown(case, record, record.repeats(earlier), earlier.id, sent=False)
     if state["approved"] and state["approved"] == case.mark(state["args"]):
         return {"when": state["when"]}  # a person has seen this call among those of its program
     if not state["why"]:
@@ -339,39 +306,59 @@ def _decided(decision: Decision, mark: str, case: SupervisedCall) -> _Update:
 
 async def _send(state: CallState) -> _Update:
     case, args = get_runtime(SupervisedCall).context, state["args"]
+    record = case.record(args)
     if case.cut_off:
         case.cut_off = False
-        return _unknown(case, case.said(f"{case.named}: {_CUT_OFF}", kind="crash", effect="unknown"))
+        said = case.said(f"{case.named}: {_CUT_OFF}", kind="crash", effect="unknown")
+        return _unknown(case, record, said, await record.own())
     if state["why"] and (state["approved"] != case.mark(args) or time.time() - state["when"] > _GOOD_FOR):
         return {"approved": "", "problem": "the approval is too old, or the tool's definition has changed since"}
     request, repeatable = case.request, case.assured.repeatable
-    if case.claim is not None and not repeatable:
-        await case.claim.note_sent()
-    with within(AGREED, bool(state["why"])):
-        answer = await case.send(request.override(tool_call={**request.tool_call, "args": args}))
+
+    async def send() -> Answer:
+        if case.claim is not None and not repeatable:
+            await case.claim.note_sent()
+        with within(AGREED, bool(state["why"])):
+            return await case.send(request.override(tool_call={**request.tool_call, "args": args}))
+
+    answer = await record.sent(send)
+    if isinstance(answer, OpenCall):
+        return _unknown(case, record, record.repeats(answer), answer.id, sent=False)
     if isinstance(answer, ToolMessage):
         if args != request.tool_call["args"]:
             answer = _edited(answer, args, notice=case.supervision.notice)
         if answer.status == "error" and artifact_of(answer).get("effect") == "unknown" and not repeatable:
-            return _unknown(case, answer)
+            return _unknown(case, record, answer, await record.own())
     return {"answer": answer, "unknown": ""}
 
 
-def _unknown(case: SupervisedCall, answer: ToolMessage) -> _Update:
-    """Asks a person, if there is one; otherwise the call has failed, and is not repeated."""
-    if case.supervision.policy != "never":
-        return {"unknown": answer.text, "kind": answer.artifact["kind"], "problem": ""}
-    return {"answer": answer, "unknown": ""}
+def _unknown(
+    case: SupervisedCall, record: CallRecord, answer: ToolMessage, entry_id: str, *, sent: bool = True
+) -> _Update:
+    """Asks a person, if there is one; otherwise the call has failed, and is not repeated.
+
+    ``entry_id`` is that of the record of the call with unknown outcome, or empty; ``sent``: it is this very call.
+    """
+    if case.supervision.policy == "never":
+        return {"answer": record.left_open(answer, entry_id), "unknown": ""}
+    about = {"open_call": entry_id, "sent": sent}
+    return {"unknown": answer.text, "kind": answer.artifact["kind"], "problem": "", **about}
 
 
 async def _settle(state: CallState) -> _Update:
-    case = get_runtime(SupervisedCall).context
+    case, entry = get_runtime(SupervisedCall).context, state.get("open_call", "")
+    record = case.record(state["args"])
+    said = await record.verdict(entry)
+    if said == "not-done":
+        return {"unknown": "", "approved": "", "problem": "", "wrong": 0}
     try:
-        decision, mark = case.ask("unknown_outcome", state["args"], state["unknown"], state["problem"])
+        decision, mark = _verdict(case, state, said)
     except (AnswerError, LostSecretError) as error:
         if (wrong := state.get("wrong", 0) + 1) < MOST_WRONG:
             return {"problem": str(error), "wrong": wrong}
         decision, mark = Decision(type="reject"), ""
+    if decision.type != "reject":
+        await record.settled(entry)
     match decision.type:
         case "edit":
             args = case.supervision.secrets.masked(case.bound.form.plain, decision.args or {})
@@ -381,8 +368,16 @@ async def _settle(state: CallState) -> _Update:
         case "respond":
             return {"answer": case.said(decision.message, kind="", effect="reported", error=False), "unknown": ""}
         case _:
-            kind = state.get("kind", "crash")
-            return {"answer": case.said(state["unknown"], kind=kind, effect="unknown"), "unknown": ""}
+            left = case.said(state["unknown"], kind=state.get("kind", "crash"), effect="unknown")
+            return {"answer": record.left_open(left, entry), "unknown": ""}
+
+
+def _verdict(case: SupervisedCall, state: CallState, said: Verdict | None) -> tuple[Decision, str]:
+    """What became of a call, by the command that settles it or by the answer to the question; raises as ``ask``."""
+    if said == "done":
+        return Decision(type="respond", message=TOOK_EFFECT), ""
+    more = {"open_call": state.get("open_call") or None, "sent": state.get("sent", True)}
+    return case.ask("unknown_outcome", state["args"], state["unknown"], state["problem"], **more)
 
 
 def _next(state: CallState) -> str:
@@ -430,7 +425,7 @@ def check_answerable(supervision: Supervision) -> None:
 
 async def examined(request: ToolCallRequest, bound: BoundTool, supervision: Supervision, send: Send) -> SupervisedCall:
     """A call, with what a person has said of its tool."""
-    case = SupervisedCall(request, bound, supervision, send)
+    case = SupervisedCall(request, bound, supervision, send, place=CallPlace.here(request.tool_call["id"] or ""))
     if case.why(request.tool_call["args"]):  # a call that needs nobody reads no file
         case.allowed = await asyncio.to_thread(supervision.allows, bound.id)
     return case
@@ -458,11 +453,18 @@ async def supervised(
     why = case.why(request.tool_call["args"])
     saver = checkpointer()
     if saver is None:
-        return case.said(NO_CHECKPOINTER, kind="refused", effect="none") if why else await send(request)
+        return case.said(NO_CHECKPOINTER, kind="refused", effect="none") if why else await _unasked(case)
     if not why and case.assured.repeatable and not (await CALL.aget_state(get_config())).values:
         return await send(request)
     async with sole_run(saver, request.tool_call["id"] or "") as case.claim:
         return await _watched(case, why, approval)
+
+
+async def _unasked(case: SupervisedCall) -> Answer:
+    """Sends a call in a run that cannot wait for a person."""
+    record = case.record(case.request.tool_call["args"])
+    answer = await record.sent(lambda: case.send(case.request))
+    return record.left_open(record.repeats(answer), answer.id) if isinstance(answer, OpenCall) else answer
 
 
 async def _watched(case: SupervisedCall, why: str, approval: Approval | None) -> Answer:

@@ -9,9 +9,6 @@ in memory, SQLite, Postgres). The claim of a dead run is taken over, and its ope
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
-import sys
 import threading
 import time
 import uuid
@@ -20,7 +17,6 @@ from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -30,6 +26,7 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import get_runtime
 
 from callsheet.graphs.catalog.errors import CallsheetError
+from callsheet.graphs.process_identity import ProcessIdentity
 
 # LangGraph passes the saver to code inside a node under this key; there is no public accessor.
 _KEY = "__pregel_checkpointer"
@@ -262,7 +259,7 @@ async def _check_free(saver: BaseCheckpointSaver[Any], place: _Place, last: Any,
     here = await _whoami()
     ours = all(last.get(key) == here[key] for key in ("machine", "process", "born"))
     # For this process, ``_entered`` knows more.
-    alive = not ours and await asyncio.to_thread(_alive, last, here["machine"])
+    alive = not ours and await asyncio.to_thread(_alive, last)
     if alive and left:  # it may write the next checkpoint, or another of its parts may arrive later
         await asyncio.sleep(min(_PASSING_ON, max(0.0, left[-1]["at"] + _PASSING_ON - time.time())))
     newest = await saver.aget_tuple({"configurable": {"thread_id": place[0], "checkpoint_ns": ""}})
@@ -295,40 +292,15 @@ def _config(place: _Place) -> RunnableConfig:
 
 
 async def _whoami() -> dict[str, Any]:
-    process = os.getpid()
-    born, machine = await asyncio.to_thread(lambda: (_born(process), _machine()))
-    return {"host": socket.gethostname(), "machine": machine, "process": process, "born": born, "at": time.time()}
+    here = await asyncio.to_thread(ProcessIdentity.here)
+    return {**here.model_dump(), "at": time.time()}
 
 
-def _alive(record: Mapping[str, Any], machine: str) -> bool:
+def _alive(record: Mapping[str, Any]) -> bool:
     """Whether the process with a claim is alive; if that cannot be checked from here, whether it may be."""
-    if record.get("machine") != machine or sys.platform == "win32":
-        return time.time() - float(record["at"]) < _LEASE
-    try:
-        os.kill(record["process"], 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass  # it exists, and belongs to another user
-    return bool(_born(record["process"]) == record["born"])
-
-
-def _machine() -> str:
-    """The scope of process ids: machines and containers may share a name."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        return f"{socket.gethostname()} {boot} {Path('/proc/self/ns/pid').readlink()}"
-    except OSError:
-        return socket.gethostname()
-
-
-def _born(process: int) -> str:
-    """When a process was started, if the system tells: process ids are reused."""
-    try:
-        told = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    except OSError:
-        return ""
-    return told[19] if told[0] != "Z" else "ended"
+    owner = ProcessIdentity(**{name: record[name] for name in ProcessIdentity.model_fields})
+    runs = owner.runs
+    return time.time() - float(record["at"]) < _LEASE if runs is None else runs
 
 
 def _taken_by(record: Mapping[str, Any]) -> ConcurrentRunError:

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, ToolCall
+from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolCall
 from langchain_core.runnables import RunnableConfig
 from langgraph.constants import TAG_NOSTREAM
 from pydantic import SecretStr
@@ -34,16 +34,19 @@ _SECONDS: ContextVar[float] = ContextVar("callsheet_model_seconds", default=600.
 
 
 class ModelError(CallsheetError):
-    """A chat model gave no usable answer, and why; ``usage`` is the cost of the answers that could not be used."""
+    """Says why a chat model gave no usable answer; ``usage`` is the cost of the answers that could not be used."""
 
     usage: Usage = Usage()
 
 
 @lru_cache(maxsize=32)
 def chat_model(name: str, *, max_tokens: int | None = None) -> BaseChatModel:
-    """The chat model with this name, such as ``openai:gpt-5-mini``, from LangChain's ``init_chat_model``.
+    """Makes the chat model with this name by LangChain's ``init_chat_model``.
 
     Its calls have at most ``max_tokens`` output tokens, by default as many as the provider allows.
+
+    Example:
+        >>> chat_model("openai:gpt-5-mini", max_tokens=8_000)
 
     Raises:
         SettingsError: The provider is unknown, or rejects its settings (such as a missing key).
@@ -57,20 +60,24 @@ def chat_model(name: str, *, max_tokens: int | None = None) -> BaseChatModel:
     except ImportError:
         raise
     except Exception as error:
-        lacks = name.startswith("ollama:") and find_spec("langchain_ollama") is None  # LangChain names another package
-        cure = "pip install langchain-ollama" if lacks else "a model is named provider:model, such as openai:gpt-5-mini"
-        said = " ".join(str(error).split())
-        raise SettingsError(f"the model {name!r} cannot be used: {said}; {cure}") from error
+        cure = "a model is named provider:model, such as openai:gpt-5-mini"
+        if name.startswith("ollama:") and find_spec("langchain_ollama") is None:  # LangChain names another package
+            cure = "pip install langchain-ollama"
+        reason = " ".join(str(error).split())
+        raise SettingsError(f"the model {name!r} cannot be used: {reason}; {cure}") from error
     # Some providers check their key only at the first call.
     field = f"{name.partition(':')[0]}_api_key"
-    key, variable = getattr(model, field, None), model.lc_secrets.get(field)
-    if variable and not (key.get_secret_value() if isinstance(key, SecretStr) else key):
+    variable = model.lc_secrets.get(field)
+    key = getattr(model, field, None)
+    if isinstance(key, SecretStr):
+        key = key.get_secret_value()
+    if variable and not key:
         raise SettingsError(f"the model {name!r} cannot be used: it needs a key: set {variable}")
     return model
 
 
 def check_model(model: object, name: str = "model") -> None:
-    """Refuses, by a SettingsError, what is neither a chat model nor its name nor None, as ``model.with_retry()``."""
+    """Raises a SettingsError for what is no chat model, name of one, or None; such as ``model.with_retry()``."""
     if not isinstance(model, str | BaseChatModel | None):
         raise SettingsError(
             f"{name} must be a chat model or its name (provider:model), not {type(model).__name__}: give the model "
@@ -84,7 +91,7 @@ def limit_model_calls(seconds: float) -> None:
 
 
 async def answered(call: Awaitable[T]) -> T:
-    """Awaits a model's answer, no longer than ``limit_model_calls`` says; any error is raised as a ModelError."""
+    """Awaits a model's answer, at most as long as ``limit_model_calls`` says; raises every error as a ModelError."""
     seconds = _SECONDS.get()
     limit = asyncio.timeout(seconds)
     try:
@@ -93,12 +100,14 @@ async def answered(call: Awaitable[T]) -> T:
     except Exception as error:
         if limit.expired():
             raise ModelError(f"the model did not answer within {seconds:g} s") from error
-        told = str(error) or ("it cannot call tools (bind_tools)" if isinstance(error, NotImplementedError) else "")
-        raise ModelError(f"the model did not answer: {type(error).__name__}: {told}") from error
+        reason = str(error)
+        if not reason and isinstance(error, NotImplementedError):
+            reason = "it cannot call tools (bind_tools)"
+        raise ModelError(f"the model did not answer: {type(error).__name__}: {reason}") from error
 
 
 def is_rejected(error: BaseException | None) -> bool:
-    """Whether a provider has rejected a request as it is, so that one in another form may be answered."""
+    """Returns whether a provider has rejected the form of a request, so that another form may be answered."""
     return getattr(error, "status_code", None) in _REJECTED
 
 
@@ -108,7 +117,7 @@ _TEXTS = ("content", "additional_kwargs", "response_metadata")
 
 
 def unstreamed(model: BaseChatModel, tools: Mapping[str, BoundTool]) -> BaseChatModel:
-    """The model, without token streaming if a tool takes secrets, which would show in the stream."""
+    """Returns the model, without token streaming if a tool takes secrets, which would show in the stream."""
     if not any(has_secrets(tool.form.plain) for tool in tools.values()):
         return model
     return model.model_copy(update={"tags": [*(model.tags or ()), TAG_NOSTREAM]})
@@ -122,19 +131,29 @@ def normalize(
     broken: Collection[str] | None = None,
     before: Sequence[BaseMessage] = (),
 ) -> ModelResponse[Any]:
-    """The response for the state: calls have ids, own names of arguments, and with ``secrets`` masked arguments.
+    """Prepares a response for the state: calls get ids, the tools' own names of arguments, and masked secrets.
 
-    A call whose arguments are no JSON becomes a call like any other, for ``broken_call`` to answer: those of the tools
-    named in ``broken``, or all. So does the last call of a reply that was cut. Some providers number the calls of each
-    reply anew: an id that is in the conversation ``before`` is replaced, as no result could be told from another.
+    A call whose arguments are no JSON becomes a call like any other, which ``broken_call`` answers. So does the last
+    call of a reply that was cut. Some providers number the calls of each reply anew: an id that is in the conversation
+    ``before`` is replaced, since two results with one id could not be distinguished.
+
+    Args:
+        response: The model's response.
+        tools: The tools by the names that the model sees.
+        secrets: Masks secret arguments; None leaves them.
+        broken: Names of the tools whose broken calls become calls; None for all.
+        before: The conversation before the response.
     """
-    told = [_for_state(message, tools, secrets, broken) for message in response.result]
-    taken = {call["id"] for message in before if isinstance(message, AIMessage) for call in message.tool_calls}
-    return replace(response, result=[_with_own_ids(message, taken) for message in told])
+    taken: set[str | None] = set()
+    for message in before:
+        if isinstance(message, AIMessage):
+            taken.update(call["id"] for call in message.tool_calls)
+    messages = [_for_state(message, tools, secrets, broken) for message in response.result]
+    return replace(response, result=[_with_own_ids(message, taken) for message in messages])
 
 
 def _with_own_ids(message: BaseMessage, taken: set[str | None]) -> BaseMessage:
-    """The message with a new id for each call whose id is taken; adds the ids of its calls to these."""
+    """Returns the message with a new id for each call whose id is taken; adds the ids of its calls to ``taken``."""
     if not isinstance(message, AIMessage):
         return message
     calls: list[ToolCall] = []
@@ -163,55 +182,83 @@ _REASONS = ("finish_reason", "stop_reason", "done_reason", "stopReason", "reason
 def _for_state(
     message: BaseMessage, tools: Mapping[str, BoundTool], secrets: RunSecrets | None, broken: Collection[str] | None
 ) -> BaseMessage:
+    """Returns the message as ``normalize`` describes it, apart from ids that are taken."""
     if not isinstance(message, AIMessage):
         return message
-    forms, calls = {name: tool.form for name, tool in tools.items()}, list[Any]()
-    for call in message.tool_calls:
-        form = forms.get(call["name"])  # None for the worker's own, as ``finish``, which have no schema of secrets
-        args = form.own(call["args"]) if form else call["args"]
-        if secrets is not None:
-            args = secrets.masked(form.plain, args) if form else secrets.hidden(args)
-        calls.append({**call, "id": call["id"] or _new_id(), "args": args})
-    problems: dict[str, str] = {}
-    left: list[Any] = []
+    calls = [_own_call(call, tools, secrets) for call in message.tool_calls]
+    problems: dict[str, str] = {}  # id of a call -> why its arguments cannot be read
+    left: list[InvalidToolCall] = []
     for invalid in message.invalid_tool_calls:
-        name = invalid["name"] or ""
-        if broken is not None and name not in broken:
+        if broken is not None and (invalid["name"] or "") not in broken:
             left.append(invalid)
             continue
         call_id = invalid["id"] or _new_id()
-        form = forms.get(name)
-        written = MASK if form and has_secrets(form.plain) else str(invalid["args"])[:_QUOTED]
-        problems[call_id] = f"the arguments of this call are no JSON object: {written}"
-        calls.append({"name": name, "args": {}, "id": call_id, "type": "tool_call"})
-    if message.tool_calls and not message.invalid_tool_calls and cut_reason(message):
-        # Arguments that were cut are read as far as they go while a reply is streamed: a file would be cut too.
+        calls.append(ToolCall(name=invalid["name"] or "", args={}, id=call_id, type="tool_call"))
+        problems[call_id] = _unreadable(invalid, tools)
+    if _has_cut_call(message, broken):
         last = calls[-1]
-        if broken is None or last["name"] in broken:
-            problems[last["id"]] = _CUT
-            calls[-1] = {**last, "args": {}}
-    changes: dict[str, Any] = {}
+        problems[last["id"] or ""] = _CUT
+        calls[-1] = ToolCall(name=last["name"], args={}, id=last["id"], type="tool_call")
+
+    changes: dict[str, Any] = {"tool_calls": calls}
     if secrets is not None:
-        changes = {name: secrets.hidden(getattr(message, name)) for name in _TEXTS}
+        changes |= {name: secrets.hidden(getattr(message, name)) for name in _TEXTS}
         problems = {call_id: secrets.hidden(problem) for call_id, problem in problems.items()}
     if problems:
-        said = {**changes.get("additional_kwargs", message.additional_kwargs), BROKEN: problems}
+        kwargs = {**changes.get("additional_kwargs", message.additional_kwargs), BROKEN: problems}
         # The provider's own form of the calls would be sent beside ours.
-        said.pop("tool_calls", None)
-        changes |= {"additional_kwargs": said, "invalid_tool_calls": left}
-    return message.model_copy(update={**changes, "tool_calls": calls})
+        kwargs.pop("tool_calls", None)
+        changes |= {"additional_kwargs": kwargs, "invalid_tool_calls": left}
+    return message.model_copy(update=changes)
+
+
+def _own_call(call: ToolCall, tools: Mapping[str, BoundTool], secrets: RunSecrets | None) -> ToolCall:
+    """Returns a call with an id, with the tool's own names of arguments, and with masked secrets."""
+    tool = tools.get(call["name"])
+    args = call["args"]
+    if tool is not None:
+        args = tool.form.own(args)
+        if secrets is not None:
+            args = secrets.masked(tool.form.plain, args)
+    elif secrets is not None:
+        # A tool of the worker itself, such as ``finish``: no schema says which arguments are secret.
+        args = secrets.hidden(args)
+    own = call.copy()
+    own["id"] = call["id"] or _new_id()
+    own["args"] = args
+    return own
+
+
+def _has_cut_call(message: AIMessage, broken: Collection[str] | None) -> bool:
+    """Returns whether a token limit ended the reply in its last call.
+
+    Arguments that were cut are read as far as they go while a reply is streamed: a file would be cut too.
+    """
+    if not message.tool_calls or message.invalid_tool_calls or not cut_reason(message):
+        return False
+    return broken is None or message.tool_calls[-1]["name"] in broken
+
+
+def _unreadable(call: InvalidToolCall, tools: Mapping[str, BoundTool]) -> str:
+    """Says that the arguments of a call are no JSON object, and quotes them unless they may hold secrets."""
+    tool = tools.get(call["name"] or "")
+    quoted = MASK if tool and has_secrets(tool.form.plain) else str(call["args"])[:_QUOTED]
+    return f"the arguments of this call are no JSON object: {quoted}"
 
 
 def cut_reason(message: BaseMessage) -> str:
-    """The finish reason of a reply that a limit of tokens ended, in its provider's words; empty for others."""
-    about = message.response_metadata
-    about = {**about, **(about.get("incomplete_details") or {})}
-    said = (about.get(name) for name in _REASONS)
-    return next((reason for reason in said if isinstance(reason, str) and reason.lower() in _LIMITS), "")
+    """Returns the provider's finish reason of a reply that ended at a token limit; empty for any other reply."""
+    metadata = message.response_metadata
+    fields = {**metadata, **(metadata.get("incomplete_details") or {})}
+    for name in _REASONS:
+        reason = fields.get(name)
+        if isinstance(reason, str) and reason.lower() in _LIMITS:
+            return reason
+    return ""
 
 
 def broken_call(call: ToolCall, messages: Sequence[BaseMessage]) -> str | None:
-    """Why the arguments of a call cannot be read; None if they can."""
+    """Returns why the arguments of a call cannot be read; None if they can."""
     for message in reversed(messages):
         if isinstance(message, AIMessage):
             problem: str | None = message.additional_kwargs.get(BROKEN, {}).get(call["id"])

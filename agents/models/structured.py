@@ -35,13 +35,13 @@ _READ = json.JSONDecoder()
 
 @dataclass(slots=True)
 class _Forms:
-    """What is known of a model: the form in which it answered last, and those that its provider has refused."""
+    """Remembers the form in which a model answered last, and the forms that its provider has refused."""
 
     answered: Form | None = None
     refused: set[Form] = field(default_factory=set)
 
     def in_order(self) -> list[Form]:
-        """The forms that may be tried, the one that worked first; the text if all are refused."""
+        """Returns the forms to try, beginning with the one that worked; only the text if all are refused."""
         forms: list[Form] = [form for form in _FORMS if form not in self.refused]
         if not forms:
             forms = ["text"]
@@ -52,7 +52,7 @@ _known: dict[int, _Forms] = {}
 
 
 def _forms_of(model: BaseChatModel) -> _Forms:
-    """What is known of this model, for as long as it lives."""
+    """Returns what is known of this model; it is forgotten when the model is deleted."""
     if id(model) not in _known:
         _known[id(model)] = _Forms()
         weakref.finalize(model, _known.pop, id(model), None)
@@ -74,16 +74,22 @@ async def structured(
         messages: The conversation.
         beside: Tools by which the model may look something up before it answers, where it calls tools.
 
+    Example:
+        >>> draft, usage = await structured(model, PlanDraft, [HumanMessage("Book a table for two")])
+
     Raises:
         ModelError: The model did not answer, or not in any of the forms; ``usage`` is the cost of its replies.
     """
-    began, spent, wrong, known = time.monotonic(), Usage(), "", _forms_of(model)
+    began = time.monotonic()
+    spent = Usage()
+    wrong = ""
+    known = _forms_of(model)
     refused: set[Form] = set()
     for form in known.in_order():
         if form in refused:
             continue
         try:
-            raw, cost = await _asked(model, schema, form, messages, beside)
+            raw, cost = await _reply_in_form(model, schema, form, messages, beside)
         except ModelError as error:
             spent += error.usage
             if form == "text" or not _unsupported(error.__cause__):
@@ -109,25 +115,25 @@ async def structured(
 
 
 def _same_form(model: BaseChatModel, form: Form) -> set[Form]:
-    """The form, and others that are the same request: LangChain's default asks for a tool call by either name."""
+    """Returns the forms that make the same request: LangChain's default asks for a tool call in either."""
     if type(model).with_structured_output is BaseChatModel.with_structured_output:
         return {"tool", "json_schema"}
     return {form}
 
 
-async def _asked(
+async def _reply_in_form(
     model: BaseChatModel,
     schema: type[BaseModel],
     form: Form,
     messages: Sequence[AnyMessage],
     beside: Sequence[BaseTool],
 ) -> tuple[AIMessage, Usage]:
-    """The reply to a request in one form, and the cost of all replies."""
+    """Requests a reply in one form; returns it with the cost of all replies."""
     if form == "tool" and beside:
         return await _with_lookups(model, schema, messages, beside)
     if form == "text":
-        asked = HumanMessage(_IN_TEXT.format(schema=json.dumps(schema.model_json_schema())))
-        reply: AIMessage = await answered(model.ainvoke([*messages, asked], QUIET))
+        instruction = HumanMessage(_IN_TEXT.format(schema=json.dumps(schema.model_json_schema())))
+        reply: AIMessage = await answered(model.ainvoke([*messages, instruction], QUIET))
         return reply, usage_of([reply])
     method = "function_calling" if form == "tool" else "json_schema"
 
@@ -143,32 +149,37 @@ async def _asked(
 async def _with_lookups(
     model: BaseChatModel, schema: type[BaseModel], messages: Sequence[AnyMessage], beside: Sequence[BaseTool]
 ) -> tuple[AIMessage, Usage]:
-    """Lets the model call the tools beside, until it calls the schema or says something else."""
+    """Lets the model call the tools beside, until it calls the schema or replies with something else."""
     tools = {tool.name: tool for tool in beside}
-    told, spent = list(messages), Usage()
+    conversation = list(messages)
+    spent = Usage()
     reply = AIMessage("")
 
     async def ask(offered: Sequence[Any]) -> AIMessage:
-        return await model.bind_tools(offered, tool_choice="any").ainvoke(told, QUIET)
+        # In a function, so that a model that cannot call tools at all raises its error within ``answered``.
+        return await model.bind_tools(offered, tool_choice="any").ainvoke(conversation, QUIET)
 
-    for look in range(_LOOKS + 1):
+    for turn in range(_LOOKS + 1):
+        # In the last turn it can only answer.
+        offered = [schema, *beside] if turn < _LOOKS else [schema]
         try:
-            reply = await answered(ask([schema, *beside] if look < _LOOKS else [schema]))
+            reply = await answered(ask(offered))
         except ModelError as error:
             error.usage = spent
             raise
         spent += usage_of([reply])
-        lookups = [call for call in reply.tool_calls if call["name"] in tools]
-        if not lookups or any(call["name"] == schema.__name__ for call in reply.tool_calls):
+        names = {call["name"] for call in reply.tool_calls}
+        if schema.__name__ in names or names.isdisjoint(tools):
             break
-        told.append(reply)
-        told += [await _looked_up(call, tools) for call in reply.tool_calls]
+        conversation.append(reply)
+        conversation += [await _answer_lookup(call, tools) for call in reply.tool_calls]
     return reply, spent
 
 
-async def _looked_up(call: ToolCall, tools: Mapping[str, BaseTool]) -> ToolMessage:
-    """The answer to a call of a tool beside; an error is told to the model."""
-    tool, call_id = tools.get(call["name"]), call["id"] or ""
+async def _answer_lookup(call: ToolCall, tools: Mapping[str, BaseTool]) -> ToolMessage:
+    """Answers a call of a tool beside; the model is told of an error."""
+    tool = tools.get(call["name"])
+    call_id = call["id"] or ""
     if tool is None:
         return ToolMessage(f"there is no tool {call['name']!r}", tool_call_id=call_id, status="error")
     try:
@@ -179,7 +190,7 @@ async def _looked_up(call: ToolCall, tools: Mapping[str, BaseTool]) -> ToolMessa
 
 
 def _unsupported(error: BaseException | None) -> bool:
-    """Whether a model or its provider rejects a form, so that another one may work."""
+    """Returns whether a model or its provider rejects a form, so that another one may work."""
     return isinstance(error, NotImplementedError | TypeError | ValueError) or is_rejected(error)
 
 
@@ -195,19 +206,20 @@ def _read(message: AIMessage, schema: type[S]) -> S:
 
 
 def _candidates(message: AIMessage, schema: type[BaseModel]) -> Iterator[Any]:
-    """Where the object may be: in the arguments of a call, in a fence, or in the text."""
-    name, fields = schema.__name__, set(schema.model_fields)
+    """Yields what may be the object: arguments of a call, and objects in a Markdown fence or in the text."""
+    name = schema.__name__
+    fields = set(schema.model_fields)
     yield from (call["args"] for call in message.tool_calls if call["name"] == name)
     for text in (*_FENCE.findall(message.text), message.text):
         for value in _objects(text):
-            found = _arguments(value, name)
-            # Any other object would do for a type whose fields are all optional.
-            if fields & found.keys():
-                yield found
+            arguments = _arguments(value, name)
+            # An object without any of the fields would fit a type whose fields are all optional.
+            if fields & arguments.keys():
+                yield arguments
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """The outermost JSON objects in a text, in order."""
+    """Yields the outermost JSON objects in a text, in order."""
     start = text.find("{")
     for _ in range(_MOST_TRIED):
         if start < 0:
@@ -222,7 +234,7 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _arguments(value: dict[str, Any], name: str) -> dict[str, Any]:
-    """The object itself; or the arguments, if it is a call of this name: some models write the call as text."""
+    """Returns the object itself; or its arguments if it is a call of this name, which some models write as text."""
     call = value.get("function", value)
     if not isinstance(call, dict) or call.get("name") != name:
         return value

@@ -165,6 +165,11 @@ class RunSecrets(Redaction):
         return self._values[value]
 
 
+def without_secrets(schema: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments with one and the same mask for every secret, be it a value or a placeholder."""
+    return {name: _changed(name, value, _property(schema, name), lambda _: MASK) for name, value in args.items()}
+
+
 class Secrets:
     """The secret arguments of all runs of a program."""
 

@@ -14,7 +14,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from callsheet.agents.approval.supervised_call import Supervision
+from callsheet.agents.approval.supervision import Supervision
 from callsheet.agents.calls.plan import (
     Call,
     ResultValueError,
@@ -35,9 +35,12 @@ from callsheet.agents.work.tool_requests import DEFINITION, ToolRequests
 from callsheet.graphs.catalog.model import Skill
 from callsheet.graphs.text.sanitizing import shown
 
-_LONGEST, _BEGINNING = 20_000, 8_000
-"""Characters of the answer to its own call that a worker sees whole; of a longer one, it sees the beginning."""
+_LONGEST = 20_000
+"""Characters of the longest answer to its own call that a worker sees whole."""
+_BEGINNING = 8_000
+"""Characters of the beginning that it sees of a longer answer."""
 _PIECE = 4_000
+"""Characters of an answer of ``read_result``."""
 _LONGEST_ABOUT = 1_024
 """Characters of a skill's description, as its format allows."""
 
@@ -64,7 +67,7 @@ class _Skill(BaseModel):
 
 
 def skill_definition(skills: Sequence[Skill]) -> dict[str, Any]:
-    """The tool that reads these skills, with their names and descriptions."""
+    """Returns the definition of the tool that reads these skills, with their names and descriptions."""
     definition = convert_to_openai_tool(_Skill)
     lines = (f"- {skill.name}: {shown(skill.description, most=_LONGEST_ABOUT)}" for skill in skills)
     definition["function"]["description"] = "\n".join([definition["function"]["description"], *lines])
@@ -72,34 +75,37 @@ def skill_definition(skills: Sequence[Skill]) -> dict[str, Any]:
 
 
 def answer_skill(call: ToolCall, texts: Mapping[str, str]) -> ToolMessage:
-    """The text of a skill, as the answer to a call of ``read_skill``; ``texts`` are those of all by name."""
-    if (text := texts.get(name := str(call["args"].get("name")))) is not None:
-        return answer_to(call, text, {"effect": "none"})
+    """Answers a call of ``read_skill`` with the text of the skill; ``texts`` are those of all skills by name."""
+    name = str(call["args"].get("name"))
+    if name in texts:
+        return answer_to(call, texts[name], {"effect": "none"})
     return answer_to(call, f"there is no skill {name!r}; there are: {', '.join(texts)}", {"effect": "none"}, error=True)
 
 
 def long_calls(calls: Iterable[Call]) -> list[Call]:
-    """The calls whose answers a model sees only in part."""
+    """Returns the calls whose answers a model sees only in part."""
     return [call for call in calls if call.agent and len(call.output) > _LONGEST]
 
 
 def labelled(messages: Sequence[AnyMessage], calls: Mapping[str, Call]) -> list[AnyMessage]:
-    """A conversation for its model: each answer to one of these calls (by its id in the conversation) has a label.
+    """Returns the messages for the model: each answer to one of these calls ends with the id of the call.
 
-    The label is the id by which the model refers to the answer. Of a long answer, only the beginning is shown.
+    The model refers to the answer by this id. Of an answer over 20,000 characters, only the first 8,000 are shown.
+    ``calls`` are by their ids in the conversation.
     """
-    told: list[AnyMessage] = []
+    shown_messages: list[AnyMessage] = []
     for message in messages:
         call = calls.get(message.tool_call_id) if isinstance(message, ToolMessage) else None
         if call is not None and call.id and isinstance(message.content, str):
             text = _beginning(call) if message.text == call.output else f"{message.text}\n[{call.id}]"
-            told.append(message.model_copy(update={"content": text}))
+            shown_messages.append(message.model_copy(update={"content": text}))
         else:
-            told.append(message)
-    return told
+            shown_messages.append(message)
+    return shown_messages
 
 
 def _beginning(call: Call) -> str:
+    """Returns the answer to a call with its id; of a long one the beginning, its size, its shape and how to go on."""
     output = readable(call.output)
     if len(output) <= _LONGEST:
         return f"{output}\n[{call.id}]"
@@ -108,26 +114,27 @@ def _beginning(call: Call) -> str:
 
 
 def answer_reading(call: ToolCall, results: Sequence[StepResult], calls: Sequence[Call]) -> ToolMessage:
-    """A piece of a result, as the answer to a call of ``read_result``."""
+    """Answers a call of ``read_result`` with a piece of a result."""
     try:
-        asked = _Reading.model_validate(call["args"])
-        found = named_result(asked.id, results, calls)
-        if isinstance(found, Call) and not asked.path:
-            whole = readable(found.output)  # as it is shown, so that the places are the same
+        request = _Reading.model_validate(call["args"])
+        result = named_result(request.id, results, calls)
+        if isinstance(result, Call) and not request.path:
+            whole = readable(result.output)  # as it is shown, so that the places are the same
         else:
-            whole = written(named_value(asked.id, asked.path, results, calls))
-        if asked.start >= max(1, len(whole)):
+            whole = written(named_value(request.id, request.path, results, calls))
+        if request.start >= max(1, len(whole)):
             raise ResultValueError(f"start must be a number from 0 to {len(whole) - 1}")
     except (ValidationError, ResultValueError) as error:
         return answer_to(call, str(error), {"effect": "none"}, error=True)
-    piece = whole[asked.start : asked.start + _PIECE]
-    left = len(whole) - asked.start - len(piece)
-    more = f"\n[{left:,} characters follow: start={asked.start + len(piece)}]" if left else ""
-    return answer_to(call, piece + more, {"effect": "none"})
+    piece = whole[request.start : request.start + _PIECE]
+    end = request.start + len(piece)
+    if end < len(whole):
+        piece += f"\n[{len(whole) - end:,} characters follow: start={end}]"
+    return answer_to(call, piece, {"effect": "none"})
 
 
 class UnsetModel(BaseChatModel):
-    """Stands in the compiled worker, whose model comes with each step."""
+    """Takes the place of the model in the compiled worker; the model itself is passed with each step."""
 
     @property
     def _llm_type(self) -> str:
@@ -178,7 +185,7 @@ class Equipment:
         return self.supervision.step_id if self.supervision else ""
 
     def held(self, messages: Sequence[AnyMessage]) -> dict[str, BoundTool]:
-        """The tools with those that were added; the conversation alone says which, so a resumed step has the same."""
+        """Returns its tools and those that were added; only the conversation says which, so a resume gives the same."""
         held = dict(self.tools)
         if self.requests is None:
             return held
@@ -190,19 +197,22 @@ class Equipment:
         return held
 
     def labelled(self, messages: Sequence[AnyMessage], held: Mapping[str, BoundTool]) -> list[AnyMessage]:
-        """The conversation for its model, in which each answer has its id."""
+        """Returns the conversation for its model, in which each answer ends with the id of its call."""
         return labelled(messages, calls_by_id(messages, held, first=1 + self.brief.calls_before))
 
     def calls(self, messages: Sequence[AnyMessage], held: Mapping[str, BoundTool]) -> tuple[Call, ...]:
-        """The calls of its conversation, in order; ``held`` are the tools that it has by now."""
+        """Returns the calls of its conversation, in order; ``held`` are the tools that it has by now."""
         return calls_of(messages, held, first=1 + self.brief.calls_before)
 
     def harmless(self, tool_id: str) -> bool:
-        """Whether a tool is known to change nothing."""
+        """Returns whether a tool is known to change nothing."""
         return self.supervision is not None and self.supervision.registry.assurance(tool_id).harm == "none"
 
     def shown(self, held: Mapping[str, BoundTool]) -> list[BaseTool | dict[str, Any]]:
-        """What the model sees: the selected tools, ``run_program``, its own tools, and last those that were added."""
+        """Returns the tools for the model: those selected, ``run_program``, the worker's own, and those added since.
+
+        What was added comes last, so that the beginning, which providers cache, is the same in every turn.
+        """
         own: list[dict[str, Any]] = []
         if self.code:
             from callsheet.agents.programs import DEFINITION as RUN
@@ -210,9 +220,11 @@ class Equipment:
             own.append(dict(RUN))
         if self.own_tools:
             own.append(finish_definition(replans=self.replans, steps=self.brief.step_ids))
-            own += [dict(DEFINITION)] if self.requests else []
+            if self.requests:
+                own.append(dict(DEFINITION))
             own.append(dict(READ_DEFINITION))
-        return [*self.tools.values(), *own, *list(held.values())[len(self.tools) :]]
+        added = list(held.values())[len(self.tools) :]
+        return [*self.tools.values(), *own, *added]
 
 
 OWN_TOOLS = (NEED_TOOL, READ_RESULT, FINISH)
@@ -224,47 +236,64 @@ _REMINDER = "reminder"
 def calls_of(
     messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool], *, first: int = 1, prefix: str = "c"
 ) -> tuple[Call, ...]:
-    """The tool calls of a worker's conversation, in order: ``c1``, ``c2``, those of a program ``c3.1``, and so on."""
+    """Returns the tool calls of a worker's conversation, in order: ``c1``, ``c2``, those of a program ``c3.1``, ..."""
     return tuple(call for _, call in _identified(messages, tools, first=first, prefix=prefix))
 
 
 def calls_by_id(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool], *, first: int = 1) -> dict[str, Call]:
-    """The same calls by their ids in the conversation; those of programs are not among them."""
+    """Returns the same calls by their ids in the conversation, without those of programs."""
     return {call_id: call for call_id, call in _identified(messages, tools, first=first, prefix="c") if call_id}
 
 
 def _identified(
     messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool], *, first: int, prefix: str
 ) -> Iterator[tuple[str, Call]]:
-    """Each call with its id in the conversation, which is empty for a call of a program."""
-    answers = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
-    made = (call for message in messages if isinstance(message, AIMessage) for call in message.tool_calls)
-    for call in made:
+    """Yields each call with its id in the conversation, which is empty for a call of a program."""
+    answers = _answers_by_id(messages)
+    number = first
+    for call in _calls_in(messages):
         answer = answers.get(call["id"] or "")
-        artifact = artifact_of(answer) or {"effect": "none"}
+        artifact = artifact_of(answer)
         if artifact.get(_REMINDER):
             continue
-        number = "" if call["name"] in OWN_TOOLS else f"{prefix}{first}"
-        first += bool(number)
-        if program := artifact.get("calls"):
+        name = ""
+        if call["name"] not in OWN_TOOLS:
+            name = f"{prefix}{number}"
+            number += 1
+        program = artifact.get("calls")
+        if program:
             # A checkpoint stores messages within an artifact as plain values.
-            answered = map(ToolMessage.model_validate, artifact["answers"])
-            inside: list[AnyMessage] = [AIMessage("", tool_calls=program), *answered]
-            for _, inner in _identified(inside, tools, first=1, prefix=f"{number}."):
+            inner_answers = map(ToolMessage.model_validate, artifact["answers"])
+            inside: list[AnyMessage] = [AIMessage("", tool_calls=program), *inner_answers]
+            for _, inner in _identified(inside, tools, first=1, prefix=f"{name}."):
                 yield "", inner
-        yield call["id"] or "", _call(call, number, answer, tools.get(call["name"]))
+        yield call["id"] or "", _call(call, name, answer, tools.get(call["name"]))
+
+
+def _answers_by_id(messages: Sequence[BaseMessage]) -> dict[str, ToolMessage]:
+    return {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
+
+
+def _calls_in(messages: Sequence[BaseMessage]) -> list[ToolCall]:
+    calls: list[ToolCall] = []
+    for message in messages:
+        if isinstance(message, AIMessage):
+            calls += message.tool_calls
+    return calls
 
 
 def _call(call: ToolCall, number: str, answer: ToolMessage | None, bound: BoundTool | None) -> Call:
-    """A call of the conversation, with what came of it."""
+    """Makes a value of a call of the conversation and its answer."""
     text = answer.text if answer else "no answer"
     failed = answer is None or answer.status == "error"
     artifact = artifact_of(answer) or {"effect": "none"}
+    args = bound.form.own(call["args"]) if bound else call["args"]
     return Call(
         id=number,
         agent=bound.agent if bound else artifact.get("agent", ""),
         tool=bound.id if bound else artifact.get("tool", call["name"]),
-        args=artifact.get("args", bound.form.own(call["args"]) if bound else call["args"]),
+        # Those of the artifact were sent: references in them are resolved.
+        args=artifact.get("args", args),
         output="" if failed or text == NO_OUTPUT else text,
         data=None if failed else data_beside(text, artifact.get("structured")),
         error=text if failed else "",
@@ -277,28 +306,33 @@ def _call(call: ToolCall, number: str, answer: ToolMessage | None, bound: BoundT
 
 
 def made_calls(messages: Sequence[BaseMessage]) -> int:
-    """Number of calls, those of programs included."""
-    asked = sum(len(message.tool_calls) for message in messages if isinstance(message, AIMessage))
-    programs = (message.artifact for message in messages if isinstance(message, ToolMessage))
-    return asked + sum(len(made.get("calls", ())) for made in programs if isinstance(made, dict))
+    """Returns the number of calls, those of programs included."""
+    number = 0
+    for message in messages:
+        if isinstance(message, AIMessage):
+            number += len(message.tool_calls)
+        elif isinstance(message, ToolMessage) and isinstance(message.artifact, dict):
+            number += len(message.artifact.get("calls", ()))
+    return number
 
 
 def reminder(call: ToolCall, messages: Sequence[BaseMessage]) -> ToolMessage | None:
-    """The answer to a call that only repeats the one before it, which succeeded; None if it is to be made.
+    """Answers a call that only repeats the one before it, which succeeded; returns None if it is to be made.
 
     A call is answered so once: a model that makes it again, as to ask how far a job is, means it.
     """
-    made = [one for message in messages if isinstance(message, AIMessage) for one in message.tool_calls]
-    answers = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
-    last = next((before for before, one in pairwise(made) if one["id"] == call["id"]), None)
+    calls = _calls_in(messages)
+    answers = _answers_by_id(messages)
+    last = next((before for before, one in pairwise(calls) if one["id"] == call["id"]), None)
     if last is None or not _is_same(last, call):
         return None
     answer = answers.get(last["id"] or "")
     if answer is None or answer.status == "error":
         return None
-    reminded = [one for one in made if artifact_of(answers.get(one["id"] or "")).get(_REMINDER)]
-    if any(_is_same(one, call) for one in reminded):
-        return None
+    for one in calls:
+        was_reminder = artifact_of(answers.get(one["id"] or "")).get(_REMINDER)
+        if was_reminder and _is_same(one, call):
+            return None
     text = f"You have just made this call, and its result stands above; {AGAIN}"
     return answer_to(call, text, {"effect": "none", _REMINDER: True})
 

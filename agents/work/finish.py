@@ -26,7 +26,7 @@ NOTHING_DONE = (
     "No call has succeeded, so plain words do not end this task. Call the tools that it needs; or call finish, and say "
     "how it ended: done if there was nothing to call, cannot if it was not done."
 )
-"""What a worker is told that ends in plain words and has done nothing."""
+"""For a worker that ends in plain words and has done nothing."""
 _QUOTED = 200
 """Characters of a cut answer in its error."""
 _STATUSES: Mapping[str, Status] = {"done": "done", "partly": "partly", "cannot": "failed"}
@@ -62,7 +62,7 @@ _STEPS = {
 
 
 def finish_definition(*, replans: bool, steps: Sequence[str] = ()) -> dict[str, Any]:
-    """The tool as a model sees it.
+    """Returns the definition of ``finish`` for a model.
 
     ``need_plan`` is offered only if the plan can change, and ``steps`` only to a worker of several.
     """
@@ -81,36 +81,38 @@ def finish_definition(*, replans: bool, steps: Sequence[str] = ()) -> dict[str, 
 
 
 def finished(message: BaseMessage, calls: Sequence[Call], steps: Sequence[str] = ()) -> AIMessage | None:
-    """The last message of a worker that calls ``finish`` alone and correctly; None for any other message.
+    """Makes the last message of a worker that calls ``finish`` alone and correctly; None for any other message.
 
     Its text is the worker's words; without any, the data.
     """
     if not isinstance(message, AIMessage) or [call["name"] for call in message.tool_calls] != [FINISH]:
         return None
-    told = _read(message.tool_calls[0]["args"], calls, steps)
-    if isinstance(told, str):
+    outcome = _read(message.tool_calls[0]["args"], calls, steps)
+    if isinstance(outcome, str):
         return None
-    said = {**message.additional_kwargs, OUTCOME: {**told.model_dump(mode="json"), "reply": True}}
-    said.pop("tool_calls", None)
-    words = told.answer.strip() or message.text.strip()
-    if not words and told.data is not None:
-        value = resolved(told.data, (), calls)
+    kwargs = {**message.additional_kwargs, OUTCOME: {**outcome.model_dump(mode="json"), "reply": True}}
+    # The provider's own form of the call, which is a call no more.
+    kwargs.pop("tool_calls", None)
+    words = outcome.answer.strip() or message.text.strip()
+    if not words and outcome.data is not None:
+        value = resolved(outcome.data, (), calls)
         words = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return message.model_copy(update={"content": words or told.status, "tool_calls": [], "additional_kwargs": said})
+    content = words or outcome.status
+    return message.model_copy(update={"content": content, "tool_calls": [], "additional_kwargs": kwargs})
 
 
 def refused_finish(call: ToolCall, calls: Sequence[Call], steps: Sequence[str], *, alone: bool) -> ToolMessage:
-    """The answer to a call of ``finish`` that did not end the task."""
+    """Answers a call of ``finish`` that did not end the task with what is wrong with it."""
     problem = str(_read(call["args"], calls, steps)) if alone else _NOT_ALONE
     return answer_to(call, problem, {"effect": "none"}, error=True)
 
 
 def _read(args: Mapping[str, Any], calls: Sequence[Call], steps: Sequence[str]) -> Finish | str:
-    """The outcome, or what is wrong with it."""
+    """Parses an outcome; returns it, or what is wrong with it."""
     try:
-        told = Finish.model_validate(args)
-        resolved(told.data, (), calls)
-        for step_id, end in told.steps.items():
+        outcome = Finish.model_validate(args)
+        resolved(outcome.data, (), calls)
+        for step_id, end in outcome.steps.items():
             if step_id not in steps:
                 return f"steps: you have no step {step_id!r}; yours are: {', '.join(steps) or 'none'}"
             resolved(end.data, (), calls)
@@ -118,19 +120,20 @@ def _read(args: Mapping[str, Any], calls: Sequence[Call], steps: Sequence[str]) 
         return error_lines(error)
     except ResultValueError as error:
         return str(error)
-    return told
+    return outcome
 
 
 def ends_of(declared: Mapping[str, Any]) -> dict[str, StepEnd]:
-    """How steps ended by a declared outcome, by their ids."""
-    told: Mapping[str, Any] = declared.get("steps") or {}
-    return {step_id: StepEnd(status=_STATUSES[end["status"]], data=end.get("data")) for step_id, end in told.items()}
+    """Returns how steps ended by a declared outcome, by their ids."""
+    ends: Mapping[str, Any] = declared.get("steps") or {}
+    return {step_id: StepEnd(status=_STATUSES[end["status"]], data=end.get("data")) for step_id, end in ends.items()}
 
 
 def something_done(calls: Sequence[Call]) -> bool:
-    """Whether a call of an agent's tool has succeeded, or a program that only computes."""
+    """Returns whether a call of an agent's tool has succeeded, or a program that only computes."""
     callers = {call.id.partition(".")[0] for call in calls if "." in call.id}
     for call in calls:
+        # What a program did that makes calls, its calls say.
         computes = call.tool == RUN_PROGRAM and call.id not in callers
         if not call.error and (call.agent or computes):
             return True
@@ -138,37 +141,39 @@ def something_done(calls: Sequence[Call]) -> bool:
 
 
 def outcome_of(last: AnyMessage, calls: Sequence[Call], *, words_end: bool = False) -> tuple[Status, str]:
-    """How the task ended, and why it was not done: by the declared outcome, otherwise by the plain words.
+    """Returns how the task ended, and why it was not done: by the declared outcome, otherwise by the plain words.
 
-    Plain words mean done if a call has succeeded, or if ``words_end`` a task in any case.
+    Plain words mean done if a call has succeeded; with ``words_end``, they do in any case.
     """
-    declared, text = last.additional_kwargs.get(OUTCOME), last.text.strip()
+    declared = last.additional_kwargs.get(OUTCOME)
+    text = last.text.strip()
     if isinstance(declared, dict):
         return _declared(declared, text)
-    refused = [call.error for call in calls if call.kind in ("rejected", "sign_in")]
-    if refused and all(call.error for call in calls if call.agent):  # a person's word stands above a model's
-        return "failed", refused[-1]
-    if reason := cut_reason(last):
-        told = f"the model's answer was cut at its token limit (finish reason {reason!r}: raise its max_tokens)"
-        return "failed", f"{told}; it began: {text[:_QUOTED]}"
+    refusals = [call.error for call in calls if call.kind in ("rejected", "sign_in")]
+    if refusals and all(call.error for call in calls if call.agent):  # a person's word stands above a model's
+        return "failed", refusals[-1]
+    reason = cut_reason(last)
+    if reason:
+        cut = f"the model's answer was cut at its token limit (finish reason {reason!r}: raise its max_tokens)"
+        return "failed", f"{cut}; it began: {text[:_QUOTED]}"
     if not text:
-        made = ", ".join(dict.fromkeys(call.tool for call in calls))
-        return "failed", f"the model ended without an answer, after these calls: {made}" if made else (
-            "the model gave neither a tool call nor an answer"
-        )
+        tools = ", ".join(dict.fromkeys(call.tool for call in calls))
+        if tools:
+            return "failed", f"the model ended without an answer, after these calls: {tools}"
+        return "failed", "the model gave neither a tool call nor an answer"
     if not (words_end or something_done(calls)):
         return "failed", text
     return "done", ""
 
 
 def _declared(declared: Mapping[str, Any], text: str) -> tuple[Status, str]:
-    """A declared outcome as a status, and why the task was not done."""
+    """Returns the status of a declared outcome, and why the task was not done."""
     match declared.get("status"):
         case "done" | "partly" as status:
             return status, ""
         case "needs_input" | "outcome_unknown" as status:
-            wanted = [what for what in declared.get("missing", ()) if what not in text]
-            return status, f"{text} (missing: {', '.join(wanted)})" if wanted else text
+            missing = [what for what in declared.get("missing", ()) if what not in text]
+            return status, f"{text} (missing: {', '.join(missing)})" if missing else text
         case "need_plan":
             return "failed", f"the worker asks for another plan: {text}"
         case _:

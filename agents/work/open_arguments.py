@@ -1,4 +1,4 @@
-"""What other tools of an agent say of an argument whose schema leaves its form open."""
+"""Finds what other tools of an agent say of an argument whose schema leaves its form open."""
 
 from __future__ import annotations
 
@@ -17,64 +17,85 @@ _FORMS = ("enum", "const", "properties", "pattern", "format")
 
 
 def siblings(catalog: Catalog, tool_ids: Sequence[str]) -> str:
-    """What tools that are not among these say of the arguments that these leave open; empty if they say nothing.
+    """Describes the open arguments of these tools by what tools that are not among them say; empty if they say nothing.
 
     A schema such as ``{"items": {"type": "array"}}`` does not say what an item looks like. Often another tool of the
     agent takes the same argument and does: by its schema, by the argument's description, or by its own.
     """
-    told: dict[str, str] = {}
-    for tool in (catalog.tools[tool_id] for tool_id in tool_ids if tool_id in catalog.tools):
-        properties = _properties(tool)
-        unclear = [name for name, schema in properties.items() if _is_open(schema)]
-        for other in catalog.agent(tool.agent).tools if unclear else ():
-            if other.id in tool_ids or other.id in told:
+    lines: dict[str, str] = {}  # id of the other tool -> its line
+    for tool_id in tool_ids:
+        tool = catalog.tools.get(tool_id)
+        if tool is None:
+            continue
+        names = [name for name, schema in _properties(tool).items() if _is_open(schema)]
+        others = catalog.agent(tool.agent).tools if names else ()
+        for other in others:
+            if other.id in tool_ids or other.id in lines:
                 continue
-            said = {name: _said(other, name) for name in unclear if name in _properties(other)}
-            new = {name: text for name, text in said.items() if text and text not in _own(tool, name)}
-            if new:
-                told[other.id] = f"- {other.id} ({', '.join(new)}): {'; '.join(dict.fromkeys(new.values()))}"
-    return "\n".join([_HEADING, *list(told.values())[:_MOST]]) if told else ""
+            news = _news(tool, other, names)
+            if news:
+                lines[other.id] = f"- {other.id} ({', '.join(news)}): {'; '.join(dict.fromkeys(news.values()))}"
+    if not lines:
+        return ""
+    return "\n".join([_HEADING, *list(lines.values())[:_MOST]])
+
+
+def _news(tool: Tool, other: Tool, names: Sequence[str]) -> dict[str, str]:
+    """Returns what another tool says of these arguments, as far as the tool itself does not say it."""
+    news: dict[str, str] = {}
+    properties = _properties(other)
+    for name in names:
+        if name not in properties:
+            continue
+        text = _account(other, name)
+        if text and text not in _own_account(tool, name):
+            news[name] = text
+    return news
 
 
 def _properties(tool: Tool) -> Mapping[str, Any]:
-    """The arguments of a tool with their schemas, without references."""
+    """Returns the arguments of a tool with their schemas, without references."""
     properties: Mapping[str, Any] = model_schema(tool.input_schema).plain.get("properties") or {}
     return properties
 
 
 def _is_open(schema: Any) -> bool:
-    """Whether a value may be, or hold, an object whose keys the schema does not tell."""
+    """Returns whether a value may be, or hold, an object whose keys the schema does not name."""
     if not isinstance(schema, Mapping):
         return True
     for union in ("anyOf", "oneOf"):
-        if isinstance(members := schema.get(union), list):
+        members = schema.get(union)
+        if isinstance(members, list):
             return any(_is_open(member) for member in members)
     match schema.get("type"):
         case "array":
             return _is_open(schema.get("items", {}))
         case "object":
             values = schema.get("additionalProperties")
-            return not schema.get("properties") and not (isinstance(values, Mapping) and not _is_open(values))
+            has_known_values = isinstance(values, Mapping) and not _is_open(values)
+            return not schema.get("properties") and not has_known_values
         case None:
             return not any(keyword in schema for keyword in _FORMS)
         case _:
             return False
 
 
-def _said(tool: Tool, name: str) -> str:
-    """What a tool says of an argument: the keys in its schema, else its description, else the description of the tool.
+def _account(tool: Tool, name: str) -> str:
+    """Returns what a tool says of an argument: its keys, else its description, else the description of the tool.
 
     Empty if it says nothing.
     """
     schema = _properties(tool)[name]
     if not _is_open(schema):
         return _keys(schema)
-    about = schema.get("description") if isinstance(schema, Mapping) else ""
-    return _short(about if isinstance(about, str) and about.strip() else tool.description)
+    description = schema.get("description") if isinstance(schema, Mapping) else ""
+    if isinstance(description, str) and description.strip():
+        return _short(description)
+    return _short(tool.description)
 
 
 def _keys(schema: Mapping[str, Any]) -> str:
-    """The keys of the objects that a schema describes, the required ones marked by ``*``; empty if it has none."""
+    """Lists the keys of the objects that a schema describes, required ones marked by ``*``; empty if it has none."""
     inside = schema
     while inside.get("type") == "array" and isinstance(inside.get("items"), Mapping):
         inside = inside["items"]
@@ -84,13 +105,13 @@ def _keys(schema: Mapping[str, Any]) -> str:
 
 
 def _short(text: str) -> str:
-    """The first paragraph of a text in one line."""
+    """Returns the first paragraph of a text in one line."""
     paragraph = text.strip().partition("\n\n")[0]
     return " ".join(shown(paragraph, most=_LONGEST).split())
 
 
-def _own(tool: Tool, name: str) -> str:
-    """What the worker sees of the argument."""
+def _own_account(tool: Tool, name: str) -> str:
+    """Returns the descriptions that the worker sees of the argument and its tool."""
     schema = _properties(tool)[name]
-    about = schema.get("description", "") if isinstance(schema, Mapping) else ""
-    return " ".join(f"{about} {tool.description}".split())
+    description = schema.get("description", "") if isinstance(schema, Mapping) else ""
+    return " ".join(f"{description} {tool.description}".split())

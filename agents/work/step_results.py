@@ -1,4 +1,4 @@
-"""Divides the result of a worker over its steps."""
+"""Divides the result of a worker among its steps."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from callsheet.agents.calls.token_usage import Usage
 def step_results(
     whole: StepResult, steps: Sequence[Step], given: Mapping[str, Sequence[str]], agents: Mapping[str, Sequence[str]]
 ) -> list[StepResult]:
-    """The result of every step of a worker, in its order.
+    """Divides the result of a worker among its steps; returns one result for each step, in their order.
 
-    Each has the words of the worker, and the status that ``finish`` gave it, else that of the worker. A call stands
-    under the first unfinished step that names its tool; the cost, and tools that the worker asked for, under the first
-    step.
+    Each has the words of the worker, and the status that ``finish`` gave it, else that of the worker. A call belongs to
+    the first unfinished step that names its tool; the cost, and tools that the worker asked for, to the first step.
 
     Args:
         whole: The result of the worker.
@@ -55,15 +54,15 @@ def step_results(
 
 
 def _ended(whole: StepResult, end: StepEnd) -> dict[str, object]:
-    """What differs from the worker's result if a step ended this way."""
-    said = whole.result or whole.error
-    gave = end.status in GAVE
+    """Returns the fields that differ from the worker's result if a step ended this way."""
+    words = whole.result or whole.error
+    is_result = end.status in GAVE
     # A reference is resolved here: the call that it names may stand under another step.
     data = resolved(whole.data if end.data is None else end.data, (), whole.calls)
     return {
         "status": end.status,
-        "result": said if gave else "",
-        "error": "" if gave else said,
+        "result": words if is_result else "",
+        "error": "" if is_result else words,
         "data": data,
         "missing": whole.missing if end.status == "needs_input" else {},
     }
@@ -72,14 +71,23 @@ def _ended(whole: StepResult, end: StepEnd) -> dict[str, object]:
 def calls_of_steps(
     calls: Sequence[Call], steps: Sequence[Step], given: Mapping[str, Collection[str]]
 ) -> dict[str, list[Call]]:
-    """The calls of a worker by step: under the first step, from the one that it is at, that names or has the tool."""
-    found: dict[str, list[Call]] = defaultdict(list)
-    at = 0
+    """Divides the calls of a worker among its steps; returns them by step id.
+
+    A call belongs to the first step that names its tool, else to the first one that was given it, from the step of the
+    call before on. If there is no later one, it belongs to the last such step; if there is none at all, to the step of
+    the call before.
+    """
+    divided: dict[str, list[Call]] = defaultdict(list)
+    current = 0
     for call in calls:
         places = [place for place, step in enumerate(steps) if call.tool in step.tools]
-        places = places or [place for place, step in enumerate(steps) if call.tool in given.get(step.id, ())]
-        later = [place for place in places if place >= at]
+        if not places:
+            places = [place for place, step in enumerate(steps) if call.tool in given.get(step.id, ())]
+        later = [place for place in places if place >= current]
         if later:
-            at = later[0]
-        found[steps[later[0] if later else places[-1] if places else at].id].append(call)
-    return found
+            current = later[0]
+            place = current
+        else:
+            place = places[-1] if places else current
+        divided[steps[place].id].append(call)
+    return divided

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -56,6 +57,7 @@ class ToolRequests:
         bind: From ids, and the names in use, to tools by the names that the model sees.
         skills: From ids of skills to their texts by name.
         refused: Of ids of tools, those that cannot be called now, with the reason.
+        told: What a model must know of the tools that it gets, as text; it may read files.
         added: Is told what was asked for, and the ids of the tools that were added for it.
         most: Maximum number of tools that a call adds.
     """
@@ -66,6 +68,7 @@ class ToolRequests:
     bind: Callable[[Sequence[str], Collection[str]], Mapping[str, BoundTool]]
     skills: Callable[[Sequence[str]], Mapping[str, str]] = _nothing
     refused: Callable[[Sequence[str]], Mapping[str, str]] = _nothing
+    told: Callable[[Sequence[str]], str] = lambda ids: ""
     added: Callable[[str, Sequence[str]], None] = lambda asked, ids: None
     most: int = _MOST_NAMED
 
@@ -85,6 +88,8 @@ async def answer_request(call: ToolCall, tools: Mapping[str, BoundTool], request
         return answer_to(call, "name the tools in 'tools', or say in 'what' what a tool must do", error=True)
     named = named_tools(requests.catalog, names)
     added, lines = _add(named, tools, requests)
+    if added and (told := await asyncio.to_thread(requests.told, added)):
+        lines.append(told)
     lines += _unknown_lines(named)
     lines += [requests.list_tools(agent) for agent in named.agents]
     lines += _skill_lines(named, requests)

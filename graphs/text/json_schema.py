@@ -12,14 +12,16 @@ from urllib.parse import unquote
 from callsheet.graphs.text.sanitizing import LONGEST_TEXT, hidden_in, one_line, shown, strings_in
 
 LARGEST_SCHEMA = 65_536
+"""Characters of the largest schema that is shown whole."""
 _TEXTS = frozenset({"title", "description", "$comment"})
 _LABELS = frozenset({"title", "enumNames", "enumTitles"})
-_LISTS, _VALUES = frozenset({"enum", "examples"}), frozenset({"default", "const", "example"})
+_LISTS = frozenset({"enum", "examples"})
+_VALUES = frozenset({"default", "const", "example"})
 NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 
 
 def keywords(schema: Any) -> Iterator[tuple[str, Any]]:
-    """Each keyword of a schema and of its subschemas with its value; property names and plain values are skipped."""
+    """Yields each keyword of a schema and its subschemas with its value; names of properties and values are skipped."""
     if isinstance(schema, list):
         for item in schema:
             yield from keywords(item)
@@ -34,7 +36,13 @@ def keywords(schema: Any) -> Iterator[tuple[str, Any]]:
 
 
 def pointed(reference: object, whole: Any) -> Any:
-    """What a reference within a document points to (RFC 6901), or ``LookupError``."""
+    """Returns what a reference within a document points to.
+
+    Source: JSON Pointer, RFC 6901.
+
+    Raises:
+        LookupError: It points to another document, or to nothing.
+    """
     if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
         raise LookupError(reference)
     part = whole
@@ -48,7 +56,7 @@ def pointed(reference: object, whole: Any) -> Any:
 
 
 def shown_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A JSON Schema in the form that a model is shown.
+    """Returns a JSON Schema in the form that a model is shown.
 
     Titles and descriptions are sanitized by ``shown``. Any other string (a name, or a value of ``enum``, ``default``,
     ``pattern``, ``required`` ...) that contains hidden characters or is too long is removed, not changed, because tools
@@ -57,66 +65,85 @@ def shown_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     cleaned: dict[str, Any] = _shown(dict(schema))
     if len(json.dumps(cleaned, ensure_ascii=False, default=str)) <= LARGEST_SCHEMA:
         return cleaned
+    types = dict[str, Any]()
     properties = cleaned.get("properties")
-    types = {
-        name: {"type": spec["type"]} if isinstance(spec, dict) and isinstance(spec.get("type"), str | list) else {}
-        for name, spec in (properties.items() if isinstance(properties, dict) else ())
-    }
+    if isinstance(properties, dict):
+        for name, spec in properties.items():
+            has_type = isinstance(spec, dict) and isinstance(spec.get("type"), str | list)
+            types[name] = {"type": spec["type"]} if has_type else {}
     return {"type": "object", "properties": types, "required": cleaned.get("required", [])}
 
 
 def shown_form(form: Mapping[str, Any]) -> dict[str, Any]:
-    """``shown_schema`` for the form of a question: what names a field or a choice has no line breaks.
+    """Returns ``shown_schema`` for the form of a question, where the label of a field or a choice has no line breaks.
 
     Otherwise it could imitate another field, or our own words. A field or a choice whose own name has some is removed.
     """
-    found: dict[str, Any] = _in_lines(shown_schema(form))
-    return found
+    result: dict[str, Any] = _in_lines(shown_schema(form))
+    return result
 
 
 def _in_lines(value: Any, key: str = "") -> Any:
+    """Returns the value of a keyword without line breaks in labels, names and choices."""
     match value:
         case str() if key in _LABELS:
             return " ".join(value.split())
+        case dict() if key in NAMED:
+            return {name: _in_lines(part) for name, part in value.items() if one_line(name) == name}
         case dict():
-            names = [name for name in value if key not in NAMED or one_line(name) == name]
-            return {name: _in_lines(value[name], name if key not in NAMED else "") for name in names}
+            return {name: _in_lines(item, name) for name, item in value.items()}
+        case list() if key == "enum":
+            return [_in_lines(item, key) for item in value if one_line(str(item)) == str(item)]
         case list():
-            return [_in_lines(item, key) for item in value if key != "enum" or one_line(str(item)) == str(item)]
+            return [_in_lines(item, key) for item in value]
         case _:
             return value
 
 
 def _shown(value: Any, key: str = "") -> Any:
-    """What is shown of the value of a keyword; without one, of a schema or a list of them."""
-    match value:
-        case str() if key in _TEXTS:
-            return shown(value)
-        case dict() if key in NAMED:
-            return {name: _shown(part) for name, part in value.items() if not _hides(str(name))}
-        case dict() if key not in _VALUES:
-            kept = {name: item for name, item in value.items() if not (_hides(str(name)) or _is_removed(name, item))}
-            return {name: _shown(item, name) for name, item in kept.items()}
-        case list() if key in _LISTS:
-            return [item for item in value if not _hides(item)]
-        case list() if key not in _VALUES:
-            return [_shown(item) for item in value if not (isinstance(item, str) and _hides(item))]
-        case _:
-            return value
+    """Returns what is shown of the value of a keyword; without one, of a schema or a list of them."""
+    if isinstance(value, str) and key in _TEXTS:
+        return shown(value)
+    if key in _VALUES:
+        return value  # tools compare it exactly; one that hides something was removed with its keyword
+    if isinstance(value, dict):
+        return _shown_names(value) if key in NAMED else _shown_keywords(value)
+    if isinstance(value, list) and key in _LISTS:
+        return [item for item in value if not _hides(item)]
+    if isinstance(value, list):
+        return [_shown(item) for item in value if not (isinstance(item, str) and _hides(item))]
+    return value
+
+
+def _shown_names(schemas: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what is shown of schemas by name, as of ``properties``."""
+    return {name: _shown(schema) for name, schema in schemas.items() if not _hides(str(name))}
+
+
+def _shown_keywords(schema: Mapping[str, Any]) -> dict[str, Any]:
+    result = {}
+    for key, value in schema.items():
+        if not _hides(str(key)) and not _is_removed(key, value):
+            result[key] = _shown(value, key)
+    return result
 
 
 def _is_removed(key: str, value: Any) -> bool:
+    """Returns whether a keyword is left out, because its value hides something and must not be changed."""
     if key in _LISTS:
         return isinstance(value, list) and bool(value) and all(map(_hides, value))
     return (key in _VALUES or (isinstance(value, str) and key not in _TEXTS)) and _hides(value)
 
 
 def _hides(value: Any) -> bool:
-    """Whether a value contains hidden characters, or a text that is too long to be shown."""
+    """Returns whether a value contains hidden characters, or a text that is too long to be shown."""
     return any(len(text) > LONGEST_TEXT or hidden_in(text) for text in strings_in(value))
 
 
-_DEEPEST, _MOST = 5, 120
+_DEEPEST = 5
+"""Objects in each other down to which fields are read."""
+_MOST = 120
+"""Fields of one schema."""
 _ALTERNATIVES = ("allOf", "anyOf", "oneOf")
 
 
@@ -143,12 +170,12 @@ class Field:
 
     @property
     def name(self) -> str:
-        """Its own name."""
+        """The last name of the path."""
         return self.path[-1]
 
 
 def fields_of(schema: Mapping[str, Any]) -> tuple[Field, ...]:
-    """The leaves of an object schema in order, at most 120 and five objects deep.
+    """Returns the leaves of an object schema in order, at most 120 and five objects deep.
 
     Local references are followed, alternatives are merged, and invalid parts are skipped. An object without declared
     properties is a leaf.
@@ -164,13 +191,14 @@ def fields_of(schema: Mapping[str, Any]) -> tuple[Field, ...]:
 def _leaves(
     schema: Any, root: Mapping[str, Any], path: tuple[str, ...], *, required: bool, many: bool
 ) -> Iterator[Field]:
+    """Yields the leaves of a schema at this path; of several forms of an object, those of each."""
     forms = list(_forms(schema, root))
     many = many or any("items" in form for form in forms)
-    holders = [form for form in forms if isinstance(form.get("properties"), dict) and form["properties"]]
-    if holders and len(path) < _DEEPEST:
-        for form in holders:
+    objects = [form for form in forms if isinstance(form.get("properties"), dict) and form["properties"]]
+    if objects and len(path) < _DEEPEST:
+        for form in objects:
             declared = form.get("required")
-            names = set(map(str, declared)) if isinstance(declared, list) else set()
+            names = set(map(str, declared)) if isinstance(declared, list) else set[str]()
             for name, part in form["properties"].items():
                 yield from _leaves(part, root, (*path, name), required=required and name in names, many=many)
     elif path and forms:
@@ -178,26 +206,37 @@ def _leaves(
 
 
 def _forms(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Iterator[Mapping[str, Any]]:
-    """The schema, its references, its alternatives and the items of its lists, as objects."""
+    """Yields the schema, its references, its alternatives and the items of its lists, as objects."""
     if not isinstance(schema, dict) or depth > 2 * _DEEPEST:
         return
     yield schema
-    if isinstance(reference := schema.get("$ref"), str) and reference != "#":
+    reference = schema.get("$ref")
+    if isinstance(reference, str) and reference != "#":
         with suppress(LookupError):
             yield from _forms(pointed(reference, root), root, depth + 1)
     for key in _ALTERNATIVES:
-        for part in schema[key] if isinstance(schema.get(key), list) else ():
-            yield from _forms(part, root, depth + 1)
+        parts = schema.get(key)
+        if isinstance(parts, list):
+            for part in parts:
+                yield from _forms(part, root, depth + 1)
     if isinstance(schema.get("items"), dict):
         yield from _forms(schema["items"], root, depth + 1)
 
 
 def _leaf(forms: list[Mapping[str, Any]], path: tuple[str, ...], *, required: bool, many: bool) -> Field:
-    types = {name for form in forms for name in _types(form.get("type"))} - {"null"}
+    """Returns one value with what its forms say together; its description is the first."""
+    types = set[str]()
+    descriptions = list[str]()
+    for form in forms:
+        types.update(_types(form.get("type")))
+        description = form.get("description")
+        if isinstance(description, str) and description:
+            descriptions.append(description)
+    types.discard("null")
     return Field(
         path=path,
         types=frozenset(types),
-        description=next((text for form in forms if isinstance(text := form.get("description"), str) and text), ""),
+        description=descriptions[0] if descriptions else "",
         required=required,
         closed=types in ({"boolean"}, {"bool"}) or any("enum" in form or "const" in form for form in forms),
         default=any(form.get("default") is not None for form in forms),

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,7 +25,10 @@ from typing import Any
 from callsheet.graphs.text.json_schema import NAMED, keywords, pointed, shown_schema
 from callsheet.graphs.text.sanitizing import DEEPEST, shown
 
-_KNOWN, _MOST_PARTS = 4_096, 10_000
+_KNOWN = 4_096
+"""Schemas whose changed form is remembered."""
+_MOST_PARTS = 10_000
+"""Parts of a schema whose references are resolved."""
 _FIT = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _LONGEST_NAME, _DIGEST, _LONGEST_QUOTE = 64, 8, 100
 _UNIONS = ("anyOf", "oneOf")
@@ -74,11 +77,14 @@ class ModelSchema:
     changes: tuple[str, ...]
 
     def own(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments with the tool's own names; names that are the tool's own already stay."""
-        own: dict[str, Any] = self._own(arguments, [self.schema]) if self.names else dict(arguments)
+        """Returns arguments with the tool's own names; names that are the tool's own already stay."""
+        if not self.names:
+            return dict(arguments)
+        own: dict[str, Any] = self._own(arguments, [self.schema])
         return own
 
     def _own(self, value: Any, schemas: list[Any]) -> Any:
+        """Returns a value with the tool's own names, by the schemas that may describe it."""
         forms = [form for schema in schemas for form in _forms(schema)]
         match value:
             case list():
@@ -87,44 +93,52 @@ class ModelSchema:
                 own = {}
                 for name, item in value.items():
                     parts = [form["properties"][name] for form in forms if name in form.get("properties", ())]
-                    others = [form.get("additionalProperties") for form in forms]
-                    own[self.names.get(name, name) if parts else name] = self._own(item, parts or others)
+                    if parts:
+                        own[self.names.get(name, name)] = self._own(item, parts)
+                    else:
+                        # What no schema describes keeps its name.
+                        own[name] = self._own(item, [form.get("additionalProperties") for form in forms])
                 return own
             case _:
                 return value
 
 
 def _forms(schema: Any) -> Iterator[Mapping[str, Any]]:
-    """The schema and its alternatives."""
-    if isinstance(schema, Mapping):
-        yield schema
-        for key in _UNIONS:
-            for part in schema.get(key, ()):
-                yield from _forms(part)
+    """Yields the schema and its alternatives."""
+    if not isinstance(schema, Mapping):
+        return
+    yield schema
+    for key in _UNIONS:
+        for part in schema.get(key, ()):
+            yield from _forms(part)
 
 
 def model_schema(schema: Mapping[str, Any]) -> ModelSchema:
-    """The input schema of a tool, as ``shown_schema`` shows it, in the form that every provider takes.
+    """Returns the input schema of a tool, as ``shown_schema`` shows it, in the form that every provider takes.
 
     References are resolved, and the alternatives of the root are merged into one object. A schema that is of no object
     has no properties.
     """
+    # As text, so that equal schemas are changed once.
     return _model_schema(json.dumps(schema, default=str))
 
 
 @lru_cache(maxsize=_KNOWN)
 def _model_schema(schema: str) -> ModelSchema:
     original = shown_schema(json.loads(schema))
-    whole, own = inlined(original), names_of(original)
-    changing = _Changing(own, original)
+    whole = inlined(original)
+    new_names = names_of(original)
+    changing = _Changing(new_names, original)
     root, forms = changing.root(whole)
-    plain = _Changing({}, original).root(whole)[0] if own else root
-    names = {name: known for known, name in own.items()}
-    return ModelSchema(root, plain, names, forms, tuple(dict.fromkeys(changing.changes)))
+    plain = root
+    if new_names:
+        plain, _ = _Changing({}, original).root(whole)
+    own_names = {new: own for own, new in new_names.items()}
+    return ModelSchema(root, plain, own_names, forms, tuple(dict.fromkeys(changing.changes)))
 
 
 class _Changing:
-    """The changes of one schema."""
+    """Changes one schema, and collects in words what was changed."""
 
     def __init__(self, names: Mapping[str, str], original: Mapping[str, Any]) -> None:
         self.names = names
@@ -132,13 +146,14 @@ class _Changing:
         self.changes += [f"{_quoted(own)} is shown as {name}" for own, name in names.items()]
 
     def root(self, schema: dict[str, Any]) -> tuple[dict[str, Any], str]:
-        """The schema of an object without alternatives, and these as text."""
-        said = schema.get("type", "object")
-        if (types := _types(said)) and "object" not in types:
-            self.changes.append(f"its type is {_quoted(said)}, so no arguments are shown")
+        """Returns the schema of an object without alternatives, and these as text."""
+        declared = schema.get("type", "object")
+        types = _types(declared)
+        if types and "object" not in types:
+            self.changes.append(f"its type is {_quoted(declared)}, so no arguments are shown")
             return {"type": "object", "properties": {}}, ""
-        if said != "object":
-            self.changes.append(f"type {_quoted(said)} at its root is shown as object")
+        if declared != "object":
+            self.changes.append(f"type {_quoted(declared)} at its root is shown as object")
         whole = self.node({**schema, "type": "object"}, member=True)
         for key in ("enum", "not"):
             if whole.pop(key, None) is not None:
@@ -152,30 +167,39 @@ class _Changing:
         return merged, str(merged.get("description", "")) if forms else ""
 
     def node(self, schema: Any, *, member: bool = False) -> dict[str, Any]:
-        """A schema with what is below it; a ``member`` of alternatives may require what another part describes."""
+        """Returns a schema with what is below it, changed.
+
+        A ``member`` of alternatives may require what another part describes.
+        """
         if not isinstance(schema, dict):
             return {}
         plain = self._flat(schema)
         for key, value in list(plain.items()):
-            if key == "properties":
-                plain[key] = {self.names.get(name, name): self._named(name, part) for name, part in value.items()}
-            elif key in NAMED:
-                plain[key] = {self.names.get(name, name): self.node(part, member=True) for name, part in value.items()}
-            elif key == "dependentRequired":
-                plain[key] = {self.names.get(name, name): self._renamed(few) for name, few in value.items()}
-            elif key == "required":
-                plain[key] = self._renamed(value)
-            elif key in (*_UNIONS, "prefixItems"):
-                plain[key] = [self.node(part, member=True) for part in value]
-            elif _VALUES.get(key) in ((bool, dict), (bool, dict, list)) and isinstance(value, dict):
-                plain[key] = self.node(value, member=key != "items")
+            plain[key] = self._value(key, value)
         if not member and not any(key in plain for key in _UNIONS):
             self._required(plain)
         self._items(plain)
         return plain
 
+    def _value(self, key: str, value: Any) -> Any:
+        """Returns the value of a keyword, with the names and the schemas in it changed."""
+        if key == "properties":
+            return {self.names.get(name, name): self._named(name, part) for name, part in value.items()}
+        if key in NAMED:
+            return {self.names.get(name, name): self.node(part, member=True) for name, part in value.items()}
+        if key == "dependentRequired":
+            return {self.names.get(name, name): self._renamed(required) for name, required in value.items()}
+        if key == "required":
+            return self._renamed(value)
+        if key in (*_UNIONS, "prefixItems"):
+            return [self.node(part, member=True) for part in value]
+        if isinstance(value, dict) and bool in _VALUES.get(key, ()):
+            # True and False are schemas, so a keyword that takes either holds a schema.
+            return self.node(value, member=key != "items")
+        return value
+
     def _flat(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """The schema with valid keywords, one type, and the parts of ``allOf`` in it."""
+        """Returns the schema with valid keywords, one type, and the parts of ``allOf`` in it."""
         plain = self._typed(self._valid(schema))
         for part in plain.pop("allOf", ()):
             self.changes.append("allOf is merged")
@@ -183,24 +207,28 @@ class _Changing:
         return plain
 
     def _both(self, one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-        """A schema that says what both say; of what only one of them can say, the first's stays."""
+        """Returns a schema that says what both say; of what only one of them can say, the first's stays."""
         both = {**other, **one}
         for key in one.keys() & other.keys():
             if key in (*_UNIONS, "required"):
                 both[key] = _distinct([*one[key], *other[key]])
             elif key in ("properties", "patternProperties"):
-                shared = {
-                    n: [self._flat(_object(part[key][n])) for part in (one, other)] for n in one[key] if n in other[key]
-                }
-                both[key] = {**one[key], **other[key], **{name: self._both(*parts) for name, parts in shared.items()}}
+                parts = {**one[key], **other[key]}
+                for name in one[key]:
+                    if name in other[key]:
+                        first = self._flat(_object(one[key][name]))
+                        second = self._flat(_object(other[key][name]))
+                        parts[name] = self._both(first, second)
+                both[key] = parts
         return both
 
     def _valid(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """The keywords whose values have the type that JSON Schema says; older forms in today's."""
+        """Returns the keywords whose values have the type that JSON Schema says; older forms in today's."""
         plain = {key: value for key, value in schema.items() if key not in _UNSEEN}
-        for edge in ("Minimum", "Maximum"):
-            if plain.get(f"exclusive{edge}") is True and edge.lower() in plain:
-                plain[f"exclusive{edge}"] = plain.pop(edge.lower())
+        for exclusive, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+            # In draft 4, it is true, and the number is that of the bound.
+            if plain.get(exclusive) is True and bound in plain:
+                plain[exclusive] = plain.pop(bound)
         if "const" in plain:
             plain["enum"] = [plain.pop("const")]
         for key, value in list(plain.items()):
@@ -212,131 +240,178 @@ class _Changing:
         return plain
 
     def _typed(self, plain: dict[str, Any]) -> dict[str, Any]:
-        """The schema with one type that JSON Schema knows; of several, each is an alternative."""
+        """Returns the schema with one type that JSON Schema knows; of several, each is an alternative."""
         if "type" not in plain:
             return plain
-        said = plain["type"]
-        if (types := _types(said)) != [said]:
-            self.changes.append(f"type {_quoted(said)} is shown as {' or '.join(types) or 'any'}")
+        declared = plain["type"]
+        types = _types(declared)
+        if types != [declared]:
+            self.changes.append(f"type {_quoted(declared)} is shown as {' or '.join(types) or 'any'}")
         if len(types) == 1:
             return {**plain, "type": types[0]}
         del plain["type"]
         if not types or "anyOf" in plain:
             return plain
         about: dict[str, Any] = {key: plain.pop(key) for key in ("title", "description", "default") if key in plain}
-        others = {"array": _OF_OBJECTS, "object": _OF_ARRAYS, "null": plain.keys()}
-        left_out = {word: others.get(word, _OF_ARRAYS | _OF_OBJECTS) for word in types}
-        return {
-            **about,
-            "anyOf": [{"type": w, **{k: v for k, v in plain.items() if k not in left_out[w]}} for w in types],
-        }
+        # Each alternative has the keywords that mean something for its type.
+        excluded = {"array": _OF_OBJECTS, "object": _OF_ARRAYS, "null": plain.keys()}
+        alternatives = []
+        for word in types:
+            others = excluded.get(word, _OF_ARRAYS | _OF_OBJECTS)
+            alternatives.append({"type": word, **{key: plain[key] for key in plain if key not in others}})
+        return {**about, "anyOf": alternatives}
 
     def _named(self, name: str, part: Any) -> dict[str, Any]:
-        """The schema of a property; one that has another name for the model says its own."""
+        """Returns the schema of a property; one that has another name for the model says its own."""
         plain = self.node(part)
         if name in self.names:
             plain["description"] = f"{plain.get('description', '')} (sent as {_quoted(name)})".strip()
         return plain
 
     def _renamed(self, names: Any) -> list[str]:
-        found = names if isinstance(names, list) else ()
-        return list(dict.fromkeys(self.names.get(name, name) for name in found if isinstance(name, str)))
+        """Returns names of properties as they are for the model; what is not a list of names is left out."""
+        if not isinstance(names, list):
+            return []
+        return list(dict.fromkeys(self.names.get(name, name) for name in names if isinstance(name, str)))
 
     def _required(self, plain: dict[str, Any]) -> None:
-        """Describes what is required and is no property."""
+        """Adds a property of any value for each name that is required and not described."""
         known = plain.get("properties", {})
-        if missing := [name for name in plain.get("required", ()) if name not in known]:
+        missing = [name for name in plain.get("required", ()) if name not in known]
+        if missing:
             self.changes.append(f"{', '.join(missing)} is required and not described: any value is shown")
             plain["properties"] = {**known, **{name: {} for name in missing}}
 
     def _items(self, plain: dict[str, Any]) -> None:
         """Gives an array items: those of a tuple are the alternatives of its places."""
         items = plain.get("items")
-        if isinstance(items, list) or (plain.get("type") == "array" and not isinstance(items, dict)):
-            self.changes.append("an array gets items")
-            places = map(self.node, items) if isinstance(items, list) else plain.get("prefixItems", ())
-            kinds = _distinct(places)
-            plain["items"] = _either(kinds) if kinds else {}
+        lacks_items = plain.get("type") == "array" and not isinstance(items, dict)
+        if not isinstance(items, list) and not lacks_items:
+            return
+        self.changes.append("an array gets items")
+        # Before JSON Schema 2020-12, a list of items was a tuple.
+        places = map(self.node, items) if isinstance(items, list) else plain.get("prefixItems", ())
+        kinds = _distinct(places)
+        plain["items"] = _either(kinds) if kinds else {}
 
 
 def _merged(schema: dict[str, Any]) -> dict[str, Any]:
-    """An object in place of its alternatives, which its description lists."""
+    """Merges the alternatives of an object into it, and lists them in its description."""
     for key in _UNIONS:
-        parts = [_merged(part) for part in schema.pop(key, ()) if part.get("type", "object") == "object"]
-        if not parts:
-            continue
-        properties: dict[str, list[Any]] = {name: [part] for name, part in schema.get("properties", {}).items()}
-        for part in parts:
-            for name, spec in part.get("properties", {}).items():
-                properties.setdefault(name, []).append(spec)
-        properties |= {n: [{}] for part in parts for n in part.get("required", ()) if n not in properties}
-        always = [n for n in parts[0].get("required", ()) if all(n in part.get("required", ()) for part in parts)]
-        lines = (f"- {_described(part, properties)}" for part in parts)
-        about = "\n".join(filter(None, (schema.get("description"), "Arguments, in one of these forms:", *lines)))
-        schema |= {
-            "description": shown(about),
-            "properties": {name: _either(specs) for name, specs in properties.items()},
-            "required": list(dict.fromkeys([*schema.get("required", ()), *always])),
-        }
-        if all(part.get("additionalProperties") is False for part in parts):
-            schema.setdefault("additionalProperties", False)
+        objects = [part for part in schema.pop(key, ()) if part.get("type", "object") == "object"]
+        if objects:
+            _merge_alternatives(schema, [_merged(part) for part in objects])
     return schema
 
 
-def _described(part: Mapping[str, Any], known: Mapping[str, list[Any]]) -> str:
-    """One alternative in a line: what it requires, with fixed values, and what else it may have."""
-    required, own = part.get("required", ()), part.get("properties", {})
-    fixed = {name: own[name]["enum"][0] for name in own if len(own[name].get("enum", ())) == 1}
-    needs = [f"{name}={json.dumps(fixed[name])}" if name in fixed else name for name in required]
-    may = [name for name in own if name not in required]
+def _merge_alternatives(schema: dict[str, Any], parts: list[dict[str, Any]]) -> None:
+    """Adds the properties of the alternatives to an object; it requires what all of them require."""
+    properties: dict[str, list[Any]] = {name: [part] for name, part in schema.get("properties", {}).items()}
+    for part in parts:
+        for name, spec in part.get("properties", {}).items():
+            properties.setdefault(name, []).append(spec)
+    for part in parts:
+        for name in part.get("required", ()):
+            properties.setdefault(name, [{}])  # required and not described: any value
+    required = list(schema.get("required", ()))
+    first, *others = (part.get("required", ()) for part in parts)
+    required += [name for name in first if all(name in other for other in others)]
+    lines = [f"- {_form(part, known=bool(properties))}" for part in parts]
+    about = "\n".join(filter(None, (schema.get("description"), "Arguments, in one of these forms:", *lines)))
+    schema["description"] = shown(about)
+    schema["properties"] = {name: _either(specs) for name, specs in properties.items()}
+    schema["required"] = list(dict.fromkeys(required))
+    if all(part.get("additionalProperties") is False for part in parts):
+        schema.setdefault("additionalProperties", False)
+
+
+def _form(part: Mapping[str, Any], *, known: bool) -> str:
+    """Returns one alternative in a line: what it requires, with fixed values, and what else it may have.
+
+    For example ``Move: kind="move", target (optional: speed)``; ``known``: whether any alternative has properties.
+    """
+    properties = part.get("properties", {})
+    required = part.get("required", ())
+    needs = []
+    for name in required:
+        values = properties.get(name, {}).get("enum", ())
+        needs.append(f"{name}={json.dumps(values[0])}" if len(values) == 1 else name)
+    optional = [name for name in properties if name not in required]
+    line = ", ".join(needs) or ("any" if known else "none")
     about = " ".join(str(part.get("title") or part.get("description") or "").split())
-    said = ", ".join(needs) or ("any" if known else "none")
-    return "".join((f"{about}: " if about else "", said, f" (optional: {', '.join(may)})" if may else ""))
+    if about:
+        line = f"{about}: {line}"
+    if optional:
+        line += f" (optional: {', '.join(optional)})"
+    return line
 
 
 def _either(specs: Iterable[Any]) -> dict[str, Any]:
+    """Returns a schema for whatever fits one of these; of lists of values, one list of all values."""
     kinds = _distinct(specs)
-    if len(kinds) > 1 and all(set(kind) <= {"enum", "type", "title"} and "enum" in kind for kind in kinds):
+    if len(kinds) == 1:
+        only: dict[str, Any] = kinds[0]
+        return only
+    if all(set(kind) <= {"enum", "type", "title"} and "enum" in kind for kind in kinds):
         return {**kinds[0], "enum": _distinct(value for kind in kinds for value in kind["enum"])}
-    return {"anyOf": kinds} if len(kinds) > 1 else kinds[0]
+    return {"anyOf": kinds}
 
 
 def _distinct(values: Iterable[Any]) -> list[Any]:
+    """Returns the values without duplicates; 1, 1.0 and true are three."""
     return list({json.dumps(value, sort_keys=True): value for value in values}.values())
 
 
 def names_of(schema: Mapping[str, Any]) -> dict[str, str]:
-    """Name of a property -> a unique name that every provider takes, for the names that none takes."""
+    """Returns name of a property -> a unique name that every provider takes, for the names that none takes."""
+    own: dict[str, None] = {}  # in order, without duplicates
+    for key, value in keywords(schema):
+        is_list_of_names = isinstance(value, {"properties": dict, "required": list}.get(key, ()))
+        if is_list_of_names:
+            own.update((name, None) for name in value if isinstance(name, str))
     names: dict[str, str] = {}
-    holders = {"properties": dict, "required": list}
-    found = [value for key, value in keywords(schema) if key in holders and isinstance(value, holders[key])]
-    own = list(dict.fromkeys(name for value in found for name in value if isinstance(name, str)))
     taken = {name for name in own if _FIT.fullmatch(name)}
     for name in own:
-        if name in taken:
-            continue
-        fit = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")
-        fit = f"_{fit}" if fit[:1].isdigit() else fit
-        if not fit or len(fit) > _LONGEST_NAME or fit in taken:
-            digest = sha256(name.encode("utf-8", "replace")).hexdigest()[:_DIGEST]
-            fit = f"{fit[: _LONGEST_NAME - _DIGEST - 1] or 'p'}_{digest}"
-        taken.add(fit)
-        names[name] = fit
+        if name not in taken:
+            names[name] = _fit_name(name, taken)
+            taken.add(names[name])
     return names
 
 
+def _fit_name(name: str, taken: Collection[str]) -> str:
+    """Returns a name that every provider takes: ``filter_title`` for ``filter[title]``, or a hash if that is taken."""
+    fit = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")
+    if fit[:1].isdigit():
+        fit = f"_{fit}"
+    if fit and len(fit) <= _LONGEST_NAME and fit not in taken:
+        return fit
+    digest = sha256(name.encode("utf-8", "replace")).hexdigest()[:_DIGEST]
+    return f"{fit[: _LONGEST_NAME - _DIGEST - 1] or 'p'}_{digest}"
+
+
 def _fits(key: str, value: Any) -> bool:
-    """Whether a keyword may have a value."""
+    """Returns whether a keyword may have a value."""
     types = _VALUES.get(key)
-    if types is None or type(value) not in types:
-        return types is None
-    return value >= 0 if types == (int,) else value > 0 if key == "multipleOf" else True
+    if types is None:
+        return True  # a keyword that JSON Schema does not define
+    if type(value) not in types:  # not isinstance: True is no number
+        return False
+    if types == (int,):
+        return bool(value >= 0)
+    if key == "multipleOf":
+        return bool(value > 0)
+    return True
 
 
-def _types(said: Any) -> list[str]:
-    """The words of a type that are among the seven; empty if any value is allowed."""
-    names = [name.lower() if isinstance(name, str) else "" for name in (said if isinstance(said, list) else [said])]
-    return [name for name in dict.fromkeys(_OTHER_TYPES.get(name, name) for name in names) if name in _TYPES]
+def _types(declared: Any) -> list[str]:
+    """Returns the words of a type that are among the seven; empty if any value is allowed."""
+    types: dict[str, None] = {}  # in order, without duplicates
+    for word in declared if isinstance(declared, list) else [declared]:
+        name = word.lower() if isinstance(word, str) else ""
+        name = _OTHER_TYPES.get(name, name)
+        if name in _TYPES:
+            types[name] = None
+    return list(types)
 
 
 def _object(value: Any) -> dict[str, Any]:
@@ -349,7 +424,7 @@ def _quoted(value: Any) -> str:
 
 
 def inlined(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema with what its references point to in their place.
+    """Returns the schema with what its references point to in their place.
 
     A reference in a cycle, or to nothing, allows any value; so do all if the result had more than 10,000 parts, or more
     levels than a schema may have.
@@ -373,14 +448,19 @@ def inlined(schema: Mapping[str, Any]) -> dict[str, Any]:
             case _:
                 return value
 
+    used = {key: value for key, value in schema.items() if key not in ("$defs", "definitions")}
     try:
-        found: dict[str, Any] = follow({k: v for k, v in schema.items() if k not in ("$defs", "definitions")}, ())
+        result: dict[str, Any] = follow(used, ())
     except RecursionError:
-        found = _without_references(schema)
-    return found
+        result = _without_references(schema)
+    return result
 
 
 def _without_references(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_without_references(item) for item in value]
-    return {k: _without_references(v) for k, v in value.items() if k != "$ref"} if isinstance(value, dict) else value
+    match value:
+        case list():
+            return [_without_references(item) for item in value]
+        case dict():
+            return {key: _without_references(item) for key, item in value.items() if key != "$ref"}
+        case _:
+            return value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence, Set
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, NotRequired
@@ -35,8 +36,10 @@ from callsheet.agents import (
     unstreamed,
 )
 from callsheet.agents.approval.call_order import in_order
+from callsheet.agents.approval.call_record import open_calls_told
 from callsheet.agents.approval.program_review import ProgramReview
-from callsheet.agents.approval.supervised_call import Answer, Approval, InterruptOn, Send, reviews_of
+from callsheet.agents.approval.supervised_call import Answer, Approval, Send
+from callsheet.agents.approval.supervision import InterruptOn, reviews_of
 from callsheet.agents.calls.tool_result import answer_to
 from callsheet.agents.models.chat_models import broken_call, chat_model
 from callsheet.agents.registry import binding
@@ -58,7 +61,7 @@ from callsheet.graphs import CatalogSource, Policy, SettingsError, Skill, load
 from callsheet.graphs.text.sanitizing import check_type
 from callsheet.orchestrator.run.named_requests import tool_requests
 from callsheet.orchestrator.run.process.process_state import CatalogSync
-from callsheet.orchestrator.run.run_context import caller, standing_approvals, waited_for
+from callsheet.orchestrator.run.run_context import call_ledger, caller, standing_approvals, waited_for
 from callsheet.orchestrator.run.settings import TOOL_FLOOR, Settings
 from callsheet.orchestrator.step import selected, skill_texts
 from callsheet.retrievers import AgentGraphRetriever, DecisionModel
@@ -213,7 +216,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
     ) -> ExtendedModelResponse[Any]:
         """Shows the model the selected tools after its own."""
         shown, own, held = self._shown(request)
-        shown = shown.override(messages=with_media(shown.messages, shown.model))
+        shown = shown.override(messages=self._messages(shown, held))
         return self._normalized(handler(shown), request.state, own, held)
 
     async def awrap_model_call(
@@ -221,7 +224,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
     ) -> ExtendedModelResponse[Any]:
         """Shows the model the selected tools after its own."""
         shown, own, held = self._shown(request)
-        shown = shown.override(messages=await asyncio.to_thread(with_media, shown.messages, shown.model))
+        shown = shown.override(messages=await asyncio.to_thread(self._messages, shown, held))
         return self._normalized(await handler(shown), request.state, own, held)
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Answer]) -> Answer:
@@ -263,6 +266,11 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
 
             own_tools.insert(0, dict(RUN))
         return shown.override(tools=[*request.tools, *own_tools, *held.values(), *reads]), own, held
+
+    def _messages(self, shown: ModelRequest[Any], held: Mapping[str, BoundTool]) -> list[Any]:
+        """The conversation for the model, with media, and with the open calls of its tools; reads files."""
+        told = open_calls_told(call_ledger(self._registry.loaded), [tool.id for tool in held.values()])
+        return _with_remark(with_media(shown.messages, shown.model), told)
 
     def _roster(self) -> str:
         """The roster of what the user may see, with how to use it; the same text until the catalog changes."""
@@ -338,8 +346,16 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         return self._registry.assurance(tool_id).harm == "none"
 
     def _supervision(self, state: Any) -> Supervision:
-        standing, secrets = standing_approvals(self._registry.loaded), self._secrets(state)
-        return Supervision("", self._approval, self._registry, secrets, reviews=self._reviews, standing=standing)
+        loaded = self._registry.loaded
+        return Supervision(
+            "",
+            self._approval,
+            self._registry,
+            self._secrets(state),
+            reviews=self._reviews,
+            standing=standing_approvals(loaded),
+            ledger=call_ledger(loaded),
+        )
 
     async def _added(self, request: ToolCallRequest, held: Mapping[str, BoundTool]) -> Answer:
         """Adds the tools that the agent asks for, and returns their names."""
@@ -354,7 +370,8 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         def skills(ids: Sequence[str]) -> Mapping[str, str]:
             return skill_texts(seen.catalog, ids, most=self._skill_tokens)
 
-        answers: dict[str, Any] = {"bind": bind, "skills": skills, "most": min(_AT_ONCE, room)}
+        told = partial(open_calls_told, call_ledger(self._registry.loaded))
+        answers: dict[str, Any] = {"bind": bind, "skills": skills, "told": told, "most": min(_AT_ONCE, room)}
         requests = tool_requests(seen, self._registry, caller(), roster_tokens=self._roster_tokens, **answers)
         said = await answer_request(call, held, requests)
         added = said.artifact["added"] if said.artifact else []
@@ -406,6 +423,18 @@ def request_of(messages: Sequence[Any]) -> str:
         if isinstance(message, HumanMessage) and not message.additional_kwargs.get("lc_source"):
             return message.text
     return ""
+
+
+def _with_remark(messages: Sequence[Any], text: str) -> list[Any]:
+    """The messages with a text at the end of the last one of a person: what stands before it stays in the cache."""
+    told = list(messages)
+    for place in range(len(told) - 1, -1, -1) if text else ():
+        if isinstance(told[place], HumanMessage):
+            content = told[place].content
+            blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+            told[place] = told[place].model_copy(update={"content": [*blocks, {"type": "text", "text": text}]})
+            break
+    return told
 
 
 def picked(

@@ -158,7 +158,7 @@ def _decisions(group: Sequence[Any]) -> dict[str, Any]:
 
 
 def _verdict(asked: Mapping[str, Any]) -> Any:
-    _show(asked, "has called")
+    _show(asked, "has called" if asked.get("sent", True) else "wants to call")
     match _choice(_OUTCOME, asked):
         case "d":
             said = _text("Its answer, if you know it (may stay empty)")

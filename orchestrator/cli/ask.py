@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
+import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from callsheet.agents.calls.review import flat
-from callsheet.graphs.text.sanitizing import counted
+from callsheet.graphs.catalog.errors import TrustError
+from callsheet.graphs.text.sanitizing import counted, shown
+from callsheet.graphs.trust.open_calls import CallLedger
 from callsheet.orchestrator.cli import output
 from callsheet.orchestrator.cli.approval_prompt import approve_all, ask_person, described, has_terminal, leave_inputs
 from callsheet.orchestrator.cli.shared_options import (
@@ -29,6 +33,7 @@ from callsheet.orchestrator.run.threads import Threads, stream_in_thread, sweep_
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
 
+    from callsheet.graphs import Loaded
     from callsheet.orchestrator.cli.output import Show
 
 _STEP_FIELDS = ("id", "text", "depends_on", "agents", "tools", "status", "calls", "result", "note", "data", "error")
@@ -114,10 +119,11 @@ def ask(
     again = f"callsheet ask --resume --thread {thread}, with the same options"
     given = None if resume else {"messages": [{"role": "user", "content": query}]}
     try:
-        with threads.locked(thread):
+        with threads.locked(thread), _terminated_like_interrupted():
             ran = _answered(workflow, threads, thread, given, show, settings.approval)
     except (KeyboardInterrupt, click.Abort):
-        click.echo(f"\ncontinue with: {again}", err=True)
+        for line in [*_left_open(loaded, thread), f"continue with: {again}"]:
+            click.echo(f"\n{line}", err=True)
         raise
     finally:
         registry.close()
@@ -129,6 +135,30 @@ def ask(
     else:
         show.answer(ran.answer, seconds)
     return ran.exit_status
+
+
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """SIGTERM ends a run as Ctrl-C does: its servers end, and what becomes of its calls is recorded."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _left_open(loaded: Loaded, thread: str) -> list[str]:
+    """The calls that were running when the run of a thread stopped, each with the command that settles it."""
+    ledger = CallLedger(loaded.label)
+    try:
+        entries = [one for one in ledger.unsettled() if one.run == thread]
+    except TrustError as error:
+        return [str(error)]
+    how = "Look whether it did, and say so with"
+    return [shown(f"{one.tool_id} {one.told}. {how} {ledger.how_to_settle(one.id)}") for one in entries]
 
 
 def _answered(workflow: Any, threads: Threads, thread: str, given: Any, show: Show | None, approval: str) -> RunResult:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import click
 
@@ -16,6 +16,7 @@ from callsheet.graphs.catalog.errors import Finding, SettingsError, Severity, lo
 from callsheet.graphs.text.sanitizing import counted, one_line, shown
 from callsheet.graphs.trust.changes import diff_of, findings_of, told
 from callsheet.graphs.trust.consent import Agreements, StandingApprovals, believable, believed
+from callsheet.graphs.trust.open_calls import CallLedger, Verdict
 from callsheet.graphs.trust.pins import Change, PinBook
 from callsheet.orchestrator.cli import output
 from callsheet.orchestrator.cli.approval_prompt import has_terminal
@@ -158,13 +159,14 @@ def _accepted(change: Change, *, yes: bool, quiet: bool) -> bool:
     return click.confirm("Accept it?", err=True) if has_terminal() and not yes else yes
 
 
-@click.group(short_help="List, allow and revoke tools that are not asked about.", invoke_without_command=True)
+@click.group(short_help="List and change what is not asked about; settle calls.", invoke_without_command=True)
 @catalog_options
 @click.pass_context
 def trust(context: click.Context, options: CatalogOptions) -> int:
-    """List the tools that were allowed for good, and the servers that are believed which of their tools only read.
+    """List the tools that were allowed for good, the servers that are believed, and the open calls.
 
-    A tool is allowed for one user of one catalog, as it is defined now: if it changes, you are asked again.
+    A tool is allowed for one user of one catalog, as it is defined now: if it changes, you are asked again. A server is
+    believed which of its tools only read. Of an open call, it is not known whether it took effect.
 
     \b
     Example:
@@ -189,9 +191,16 @@ def _report_trust(options: CatalogOptions, loaded: Loaded, done: int = 0) -> int
         changed = "" if one["holds"] else "; it has changed, so it is asked about"
         lines.append(one_line(f"{one['agent']}/{one['tool']}{whose}, since {one['since']}{changed}"))
     lines += [one_line(f"{agent}: believed which of its tools only read") for agent in servers]
-    content = {"allowed": allowed, "servers": servers}
-    report(content, "\n".join(lines) or "no tool is allowed for good", as_json=options.as_json)
+    lines = lines or ["no tool is allowed for good"]
+    open_calls = CallLedger(loaded.label).unsettled(everybody=True)
+    lines += [one_line(f"open call {one.id}: {one.tool_id} {one.told}") for one in open_calls]
+    told = [{name: getattr(one, name) for name in _OPEN_CALL} for one in open_calls]
+    content = {"allowed": allowed, "servers": servers, "open_calls": told}
+    report(content, "\n".join(lines), as_json=options.as_json)
     return done
+
+
+_OPEN_CALL = ("id", "agent", "tool", "since", "run", "user")
 
 
 def _nameable(loaded: Loaded) -> dict[str, Tool]:
@@ -252,6 +261,25 @@ def revoke(options: CatalogOptions, ids: tuple[str, ...], user: str | None) -> i
     done = standing.revoke(ids, everybody=user is None) if standing else 0
     done += Agreements().remove(believed(servers[one].server) for one in ids if one in servers)
     return _report_trust(options, loaded, 0 if done else 1)
+
+
+@trust.command(short_help="Say what became of an open call.")
+@click.argument("call_id", metavar="ID")
+@click.argument("verdict", type=click.Choice(get_args(Verdict)))
+@catalog_options
+def settle(options: CatalogOptions, call_id: str, verdict: Verdict) -> int:
+    """Say of the open call ID whether it took effect, after you have looked.
+
+    If it was done, the same call is not sent the next time, and a run that waits for the answer goes on without it. If
+    it was not, the call may be sent again. The verdict is kept for a day.
+
+    \b
+    Example:
+      callsheet trust settle 3fa9c1d2 done --catalog mcp.json
+    """
+    loaded = options.open(known=True)
+    CallLedger(loaded.label).settle(call_id, verdict)
+    return _report_trust(options, loaded)
 
 
 FORMS = ("turtle", "jsonld", "ntriples", "graphml", "cypher", "mermaid", "json")

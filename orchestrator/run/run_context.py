@@ -29,12 +29,13 @@ from callsheet.agents import (
     checkpointer,
     in_threads,
 )
-from callsheet.agents.approval.supervised_call import Reviews
+from callsheet.agents.approval.supervision import Reviews
 from callsheet.agents.calls.call_context import LOOP
 from callsheet.agents.models.chat_models import limit_model_calls
 from callsheet.graphs import Catalog, Loaded, Policy, SettingsError, User
 from callsheet.graphs.dependencies import ObservationLog, OutcomeLog, Seen, observed, outcomes_of
 from callsheet.graphs.trust.consent import StandingApprovals
+from callsheet.graphs.trust.open_calls import CallLedger
 from callsheet.graphs.trust.policy import counts_outcomes
 from callsheet.orchestrator.run.settings import GraphSettings, Settings
 
@@ -107,6 +108,11 @@ def anonymous_client() -> bool:
 def standing_approvals(loaded: Loaded) -> StandingApprovals | None:
     """What the user of the current run has approved for good; unauthenticated clients share theirs, and no others."""
     return StandingApprovals.of(loaded, None if anonymous_client() else caller().id)
+
+
+def call_ledger(loaded: Loaded) -> CallLedger:
+    """The open calls of the user of the current run; unauthenticated clients share theirs, and no others."""
+    return CallLedger(loaded.label, None if anonymous_client() else caller().id)
 
 
 def _configurable() -> Mapping[str, Any]:
@@ -237,6 +243,7 @@ class RunConfiguration:
             allow=frozenset(settings.allow),
             reviews=self.reviews,
             standing=standing_approvals(registry.loaded),
+            ledger=call_ledger(registry.loaded),
         )
 
     @property

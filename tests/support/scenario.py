@@ -18,7 +18,7 @@ from langgraph.types import Overwrite
 from callsheet import AgentGraphRetriever, Settings, create_supervisor
 from callsheet.agents import Limits, ToolRegistry
 from callsheet.agents.servers.catalogs.catalog_sources import load_servers
-from callsheet.graphs import Loaded, ServerConfig, load
+from callsheet.graphs import CallLedger, Loaded, ServerConfig, load
 from callsheet.graphs.catalog.formats.server_config import ServerOptions
 from callsheet.graphs.trust.pins import PinBook
 from callsheet.orchestrator.run.threads import take_up
@@ -145,6 +145,9 @@ class Scenario:
         """The same thread taken up by another program; ``again``, after a person has checked unknown outcomes."""
         async with self.app() as app:
             if again:
+                ledger = CallLedger("")
+                for entry in ledger.unsettled():
+                    ledger.settle(entry.id, "not-done")
                 results = (await app.aget_state(self.config)).values["results"]
                 done = {step: result for step, result in results.items() if result["status"] == "done"}
                 await app.aupdate_state(self.config, {"results": Overwrite(done)}, as_node="plan")

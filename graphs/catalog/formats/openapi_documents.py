@@ -25,7 +25,7 @@ _YAML = (".yaml", ".yml")
 
 
 def is_specification(path: Path) -> bool:
-    """Whether a file may be an OpenAPI specification: ``parsed`` says for sure."""
+    """Returns whether a file may be an OpenAPI specification: ``parsed`` says for sure."""
     if path.suffix.lower() not in (".json", *_YAML):
         return False
     try:
@@ -35,7 +35,11 @@ def is_specification(path: Path) -> bool:
 
 
 def parsed(text: bytes, where: str) -> dict[str, Any]:
-    """The document of a specification; ``CatalogError``: it is too large, malformed, or of another version."""
+    """Returns the document of a specification.
+
+    Raises:
+        CatalogError: It is too large, malformed, or of another version.
+    """
     if len(text) > LARGEST:
         raise CatalogError(f"{where}: larger than {LARGEST // 1_000_000} MB: leave out what is not needed")
     is_json = text.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
@@ -55,12 +59,12 @@ def parsed(text: bytes, where: str) -> dict[str, Any]:
 
 
 def object_of(value: Any) -> dict[str, Any]:
-    """The value if it is an object, otherwise an empty one."""
+    """Returns the value if it is an object, otherwise an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def list_of(value: Any) -> list[Any]:
-    """The value if it is a list, otherwise an empty one."""
+    """Returns the value if it is a list, otherwise an empty one."""
     return value if isinstance(value, list) else []
 
 
@@ -112,7 +116,11 @@ class Document:
         self._known: dict[tuple[str, _Way], _Sized] = {}
 
     def lookup(self, reference: object) -> Any:
-        """What a reference points to; ``CatalogError``: it points to another document, or to nothing."""
+        """Returns what a reference points to.
+
+        Raises:
+            CatalogError: It points to another document, or to nothing.
+        """
         named = str(reference)[:_LONGEST]
         if not isinstance(reference, str) or not reference.startswith("#"):
             cure = "bundle the specification into one file, for example with `npx @redocly/cli bundle`"
@@ -122,63 +130,81 @@ class Document:
         except LookupError as error:
             raise CatalogError(f"$ref {named!r} points to nothing: correct it") from error
 
-    def followed(self, found: Any) -> Any:
-        """An object that is not a schema, with its reference resolved, or ``CatalogError``."""
+    def followed(self, value: Any) -> Any:
+        """Returns an object that is not a schema, with its reference resolved.
+
+        Raises:
+            CatalogError: The reference points to another document, to nothing or to itself.
+        """
         for _ in range(_MOST_HOPS):
-            if not (isinstance(found, dict) and "$ref" in found):
-                return found
-            found = self.lookup(found["$ref"])
-        raise CatalogError(f"$ref {str(found)[:_LONGEST]!r} refers to itself: correct it")
+            if not (isinstance(value, dict) and "$ref" in value):
+                return value
+            value = self.lookup(value["$ref"])
+        raise CatalogError(f"$ref {str(value)[:_LONGEST]!r} refers to itself: correct it")
 
     def resolved(self, schema: Any, *, without: Direction, most: int) -> dict[str, Any]:
-        """A schema on its own, of at most so many subschemas, or ``CatalogError`` for a reference.
+        """Returns a schema without references, of at most so many subschemas.
 
         A hundred characters of texts count as a subschema. Of a larger schema, properties have their types only.
+
+        Raises:
+            CatalogError: A reference points to another document, or to nothing.
         """
-        found: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         for depth in _DEPTHS:
-            found, size = self._sized(schema, _Way(depth, without), 0)
+            result, size = self._sized(schema, _Way(depth, without), 0)
             if size <= most:
-                return found
-        return _outline(found, most)
+                return result
+        return _outline(result, most)
 
     def _sized(self, schema: Any, way: _Way, level: int) -> _Sized:
-        """The schema and its size."""
+        """Resolves a schema, and counts its subschemas."""
         if not isinstance(schema, dict) or level > _DEEPEST:
             return {}, 1
         if "$ref" not in schema:
             return self._object(schema, way, level)
-        found, size = self._target(schema["$ref"], way)
+        target, size = self._target(schema["$ref"], way)
         beside = {key: value for key, value in schema.items() if key in _TEXTS and isinstance(value, str)}
-        return ({**found, **beside} if beside else found), size
+        # The target is shared with other schemas, so it is not changed.
+        return ({**target, **beside} if beside else target), size
 
     def _target(self, reference: Any, way: _Way) -> _Sized:
+        """Resolves what a reference points to; beyond the depth, it is ``{}``, or names of properties of a response."""
         target = self.lookup(reference)
         key = (reference, way)
-        if key not in self._known and way.depth:
+        if key in self._known:
+            return self._known[key]
+        if way.depth:
             self._known[key] = self._sized(target, way._replace(depth=way.depth - 1), 0)
-        elif key not in self._known:
+        else:
             names = self._names(target) if way.without == "writeOnly" else []
-            found: dict[str, Any] = {"properties": {name: {} for name in names}} if names else {}
-            self._known[key] = found, 1 + sum(map(len, names)) // _SMALL
+            schema: dict[str, Any] = {"properties": {name: {} for name in names}} if names else {}
+            self._known[key] = schema, 1 + sum(map(len, names)) // _SMALL
         return self._known[key]
 
     def _names(self, schema: Any, depth: int = 3) -> list[str]:
-        """The first names of properties that hold single values, also of ``allOf``; a wrong reference has none."""
+        """Returns the first names of properties that hold single values, also of ``allOf``.
+
+        A wrong reference has none.
+        """
         if depth == 0 or not isinstance(schema, dict):
             return []
         if "$ref" in schema:
             with suppress(CatalogError):
                 return self._names(self.lookup(schema["$ref"]), depth - 1)
             return []
-        names = [name for part in list_of(schema.get("allOf"))[:_MOST_NAMES] for name in self._names(part, depth - 1)]
-        single = object_of(schema.get("properties")).items()
-        names += [str(name) for name, part in single if isinstance(part, dict) and not part.keys() & _COMPOSED]
+        names = list[str]()
+        for part in list_of(schema.get("allOf"))[:_MOST_NAMES]:
+            names += self._names(part, depth - 1)
+        for name, part in object_of(schema.get("properties")).items():
+            if isinstance(part, dict) and not part.keys() & _COMPOSED:
+                names.append(str(name))
         return list(dict.fromkeys(names))[:_MOST_NAMES]
 
     def _object(self, schema: Mapping[str, Any], way: _Way, level: int) -> _Sized:
-        found, unknown = _keywords(schema), False
-        size = 1 + sum(len(found[key]) for key in _TEXTS if key in found) // _SMALL
+        """Resolves a schema that is no reference, and what is below it."""
+        result = _keywords(schema)
+        size = 1 + sum(len(result[key]) for key in _TEXTS if key in result) // _SMALL
 
         def inner(schema: Any, *, subtypes: bool = True) -> dict[str, Any]:
             nonlocal size
@@ -186,39 +212,38 @@ class Document:
             size += count
             return resolved
 
-        properties = schema.get("properties")
-        if isinstance(properties, dict):
-            parts = {str(name): inner(part) for name, part in properties.items()}
-            found["properties"] = {name: part for name, part in parts.items() if part.get(way.without) is not True}
-        for key in ("items", "additionalProperties"):
-            if isinstance(part := schema.get(key), dict | bool):
-                found[key] = inner(part) if isinstance(part, dict) else part
-        if alternatives := self._alternatives(schema, inner, subtypes=way.subtypes):
-            found["anyOf"] = alternatives
+        result |= _members(schema, inner, way.without)
+        alternatives = self._alternatives(schema, inner, subtypes=way.subtypes)
+        if alternatives:
+            result["anyOf"] = alternatives
+        is_cut = False
         if isinstance(schema.get("allOf"), list):
             # A subtype that extends a schema is not one of its other subtypes.
-            merged = [inner(part, subtypes=False) for part in schema["allOf"]]
-            found = _merged([*merged, found])
-            unknown = {} in merged  # beyond the depth
-        if unknown or schema.keys() & _OPEN:
-            found.pop("additionalProperties", None)
-        if "required" in found:
-            known = found.get("properties", {})
-            found["required"] = [name for name in found["required"] if name in known or not known]
-        return found, size
+            parts = [inner(part, subtypes=False) for part in schema["allOf"]]
+            result = _merged([*parts, result])
+            is_cut = {} in parts  # a part beyond the depth
+        if is_cut or schema.keys() & _OPEN:
+            result.pop("additionalProperties", None)
+        properties = result.get("properties", {})
+        if properties and "required" in result:
+            result["required"] = [name for name in result["required"] if name in properties]
+        return result, size
 
     def _alternatives(self, schema: Mapping[str, Any], inner: _Inner, *, subtypes: bool) -> list[dict[str, Any]]:
-        """The alternatives of a schema, or its subtypes, each with its value of the discriminator."""
-        if given := [*list_of(schema.get("oneOf")), *list_of(schema.get("anyOf"))]:
+        """Returns the alternatives of a schema, or its subtypes, each with its value of the discriminator."""
+        declared = [*list_of(schema.get("oneOf")), *list_of(schema.get("anyOf"))]
+        if declared:
             values = self._values(schema)
-            return [_of_kind(inner(part), *values.get(_reference(part), ())) for part in given]
-        found: list[dict[str, Any]] = []
-        for value, part in self._subtypes(schema).items() if subtypes else ():
+            return [_of_kind(inner(part), *values.get(_reference(part), ())) for part in declared]
+        if not subtypes:
+            return []
+        alternatives: list[dict[str, Any]] = []
+        for value, part in self._subtypes(schema).items():
             # What all have in common stands beside the alternatives.
             own = _merged([inner(one, subtypes=False) for one in self._own_parts(part, schema)])
             own.pop("additionalProperties", None)
-            found.append(_of_kind(own, schema["discriminator"]["propertyName"], value))
-        return found
+            alternatives.append(_of_kind(own, schema["discriminator"]["propertyName"], value))
+        return alternatives
 
     @property
     def _components(self) -> dict[str, dict[str, Any]]:
@@ -227,42 +252,46 @@ class Document:
     @cached_property
     def _extensions(self) -> Mapping[int, list[tuple[str, dict[str, Any]]]]:
         """Names and schemas of the components that extend a schema by ``allOf``, by the ``id`` of that schema."""
-        found: dict[int, list[tuple[str, dict[str, Any]]]] = defaultdict(list)
+        extensions: dict[int, list[tuple[str, dict[str, Any]]]] = defaultdict(list)
         for name, schema in self._components.items():
             for part in list_of(object_of(schema).get("allOf")):
-                with suppress(CatalogError):
-                    if (reference := _reference(part)) is not None:
-                        found[id(self.lookup(reference))].append((str(name), schema))
-        return found
+                reference = _reference(part)
+                if reference is None:
+                    continue
+                with suppress(CatalogError):  # a reference to nothing extends nothing
+                    extensions[id(self.lookup(reference))].append((str(name), schema))
+        return extensions
 
     def _subtypes(self, schema: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """Value of the discriminator -> the schema of that subtype: those of the mapping, and those that extend it.
+        """Returns value of the discriminator -> the schema of that subtype.
 
-        Without a mapping, a value may be of the schema itself. If a subtype is in another document, there is none here:
-        then a value may be anything.
+        Subtypes are those of the mapping, and those that extend the schema. Without a mapping, a value may be of the
+        schema itself. If a subtype is in another document, there is none here: then a value may be anything.
         """
         discriminator = object_of(schema.get("discriminator"))
+        mapping = object_of(discriminator.get("mapping"))
         if not isinstance(discriminator.get("propertyName"), str):
             return {}
-        found: dict[str, dict[str, Any]] = {}
+        subtypes: dict[str, dict[str, Any]] = {}
         try:
-            for value, target in object_of(discriminator.get("mapping")).items():
-                found[str(value)] = object_of(self.lookup(_named_schema(target)))
+            for value, target in mapping.items():
+                subtypes[str(value)] = object_of(self.lookup(_named_schema(target)))
         except CatalogError:
             return {}
-        known, waiting = {id(part) for part in found.values()}, [schema, *found.values()]
-        for base in waiting:  # which grows meanwhile
+        known = {id(part) for part in subtypes.values()}
+        bases = [schema, *subtypes.values()]
+        for base in bases:  # which grows meanwhile: a subtype may have subtypes
             for name, part in self._extensions.get(id(base), ()):
                 if id(part) not in known:
                     known.add(id(part))
-                    found[name] = part
-                    waiting.append(part)
-        if found and not discriminator.get("mapping"):
-            found |= {name: part for name, part in self._components.items() if part is schema}
-        return found if len(found) <= _MOST_SUBTYPES else {}
+                    subtypes[name] = part
+                    bases.append(part)
+        if subtypes and not mapping:
+            subtypes |= {name: part for name, part in self._components.items() if part is schema}
+        return subtypes if len(subtypes) <= _MOST_SUBTYPES else {}
 
     def _own_parts(self, subtype: Mapping[str, Any], base: Mapping[str, Any], depth: int = _MOST_HOPS) -> list[Any]:
-        """The parts of a subtype beside its base; of parts that extend the base too, theirs."""
+        """Returns the parts of a subtype beside its base; of parts that extend the base too, theirs."""
         if subtype is base or depth == 0:
             return []
         parts: list[Any] = []
@@ -271,16 +300,37 @@ class Document:
             with suppress(CatalogError):
                 target = self.followed(part)
             extends = isinstance(target, dict) and "allOf" in target
-            parts += self._own_parts(target, base, depth - 1) if target is base or extends else [part]
-        return [*parts, {key: value for key, value in subtype.items() if key not in ("allOf", "discriminator")}]
+            if target is base or extends:
+                parts += self._own_parts(target, base, depth - 1)
+            else:
+                parts.append(part)
+        parts.append({key: value for key, value in subtype.items() if key not in ("allOf", "discriminator")})
+        return parts
 
     def _values(self, schema: Mapping[str, Any]) -> dict[str | None, tuple[str, str]]:
-        """Reference of an alternative -> name and value of the discriminator, as its mapping says."""
+        """Returns reference of an alternative -> name and value of the discriminator, as its mapping says."""
         discriminator = object_of(schema.get("discriminator"))
-        name, mapping = discriminator.get("propertyName"), object_of(discriminator.get("mapping"))
+        name = discriminator.get("propertyName")
+        mapping = object_of(discriminator.get("mapping"))
         if not isinstance(name, str):
             return {}
         return {_named_schema(target): (name, str(value)) for value, target in mapping.items()}
+
+
+def _members(schema: Mapping[str, Any], inner: _Inner, without: Direction) -> dict[str, Any]:
+    """Resolves properties, items and additional properties; properties with the mark ``without`` are left out."""
+    members: dict[str, Any] = {}
+    properties = schema.get("properties")
+    if isinstance(properties, dict):
+        resolved = {str(name): inner(part) for name, part in properties.items()}
+        members["properties"] = {name: part for name, part in resolved.items() if part.get(without) is not True}
+    for key in ("items", "additionalProperties"):
+        part = schema.get(key)
+        if isinstance(part, dict):
+            members[key] = inner(part)
+        elif isinstance(part, bool):
+            members[key] = part
+    return members
 
 
 def _reference(schema: Any) -> str | None:
@@ -289,83 +339,107 @@ def _reference(schema: Any) -> str | None:
 
 
 def _named_schema(target: Any) -> str:
-    """The reference in the mapping of a discriminator, which may be the name of a schema."""
+    """Returns the reference in the mapping of a discriminator, which may be the name of a schema."""
     is_name = isinstance(target, str) and "/" not in target and "." not in target and "#" not in target
     return f"#/components/schemas/{target}" if is_name else str(target)
 
 
 def _of_kind(schema: dict[str, Any], name: str = "", value: str = "") -> dict[str, Any]:
-    """A schema whose discriminator has this value, unless it says so itself; without a name, as it is."""
+    """Returns a schema whose discriminator has this value, unless it says so itself; without a name, as it is."""
     properties = schema.get("properties", {})
-    kind = object_of(properties.get(name))
-    if not name or kind.keys() & {"const", "enum"}:
+    discriminator = object_of(properties.get(name))
+    if not name or discriminator.keys() & {"const", "enum"}:
         return schema
-    return {
-        **schema,
-        "properties": {name: {**kind, "const": value}, **{n: p for n, p in properties.items() if n != name}},
-    }
+    others = {other: part for other, part in properties.items() if other != name}
+    return {**schema, "properties": {name: {**discriminator, "const": value}, **others}}
 
 
 def _keywords(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The keywords of one schema that hold no other schema, in the form of JSON Schema 2020-12."""
-    found: dict[str, Any] = {}
-    if types := _types(schema):
-        found["type"] = types[0] if len(types) == 1 else types
-    for key, value in schema.items():
-        is_text, is_number = isinstance(value, str), type(value) in (int, float)
-        if key in _PLAIN or (key in _TEXTS and is_text) or (key in _NUMBERS and is_number):
-            found[key] = value
-    for key, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
-        if schema.get(key) is True and bound in found:  # OpenAPI 3.0
-            found[key] = found.pop(bound)
-    if isinstance(values := schema.get("enum"), list) and values:
-        found["enum"] = [*values, None] if schema.get("nullable") is True and None not in values else values
-    if isinstance(required := schema.get("required"), list):
-        found["required"] = list(dict.fromkeys(map(str, required)))
-    return found
+    """Returns the keywords of one schema that hold no other schema, in the form of JSON Schema 2020-12."""
+    result: dict[str, Any] = {}
+    types = _types(schema)
+    if types:
+        result["type"] = types[0] if len(types) == 1 else types
+    result |= {key: value for key, value in schema.items() if _is_taken(key, value)}
+    for exclusive, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+        # In OpenAPI 3.0, it is true, and the number is that of the bound.
+        if schema.get(exclusive) is True and bound in result:
+            result[exclusive] = result.pop(bound)
+    values = schema.get("enum")
+    if isinstance(values, list) and values:
+        adds_null = schema.get("nullable") is True and None not in values
+        result["enum"] = [*values, None] if adds_null else values
+    required = schema.get("required")
+    if isinstance(required, list):
+        result["required"] = list(dict.fromkeys(map(str, required)))
+    return result
+
+
+def _is_taken(key: str, value: Any) -> bool:
+    """Returns whether a keyword is taken as it is: it is known, and its value has the right type."""
+    if key in _TEXTS:
+        return isinstance(value, str)
+    if key in _NUMBERS:
+        return type(value) in (int, float)  # bool is a subclass of int
+    return key in _PLAIN
 
 
 def _types(schema: Mapping[str, Any]) -> list[str]:
+    """Returns the types of a schema that JSON Schema knows, with ``null`` for OpenAPI 3.0's ``nullable``."""
     declared = schema.get("type")
-    types = [item for item in (declared if isinstance(declared, list) else [declared]) if item in _TYPES]
-    return [*types, "null"] if types and schema.get("nullable") is True and "null" not in types else types
+    words = declared if isinstance(declared, list) else [declared]
+    types = [word for word in words if word in _TYPES]
+    if types and schema.get("nullable") is True and "null" not in types:
+        types.append("null")
+    return types
 
 
 def _merged(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """``allOf`` as one schema: properties and required names of all, of other keywords the last."""
+    """Merges the parts of ``allOf``: properties and required names of all, of other keywords the last."""
     whole: dict[str, Any] = {}
     for part in parts:
         properties = {**whole.get("properties", {}), **part.get("properties", {})}
         required = [*whole.get("required", ()), *part.get("required", ())]
         whole |= part
-        whole |= {"properties": properties} if properties else {}
-        whole |= {"required": list(dict.fromkeys(required))} if required else {}
+        if properties:
+            whole["properties"] = properties
+        if required:
+            whole["required"] = list(dict.fromkeys(required))
     return whole
 
 
 def _outline(schema: Mapping[str, Any], most: int) -> dict[str, Any]:
-    """A schema that is too large: its properties, and theirs as far as they fit, with types and descriptions only."""
-    found, size = _skeleton(schema, 1)
-    properties = dict(list(found.get("properties", {}).items())[:most])
+    """Returns the outline of a schema that is too large, with types and descriptions only.
+
+    It has at most so many properties, and their own properties as far as they fit.
+    """
+    outline, size = _skeleton(schema, 1)
+    properties = dict(list(outline.get("properties", {}).items())[:most])
+    if not properties:
+        return outline
     for name in properties:
         part, count = _skeleton(schema["properties"][name], 1)
-        if (larger := size + count - 1) <= most:
-            properties[name], size = part, larger
-    required = [name for name in found.get("required", ()) if name in properties]
-    return {**found, "properties": properties, "required": required} if properties else found
+        larger = size + count - 1  # the property itself is counted already
+        if larger <= most:
+            properties[name] = part
+            size = larger
+    required = [name for name in outline.get("required", ()) if name in properties]
+    return {**outline, "properties": properties, "required": required}
 
 
 def _skeleton(schema: Mapping[str, Any], levels: int) -> _Sized:
-    """The types and descriptions of a schema and its properties down to some levels; a list adds no level."""
-    found = {key: schema[key] for key in ("type", "description", "format") if key in schema}
-    size = 1 + len(found.get("description", "")) // _SMALL
-    properties, items = schema.get("properties"), schema.get("items")
+    """Returns the types and descriptions of a schema and its properties down to some levels; a list adds no level."""
+    result = {key: schema[key] for key in ("type", "description", "format") if key in schema}
+    size = 1 + len(result.get("description", "")) // _SMALL
+    properties = schema.get("properties")
+    items = schema.get("items")
     if levels and isinstance(properties, dict):
-        parts = {name: _skeleton(part, levels - 1) for name, part in properties.items()}
-        found["properties"] = {name: part for name, (part, _) in parts.items()}
-        found["required"] = [name for name in schema.get("required", ()) if name in parts]
-        size += sum(count for _, count in parts.values())
+        result["properties"] = {}
+        for name, part in properties.items():
+            result["properties"][name], count = _skeleton(part, levels - 1)
+            size += count
+        result["required"] = [name for name in schema.get("required", ()) if name in properties]
     elif levels and isinstance(items, dict) and items:
-        found["items"], count = _skeleton(items, levels)
+        result["items"], count = _skeleton(items, levels)
         size += count
-    return found, size
+    return result, size

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NotRequired
+from typing import Any, NotRequired, cast
 
 from langchain.agents.middleware import ToolCallRequest
 from langchain_core.messages import ToolCall, ToolMessage
@@ -26,6 +26,7 @@ from langgraph.types import Command
 from typing_extensions import TypedDict
 
 from callsheet.agents import ApprovalPolicy, BoundTool, Supervision, ToolRegistry, supervised
+from callsheet.agents.approval.call_record import open_calls_told
 from callsheet.agents.approval.supervised_call import examined
 from callsheet.agents.calls.call_context import ASK, PROGRESS, Progress, within
 from callsheet.agents.servers.session_pool import LATE
@@ -33,6 +34,7 @@ from callsheet.graphs import Catalog, Loaded, SettingsError, Tool, UnknownNameEr
 from callsheet.graphs.catalog.errors import near_ids
 from callsheet.graphs.catalog.names import named_tools
 from callsheet.graphs.trust.consent import StandingApprovals
+from callsheet.graphs.trust.open_calls import CallLedger
 from callsheet.orchestrator.run.process.process_state import CatalogSync, ServerUpdates
 from callsheet.orchestrator.run.run_metrics import measured
 from callsheet.retrievers import AgentGraphRetriever, Selection
@@ -279,7 +281,11 @@ class Gateway:
             raise UnknownNameError("; ".join(_unknown(name, ids) for name, ids in near.items()))
         found = [*(_in_full(tools, one) for one in named.ids), *(_in_full(resources, one) for one in beside)]
         lists = [list_tools(tools, agent) for agent in named.agents]
-        return "\n".join([*(json.dumps(one, ensure_ascii=False) for one in found), *lists])
+        told = open_calls_told(self._ledger(caller), named.ids)
+        return "\n".join([*(json.dumps(one, ensure_ascii=False) for one in found), *lists, *([told] if told else [])])
+
+    def _ledger(self, caller: Caller) -> CallLedger:
+        return CallLedger(self.registry.loaded.label, caller.user.id)
 
     def roster(self, caller: Caller) -> Roster:
         """All agents that the caller may see, with the names of their tools."""
@@ -315,7 +321,8 @@ class Gateway:
         (bound,) = registry.bind([tool_id], caller.session, user=caller.user).values()
         secrets = registry.secrets.of(caller.session)
         standing = StandingApprovals.of(registry.loaded, caller.user.id)
-        supervision = Supervision("", self._approval, registry, secrets, notice=False, standing=standing)
+        ledger = self._ledger(caller)
+        supervision = Supervision("", self._approval, registry, secrets, notice=False, standing=standing, ledger=ledger)
         call = partial(self._supervised, bound, arguments, supervision)
         return await self.relay.run(call, bound.agent, caller.user, asks=caller.asks)
 
@@ -328,12 +335,12 @@ class Gateway:
             answer: ToolMessage = await bound.ainvoke(request.tool_call)
             return answer
 
-        thread = uuid.uuid4().hex
+        thread = f"mcp-{uuid.uuid4().hex}"
         call = ToolCall(name=bound.name, args=dict(arguments), id=thread, type="tool_call")
         # There is no agent whose state and runtime a tool could ask for.
         request = ToolCallRequest(tool_call=call, tool=bound, state={}, runtime=None)  # type: ignore[arg-type]
-        if not (await examined(request, bound, supervision, send)).why(arguments):
-            return await send(request)
+        if not await (await examined(request, bound, supervision, send)).asks(arguments):
+            return cast("ToolMessage", await supervised(request, bound, supervision, send))
         config: RunnableConfig = {"configurable": {"thread_id": thread}}
         given: Any = {}
         context = _Call(partial(supervised, request, bound, supervision, send))

@@ -12,7 +12,7 @@ from langchain_core.messages import HumanMessage
 
 from callsheet import Settings, create_supervisor
 from callsheet.agents import Call, Plan, Step, StepResult
-from callsheet.graphs import Policy
+from callsheet.graphs import CallLedger, Policy
 from callsheet.graphs.dependencies import ObservationLog, OutcomeLog, Outcomes
 from callsheet.orchestrator.run.run_context import observed_in
 
@@ -105,6 +105,9 @@ def outcomes(noting: Any, scripted: Any, say: Any, tmp_path: Path) -> Any:
             settings=Settings(**settings),
             observed=ObservationLog(tmp_path / "observed.json"),
         ).compile()
+        ledger = CallLedger("")
+        for entry in ledger.unsettled(everybody=True):  # somebody has looked
+            ledger.settle(entry.id, "not-done")
         config: Any = {"configurable": {"langgraph_auth_user": {"identity": user}}} if user else None
         app.invoke({"messages": [HumanMessage(f"{RATE} and {NOTE}")]}, config)
         return OutcomeLog(tmp_path / "outcomes.json").of(catalog.catalog)

@@ -14,6 +14,7 @@ from langgraph.types import Command
 from callsheet import Settings, create_supervisor
 from callsheet.agents import ConcurrentRunError
 from callsheet.agents.calls import run_claim
+from callsheet.graphs.process_identity import born
 
 RATE, NOTE = "look up the rate of USD", "write a note with it"
 GIVEN: Any = {"messages": [HumanMessage(f"Please\0 {RATE}, and {NOTE}")]}  # NUL, which Postgres cannot store
@@ -75,7 +76,7 @@ async def test_of_two_processes_one_takes_a_step(address: str, monkeypatch: pyte
     process: ContextVar[int] = ContextVar("process")
 
     async def whoami(real: Any = run_claim._whoami) -> dict[str, Any]:
-        return {**await real(), "process": process.get(), "born": run_claim._born(process.get())}
+        return {**await real(), "process": process.get(), "born": born(process.get())}
 
     async def take(saver: Any, number: int, place: tuple[str, str]) -> None:
         process.set(number)

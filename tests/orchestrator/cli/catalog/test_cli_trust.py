@@ -15,6 +15,7 @@ from callsheet.graphs import load
 from callsheet.graphs.trust.consent import StandingApprovals
 from fleet import Fleet, definition
 
+NOTHING: dict[str, Any] = {"allowed": [], "servers": [], "open_calls": []}
 READS = {"annotations": {"readOnlyHint": True}}
 
 
@@ -42,7 +43,7 @@ def reason(fleet: Fleet, tool: str, catalog: str = "") -> str:
 
 
 def test_a_tool_is_allowed_listed_and_revoked(trust: Any, fleet: Fleet) -> None:
-    assert trust() == (0, {"allowed": [], "servers": []})
+    assert trust() == (0, NOTHING)
     status, told = trust("allow", "git/push")
     (one,) = told["allowed"]
     assert (status, one["agent"], one["tool"], one["user"], one["holds"]) == (0, "git", "push", "", True)
@@ -51,7 +52,7 @@ def test_a_tool_is_allowed_listed_and_revoked(trust: Any, fleet: Fleet) -> None:
     assert trust("allow", "git/push", "--user", "anna")[1]["allowed"][1]["user"] == "anna"
     assert trust("revoke", "git/push", "--user", "bert")[0] == 1
     assert [one["user"] for one in trust("revoke", "git/push", "--user", "anna")[1]["allowed"]] == [""]
-    assert trust("revoke", "git/push") == (0, {"allowed": [], "servers": []})
+    assert trust("revoke", "git/push") == (0, NOTHING)
     assert trust("revoke", "git/push")[0] == 1
 
 
@@ -68,9 +69,9 @@ def test_a_tool_that_has_changed_is_listed_as_one_that_asks(trust: Any, fleet: F
 
 def test_a_server_is_believed_and_no_longer(trust: Any, fleet: Fleet) -> None:
     assert "the server is not trusted" in reason(fleet, "notes/read")
-    assert trust("allow", "notes") == (0, {"allowed": [], "servers": ["notes"]})
+    assert trust("allow", "notes") == (0, {**NOTHING, "servers": ["notes"]})
     assert (reason(fleet, "notes/read"), bool(reason(fleet, "notes/write"))) == ("", True)
-    assert trust("revoke", "notes") == (0, {"allowed": [], "servers": []})
+    assert trust("revoke", "notes") == (0, NOTHING)
     assert "the server is not trusted" in reason(fleet, "notes/read")
 
 

@@ -232,9 +232,7 @@ async def test_another_process(notebook: Notebook, tmp_path: Path, monkeypatch: 
             other.kill()
             other.communicate()
         with monkeypatch.context() as elsewhere:  # where another process may have that number, or none
-            elsewhere.setattr(
-                "callsheet.agents.calls.run_claim._machine", lambda: "a container of the same name", raising=False
-            )
+            elsewhere.setattr("callsheet.graphs.process_identity.machine", lambda: "a container of the same name")
             with pytest.raises(ConcurrentRunError, match=f"process {other.pid} on "):
                 await app.ainvoke(None, THREAD)
         (unknown,) = (await app.ainvoke(None, THREAD))["__interrupt__"]

@@ -1,0 +1,213 @@
+"""The record of a call that may change something: no later run repeats the call unseen while its outcome is unknown."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import uuid
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from langchain_core.messages import ToolMessage
+from langgraph.config import get_config
+from langgraph.errors import GraphBubbleUp
+from langgraph.types import Command
+
+from callsheet.agents.calls.review import TOOK_EFFECT
+from callsheet.agents.calls.tool_result import artifact_of
+from callsheet.agents.registry.binding import BoundTool
+from callsheet.agents.safety.secrets import without_secrets
+from callsheet.graphs.catalog.errors import CallsheetError
+from callsheet.graphs.trust.open_calls import CallLedger, OpenCall, Verdict
+from callsheet.graphs.trust.pins import digest
+
+Answer = ToolMessage | Command[Any]
+T = TypeVar("T")
+_LOG = logging.getLogger("callsheet")
+_HEADING = (
+    "The outcome of earlier calls of these tools is unknown, and their arguments are not stored. If your task may need "
+    "the same once more in other words, do not call the tool: say so, and end."
+)
+
+
+class Said(Protocol):
+    """Makes a message about a call that is not the tool's own answer."""
+
+    def __call__(self, text: str, *, kind: str, effect: str, error: bool = True) -> ToolMessage:
+        """The message; ``kind`` and ``effect`` are those of ``Outcome``."""
+        ...
+
+
+class CallPlace(NamedTuple):
+    """Where a call is made; the fields are those of ``OpenCall``."""
+
+    call: str
+    run: str
+
+    @classmethod
+    def here(cls, call_id: str) -> CallPlace:
+        """The place of a call of the current task, which is the same when its run is resumed; else one of its own."""
+        try:
+            configurable: Mapping[str, Any] = get_config().get("configurable") or {}
+        except RuntimeError:  # outside of a run
+            configurable = {}
+        if thread := str(configurable.get("thread_id") or ""):
+            return cls(digest([thread, str(configurable.get("checkpoint_ns") or ""), call_id])[:32], thread)
+        return cls(uuid.uuid4().hex, f"process {os.getpid()} on {socket.gethostname()}")
+
+
+NOWHERE = CallPlace("", "")
+"""The place of a call that is only examined."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """Records one call while it is under way, and finds earlier ones like it.
+
+    Attributes:
+        ledger: None for a call that needs no record: it changes nothing, or may be repeated.
+        said: Makes messages about the call; ``named`` begins those that are errors.
+        digest: As in ``OpenCall``, and so are ``call`` and ``run``.
+    """
+
+    ledger: CallLedger | None
+    tool_id: str
+    named: str
+    said: Said
+    digest: str = ""
+    call: str = ""
+    run: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        ledger: CallLedger | None,
+        bound: BoundTool,
+        args: Mapping[str, Any],
+        place: CallPlace,
+        named: str,
+        said: Said,
+    ) -> CallRecord:
+        """The record of a call; ``args`` are those of the model, or the tool's own."""
+        if ledger is None:
+            return cls(None, bound.id, named, said)
+        form = bound.form
+        sent = digest([bound.id, without_secrets(form.plain, form.own(dict(args)))])
+        return cls(ledger, bound.id, named, said, sent, place.call, place.run)
+
+    async def is_repeated(self) -> bool:
+        """Whether there is an earlier call like this one that a person must be asked about."""
+        if self.ledger is None:
+            return False
+        found = await self._tried(lambda ledger: ledger.earlier(self.digest, self.call), "read")
+        return found is not None and found.is_unsettled
+
+    async def earlier(self) -> OpenCall | ToolMessage | None:
+        """An earlier call like this one whose outcome is unknown; or the answer, if the call must not be sent.
+
+        It must not if a person has said that the earlier one was done, or if the ledger cannot be read.
+        """
+        if self.ledger is None:
+            return None
+        try:
+            found = await asyncio.to_thread(self.ledger.earlier, self.digest, self.call)
+        except CallsheetError as error:
+            return self._unrecorded(error)
+        return found if found is None else await self._seen(found)
+
+    async def sent(self, send: Callable[[], Awaitable[Answer]]) -> Answer | OpenCall:
+        """Sends the call, and records it until its outcome is known; or returns what ``earlier`` does, unsent."""
+        if self.ledger is None:
+            return await send()
+        begin = self.ledger.begin
+        try:
+            entry, is_new = await asyncio.to_thread(begin, self.tool_id, self.digest, self.call, self.run)
+        except CallsheetError as error:
+            return self._unrecorded(error)
+        if not is_new:
+            return await self._seen(entry)
+        try:
+            answer = await send()
+        except GraphBubbleUp:
+            # The tool itself asks a person: LangGraph runs it again from its start.
+            await self.settled(entry.id)
+            raise
+        except (Exception, asyncio.CancelledError):
+            await asyncio.shield(self._tried(lambda ledger: ledger.leave_open(entry.id, "stopped"), "changed"))
+            raise
+        failed = isinstance(answer, ToolMessage) and answer.status == "error"
+        if failed and artifact_of(answer).get("effect") == "unknown":
+            await self._tried(lambda ledger: ledger.leave_open(entry.id, "unanswered"), "changed")
+        else:
+            await self.settled(entry.id)
+        return answer
+
+    async def own(self) -> str:
+        """The id of the entry of this very call; empty if there is none, or if it cannot be read."""
+        entries = await self._tried(lambda ledger: ledger.entries(), "read") or ()
+        return next((one.id for one in entries if one.call == self.call and not one.is_settled), "")
+
+    async def verdict(self, entry_id: str) -> Verdict | None:
+        """What a person has said of an entry outside of this run; None if nothing, or if it cannot be read."""
+        if not entry_id:
+            return None
+
+        def said(ledger: CallLedger) -> Verdict | None:
+            return ledger.verdict(entry_id, self.call)
+
+        return await self._tried(said, "read")
+
+    async def settled(self, entry_id: str) -> None:
+        """Removes an entry, if there is one: its outcome is known."""
+        if entry_id:
+            await self._tried(lambda ledger: ledger.end(entry_id), "changed")
+
+    def repeats(self, earlier: OpenCall) -> ToolMessage:
+        """The message for a call that was not sent, because an earlier one like it is open."""
+        return self.said(f"{self.named}: a call like this {earlier.told}", kind="refused", effect="unknown")
+
+    def left_open(self, answer: ToolMessage, entry_id: str) -> ToolMessage:
+        """The message on an unknown outcome that nobody has settled, with the command that settles it."""
+        if not entry_id or self.ledger is None:
+            return answer
+        how = self.ledger.how_to_settle(entry_id)
+        text = f"{answer.text}. Nothing more was sent. Look whether it took effect, and say so with {how}"
+        return answer.model_copy(update={"content": text})
+
+    async def _seen(self, found: OpenCall) -> OpenCall | ToolMessage:
+        """An open call as it is; one of which a person has said that it was done is the answer, once."""
+        if not found.is_settled:
+            return found
+        await self.settled(found.id)
+        told = f"{TOOK_EFFECT} It was sent in {found.run}, and was not sent again."
+        return self.said(told, kind="", effect="reported", error=False)
+
+    def _unrecorded(self, error: CallsheetError) -> ToolMessage:
+        why = f"nothing was sent, because it cannot be recorded that the call is under way: {error}"
+        return self.said(f"{self.named}: {why}", kind="refused", effect="none")
+
+    async def _tried(self, work: Callable[[CallLedger], T], what: str) -> T | None:
+        """The result of work on the ledger after which the call goes on in any case: what stays in it only asks."""
+        if self.ledger is None:
+            return None
+        try:
+            return await asyncio.to_thread(work, self.ledger)
+        except CallsheetError as error:
+            _LOG.warning("the open calls could not be %s: %s", what, error)
+            return None
+
+
+def open_calls_told(ledger: CallLedger | None, tool_ids: Collection[str]) -> str:
+    """The open calls of these tools, for a model that has them; empty if there are none. Reads a file."""
+    if ledger is None:
+        return ""
+    try:
+        found = [one for one in ledger.unsettled() if one.tool_id in tool_ids]
+    except CallsheetError as error:
+        _LOG.warning("a model is not told of open calls: %s", error)
+        return ""
+    lines = [f"- {one.tool_id}: a call {one.told}." for one in found]
+    return "\n".join([_HEADING, *lines]) if lines else ""

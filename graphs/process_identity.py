@@ -1,0 +1,72 @@
+"""Which process holds something that outlives it, and whether that process still runs."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from functools import cache
+from pathlib import Path
+
+from callsheet.graphs.catalog.model import Record
+
+
+class ProcessIdentity(Record):
+    """A process of a machine.
+
+    Attributes:
+        host: Name of the machine, for people.
+        machine: The scope of the number: machines and containers may share a name.
+        process: Its number, which the system uses again.
+        born: When it was started, as the system tells it; empty if it does not.
+    """
+
+    host: str
+    machine: str
+    process: int
+    born: str
+
+    @classmethod
+    def here(cls) -> ProcessIdentity:
+        """This process; reads files of the system."""
+        process = os.getpid()
+        return cls(host=socket.gethostname(), machine=machine(), process=process, born=born(process))
+
+    @property
+    def runs(self) -> bool | None:
+        """Whether the process runs; None if that cannot be checked from here."""
+        if self == ProcessIdentity.here():
+            return True
+        if self.machine != machine() or sys.platform == "win32":
+            return None
+        try:
+            os.kill(self.process, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            pass  # it exists, and belongs to another user
+        return born(self.process) == self.born
+
+
+def machine() -> str:
+    """The scope of process numbers."""
+    return f"{socket.gethostname()}{_boot()}"
+
+
+@cache
+def _boot() -> str:
+    """What tells apart machines and containers of one name; empty if the system does not say it."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f" {boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return ""
+
+
+def born(process: int) -> str:
+    """When a process was started, if the system tells."""
+    try:
+        told = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return told[19] if told[0] != "Z" else "ended"

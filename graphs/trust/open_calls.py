@@ -1,0 +1,230 @@
+"""Calls that may have taken effect, although nobody knows: from before a call is sent until its outcome is known.
+
+A call is recorded for its user and catalog, not for its run, so that any later run can ask before it repeats one.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import threading
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Literal
+
+from callsheet.graphs.catalog.errors import TrustError, UnknownNameError
+from callsheet.graphs.catalog.model import Record
+from callsheet.graphs.process_identity import ProcessIdentity
+from callsheet.graphs.storage import StoredFile, state_file
+
+Verdict = Literal["done", "not-done"]
+"""What a person says of an open call: it took effect, or it did not."""
+_State = Literal["running", "stopped", "unanswered", "done", "not-done"]
+_VERDICTS = ("done", "not-done")
+_TELLS_FOR = timedelta(days=1)
+"""How long a verdict waits for the run that needs it: after that, the same call is a new one."""
+_WRITING = threading.Lock()
+"""Threads of this process wait here, and not at the lock of the file, which is looked at again and again."""
+
+
+class OpenCall(Record):
+    """A call of a tool that may change something; its arguments are not stored.
+
+    Attributes:
+        digest: SHA-256 of the tool and the arguments, of which secret ones are left out.
+        call: Identifies the call within its run: a run that is resumed makes the same call.
+        run: The thread of the run, or the process of a run without one.
+        since: When it was sent, or when a person has settled it; UTC, ISO 8601.
+        user: As in ``StandingApproval``.
+        state: ``stopped``: its run was stopped meanwhile; ``unanswered``: it failed without a word about its effect.
+    """
+
+    id: str
+    agent: str
+    tool: str
+    digest: str
+    call: str
+    run: str
+    since: str
+    owner: ProcessIdentity
+    user: str | None = ""
+    state: _State = "running"
+
+    @property
+    def tool_id(self) -> str:
+        """``agent/tool``."""
+        return f"{self.agent}/{self.tool}"
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether a person has said what became of it."""
+        return self.state in _VERDICTS
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether its outcome is unknown; not of a call that a running process of this machine is making."""
+        if self.is_settled:
+            return False
+        return self.state != "running" or self.owner.runs is not True
+
+    @property
+    def told(self) -> str:
+        """What is known about it, as a part of a sentence about "a call"."""
+        if self.state == "unanswered":
+            what = f"got no answer in {self.run}"
+        elif self.state == "running" and self.owner.runs is None:
+            what = f"was running in {self.run} on {self.owner.host}, which cannot be looked at from here"
+        else:
+            what = f"was running when {self.run} stopped"
+        return f"{what} (sent {self.since}); whether it took effect is unknown"
+
+
+class _File(Record):
+    calls: tuple[OpenCall, ...]
+    callsheet_calls: Literal[1] = 1
+
+
+@dataclass(frozen=True)
+class CallLedger:
+    """The open calls of one user (as in ``StandingApproval``) over one catalog.
+
+    The methods read and write a file, in the shared store if there is one, and may wait. They raise a ``TrustError`` if
+    that cannot be done.
+
+    Attributes:
+        label: That of the catalog (``Loaded``); catalogs in memory have one ledger.
+    """
+
+    label: str
+    user: str | None = ""
+
+    @cached_property
+    def file(self) -> StoredFile:
+        """Its file, in the shared store or else in the user's data folder."""
+        from callsheet.graphs.catalog.loaded import key_of  # which imports policies
+
+        return state_file(f"calls/{key_of(self.label)}.json")
+
+    def entries(self) -> tuple[OpenCall, ...]:
+        """Those of all users, running and settled ones included, in the order in which they were sent."""
+        try:
+            return _File(**json.loads(self.file.text())).calls
+        except FileNotFoundError:
+            return ()
+        except (OSError, ValueError, TypeError, RecursionError) as error:
+            raise TrustError(f"the open calls in {self.file} cannot be read: {error}") from error
+
+    def unsettled(self, *, everybody: bool = False) -> list[OpenCall]:
+        """The calls of the user, or of everybody, whose outcome is unknown."""
+        return [one for one in self.entries() if one.is_unsettled and (everybody or one.user == self.user)]
+
+    def earlier(self, digest: str, call: str) -> OpenCall | None:
+        """A call of the same tool with the same arguments that must not be repeated unseen; None if there is none.
+
+        Its outcome is unknown, or a person has said that it was done. ``call`` itself is not among them.
+        """
+        return _earlier(self._own(self.entries(), digest), call)
+
+    def begin(self, tool_id: str, digest: str, call: str, run: str) -> tuple[OpenCall, bool]:
+        """Records that a call is sent now; or returns an earlier one as of ``earlier``, and records nothing.
+
+        Returns:
+            The call, and whether it is recorded.
+        """
+        agent, _, tool = tool_id.partition("/")
+        new = OpenCall(
+            id=uuid.uuid4().hex[:8],
+            agent=agent,
+            tool=tool,
+            digest=digest,
+            call=call,
+            run=run,
+            since=_now(),
+            owner=ProcessIdentity.here(),
+            user=self.user,
+        )
+        found: list[OpenCall] = []
+
+        def changed(entries: Sequence[OpenCall]) -> list[OpenCall]:
+            alike = self._own(entries, digest)
+            if (earlier := _earlier(alike, call)) is not None:
+                found.append(earlier)
+                return [*entries]
+            # An earlier attempt at this very call is over, and so is a verdict that the same call may be sent.
+            over = [one.id for one in self._own(entries) if one.call == call]
+            over += [one.id for one in alike if one.state == "not-done"]
+            return [*(one for one in entries if one.id not in over), new]
+
+        self._change(changed)
+        return (found[0], False) if found else (new, True)
+
+    def end(self, entry_id: str) -> None:
+        """Removes a call whose outcome is known."""
+        self._change(lambda entries: [one for one in entries if one.id != entry_id])
+
+    def leave_open(self, entry_id: str, state: Literal["stopped", "unanswered"]) -> None:
+        """Records that nobody knows what became of a call."""
+        self._change(lambda entries: [_with(one, state) if one.id == entry_id else one for one in entries])
+
+    def verdict(self, entry_id: str, call: str) -> Verdict | None:
+        """What a person has said of an entry, or of the call itself; it is told once, and the entry is removed."""
+        said: list[Verdict] = []
+        for one in self._own(self.entries()):
+            if one.is_settled and (one.id == entry_id or one.call == call):
+                said.append("done" if one.state == "done" else "not-done")
+                self.end(one.id)
+        return said[0] if said else None
+
+    def settle(self, entry_id: str, verdict: Verdict) -> OpenCall:
+        """Records what became of an open call of any user: if it was done, the same call is not sent the next time.
+
+        The verdict is kept for a day, for a run that waits for it.
+
+        Raises:
+            UnknownNameError: There is no open call with this id; the message names all.
+        """
+        known = {one.id: one for one in self.unsettled(everybody=True)}
+        if entry_id not in known:
+            names = ", ".join(f"{one.id} ({one.tool_id})" for one in known.values()) or "none"
+            raise UnknownNameError(f"no open call {entry_id!r}; the open calls are: {names}")
+        settled = _with(known[entry_id], verdict).model_copy(update={"since": _now()})
+        self._change(lambda entries: [settled if one.id == entry_id else one for one in entries])
+        return settled
+
+    def how_to_settle(self, entry_id: str) -> str:
+        """What settles a call: a command, which does not tell users of a server where its catalog is; or code."""
+        if not self.label:
+            return f'`callsheet.graphs.CallLedger("", {self.user!r}).settle("{entry_id}", "done")`, or "not-done"'
+        named = self.label.splitlines() if self.user == "" else []
+        catalogs = "".join(f" --catalog {shlex.quote(name)}" for name in named)
+        return f"`callsheet trust settle {entry_id} done|not-done{catalogs}`"
+
+    def _own(self, entries: Sequence[OpenCall], digest: str | None = None) -> list[OpenCall]:
+        return [one for one in entries if one.user == self.user and digest in (None, one.digest)]
+
+    def _change(self, change: Callable[[Sequence[OpenCall]], Sequence[OpenCall]]) -> None:
+        with _WRITING, self.file.locked():
+            before = self.entries()
+            oldest = (datetime.now(UTC) - _TELLS_FOR).isoformat(timespec="seconds")
+            after = [one for one in change(before) if not one.is_settled or one.since > oldest]
+            if [*before] != after:
+                content: Mapping[str, object] = _File(calls=tuple(after)).model_dump()
+                self.file.replace(json.dumps(content, indent=1).encode("ascii"))
+
+
+def _earlier(alike: Sequence[OpenCall], call: str) -> OpenCall | None:
+    others = [one for one in alike if one.call != call]
+    unsettled = [one for one in others if one.is_unsettled]
+    done = [one for one in others if one.state == "done"]
+    return next(iter([*unsettled, *done]), None)
+
+
+def _with(one: OpenCall, state: _State) -> OpenCall:
+    return one.model_copy(update={"state": state})
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
