@@ -6,7 +6,6 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any, Literal, TypeVar
 
 from pydantic import ConfigDict, Field
@@ -305,11 +304,10 @@ def _free(taken: Collection[str], *names: str) -> str:
     for name in names:
         if name not in taken:
             return name
-    for number in count(2):
-        name = f"{names[-1]}_{number}"
-        if name not in taken:
-            break
-    return name
+    number = 2
+    while f"{names[-1]}_{number}" in taken:
+        number += 1
+    return f"{names[-1]}_{number}"
 
 
 _Form = TypeVar("_Form", bound=_Read)
