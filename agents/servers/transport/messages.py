@@ -57,7 +57,7 @@ def _large_answer(text: str) -> JSONRPCResponse | None:
 def _joined(content: list[Any]) -> list[Any]:
     """Content blocks, in which texts that follow each other are one, as they are for whoever reads them."""
     joined = list[Any]()
-    for is_text, blocks in groupby(content, _is_plain_text):
+    for is_text, blocks in groupby(content, _is_text):
         if is_text:
             joined.append({"type": "text", "text": "\n".join(block["text"] for block in blocks)})
         else:
@@ -65,11 +65,9 @@ def _joined(content: list[Any]) -> list[Any]:
     return joined
 
 
-def _is_plain_text(block: Any) -> bool:
-    """Whether a block is a text and nothing else."""
-    return (
-        isinstance(block, dict) and len(block) == 2 and block.get("type") == "text" and type(block.get("text")) is str
-    )
+def _is_text(block: Any) -> bool:
+    """Whether a block is a text; what else it has, such as annotations, nobody reads."""
+    return isinstance(block, dict) and block.get("type") == "text" and type(block.get("text")) is str
 
 
 def answer_to(asked: Any, text: str) -> bytes:
