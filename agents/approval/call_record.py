@@ -103,7 +103,7 @@ class CallRecord:
         if self.ledger is None:
             return False
         found = await self._tried(lambda ledger: ledger.earlier(self.digest, self.call), "read")
-        return found is not None and found.is_unsettled
+        return found is not None and not found.is_settled
 
     async def earlier(self) -> OpenCall | ToolMessage | None:
         """An earlier call like this one whose outcome is unknown; or the answer, if the call must not be sent.

@@ -269,16 +269,16 @@ async def _ask(state: CallState) -> _Update:
     case = get_runtime(SupervisedCall).context
     if refused := case.refused(state["args"]):
         return {"answer": refused}
+    if state["approved"] and state["approved"] == case.mark(state["args"]):
+        return {"when": state["when"]}  # a person has seen this call among those of its program
+    if not state["why"]:
+        return {"approved": case.mark(state["args"]), "when": time.time()}
     record = case.record(state["args"])
     match await record.earlier():
         case ToolMessage() as answer:
             return {"answer": answer}
         case OpenCall() as earlier:
             return _unknown(case, record, record.repeats(earlier), earlier.id, sent=False)
-    if state["approved"] and state["approved"] == case.mark(state["args"]):
-        return {"when": state["when"]}  # a person has seen this call among those of its program
-    if not state["why"]:
-        return {"approved": case.mark(state["args"]), "when": time.time()}
     try:
         decision, mark = case.ask("tool_approval", state["args"], state["why"], state["problem"])
         if decision.always:
