@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 from urllib.parse import quote
 
@@ -41,12 +42,13 @@ _PROPERTIES: Mapping[str, Sequence[str]] = {
 
 
 def key(kind: str, *parts: str) -> str:
-    """``tool/weather.forecast``; unique for each kind and parts."""
-    return f"{kind}/{'.'.join(quote(part, safe='', errors='replace').replace('.', '%2E') for part in parts)}"
+    """Returns ``tool/weather.forecast``; unique for each kind and parts."""
+    quoted = [quote(part, safe="", errors="replace").replace(".", "%2E") for part in parts]
+    return f"{kind}/{'.'.join(quoted)}"
 
 
 def key_of(graph: KnowledgeGraph, node: Any) -> str:
-    """The key of a node of the knowledge graph."""
+    """Returns the key of a node of the knowledge graph."""
     if isinstance(node, tuple):
         return key(*node)
     match graph.nodes[node]["kind"]:
@@ -60,7 +62,7 @@ def key_of(graph: KnowledgeGraph, node: Any) -> str:
 
 
 def _exported(catalog: Catalog, taxonomy: Sequence[Capability] | None) -> nx.MultiDiGraph[str]:
-    """The knowledge graph with keys as nodes, and texts, numbers and booleans as attributes."""
+    """Returns the knowledge graph with keys as nodes, and texts, numbers and booleans as attributes."""
     graph = detailed_graph(catalog, taxonomy)
     keys = {node: key_of(graph, node) for node in graph}
     records: Mapping[str, Any] = {**catalog.by_id, **catalog.tools, **catalog.skills_by_id}
@@ -68,28 +70,34 @@ def _exported(catalog: Catalog, taxonomy: Sequence[Capability] | None) -> nx.Mul
     for node, data in graph.nodes(data=True):
         record = data["record"] if isinstance(node, tuple) else records[node]
         values = {name: _property(name, getattr(record, name, "")) for name in _PROPERTIES[data["kind"]]}
-        if "id" in values and record is None:
+        if "id" in values and record is None:  # a capability that the taxonomy does not have
             values["id"] = encodable(node[1])
         exported.add_node(keys[node], kind=data["kind"], **values)
     for source, target, place, data in graph.edges(keys=True, data=True):
         details: dict[str, Property] = {}
-        if edge := data.get("dependency"):
-            values = edge.model_dump(mode="json", exclude={"tool", "kind"})
-            details = {"position": place} | {name: _property(name, value) for name, value in values.items()}
+        dependency = data.get("dependency")
+        if dependency is not None:
+            details["position"] = place
+            for name, value in dependency.model_dump(mode="json", exclude={"tool", "kind"}).items():
+                details[name] = _property(name, value)
         exported.add_edge(keys[source], keys[target], kind=data["kind"].value, **details)
     return exported
 
 
 def _property(name: str, value: Any) -> Property:
-    if isinstance(value, str) and name != "default":
-        return encodable(value)
-    if isinstance(value, bool | int | float) and name != "default":
-        return value
-    return "" if value is None or value == () else encodable(json_text(value))
+    """Returns a value as the formats can hold it; others as JSON, and so is a ``default``, which may be of any type."""
+    if value is None or value == ():
+        return ""
+    if name != "default":
+        if isinstance(value, str):
+            return encodable(value)
+        if isinstance(value, bool | int | float):
+            return value
+    return encodable(json_text(value))
 
 
 def json_text(value: Any) -> str:
-    """JSON with keys in their original order and without ASCII escapes."""
+    """Returns JSON with keys in their original order and without ASCII escapes."""
     return json.dumps(value, ensure_ascii=False, default=partial(TypeAdapter(Any).dump_python, mode="json"))
 
 
@@ -97,15 +105,18 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def to_graphml(catalog: Catalog, taxonomy: Sequence[Capability] | None = None) -> str:
-    """The knowledge graph as GraphML.
+    """Returns the knowledge graph as GraphML.
 
     Characters that XML does not allow, such as NUL, become U+FFFD in texts; keys of nodes are percent-encoded and stay
     unique.
     """
     graph = _exported(catalog, taxonomy)
-    for properties in (*(data for _, data in graph.nodes(data=True)), *(data for *_, data in graph.edges(data=True))):
-        texts = {name: value for name, value in properties.items() if isinstance(value, str)}
-        properties.update({name: _NOT_XML.sub("\ufffd", text) for name, text in texts.items()})
+    of_nodes = (data for _, data in graph.nodes(data=True))
+    of_edges = (data for *_, data in graph.edges(data=True))
+    for properties in chain(of_nodes, of_edges):
+        for name, value in properties.items():
+            if isinstance(value, str):
+                properties[name] = _NOT_XML.sub("\ufffd", value)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + "\n".join(nx.generate_graphml(graph)) + "\n"
 
 
@@ -114,7 +125,7 @@ _LARGEST = 2**63 - 1  # of Cypher's integers
 
 
 def to_cypher(catalog: Catalog, taxonomy: Sequence[Capability] | None = None) -> str:
-    """The knowledge graph as a Cypher script with one statement per line; a second run changes nothing.
+    """Returns the knowledge graph as a Cypher script with one statement per line; a second run changes nothing.
 
     Nodes are labelled ``Agent``, ``Tool``, ``Skill``, ``Parameter``, ``Output`` and ``Capability`` and have a unique
     ``key``; relationships are ``OWNED_BY``, ``HAS_REQUIRED_INPUT``, ``TOOL_DIRECTLY_DEPENDS_ON`` and so on.
@@ -123,26 +134,29 @@ def to_cypher(catalog: Catalog, taxonomy: Sequence[Capability] | None = None) ->
 
 
 def _statements(catalog: Catalog, taxonomy: Sequence[Capability] | None) -> Iterator[str]:
+    """Yields a statement for each node, then one for each edge."""
     graph = _exported(catalog, taxonomy)
-    nodes = graph.nodes(data=True)
-    match_of = {node: f":{data['kind'].capitalize()} {{key: {_literal(node)}}}" for node, data in nodes}
+    match_of = dict[str, str]()
     for node, properties in graph.nodes(data=True):
+        match_of[node] = f":{properties['kind'].capitalize()} {{key: {_literal(node)}}}"
         yield f"MERGE (n{match_of[node]}){_set('n', properties)}"
     for source, target, properties in graph.edges(data=True):
-        name = properties["kind"].upper()
-        name = f"{name}_DEPENDS_ON" if "position" in properties else name
-        place = f" {{position: {properties['position']}}}" if "position" in properties else ""
+        relationship = properties["kind"].upper()
+        if "position" in properties:  # of a dependency; two of one kind differ by it
+            relationship += f"_DEPENDS_ON {{position: {properties['position']}}}"
         ends = f"(a{match_of[source]}), (b{match_of[target]})"
-        yield f"MATCH {ends} MERGE (a)-[r:{name}{place}]->(b){_set('r', properties)}"
+        yield f"MATCH {ends} MERGE (a)-[r:{relationship}]->(b){_set('r', properties)}"
 
 
 def _set(variable: str, properties: Mapping[str, Property]) -> str:
-    values = {name: value for name, value in properties.items() if name not in ("kind", "position")}
-    parts = [f"{variable}.`{name}` = {_literal(value)}" for name, value in values.items()]
+    """Returns a clause that sets the properties of a node or a relationship; empty if there are none."""
+    own = [name for name in properties if name not in ("kind", "position")]
+    parts = [f"{variable}.`{name}` = {_literal(properties[name])}" for name in own]
     return f" SET {', '.join(parts)}" if parts else ""
 
 
 def _literal(value: Property) -> str:
+    """Returns a value as a literal of Cypher."""
     match value:
         case bool():
             return str(value).lower()
@@ -171,7 +185,7 @@ _STYLES = (
 
 
 def to_mermaid(catalog: Catalog) -> str:
-    """Tools with their agents and dependencies as a Mermaid flowchart, as ``edges_to_mermaid``.
+    """Returns tools with their agents and dependencies as a Mermaid flowchart, as ``edges_to_mermaid``.
 
     Raises:
         SettingsError: The catalog is too large for a chart.
@@ -181,34 +195,52 @@ def to_mermaid(catalog: Catalog) -> str:
             f"{len(catalog.tools)} tools are more than a Mermaid chart can show: "
             "`callsheet graph ID --mermaid` draws one tool or agent"
         )
-    graph, ends = knowledge_graph(catalog), {*catalog.tools, *catalog.by_id}
-    edges = (edge for tool in catalog.tools for edge in graph.out_edges(tool, data=True))
-    return edges_to_mermaid(graph, [edge for edge in edges if edge[1] in ends])
+    graph = knowledge_graph(catalog)
+    edges = list[Edge]()
+    for tool in catalog.tools:
+        for edge in graph.out_edges(tool, data=True):
+            if edge[1] in catalog.tools or edge[1] in catalog.by_id:
+                edges.append(edge)
+    return edges_to_mermaid(graph, edges)
 
 
 def edges_to_mermaid(graph: KnowledgeGraph, edges: Sequence[Edge], *, start: Any = None) -> str:
-    """Edges of the knowledge graph as a Mermaid flowchart: shapes tell the kinds of nodes, lines those of dependencies.
+    """Returns edges of the knowledge graph as a Mermaid flowchart.
 
-    ``start`` is highlighted.
+    Shapes tell the kinds of nodes, lines those of dependencies. The node ``start`` is highlighted.
 
     Source: Representing Agentic Tools in Knowledge Graphs, figure 3: server, tool, capability, parameter.
     """
-    ends = (end for edge in edges for end in edge[:2])
-    names = {node: f"n{number}" for number, node in enumerate(dict.fromkeys([*([start] if start else []), *ends]))}
+    nodes: dict[Any, None] = {start: None} if start else {}  # in order, without duplicates
+    for source, target, _ in edges:
+        nodes[source] = None
+        nodes[target] = None
+    names = {node: f"n{number}" for number, node in enumerate(nodes)}
     lines = []
     for node, name in names.items():
-        about = graph.nodes[node]
-        style = "start" if node == start else "core" if about.get("core") else about["kind"]
-        lines.append(f"{name}{_SHAPES.get(about['kind'], '[{}]').format(_label(node_name(node)))}:::{style}")
+        attributes = graph.nodes[node]
+        kind = attributes["kind"]
+        style = kind
+        if node == start:
+            style = "start"
+        elif attributes.get("core"):
+            style = "core"
+        shape = _SHAPES.get(kind, "[{}]")
+        lines.append(f"{name}{shape.format(_label(node_name(node)))}:::{style}")
     for source, target, data in edges:
-        edge = data.get("dependency")
-        words = data["kind"].replace("_", " ") + (f", {edge.parameter}" if edge and edge.parameter else "")
-        lines.append(f"{names[source]} {_ARROWS.get(data['kind'], '-->')}|{_label(words)}| {names[target]}")
+        words = data["kind"].replace("_", " ")
+        dependency = data.get("dependency")
+        if dependency and dependency.parameter:
+            words += f", {dependency.parameter}"
+        arrow = _ARROWS.get(data["kind"], "-->")
+        lines.append(f"{names[source]} {arrow}|{_label(words)}| {names[target]}")
     return "\n  ".join(["flowchart LR", *lines, *_STYLES]) + "\n"
 
 
 def _label(text: str) -> str:
-    """A quoted label on one line, with Mermaid and HTML markup characters as entities."""
+    """Returns a quoted label on one line, with Mermaid and HTML markup characters as entities."""
     line = " ".join(escaped(text).split())
-    line = line if len(line) <= _LONGEST_LABEL else f"{line[: _LONGEST_LABEL - 1]}…"
-    return f'"{_MARKUP.sub(lambda match: f"#{ord(match.group())};", line) or " "}"'
+    if len(line) > _LONGEST_LABEL:
+        line = f"{line[: _LONGEST_LABEL - 1]}…"
+    line = _MARKUP.sub(lambda match: f"#{ord(match.group())};", line)
+    return f'"{line or " "}"'  # Mermaid refuses an empty label

@@ -1,11 +1,11 @@
-"""The errors of one server, as the ``Fault`` that a caller is told."""
+"""Turns the errors of one server into the ``Fault`` that its callers get."""
 
 from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from callsheet.agents.calls.tool_result import Effect, Fault
 from callsheet.agents.safety.secrets import Redaction
@@ -44,13 +44,13 @@ class Faults:
         return key
 
     def late(self, doing: str, within: str) -> Fault:
-        """The fault for a timeout; ``within`` says what has passed, as ``4 s``."""
+        """Makes the fault for a timeout; ``within`` says how long it was, such as ``4 s``."""
         if doing == START:
             return Fault("timeout", self._said(f"it did not start within {within}"), effect="none")
         return Fault("timeout", self.hidden(f"no answer to {doing} within {within}{_doubt(doing)}"))
 
     async def broken(self, what: str, doing: str) -> Fault:
-        """The fault for a lost connection."""
+        """Makes the fault for a lost connection."""
         if self.child is not None and self.child.ended:
             await self.child.settled()
             status = self.child.status
@@ -63,70 +63,95 @@ class Faults:
         return Fault("crash", self._said(f"{what} during {doing}{_doubt(doing, effect)}"), effect=effect)
 
     async def of(self, error: BaseException, doing: str) -> Fault:
-        """The fault for an exception during an exchange."""
+        """Makes the fault for an exception during an exchange."""
         from mcp import MCPError
-        from mcp.types import INVALID_PARAMS, URL_ELICITATION_REQUIRED
 
         leaf = _leaf(error)
+        known: BaseException | None = error
         if isinstance(leaf, MCPError) and isinstance(leaf.data, str) and leaf.data in self._kept:
-            error = self._kept.pop(leaf.data)
-        elif not isinstance(error, Fault) and self.child is not None and self.child.fault is not None:
-            error = self.child.fault
-        if isinstance(error, Fault):
-            said = f"the server does not take {doing}: {error}" if error.kind in ("busy", "refused") else str(error)
-            said += "" if leaf is error else _doubt(doing, error.effect)
-            return Fault(error.kind, self.hidden(said), effect=error.effect, wait=error.wait)
-        if not isinstance(leaf, MCPError):
-            return await self.broken(_named(leaf), doing)
-        unparsed = leaf.message.startswith("Failed to parse")  # what follows is of the library that parses
-        said = "its answer is not a JSON-RPC response" if unparsed else leaf.message
-        if "exceeded the" in said and said.startswith(_NO_ANSWER):
-            return Fault("too_large", f"{said}{_doubt(doing)}")
-        if (self.child is not None and self.child.ended) or said == CLOSED or said.startswith(_NO_ANSWER):
+            known = self._kept.pop(leaf.data)
+        elif not isinstance(error, Fault) and self.child is not None:
+            known = self.child.fault
+        if isinstance(known, Fault):
+            return self._repeated(known, doing, is_own=leaf is known)
+        if isinstance(leaf, MCPError):
+            return await self._of_answer(leaf, doing)
+        return await self.broken(_named(leaf), doing)
+
+    def _repeated(self, fault: Fault, doing: str, *, is_own: bool) -> Fault:
+        """Makes the fault of a request of one that is known; ``is_own`` if the request itself has raised it."""
+        text = str(fault)
+        if fault.kind in ("busy", "refused"):
+            text = f"the server does not take {doing}: {text}"
+        if not is_own:
+            text += _doubt(doing, fault.effect)
+        return Fault(fault.kind, self.hidden(text), effect=fault.effect, wait=fault.wait)
+
+    async def _of_answer(self, error: MCPError, doing: str) -> Fault:
+        """Makes the fault for an error of the protocol: of the server, or of the client library in place of one."""
+        from mcp.types import INVALID_PARAMS, URL_ELICITATION_REQUIRED
+
+        message = error.message
+        if message.startswith("Failed to parse"):  # what follows is of the library that parses
+            message = "its answer is not a JSON-RPC response"
+        is_missing = message.startswith(_NO_ANSWER)
+        if is_missing and "exceeded the" in message:
+            return Fault("too_large", f"{message}{_doubt(doing)}")
+        if is_missing or message == CLOSED or (self.child is not None and self.child.ended):
             return await self.broken("the connection was closed", doing)
-        if said == "Session terminated":
+        if message == "Session terminated":
             return Fault("crash", "the server has forgotten this session", effect="none")
         # Secrets are looked for in whole texts: half of one would not be recognized.
-        told = self.hidden(f"the server answered {doing} with error {leaf.code}: {said}")[:_LONGEST]
-        told += _details(leaf, self.hidden)
+        text = self.hidden(f"the server answered {doing} with error {error.code}: {message}")[:_LONGEST]
+        text += _details(error, self.hidden)
         if doing == START:
-            return Fault("protocol", f"{told} (unsupported protocol)", effect="none")
-        if said.startswith(_UNREADABLE):
-            return Fault("protocol", told + _doubt(doing))
+            return Fault("protocol", f"{text} (unsupported protocol)", effect="none")
+        if message.startswith(_UNREADABLE):
+            return Fault("protocol", text + _doubt(doing))
         # A tool that refuses its arguments, or needs a person's consent at another address: its server works.
-        refuses = doing == "tools/call" and leaf.code in (INVALID_PARAMS, URL_ELICITATION_REQUIRED)
-        return Fault("tool" if refuses else "protocol", told, effect="reported")
+        is_of_tool = doing == "tools/call" and error.code in (INVALID_PARAMS, URL_ELICITATION_REQUIRED)
+        return Fault("tool" if is_of_tool else "protocol", text, effect="reported")
 
     def _said(self, what: str) -> str:
         if self.child is None:
             return self.hidden(what)
-        words = [("Not of the protocol, it printed", self.child.printed), ("Its last words", self.child.last_words)]
-        return self.hidden("\n".join((what, *(f"{about}: {said}" for about, said in words if said))))
+        lines = [what]
+        if self.child.printed:
+            lines.append(f"Not of the protocol, it printed: {self.child.printed}")
+        if self.child.last_words:
+            lines.append(f"Its last words: {self.child.last_words}")
+        return self.hidden("\n".join(lines))
 
 
 def _details(error: MCPError, hidden: Callable[[str], str]) -> str:
-    """What an error says beside its message: the addresses that a person must open first, or its data."""
+    """Returns what an error says beside its message: the addresses that a person must open first, or its data."""
     from mcp.types import URL_ELICITATION_REQUIRED
 
     data = error.data
     if data in (None, "", error.message, {}, []):
         return ""
-    asked = data.get("elicitations") if isinstance(data, dict) and error.code == URL_ELICITATION_REQUIRED else None
-    pages = [_page(one, hidden) for one in asked if isinstance(one, dict)] if isinstance(asked, list) else []
-    if any(pages):
-        opened = " and ".join(filter(None, pages))
-        return f"; before this call can succeed, a person must open {opened}, and then it can be made again"
+    if isinstance(data, dict) and error.code == URL_ELICITATION_REQUIRED:
+        pages = _pages(data.get("elicitations"), hidden)
+        if pages:
+            return f"; before this call can succeed, a person must open {pages}, and then it can be made again"
     text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, default=str)
     return f"; data: {shown(hidden(text), most=_LONGEST_DATA)}"
 
 
-def _page(elicitation: Mapping[str, Any], hidden: Callable[[str], str]) -> str:
-    """An address that a server asks to open, and why."""
-    address, why = elicitation.get("url"), elicitation.get("message")
-    if not isinstance(address, str):
-        return ""
-    said = f" ({shown(hidden(why), most=_LONGEST_DATA)})" if isinstance(why, str) and why else ""
-    return f"{shown(hidden(address), most=_LONGEST_URL)}{said}"
+def _pages(elicitations: object, hidden: Callable[[str], str]) -> str:
+    """Names the addresses that a server wants a person to open, each with the reason; empty if there are none."""
+    pages: list[str] = []
+    for elicitation in elicitations if isinstance(elicitations, list) else ():
+        address = elicitation.get("url") if isinstance(elicitation, dict) else None
+        if not isinstance(address, str):
+            continue
+        page = shown(hidden(address), most=_LONGEST_URL)
+        reason = elicitation.get("message")
+        if isinstance(reason, str) and reason:
+            page += f" ({shown(hidden(reason), most=_LONGEST_DATA)})"
+        if page:
+            pages.append(page)
+    return " and ".join(pages)
 
 
 def _doubt(method: str, effect: Effect = "unknown") -> str:

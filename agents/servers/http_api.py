@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from functools import lru_cache, partial
 from itertools import starmap
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urljoin, urlsplit
 
 import httpx2
@@ -54,13 +54,15 @@ class UnreachableError(CatalogError):
 
 
 def api(server: ServerConfig) -> Api:
-    """The specification of a server, from its file or its copy; it is parsed again if the file has changed."""
+    """Returns the specification of a server, from its file or its copy; it is parsed again if that has changed."""
     try:
         text = read_regular(_file(server), most=LARGEST + 1)  # ``parsed`` says that it is too large
     except OSError as error:
         raise CatalogError(f"{server.openapi}: cannot be read: {error.strerror}") from error
-    parameters = parse_qsl(urlsplit(server.url or "").query, keep_blank_values=True)
-    return _parsed(text, server.openapi, frozenset((*server.headers, *(name for name, _ in parameters))))
+    # What the entry gives already is no argument of a tool.
+    given = set(server.headers)
+    given.update(name for name, _ in parse_qsl(urlsplit(server.url or "").query, keep_blank_values=True))
+    return _parsed(text, server.openapi, frozenset(given))
 
 
 @lru_cache(maxsize=4)
@@ -68,46 +70,66 @@ def _parsed(text: bytes, where: str, given: frozenset[str]) -> Api:
     return api_of(parsed(text, where), given=given)
 
 
-async def _copied(
-    name: str, server: ServerConfig, limits: Limits, *, anew: bool, known: bool, patient: bool
-) -> tuple[str, str]:
+class _Copy(NamedTuple):
+    """What is known of the copy of a specification.
+
+    ``when`` is its time, in UTC, ISO 8601, if it was not fetched now; ``error`` why it could not be.
+    """
+
+    when: str = ""
+    error: str = ""
+
+
+async def _copied(name: str, server: ServerConfig, limits: Limits, *, anew: bool, known: bool, patient: bool) -> _Copy:
     """Fetches a specification at an address, unless that was done within ``limits.fresh`` seconds, or failed lately.
 
-    Returns:
-        The time of the copy, in UTC, ISO 8601, if it was not fetched now; and why it could not be.
+    Raises:
+        UnreachableError: It cannot be fetched, and there is no copy.
     """
     if not is_address(server.openapi):
-        return "", ""
-    file, when = _file(server), ""
+        return _Copy()
+    when = ""
     with suppress(OSError):
-        fetched = file.stat().st_mtime
+        fetched = _file(server).stat().st_mtime
         when = datetime.fromtimestamp(fetched, UTC).isoformat(timespec="seconds")
-        if known or (not anew and 0 <= time.time() - fetched <= limits.fresh and limits.fresh):
-            return when, ""
-    full, store, began = server.expanded(os.environ), LastListings(), time.monotonic()
-    failed = None if anew else store.failure(name, server)
-    if known or (failed and failed[1]):
-        why = failed[0].error if failed else UNHEARD.error
+        is_fresh = 0 <= time.time() - fetched < limits.fresh
+        if known or (is_fresh and not anew):
+            return _Copy(when)
+    failure = None if anew else LastListings().failure(name, server)
+    if known or (failure and failure[1]):
+        error = failure[0].error if failure else UNHEARD.error
     else:
-        if not patient and (when or failed):
+        if not patient and (when or failure):
+            # Something is known of it, so that nobody has to wait for it.
             limits = limits.model_copy(update={"start": min(limits.start, PATIENCE)})
-        try:
-            content = await _fetched(full, limits)
-            private_folder(file.parent)
-            replace_bytes(file, content)
-        except (UnreachableError, OSError) as error:
-            why = of_server(full, named_in(server, os.environ), everything=True).text(str(error))
-            store.fail(name, server, Listing(error=why, kind="start", seconds=time.monotonic() - began))
-        else:
-            store.recovered(name, server)
-            return "", ""
-    if when:
-        return when, why
-    raise UnreachableError(why)
+        error = await _fetch_copy(name, server, limits)
+    if not error:
+        return _Copy()
+    if not when:
+        raise UnreachableError(error)
+    return _Copy(when, error)
+
+
+async def _fetch_copy(name: str, server: ServerConfig, limits: Limits) -> str:
+    """Fetches and stores a specification; returns why that failed, without secrets, or an empty text."""
+    store = LastListings()
+    full = server.expanded(os.environ)
+    began = time.monotonic()
+    file = _file(server)
+    try:
+        content = await _fetched(full, limits)
+        private_folder(file.parent)
+        replace_bytes(file, content)
+    except (UnreachableError, OSError) as error:
+        why = of_server(full, named_in(server, os.environ), everything=True).text(str(error))
+        store.fail(name, server, Listing(error=why, kind="start", seconds=time.monotonic() - began))
+        return why
+    store.recovered(name, server)
+    return ""
 
 
 def address_of(server: ServerConfig, found: Api) -> tuple[str, str]:
-    """The address that calls go to, and why there is none.
+    """Returns the address that calls go to, or an empty one and why there is none.
 
     It is the catalog's; that of the specification only if this is the user's own file, or is at the same host.
     """
@@ -119,12 +141,13 @@ def address_of(server: ServerConfig, found: Api) -> tuple[str, str]:
     if not is_address(address) or "{" in address:
         return "", f"the specification names no address of its server, so its tools can be found but not called: {cure}"
     if remote and origin(address) != origin(server.openapi):
-        told = f"the specification is from another host than the server that it names, {address}"
-        return "", f"{told}, so its tools can be found but not called: if you agree to that address, {cure}"
+        why = f"the specification is from another host than the server that it names, {address}"
+        return "", f"{why}, so its tools can be found but not called: if you agree to that address, {cure}"
     return address.partition("?")[0], ""
 
 
 def _file(server: ServerConfig) -> Path:
+    """Returns the file of a specification: its own, or that of the copy of what is at its address."""
     if not is_address(server.openapi):
         return Path(server.openapi)
     key = "\n".join((server.openapi, *sorted(server.headers)))
@@ -132,9 +155,10 @@ def _file(server: ServerConfig) -> Path:
 
 
 async def _fetched(server: ServerConfig, limits: Limits) -> bytes:
-    """The text at the address of a specification; headers are sent only to the host of the server itself."""
-    same = server.url is not None and origin(server.url) == origin(server.openapi)
-    headers, timeout = server.headers if same else {}, httpx2.Timeout(limits.list, connect=limits.start)
+    """Fetches the text at the address of a specification; headers are sent only to the host of the server itself."""
+    is_same_host = server.url is not None and origin(server.url) == origin(server.openapi)
+    headers = server.headers if is_same_host else {}
+    timeout = httpx2.Timeout(limits.list, connect=limits.start)
     try:
         async with (
             asyncio.timeout(limits.start),
@@ -152,17 +176,18 @@ async def _fetched(server: ServerConfig, limits: Limits) -> bytes:
 
 
 async def _followed(client: httpx2.AsyncClient, request: httpx2.Request, *, calls: bool = False) -> httpx2.Response:
-    """The answer to a request; redirects are followed on the same host only, and of ``calls`` on the same path only."""
+    """Sends a request; redirects are followed on the same host only, and of ``calls`` on the same path only."""
     home = origin(str(request.url))
     for _ in range(_MOST_REDIRECTS):
         response = await client.send(request)
         if response.next_request is None:
             return response
         if origin(str(response.next_request.url)) != home:
-            told = f"its server redirects to another host, {response.next_request.url.host}, to which nothing was sent"
+            why = f"its server redirects to another host, {response.next_request.url.host}, to which nothing was sent"
             cure = "if you agree to it, name that address in its entry"
-            raise Fault("refused", f"{told}: {cure}", effect="reported")
-        if calls and (where := elsewhere(response)):
+            raise Fault("refused", f"{why}: {cure}", effect="reported")
+        where = elsewhere(response) if calls else None
+        if where:
             raise misled(response, where)
         request = response.next_request
     raise Fault("protocol", f"its server answers with more than {_MOST_REDIRECTS} redirects", effect="reported")
@@ -183,39 +208,64 @@ def load_apis(
     The empty name of an entry stands for the title. With ``anew``, definitions are also compared with the last time.
     What cannot be fetched or read is a problem, but an error without an entry; the last copy is used if there is one.
     """
-    parts, listings = list[SourceCatalog](), LastListings() if anew else None
+    listings = LastListings() if anew else None
     owns = {name: own_limits(server, limits or Limits()) for name, server in config.items()}
 
-    async def copied(name: str, server: ServerConfig) -> tuple[str, str]:
+    async def copied(name: str, server: ServerConfig) -> _Copy:
         patient = anew or heard is not None
         copy = await _copied(name, server, owns[name], anew=anew, known=known, patient=patient)
-        if heard and is_address(server.openapi) and not copy[0]:
+        if heard and is_address(server.openapi) and not copy.when:
             heard()
         return copy
 
-    async def all_copied() -> list[tuple[str, str] | BaseException]:
+    async def all_copied() -> list[_Copy | BaseException]:
         return await asyncio.gather(*starmap(copied, config.items()), return_exceptions=True)
 
+    parts: list[SourceCatalog] = []
     for (name, server), copy in zip(config.items(), LOOP.blocking(all_copied()), strict=True):
         try:
             if isinstance(copy, BaseException):
                 raise copy
-            (when, error), found = copy, api(server)
-            if found.size > (most := owns[name].tools):
-                many = f"it has {found.size:,} operations, and no more than {most:,} are taken"
-                raise CatalogError(f"{server.openapi}: {many}: raise its limit 'tools' if it may")
-        except CatalogError as unusable:
-            if not (name or isinstance(unusable, UnreachableError)):
+            specification = _bounded_api(server, owns[name].tools)
+        except CatalogError as error:
+            # Without an entry, it is a source that the caller has named itself.
+            if not name and not isinstance(error, UnreachableError):
                 raise
-            kind: str = "start" if isinstance(unusable, UnreachableError) else "malformed"
-            kind = UNHEARD.kind if str(unusable) == UNHEARD.error else kind
-            parts.append(SourceCatalog(problems=(Problem(name or server.openapi, kind, str(unusable)),)))
+            parts.append(SourceCatalog(problems=(_problem_of(name or server.openapi, error),)))
             continue
-        late = (Problem(name or server.openapi, "start", f"{error}\nThe copy of {when} is used"),) if error else ()
-        part = _part(name or id_of(found.title) or _NAMELESS, server, found, pins, name in agreed, listings)
-        times: Any = {"down" if error else "remembered": {agent.id: when for agent in part.agents}} if when else {}
-        parts.append(replace(part, problems=(*late, *part.problems), **times))
+        agent_id = name or id_of(specification.title) or _NAMELESS
+        part = _part(agent_id, server, specification, pins, name in agreed, listings)
+        parts.append(_with_copy(part, copy, name or server.openapi))
     return joined(parts)
+
+
+def _bounded_api(server: ServerConfig, most: int) -> Api:
+    """Returns the specification of a server; raises a CatalogError if it has more than ``most`` operations."""
+    specification = api(server)
+    if specification.size > most:
+        many = f"it has {specification.size:,} operations, and no more than {most:,} are taken"
+        raise CatalogError(f"{server.openapi}: {many}: raise its limit 'tools' if it may")
+    return specification
+
+
+def _problem_of(source: str, error: CatalogError) -> Problem:
+    kind: str = "malformed"
+    if str(error) == UNHEARD.error:
+        kind = UNHEARD.kind
+    elif isinstance(error, UnreachableError):
+        kind = "start"
+    return Problem(source, kind, str(error))
+
+
+def _with_copy(part: SourceCatalog, copy: _Copy, source: str) -> SourceCatalog:
+    """Adds to a catalog that its specification is a copy: a problem if it could not be fetched, and its time."""
+    if copy.error:
+        late = Problem(source, "start", f"{copy.error}\nThe copy of {copy.when} is used")
+        part = replace(part, problems=(late, *part.problems))
+    if not copy.when:
+        return part
+    times = {agent.id: copy.when for agent in part.agents}
+    return replace(part, down=times) if copy.error else replace(part, remembered=times)
 
 
 def _part(

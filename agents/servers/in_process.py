@@ -69,7 +69,7 @@ class InProcess:
 
 
 def is_foreign(tool: BaseTool) -> bool:
-    """Whether a tool is an MCP server's, adapted by LangChain (``MCPAdapter``): not the code of the program."""
+    """Returns whether a tool is an MCP server's, adapted by LangChain (``MCPAdapter``): not the program's own code."""
     adapted = str(getattr(getattr(tool, "coroutine", None), "__module__", "")).startswith(_ADAPTERS)
     return adapted or isinstance((tool.metadata or {}).get("mcp"), dict)
 
@@ -83,8 +83,18 @@ async def call(
     *,
     sync: bool = False,
 ) -> Outcome:
-    """Calls a tool; any exception but an interrupt is in the outcome. ``sync`` prefers its synchronous code."""
-    began, bounds = monotonic(), CALL_LIMITS.set(limits)
+    """Calls a tool of this process; the outcome has any exception but an interrupt, which is raised.
+
+    Args:
+        agent_id: The agent, for errors.
+        tool: The tool.
+        args: Its arguments.
+        limits: The limits of the call.
+        keep: Stores media and long answers; None drops them.
+        sync: Prefers the synchronous code of the tool.
+    """
+    began = monotonic()
+    bounds = CALL_LIMITS.set(limits)
     # As a tool call: only then a tool returns its artifact and status, and gets an injected id.
     request: dict[str, Any] = {"type": "tool_call", "name": tool.name, "args": dict(args), "id": _CALL_ID}
     # An app is limited by its step.
@@ -132,6 +142,7 @@ def _is_async(tool: BaseTool, *, sync: bool) -> bool:
 def _outcome(
     agent_id: str, tool: BaseTool, args: Mapping[str, Any], answer: object, limits: Limits, keep: Keep | None
 ) -> Outcome:
+    """Makes an outcome of what a tool returned: its text, its artifact as plain values, and its media."""
     if isinstance(answer, Command):
         return failed(agent_id, tool.name, "protocol", _COMMAND, "reported")
     message = answer if isinstance(answer, ToolMessage) else ToolMessage(str(answer), tool_call_id=_CALL_ID)
@@ -140,7 +151,8 @@ def _outcome(
     artifact = message.artifact
     if isinstance(artifact, dict) and list(artifact) == ["structured_content"] and is_foreign(tool):
         artifact = artifact["structured_content"]
-    text, structured = visible(media.noted(text)), None
+    text = visible(media.noted(text))
+    structured = None
     try:  # state holds plain values only
         structured = media.noted(clean(json.loads(json.dumps(artifact)), text=visible))
     except (TypeError, ValueError, RecursionError):
@@ -152,13 +164,13 @@ def _outcome(
 
 
 def blocks_of(message: ToolMessage) -> Any:
-    """The content of a message; pictures, sounds and files of any provider's form are blocks with ``base64``.
+    """Returns the content of a message, in which pictures, sounds and files of any provider's form have ``base64``.
 
-    What is at an address only is a link to it.
+    Those that are only at an address are links to it.
     """
     if isinstance(message.content, str):
         return message.content
-    blocks = list[Any]()
+    blocks: list[Any] = []
     for standard in message.content_blocks:
         block: dict[str, Any] = dict(standard)
         if block["type"] == "non_standard":  # LangChain does not know it: as the tool wrote it
@@ -171,24 +183,26 @@ def blocks_of(message: ToolMessage) -> Any:
 
 
 def _at_address(kind: str, address: str) -> dict[str, Any]:
-    """A block for a picture, sound or file that is in an address, or at it."""
+    """Makes the block of a picture, sound or file that is in a data URL, or at another address."""
     scheme, _, rest = address.partition(":")
     about, separator, data = rest.partition(",")
     if scheme.lower() == "data" and separator:
-        encoded = about.endswith(";base64")
-        content = data if encoded else base64.b64encode(unquote_to_bytes(data)).decode()
+        content = data
+        if not about.endswith(";base64"):
+            content = base64.b64encode(unquote_to_bytes(data)).decode()
         return {"type": kind, "base64": content, "mime_type": about.partition(";")[0]}
     return {"type": "resource_link", "uri": address, "title": kind}
 
 
 def _tells_error(tool: BaseTool, args: Mapping[str, Any], text: str) -> bool:
-    """Whether a text is the error of one of LangChain's file tools, which neither raise nor set a status."""
+    """Returns whether a text is the error of one of LangChain's file tools, which neither raise nor set a status."""
     if not type(tool).__module__.startswith(_FILE_TOOLS) or not text.startswith("Error: ") or "\n" in text:
         return False
     return any(isinstance(value, str) and value in text for value in args.values())
 
 
 def _raised(agent_id: str, tool: BaseTool, error: Exception, late: float | None) -> Outcome:
+    """Makes an outcome of what a tool has raised; ``late`` is the timeout in seconds, if that was the reason."""
     if late is not None:
         message = f"no answer within {late:g} s; whether the call took effect is unknown"
         return failed(agent_id, tool.name, "timeout", message, "unknown")
@@ -265,21 +279,23 @@ def _send_to(graph: RemoteGraph) -> Send:
 
 
 def _input(field: str | None, request: str) -> Any:
-    """A request as the input of an app: in ``field``, or as the input itself if None."""
+    """Makes the input of an app of a request, which is in ``field``, or is the input itself if None."""
     if field is None:
         return request
-    return {field: [{"role": "user", "content": request}] if field == "messages" else request}
+    if field == "messages":
+        return {field: [{"role": "user", "content": request}]}
+    return {field: request}
 
 
 def answer_of(output: object) -> tuple[str, Any]:
-    """Text and structured part of an app's output."""
+    """Returns text and structured part of an app's output."""
     match output:
         case str():
             return output, None
         case BaseMessage():
             return output.text, None
-        case {"__interrupt__": [*asked]}:
-            raise _unanswerable(asked)
+        case {"__interrupt__": [*interrupts]}:
+            raise _unanswerable(interrupts)
         case {"messages": [*_, (BaseMessage() | dict()) as last], **rest}:
             return convert_to_messages([last])[0].text, rest or None
         case Mapping() | list():
@@ -288,15 +304,16 @@ def answer_of(output: object) -> tuple[str, Any]:
             return str(output), None
 
 
-def _unanswerable(asked: Iterable[Any]) -> ToolException:
-    questions = "; ".join(str(getattr(question, "value", question)) for question in asked)
+def _unanswerable(interrupts: Iterable[Any]) -> ToolException:
+    """Makes the error for questions to a person that no run can wait for."""
+    questions = "; ".join(str(getattr(one, "value", one)) for one in interrupts)
     return ToolException(
         f"it asks a person, who can answer only if the workflow is compiled with a checkpointer: {questions}"
     )
 
 
 def tool_of_app(agent_id: str, app: Runnable[Any, Any], description: str) -> StructuredTool:
-    """The tool ``run(request: str)`` that passes its request to the app, as a part of the calling run.
+    """Makes the tool ``run(request: str)`` that passes its request to the app, as a part of the calling run.
 
     It takes a string, messages, or an object with one required string; a ``RemoteGraph`` takes messages. Its metadata
     that begin with ``callsheet/`` apply to the tool: ``app.with_config(metadata={"callsheet/approval": "never"})``.
@@ -322,7 +339,7 @@ def tool_of_app(agent_id: str, app: Runnable[Any, Any], description: str) -> Str
 
 
 def tool_of_remote_agent(send: Send, description: str, own: Mapping[str, Any]) -> StructuredTool:
-    """The same tool for a remote agent, with which our run has a conversation; ``own`` is metadata of the tool."""
+    """Makes the same tool for a remote agent, which may ask questions meanwhile; ``own`` is metadata of the tool."""
 
     async def ask(request: Request) -> tuple[str, Any]:
         begin: RemoteConversation = {"given": storable(request), "thread": {"id": str(uuid.uuid4())}, "asked": []}
@@ -347,31 +364,45 @@ def _about(description: str, own: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def description_of(agent_id: str, app: Runnable[Any, Any]) -> str:
-    """The app's own description, or its tools, or the names of its nodes."""
+    """Describes an app: by its own description, or its tools, or the names of its nodes."""
     metadata = (getattr(app, "config", None) or {}).get("metadata") or {}
-    for said in (getattr(app, "description", None), metadata.get("description")):
-        if isinstance(said, str) and said.strip():
-            return said
-    name, nodes = getattr(app, "name", None), getattr(app, "nodes", None)
-    hands = f"Hands a request to {name if isinstance(name, str) and name not in ('', 'LangGraph') else agent_id}"
-    # Of an app from ``create_agent``, or with a ``ToolNode``.
-    bound = [getattr(node, "bound", None) for node in (nodes.values() if isinstance(nodes, Mapping) else ())]
-    held = [tool for one in bound for tool in getattr(one, "tools_by_name", {}).values()]
-    if tools := [tool for tool in held if isinstance(tool, BaseTool)]:
-        beginnings = [(tool.name, tool.description.strip().split("\n\n")[0]) for tool in tools[:_MOST_TOOLS]]
-        return f"{hands}, which has these tools. {' '.join(summary_line(*one) for one in beginnings)}"
+    for text in (getattr(app, "description", None), metadata.get("description")):
+        if isinstance(text, str) and text.strip():
+            return text
+    name = getattr(app, "name", None)
+    if not isinstance(name, str) or name in ("", "LangGraph"):  # what LangGraph calls an app without a name
+        name = agent_id
+    beginning = f"Hands a request to {name}"
+    nodes = getattr(app, "nodes", None)
+    tools = _tools_of_nodes(nodes)
+    if tools:
+        lines = [summary_line(tool.name, tool.description.strip().split("\n\n")[0]) for tool in tools[:_MOST_TOOLS]]
+        return f"{beginning}, which has these tools. {' '.join(lines)}"
     steps = [str(node) for node in nodes or () if not str(node).startswith("__")]
-    return hands + (f", which works in the steps {', '.join(steps)}." if steps else ".")
+    if steps:
+        return f"{beginning}, which works in the steps {', '.join(steps)}."
+    return f"{beginning}."
+
+
+def _tools_of_nodes(nodes: object) -> list[BaseTool]:
+    """Returns the tools of the tool nodes of an app, such as one from ``create_agent``."""
+    tools: list[BaseTool] = []
+    for node in nodes.values() if isinstance(nodes, Mapping) else ():
+        members = getattr(getattr(node, "bound", None), "tools_by_name", {})
+        tools += [member for member in members.values() if isinstance(member, BaseTool)]
+    return tools
 
 
 def summary_line(name: str, description: str) -> str:
-    """A name with the beginning of its description, on one line."""
+    """Returns a name with the beginning of its description, on one line."""
     about = " ".join(description.split())
-    return f"{name.strip()}: {about if len(about) <= _LONGEST_LINE else about[:_LONGEST_LINE] + '…'}"
+    if len(about) > _LONGEST_LINE:
+        about = f"{about[:_LONGEST_LINE]}…"
+    return f"{name.strip()}: {about}"
 
 
 def _field_for_request(agent_id: str, app: Runnable[Any, Any]) -> str | None:
-    """Name of the input field for the request; None if it is the input. Without a schema, an app takes messages."""
+    """Returns the input field for the request; None if it is the input. Without a schema, an app takes messages."""
     from langgraph.pregel.protocol import PregelProtocol
 
     schema = app.get_input_jsonschema()
@@ -390,7 +421,7 @@ def _field_for_request(agent_id: str, app: Runnable[Any, Any]) -> str | None:
 
 
 def _config(app: Runnable[Any, Any]) -> RunnableConfig | None:
-    """A new thread for an app with its own checkpointer, if the calling run has none."""
+    """Returns a new thread for an app with its own checkpointer, if the calling run has none; else None."""
     if checkpointer() is not None or not getattr(app, "checkpointer", None):
         return None
     return {"configurable": {"thread_id": str(uuid.uuid4())}}
@@ -398,7 +429,7 @@ def _config(app: Runnable[Any, Any]) -> RunnableConfig | None:
 
 @contextmanager
 def _askable() -> Iterator[None]:
-    """Passes interrupts on if the run can wait for the answer."""
+    """Passes interrupts on if the run can wait for the answer; otherwise they become errors."""
     try:
         yield
     except GraphInterrupt as stopped:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -144,14 +144,16 @@ def measure(worlds: Sequence[tuple[Benchmark, World]]) -> Mapping[str, object]:
     return {"about": _ABOUT, "columns": list(COLUMNS), "rows": rows}
 
 
-def rows_of(bench: Benchmark, world: World, plans: Mapping[str, RecordedPlan]) -> list[list[str]]:
-    """A row for each way, over the requests that have a plan."""
+def rows_of(
+    bench: Benchmark, world: World, plans: Mapping[str, RecordedPlan], *, ways: Collection[str] = tuple(WAYS)
+) -> list[list[str]]:
+    """A row for each of these ways, over the requests that have a plan."""
     retriever = AgentGraphRetriever.from_catalog(world.catalog, index=":memory:", embeddings=world.vectors)
     cases = [case for case in bench.cases("tool") if case.id in plans]
     bootstrap = Bootstrap([case.group for case in cases])
     rows = []
-    for title, way in WAYS.items():
-        given = [way(retriever, case, plans[case.id]) for case in cases]
+    for title in ways:
+        given = [WAYS[title](retriever, case, plans[case.id]) for case in cases]
         found = [recall(tools, case.tools, max(1, len(tools))) for tools, case in zip(given, cases, strict=True)]
         every = [float(share == 1) for share in found]
         counts = [float(len(tools)) for tools in given]

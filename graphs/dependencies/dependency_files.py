@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -48,7 +49,7 @@ class Proposal(Record):
 
     @property
     def dependency(self) -> Dependency:
-        """The dependency of the source; its provenance says whether a person has accepted it."""
+        """The dependency that the source gets; its provenance says whether a person has accepted it."""
         unreviewed = Provenance.OBSERVED if self.count else Provenance.PROPOSED
         return Dependency(
             tool=self.target,
@@ -66,20 +67,33 @@ class _File(Record):
 
 
 def parse_dependencies(document: Mapping[str, Any], where: str) -> tuple[Proposal, ...]:
-    """The proposals in a parsed file, reviewed or not, or ``CatalogError``, which names it ``where``."""
+    """Returns the proposals in a parsed file, reviewed or not.
+
+    Raises:
+        CatalogError: The file has another format, or one edge twice; the message names it ``where``.
+    """
     if document.get(KEY) != FORMAT:
         raise CatalogError(f"{where}: unknown format {document.get(KEY)!r} of {KEY}; this program reads {FORMAT}")
     try:
-        edges = _File(**{name: value for name, value in clean(dict(document)).items() if name != KEY}).edges
+        content = clean(dict(document))
+        del content[KEY]
+        edges = _File(**content).edges
     except CatalogError as error:
         raise CatalogError(f"{where}: {error}") from error
-    if twice := [key for key, count in Counter(edge.key for edge in edges).items() if count > 1]:
-        raise CatalogError(f"{where}: {twice[0][0]} -> {twice[0][1]} occurs twice: remove one")
+    keys = set[tuple[str, str, str | None]]()
+    for edge in edges:
+        if edge.key in keys:
+            raise CatalogError(f"{where}: {edge.source} -> {edge.target} occurs twice: remove one")
+        keys.add(edge.key)
     return edges
 
 
 def read_dependencies(path: str | Path) -> tuple[Proposal, ...]:
-    """The proposals in a file of dependencies, reviewed or not, or ``CatalogError``."""
+    """Returns the proposals in a file of dependencies, reviewed or not.
+
+    Raises:
+        CatalogError: The file cannot be read, or is no file of dependencies.
+    """
     document = read_json(Path(path))
     if not isinstance(document, dict) or KEY not in document:
         raise CatalogError(f"{path}: not a file of dependencies: it should be an object with {KEY!r}: {FORMAT}")
@@ -97,7 +111,7 @@ def write_dependencies(edges: Iterable[Proposal], path: str | Path) -> None:
 
 
 def merge_proposals(before: Iterable[Proposal], new: Iterable[Proposal]) -> tuple[Proposal, ...]:
-    """New proposals, in their order, with every decision of a person.
+    """Returns new proposals, in their order, with every decision of a person.
 
     Edges with a decision stay unchanged, even if they are not proposed again; undecided ones only if they are.
     """
@@ -107,18 +121,21 @@ def merge_proposals(before: Iterable[Proposal], new: Iterable[Proposal]) -> tupl
 
 
 def combine(*groups: Iterable[Proposal]) -> tuple[Proposal, ...]:
-    """The proposals of several programs by confidence, highest first; equal edges are merged with their evidence."""
+    """Returns the proposals of several programs by confidence, highest first; equal edges are merged."""
     best: dict[tuple[str, str, str | None], Proposal] = {}
-    for edge in (edge for group in groups for edge in group):
-        if (rival := best.get(edge.key)) is None:
-            best[edge.key] = edge
-            continue
-        surer, other = (rival, edge) if rival.confidence >= edge.confidence else (edge, rival)
-        evidence = "; ".join(dict.fromkeys(filter(None, (surer.evidence, other.evidence))))
-        best[edge.key] = surer.model_copy(update={"evidence": evidence, "count": max(surer.count, other.count)})
+    for edge in chain(*groups):
+        rival = best.get(edge.key)
+        best[edge.key] = edge if rival is None else _merged(rival, edge)
     return tuple(
         sorted(best.values(), key=lambda edge: (-edge.confidence, edge.source, edge.parameter or "", edge.target))
     )
+
+
+def _merged(first: Proposal, second: Proposal) -> Proposal:
+    """Merges two proposals of one edge: the surer one, with the evidence of both."""
+    surer, other = (first, second) if first.confidence >= second.confidence else (second, first)
+    evidence = "; ".join(dict.fromkeys(filter(None, (surer.evidence, other.evidence))))
+    return surer.model_copy(update={"evidence": evidence, "count": max(surer.count, other.count)})
 
 
 _INDIRECT = {
@@ -128,7 +145,7 @@ _INDIRECT = {
 
 
 def without_cycles(proposals: Sequence[Proposal], catalog: Catalog) -> tuple[Proposal, ...]:
-    """The proposals without cycles of direct dependencies.
+    """Returns the proposals without cycles of direct dependencies.
 
     In each cycle, the proposal with the lowest confidence becomes indirect, until no cycle is left. Dependencies of
     the catalog do not change.
@@ -138,34 +155,39 @@ def without_cycles(proposals: Sequence[Proposal], catalog: Catalog) -> tuple[Pro
     required = [(tool, edge.tool) for tool, edge in dependency_edges(knowledge_graph(catalog)) if edge.required]
     direct = [place for place, edge in enumerate(proposals) if edge.kind.direct]
     direct.sort(key=lambda place: -proposals[place].confidence)
-    pairs = [*required, *((proposals[place].source, proposals[place].target) for place in direct)]
-    weak = {direct[n - len(required)] for n in _closing(pairs) if n >= len(required)}
-    return tuple(
-        edge.model_copy(update={"kind": _INDIRECT[edge.kind]}) if place in weak else edge
-        for place, edge in enumerate(proposals)
-    )
+    # The surest come first, so whatever closes a cycle is the least sure of it.
+    pairs = required + [(proposals[place].source, proposals[place].target) for place in direct]
+    closing = {direct[n - len(required)] for n in _closing(pairs) if n >= len(required)}
+    result = list(proposals)
+    for place in closing:
+        edge = proposals[place]
+        result[place] = edge.model_copy(update={"kind": _INDIRECT[edge.kind]})
+    return tuple(result)
 
 
 def _closing(pairs: Sequence[tuple[str, str]]) -> Iterator[int]:
-    """The places of the pairs that are in a cycle with pairs before them, for n pairs in about n log n steps.
+    """Yields the places of the pairs that are in a cycle with pairs before them, for n pairs in about n log n steps.
 
-    By bisection: the pairs whose ends are first in one cycle after ``low`` to ``high`` pairs, with the nodes of each
-    earlier cycle as one.
+    By bisection: each part of the work is the pairs whose ends get into one cycle after ``low`` to ``high`` pairs.
+    The nodes of a cycle of earlier pairs count as one node, so that no pair is looked at in more than log n parts.
     """
     from callsheet.graphs.knowledge_graph import cycles
 
     waiting = [(0, len(pairs) + 1, list(enumerate(pairs)))]
     while waiting:
-        low, high, some = waiting.pop()
+        low, high, part = waiting.pop()
         if low == high:
-            yield from (place for place, _ in some if place + 1 == low)
+            yield from (place for place, _ in part if place + 1 == low)
             continue
         middle = (low + high) // 2
-        parts = map(list, cycles(pair for place, pair in some if place < middle))
-        whole = {node: part[0] for part in parts for node in part}
-        inside, outside = list[tuple[int, tuple[str, str]]](), list[tuple[int, tuple[str, str]]]()
-        for place, pair in some:
-            ends = (whole.get(pair[0], pair[0]), whole.get(pair[1], pair[1]))
+        node_of_cycle: dict[str, str] = {}
+        for cycle in cycles(pair for place, pair in part if place < middle):
+            first = next(iter(cycle))
+            node_of_cycle.update(dict.fromkeys(cycle, first))
+        inside = list[tuple[int, tuple[str, str]]]()
+        outside = list[tuple[int, tuple[str, str]]]()
+        for place, pair in part:
+            ends = (node_of_cycle.get(pair[0], pair[0]), node_of_cycle.get(pair[1], pair[1]))
             if ends[0] != ends[1]:
                 outside.append((place, ends))
             elif place < middle:
@@ -178,7 +200,7 @@ def _closing(pairs: Sequence[tuple[str, str]]) -> Iterator[int]:
 def attach(
     agents: Sequence[Agent], files: Iterable[tuple[str, Iterable[Proposal]]], *, lenient: Collection[str] = ()
 ) -> tuple[tuple[Agent, ...], tuple[Problem, ...]]:
-    """The agents with the dependencies of these files after their own, and the problems.
+    """Returns the agents with the dependencies of these files after their own, and the problems.
 
     Edges of accepted proposals are reviewed, those of undecided proposals stay proposed or observed. Edges that a tool
     already has are left out. A rejected proposal also removes the same edge from the tool, unless a person wrote or
@@ -201,7 +223,9 @@ def _check_cycles(agents: Sequence[Agent], origin: Mapping[tuple[str, str], str]
     """Refuses a cycle through one of these required edges; the values say where they are written."""
     from callsheet.graphs.knowledge_graph import cycle_from, cycles, dependency_edges, graph_of
 
-    edges = dependency_edges(graph_of(agents)) if origin else ()
+    if not origin:
+        return
+    edges = dependency_edges(graph_of(agents))
     for part in cycles((tool, edge.tool) for tool, edge in edges if edge.required):
         for (source, target), where in origin.items():
             if source in part and target in part:
@@ -234,10 +258,12 @@ def decide(path: str | Path, edge: Proposal, *, before: bool | None, agents: Seq
 def _check_accepted(edge: Proposal, edges: Iterable[Proposal], agents: Sequence[Agent], where: str) -> None:
     """Refuses a cycle, also one with edges that somebody accepted since these agents were loaded."""
     tools = {tool.id for agent in agents for tool in agent.tools}
-    held = (edge, *(one for one in edges if one.accept and one is not edge and tools.issuperset(one.key[:2])))
-    refused = tuple(one.model_copy(update={"accept": False}) for one in held)
-    without, _ = attach(agents, [(where, refused)])
-    attach(without, [(where, held)])
+    others = [other for other in edges if other.accept and other is not edge]
+    accepted = [edge, *(other for other in others if {other.source, other.target} <= tools)]
+    # The agents may have some of these edges already: they are removed, and then all are added.
+    rejected = [other.model_copy(update={"accept": False}) for other in accepted]
+    without, _ = attach(agents, [(where, rejected)])
+    attach(without, [(where, accepted)])
 
 
 @dataclass
@@ -252,17 +278,20 @@ class _Additions:
     origin: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def add(self, edge: Proposal, where: str) -> None:
+        """Adds one edge, or notes its rejection, or reports that a tool of it is missing."""
         if edge.accept is False:
             self.rejected.add(edge.key)
             return
-        both = [self._exists(name, where) for name in (edge.source, edge.target)]
+        has_source = self._exists(edge.source, where)
+        has_target = self._exists(edge.target, where)
         if edge.source == edge.target:
             raise CatalogError(f"{where}: {edge.source!r} depends on itself: remove the edge")
-        if not all(both):
+        if not has_source or not has_target:
             return
-        tool, dependency = self.tools[edge.source], edge.dependency
-        existing = (*tool.depends_on, *self.new.get(tool.id, ()))
-        if all((old.tool, old.parameter) != (edge.target, edge.parameter) for old in existing):
+        tool = self.tools[edge.source]
+        dependency = edge.dependency
+        existing = [(old.tool, old.parameter) for old in (*tool.depends_on, *self.new.get(tool.id, ()))]
+        if (edge.target, edge.parameter) not in existing:
             self.new[tool.id].append(dependency)
             if dependency.required:
                 self.origin.setdefault((tool.id, edge.target), where)
@@ -272,16 +301,18 @@ class _Additions:
             self.problems.append(Problem(where, "dependency", f"{lacking}: the edge holds for the whole tool"))
 
     def applied(self, agent: Agent) -> Agent:
-        """The agent with the changes to its tools."""
+        """Returns the agent with the changes to its tools."""
         tools = tuple(self._changed(tool) for tool in agent.tools)
         return agent if tools == agent.tools else agent.model_copy(update={"tools": tools})
 
     def _changed(self, tool: Tool) -> Tool:
-        kept = [e for e in tool.depends_on if e.holds or (tool.id, e.tool, e.parameter) not in self.rejected]
-        edges = (*kept, *self.new.get(tool.id, ()))
+        # What a person wrote or accepted stays, whatever another file rejects.
+        own = [e for e in tool.depends_on if e.holds or (tool.id, e.tool, e.parameter) not in self.rejected]
+        edges = (*own, *self.new.get(tool.id, ()))
         return tool if edges == tool.depends_on else tool.model_copy(update={"depends_on": edges})
 
     def _exists(self, name: str, where: str) -> bool:
+        """Returns whether there is a tool of this id; reports one that is missing, or raises ``CatalogError``."""
         if name in self.tools:
             return True
         message = f"{name!r} is not in the catalog{near_names(name, self.tools)}"

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from itertools import groupby, takewhile, zip_longest
+from itertools import groupby, zip_longest
 from typing import Any
 
 from callsheet.graphs.catalog.errors import Finding, Severity
@@ -16,73 +16,108 @@ from callsheet.graphs.text.sanitizing import escaped, one_line
 from callsheet.graphs.trust.pins import Change
 
 _SENTENCE = re.compile(r"(?<=[.!?。])\s+")
-_CONTEXT, _MOST_NAMES = 3, 8
+_CONTEXT = 3
+"""Equal lines that are shown before and after a change."""
+_MOST_NAMES = 8
 _MOST_LINES, _MOST_PAIRS = 10_000, 100_000
 """Of more changed lines, or more pairs of equal ones among them, only those at equal places are compared."""
 
 
-def sides_of(change: Change) -> list[tuple[str | None, str | None]]:
-    """The accepted definition and the present one side by side, with hidden characters escaped.
+Side = tuple[str | None, str | None]
+"""A line of the accepted definition and one of the present; None where one has no line."""
+
+
+def sides_of(change: Change) -> list[Side]:
+    """Returns the accepted definition and the present one side by side, with hidden characters escaped.
 
     Each pair is a line of both, equal or changed; None where one has no line. Equal lines far from a change are left
     out; a pair of two None is in their place.
     """
-    before, after = list(_lines(change.before)), list(_lines(change.after))
+    before = list(_lines(change.before))
+    after = list(_lines(change.after))
     if change.before is None and change.kind not in ("new", "suspect"):
         before = ["(the accepted definition was too long to store)"]
-    pairs, i, j = list[tuple[str | None, str | None]](), 0, 0
+    pairs = list[Side]()
+    left = right = 0
     for x, y, size in _matches(before, after):
-        pairs += zip_longest(before[i:x], after[j:y])
-        i, j = x + size, y + size
-        pairs += zip(before[x:i], after[y:j], strict=True)
-    changed = [n for n, (old, new) in enumerate(pairs) if old != new]
-    near = {m for n in changed for m in range(n - _CONTEXT, n + _CONTEXT + 1)}
-    shown = ((n, pair if n in near else (None, None)) for n, pair in enumerate(pairs))
-    return [pair for n, pair in shown if n in near or n == 0 or n - 1 in near]
+        pairs += zip_longest(before[left:x], after[right:y])
+        pairs += zip(before[x : x + size], after[y : y + size], strict=True)
+        left, right = x + size, y + size
+    return _near_changes(pairs)
+
+
+def _near_changes(pairs: Sequence[Side]) -> list[Side]:
+    """Returns the changed lines with a few equal ones around; a pair of None is in place of each part left out."""
+    near = set[int]()
+    for n, (old, new) in enumerate(pairs):
+        if old != new:
+            near.update(range(n - _CONTEXT, n + _CONTEXT + 1))
+    shown = list[Side]()
+    for n, pair in enumerate(pairs):
+        if n in near:
+            shown.append(pair)
+        elif n == 0 or n - 1 in near:
+            shown.append((None, None))
+    return shown
 
 
 def diff_of(change: Change) -> str:
-    """The same as a diff: ``-`` accepted, ``+`` now, ``@@`` for equal lines that are left out."""
+    """Returns the same as a diff: ``-`` accepted, ``+`` now, ``@@`` for equal lines that are left out."""
     lines = ["--- accepted", "+++ now"]
     for changed, pairs in groupby(sides_of(change), lambda pair: pair[0] != pair[1]):
-        left, right = zip(*pairs, strict=True)
+        accepted, present = zip(*pairs, strict=True)
         if changed:
-            lines += [f"-{line}" for line in left if line is not None]
-            lines += [f"+{line}" for line in right if line is not None]
+            lines += [f"-{line}" for line in accepted if line is not None]
+            lines += [f"+{line}" for line in present if line is not None]
         else:
-            lines += ["@@" if line is None else f" {line}" for line in left]
+            lines += ["@@" if line is None else f" {line}" for line in accepted]
     return "\n".join(lines)
 
 
 def _lines(value: Mapping[str, Any] | None) -> Iterator[str]:
-    for key, item in sorted((value or {}).items(), key=lambda one: (one[0] != "name", one[0])):
+    """Yields a definition as lines, its name first, a sentence of a text on each line."""
+    fields = sorted((value or {}).items(), key=lambda field: (field[0] != "name", field[0]))
+    for key, item in fields:
         if isinstance(item, str):
             text = "\n".join(_SENTENCE.split(item))
         else:
             text = json.dumps(item, ensure_ascii=False, indent=2, sort_keys=True)
         first, *rest = escaped(text).split("\n")
         yield f"{one_line(key)}: {first}"
-        yield from (f"  {line}" for line in rest)
+        for line in rest:
+            yield f"  {line}"
 
 
 def _matches(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[int, int, int]]:
-    """Equal sections: what both begin and end with, and what is equal between these."""
-    start = _alike(a, b)
-    end = _alike(a[start:][::-1], b[start:][::-1])
+    """Yields the equal sections: what both begin and end with, and what is equal between these.
+
+    A section is where it starts in ``a`` and in ``b``, and how many lines it has.
+    """
+    start = _common_beginning(a, b)
+    end = _common_beginning(a[start:][::-1], b[start:][::-1])
     left, right = a[start : len(a) - end], b[start : len(b) - end]
     yield 0, 0, start
     count = Counter(right)
-    if len(left) + len(right) <= _MOST_LINES and sum(count[line] for line in left) <= _MOST_PAIRS:
-        blocks = SequenceMatcher(None, left, right, autojunk=False).get_matching_blocks()
-        yield from ((start + x, start + y, size) for x, y, size in blocks)
+    pairs = sum(count[line] for line in left)
+    if len(left) + len(right) <= _MOST_LINES and pairs <= _MOST_PAIRS:
+        for x, y, size in SequenceMatcher(None, left, right, autojunk=False).get_matching_blocks():
+            yield start + x, start + y, size
     else:
-        yield from ((n, n, 1) for n, (one, other) in enumerate(zip(left, right, strict=False), start) if one == other)
+        # SequenceMatcher would take quadratic time.
+        for n, (one, other) in enumerate(zip(left, right, strict=False), start):
+            if one == other:
+                yield n, n, 1
     yield len(a) - end, len(b) - end, end
 
 
-def _alike(a: Sequence[str], b: Sequence[str]) -> int:
-    """How many lines both begin with."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
+def _common_beginning(a: Sequence[str], b: Sequence[str]) -> int:
+    """Returns how many lines both begin with."""
+    length = 0
+    for one, other in zip(a, b, strict=False):
+        if one != other:
+            break
+        length += 1
+    return length
 
 
 _DESCRIPTIONS = {
@@ -103,56 +138,58 @@ _SEVERITY = {"removed": Severity.INFO, "about": Severity.WARNING, "new": Severit
 
 
 def told(change: Change) -> str:
-    """A change in one line."""
+    """Returns a change in one line."""
     return f"{one_line(change.id)} {_described(change)}"
 
 
 def _described(change: Change) -> str:
-    return _LATER.get(change.kind, _DESCRIPTIONS[change.kind]) if change.later else _DESCRIPTIONS[change.kind]
+    description = _DESCRIPTIONS[change.kind]
+    return _LATER.get(change.kind, description) if change.later else description
 
 
 def news_of(changes: Sequence[Change]) -> str:
-    """What servers listed in the middle of a run and nobody has accepted, in words, with the command that shows it."""
+    """Returns in words what servers listed in the middle of a run, with the command that shows it; a line an agent."""
     lines = list[str]()
-    for agent, group in groupby(sorted(changes, key=lambda one: one.agent), lambda one: one.agent):
-        kinds = dict[str, list[str]]()
+    for agent, group in groupby(sorted(changes, key=lambda change: change.agent), lambda change: change.agent):
+        tools_by_kind = dict[str, list[str]]()
         for change in group:
-            kinds.setdefault("changed" if change.kind == "changed" else "new", []).append(one_line(change.tool))
-        named = "; ".join(f"{kind}: {_names(tools)}" for kind, tools in sorted(kinds.items()))
+            kind = "changed" if change.kind == "changed" else "new"
+            tools_by_kind.setdefault(kind, []).append(one_line(change.tool))
+        named = "; ".join(f"{kind}: {_names(tools)}" for kind, tools in sorted(tools_by_kind.items()))
         lines.append(f"{one_line(agent)} listed other tools than were accepted ({named}): {_cure(agent)}")
     return "\n".join(lines)
 
 
 def _names(tools: Sequence[str]) -> str:
-    more = [f"and {len(tools) - _MOST_NAMES} more"] if len(tools) > _MOST_NAMES else []
-    return ", ".join([*tools[:_MOST_NAMES], *more])
+    names = list(tools[:_MOST_NAMES])
+    if len(tools) > _MOST_NAMES:
+        names.append(f"and {len(tools) - _MOST_NAMES} more")
+    return ", ".join(names)
 
 
 def problems_of(changes: Sequence[Change]) -> tuple[Problem, ...]:
-    """The quarantined tools, one problem per server and kind."""
-    grouped: dict[tuple[str, str, bool], list[Change]] = {}
+    """Returns the quarantined tools, one problem per server and kind."""
+    groups: dict[tuple[str, str, bool], list[Change]] = {}
     for change in changes:
         if change.kind != "removed":
-            grouped.setdefault((change.agent, change.kind, change.later), []).append(change)
-    return tuple(Problem(agent, "quarantined", _group_summary(group)) for (agent, *_), group in grouped.items())
+            groups.setdefault((change.agent, change.kind, change.later), []).append(change)
+    return tuple(Problem(agent, "quarantined", _group_summary(group)) for (agent, *_), group in groups.items())
 
 
 def findings_of(changes: Sequence[Change]) -> tuple[Finding, ...]:
-    """The changes as findings of ``callsheet check``, one per tool or server."""
-    return tuple(
-        Finding(
-            _SEVERITY.get(change.kind, Severity.ERROR),
-            f"pin-{change.kind}",
-            f"{_described(change)}: {_cure(change.agent)}",
-            change.agent,
-            change.id if change.tool else "",
-        )
-        for change in changes
-    )
+    """Returns the changes as findings of ``callsheet check``, one per tool or server."""
+    findings = []
+    for change in changes:
+        severity = _SEVERITY.get(change.kind, Severity.ERROR)
+        message = f"{_described(change)}: {_cure(change.agent)}"
+        tool = change.id if change.tool else ""
+        findings.append(Finding(severity, f"pin-{change.kind}", message, change.agent, tool))
+    return tuple(findings)
 
 
 def _group_summary(group: Sequence[Change]) -> str:
-    change, named = group[0], _names([one_line(item.tool) for item in group if item.tool])
+    change = group[0]  # all of one kind
+    named = _names([one_line(item.tool) for item in group if item.tool])
     description = _described(change)
     if len(group) > 1:
         description = description.replace("is ", "are ", 1).replace("was ", "were ", 1)

@@ -19,7 +19,7 @@ _HARMLESS = (
 
 
 def is_harmless(variable: str) -> bool:
-    """Whether a variable of this name is known to leave the program as it is, whatever its value."""
+    """Returns whether a variable of this name is known to leave the program as it is, whatever its value."""
     return any(fnmatchcase(variable.upper(), pattern) for pattern in _HARMLESS)
 
 
@@ -46,30 +46,32 @@ class Given:
         """For people: likely secrets are masked."""
         if self.value is not None:
             return f"{self.name}={_shown(self.name, self.value)}"
-        return f"{self.name} from {', '.join(f'${{{name}}}' for name in self.reads)}" if self.reads else self.name
+        if not self.reads:
+            return self.name
+        sources = ", ".join(f"${{{name}}}" for name in self.reads)
+        return f"{self.name} from {sources}"
 
 
 def given_by(server: ServerConfig) -> tuple[Given, ...]:
-    """The variables of a server's process, or the headers of its requests, by name."""
+    """Returns the variables of a server's process, or the headers of its requests, by name."""
     if not server.command or server.openapi:
         return tuple(Given(name, None, variables_in(text)) for name, text in sorted(server.headers.items()))
-    return tuple(
-        Given(
-            name,
-            None if is_harmless(name) else text,
-            () if name in server.literal else variables_in(text),
-        )
-        for name, text in sorted(server.env.items())
-    )
+    variables = []
+    for name, text in sorted(server.env.items()):
+        value = None if is_harmless(name) else text
+        reads = () if name in server.literal else variables_in(text)
+        variables.append(Given(name, value, reads))
+    return tuple(variables)
 
 
 def covered(server: ServerConfig) -> Mapping[str, object]:
-    """What of the variables and headers is part of a server's identity, beside their names; empty if nothing is."""
-    parts = [one.covered for one in given_by(server) if one.value is not None or one.reads]
+    """Returns what of the variables and headers is part of a server's identity beside their names; empty if nothing."""
+    parts = [given.covered for given in given_by(server) if given.value is not None or given.reads]
     return {"given": parts} if parts else {}
 
 
 def _shown(name: str, value: str) -> str:
+    """Returns a value for people, with likely secrets masked; a path is no generated key."""
     if is_secret_name(name) or ("/" not in value and is_generated(value)):
         return MASK
     return masked([value])[0]

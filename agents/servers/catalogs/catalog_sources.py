@@ -65,9 +65,12 @@ def load_servers(
         TrustError: The pins are not reliable.
         SettingsError: A limit of a server is invalid.
     """
-    apis, toolkits, servers = dict[str, ServerConfig](), dict[str, ServerConfig](), dict[str, ServerConfig]()
+    apis: dict[str, ServerConfig] = {}
+    toolkits: dict[str, ServerConfig] = {}
+    servers: dict[str, ServerConfig] = {}
     for name, server in config.items():
-        {"openapi": apis, "toolkit": toolkits}.get(server.transport, servers)[name] = server
+        kind = {"openapi": apis, "toolkit": toolkits}.get(server.transport, servers)
+        kind[name] = server
     how: Any = {"limits": limits, "pins": pins, "agreed": agreed, "anew": anew, "known": known, "heard": heard}
     specified: list[Future[SourceCatalog]] = []
     if apis:
@@ -75,9 +78,12 @@ def load_servers(
 
         # Beside the servers: a specification may take its time too.
         specified.append(in_thread(lambda: load_apis(apis, **how)))
-    parts = [_list_servers(servers, **how)] if servers else []
-    parts += [_load_toolkits(toolkits, pins, agreed)] if toolkits else []
-    return joined([*(one.result() for one in specified), *parts])
+    parts: list[SourceCatalog] = []
+    if servers:
+        parts.append(_list_servers(servers, **how))
+    if toolkits:
+        parts.append(_load_toolkits(toolkits, pins, agreed))
+    return joined([*(future.result() for future in specified), *parts])
 
 
 def _list_servers(
@@ -90,34 +96,54 @@ def _list_servers(
     known: bool,
     heard: Callable[[], object] | None,
 ) -> SourceCatalog:
-    pool, store, answers = SessionPool(limits=limits), LastListings(), dict[str, Listing]()
+    """Lists MCP servers, as ``load_servers`` describes it."""
+    pool = SessionPool(limits=limits)
+    store = LastListings()
     fresh = {name: own_limits(server, pool.limits).fresh for name, server in config.items()}
-    failed = {} if anew else {name: one for name, server in config.items() if (one := store.failure(name, server))}
+    answers: dict[str, Listing] = {}
     for name, server in config.items():
-        if name in failed and (known or failed[name][1]):
-            answers[name] = failed[name][0]
-        elif not anew and (last := store.last(name, server, within=None if known else fresh[name])):
-            answers[name] = last
-        elif known:
-            answers[name] = UNHEARD
+        answer = _stored_answer(store, name, server, within=fresh[name], anew=anew, known=known)
+        if answer:
+            answers[name] = answer
     if pins and not known:
         answers = _undoubted(config, answers, pins, agreed)
-    asked = {name: server for name, server in config.items() if name not in answers}
-    hurried = () if anew or heard else [n for n, server in asked.items() if n in failed or store.last(n, server)]
 
-    def arrived(name: str, answer: Listing) -> None:
+    unanswered = {name: server for name, server in config.items() if name not in answers}
+    hurried: list[str] = []
+    if not anew and not heard:
+        # Something is known of these, so that nobody has to wait for their answer.
+        hurried = [name for name, one in unanswered.items() if store.failure(name, one) or store.last(name, one)]
+
+    def store_answer(name: str, answer: Listing) -> None:
         if heard and not answer.error:
             store.keep(name, config[name], answer)
             heard()
 
-    now = pool.list_all(asked, hurried=hurried, heard=arrived)
-    return read_listings(config, {n: answers.get(n) or now[n] for n in config}, pins=pins, agreed=agreed)
+    answers |= pool.list_all(unanswered, hurried=hurried, heard=store_answer)
+    return read_listings(config, {name: answers[name] for name in config}, pins=pins, agreed=agreed)
+
+
+def _stored_answer(
+    store: LastListings, name: str, server: ServerConfig, *, within: float, anew: bool, known: bool
+) -> Listing | None:
+    """Returns what is used instead of an answer of the server: a failure or its last answer; None if it is asked.
+
+    With ``known``, the age of either does not matter, and there is always something.
+    """
+    if not anew:
+        failure = store.failure(name, server)
+        if failure and (known or failure[1]):
+            return failure[0]
+        last = store.last(name, server, within=None if known else within)
+        if last:
+            return last
+    return UNHEARD if known else None
 
 
 def _undoubted(
     config: Mapping[str, ServerConfig], answers: Mapping[str, Listing], pins: PinBook, agreed: Collection[str]
 ) -> dict[str, Listing]:
-    """The stored answers, without those of servers that have no pins, or of which a part is quarantined."""
+    """Returns the stored answers, without those of servers that have no pins, or of which a part is quarantined."""
     pinned = pins.servers()
     listed = {name: listed_by(config[name], one) for name, one in answers.items() if not one.error}
     admitted = pins.admit({name: one for name, one in listed.items() if name in pinned}, agreed=agreed)
@@ -151,27 +177,44 @@ def _load_toolkits(config: Mapping[str, ServerConfig], pins: PinBook | None, agr
 
 
 def _toolkit(server: ServerConfig) -> Any:
-    """The toolkit of a configuration; relative paths among its arguments start at the folder of the catalog."""
-    module, _, name = (reference := server.command or "").rpartition(".")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # langchain-community's, of itself
-        made: Any = _found(_imported(module), name, reference)
-    if not (isinstance(made, type) and issubclass(made, BaseToolkit)):
-        raise CatalogError(f"{reference} is not a LangChain toolkit, which is a class with BaseToolkit as its base")
-    arguments: dict[str, Any] = json.loads(server.args[0])
-    known = {*made.model_fields, *(field.alias for field in made.model_fields.values() if field.alias)}
-    if unknown := [key for key in arguments if key not in known]:
-        raise CatalogError(f"{reference} has no argument {unknown[0]!r}{near_names(unknown[0], known)}")
-    texts = {key: value for key, value in arguments.items() if isinstance(value, str)}
-    filled = server.model_copy(update={"args": tuple(texts.values())}).expanded(os.environ).args
-    for key, text in zip(texts, filled, strict=True):
-        arguments[key] = str(Path(server.cwd or "", Path(text).expanduser())) if _PLACE.search(key) else text
+    """Makes the toolkit of a configuration; raises a CatalogError if that fails."""
+    reference = server.command or ""
+    made = _toolkit_class(reference)
+    arguments = _toolkit_arguments(server, made)
     try:
         return made(**arguments)
     except ValidationError as error:
         raise CatalogError(f"{reference} does not take these arguments: {error_lines(error)}") from error
     except Exception as error:  # foreign code may raise anything
         raise CatalogError(f"{reference} cannot be made: {type(error).__name__}: {error}") from error
+
+
+def _toolkit_class(reference: str) -> type[BaseToolkit]:
+    module, _, name = reference.rpartition(".")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # langchain-community's, of itself
+        member: Any = _found(_imported(module), name, reference)
+    if not (isinstance(member, type) and issubclass(member, BaseToolkit)):
+        raise CatalogError(f"{reference} is not a LangChain toolkit, which is a class with BaseToolkit as its base")
+    return member
+
+
+def _toolkit_arguments(server: ServerConfig, made: type[BaseToolkit]) -> dict[str, Any]:
+    """Reads the arguments of a toolkit: variables are expanded, relative paths start at the folder of the catalog."""
+    arguments: dict[str, Any] = json.loads(server.args[0])
+    known = set(made.model_fields)
+    known.update(field.alias for field in made.model_fields.values() if field.alias)
+    for key in arguments:
+        if key not in known:
+            raise CatalogError(f"{server.command} has no argument {key!r}{near_names(key, known)}")
+    texts = {key: value for key, value in arguments.items() if isinstance(value, str)}
+    expanded = server.model_copy(update={"args": tuple(texts.values())}).expanded(os.environ).args
+    for key, text in zip(texts, expanded, strict=True):
+        if _PLACE.search(key):
+            arguments[key] = str(Path(server.cwd or "", Path(text).expanduser()))
+        else:
+            arguments[key] = text
+    return arguments
 
 
 def load_reference(reference: str) -> SourceCatalog:
@@ -186,7 +229,8 @@ def load_reference(reference: str) -> SourceCatalog:
 
 
 def _imported(name: str) -> Any:
-    if (here := str(Path.cwd())) not in sys.path:
+    here = str(Path.cwd())
+    if here not in sys.path:
         sys.path.insert(0, here)
     try:
         return importlib.import_module(name)

@@ -78,7 +78,7 @@ class Listing:
 PATIENCE = 8.0
 """Seconds for which a command waits for a server of which something is known."""
 UNHEARD = Listing(error="it has not answered yet", kind="unheard", when="never")
-"""In the place of the answer of a server that was never asked."""
+"""Stands for the answer of a server that has never been asked."""
 _PAUSES, _LEAST_PAUSE, _LONGEST_PAUSE, _MINUTES = 10.0, 60.0, 86_400.0, 90.0
 _STORED = ("tools", "resources", "missing", "name", "description", "instructions")
 
@@ -116,10 +116,12 @@ class LastListings:
             self._file(agent_id, server, "later").replace(content.encode())
 
     def later(self, agent_id: str, server: ServerConfig) -> tuple[Any, ...]:
-        """The tools that ``keep_later`` has stored last; none if the entry of the server has changed."""
+        """Returns the tools that ``keep_later`` has stored last; none if the entry of the server has changed."""
         try:
             stored = json.loads(self._file(agent_id, server, "later").text())
-            return tuple(cleaned(stored["tools"])) if stored["reached"] == _entry_digest(server) else ()
+            if stored["reached"] != _entry_digest(server):
+                return ()
+            return tuple(cleaned(stored["tools"]))
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return ()
 
@@ -131,23 +133,30 @@ class LastListings:
 
     def fail(self, agent_id: str, server: ServerConfig, failed: Listing) -> None:
         """Stores one more failure in a row; errors of the storage are ignored."""
-        number = before.number + 1 if (before := self._failed(agent_id, server)) else 1
-        least = max(_PAUSES * failed.seconds, _LEAST_PAUSE if failed.kind == "timeout" else 0.0)
-        least = least if failed.kind != "busy" else 0.0  # it has said itself when it can be asked
-        until = time.time() + min(_LONGEST_PAUSE, least * 2 ** min(number - 1, 30))
+        before = self._failed(agent_id, server)
+        number = before.number + 1 if before else 1
+        pause = _PAUSES * failed.seconds
+        if failed.kind == "timeout":
+            pause = max(pause, _LEAST_PAUSE)
+        elif failed.kind == "busy":
+            pause = 0.0  # it has said itself when it can be asked
+        until = time.time() + min(_LONGEST_PAUSE, pause * 2 ** min(number - 1, 30))
         new = {"reached": _entry_digest(server), "number": number, "until": until}
         with suppress(OSError):
             text = json.dumps({**new, "error": failed.error, "kind": failed.kind})
             self._file(agent_id, server, "failures").replace(text.encode())
 
     def failure(self, agent_id: str, server: ServerConfig) -> tuple[Listing, float] | None:
-        """The last failure since the last answer, and for how many seconds the server is not to be asked, if any."""
-        if (known := self._failed(agent_id, server)) is None:
+        """Returns the last failure, and for how many seconds the server is not to be asked; None if it has answered."""
+        failure = self._failed(agent_id, server)
+        if failure is None:
             return None
-        left = max(0.0, known.until - time.time())
-        later = f"in {left / 60:.0f} min" if left > _MINUTES else f"in {left:.0f} s"
-        why = f"{known.error}\nIt is asked again {later}; `callsheet sync` asks it now" if left else known.error
-        return Listing(error=why, kind=known.kind, when="failed"), left
+        left = max(0.0, failure.until - time.time())
+        why = failure.error
+        if left:
+            later = f"in {left / 60:.0f} min" if left > _MINUTES else f"in {left:.0f} s"
+            why = f"{why}\nIt is asked again {later}; `callsheet sync` asks it now"
+        return Listing(error=why, kind=failure.kind, when="failed"), left
 
     def _failed(self, agent_id: str, server: ServerConfig) -> _Failure | None:
         try:
@@ -157,9 +166,9 @@ class LastListings:
         return known if known.reached == _entry_digest(server) else None
 
     def last(self, agent_id: str, server: ServerConfig, *, within: float | None = None) -> Listing | None:
-        """The last answer of a server, if it is stored and readable.
+        """Returns the last answer of a server; None if none is stored or readable.
 
-        With ``within``, only one of the last so many seconds, to the same entry with its variables and headers.
+        With ``within``, it must have been stored within so many seconds, for the same variables and headers.
         """
         try:
             file = self._file(agent_id, server)
@@ -177,7 +186,7 @@ class LastListings:
             return None
 
     def _file(self, agent_id: str, server: ServerConfig, folder: str = "listings") -> StoredFile:
-        """One file per server entry, so that a new command does not inherit the answer of another one."""
+        """Returns the file of a server entry: each has its own, so that a new command inherits no answer."""
         reached = [agent_id, server.transport, server.command, *server.args, server.cwd, server.url, server.openapi]
         name = f"{hashlib.sha256(json.dumps(reached).encode()).hexdigest()[:32]}.json"
         own = self._folder and self._folder / folder.removeprefix("listings")
@@ -190,7 +199,7 @@ def _entry_digest(server: ServerConfig) -> str:
 
 
 def own_limits(server: ServerConfig, limits: Limits) -> Limits:
-    """The limits of a server, those of its tools checked too."""
+    """Returns the limits of a server; raises a SettingsError if one of them, or of its tools, is invalid."""
     own = limits.own(server.callsheet.limits)
     for more in server.callsheet.tools.values():
         own.own(more)
@@ -198,7 +207,7 @@ def own_limits(server: ServerConfig, limits: Limits) -> Limits:
 
 
 def cleaned(entries: Sequence[Any]) -> list[Any]:
-    """Entries with encodable strings; one that is nested too deeply stays as it is, so that it alone is left out."""
+    """Makes the strings of entries encodable; one that is nested too deeply stays, so that it alone is left out."""
 
     def one(entry: Any) -> Any:
         try:
@@ -210,7 +219,7 @@ def cleaned(entries: Sequence[Any]) -> list[Any]:
 
 
 async def listed_tools(ask: Ask, capabilities: Any, limits: Limits) -> tuple[list[Any], str]:
-    """All pages of a server's tools, as sent, and why some may be missing; none if it offers other things only.
+    """Lists all pages of a server's tools, as sent, and why some may be missing; none if it offers other things only.
 
     ``Fault``: there was no answer, it was an error, or it is too large.
     """
@@ -230,13 +239,12 @@ async def listed_tools(ask: Ask, capabilities: Any, limits: Limits) -> tuple[lis
 
 
 async def listed_resources(ask: Ask, capabilities: Any, limits: Limits) -> tuple[list[dict[str, Any]], str]:
-    """Resources, templates and prompts in the form of tools, and why some are missing.
+    """Lists resources, templates and prompts in the form of tools, and says why some are missing.
 
     A server that does not offer them is not asked. One that does not answer loses them, but not its tools.
     """
-    offered = {
-        method: field for method, (field, *_) in _LISTS.items() if getattr(capabilities, method.split("/")[0], None)
-    }
+    methods = [method for method in _LISTS if getattr(capabilities, method.partition("/")[0], None)]
+    offered = {method: _LISTS[method][0] for method in methods}
     seconds = min(_SECONDS, limits.list)
 
     async def pages(method: str, field: str) -> tuple[list[Any], str, str]:
@@ -245,12 +253,16 @@ async def listed_resources(ask: Ask, capabilities: Any, limits: Limits) -> tuple
 
     # Each error is a value: the library also cancels a request when the connection breaks.
     answers = await asyncio.gather(*starmap(pages, offered.items()), return_exceptions=True)
-    entries, missing = list[dict[str, Any]](), list[str]()
+    entries: list[dict[str, Any]] = []
+    missing: list[str] = []
     for method, answer in zip(offered, answers, strict=True):
         if not isinstance(answer, BaseException):
-            found, excess, odd = answer
-            entries += await asyncio.to_thread(entries_of, method, found[:MOST_RESOURCES])
-            missing += [f"{method}: {excess}, of which the first are used"] if excess else [odd] if odd else []
+            items, excess, odd = answer
+            entries += await asyncio.to_thread(entries_of, method, items[:MOST_RESOURCES])
+            if excess:
+                missing.append(f"{method}: {excess}, of which the first are used")
+            elif odd:
+                missing.append(odd)
         elif getattr(answer, "code", None) != _UNKNOWN_METHOD:
             missing.append(one_line(f"no answer to {method}: {type(answer).__name__}: {answer}")[:_LONGEST])
     return entries, "; ".join(missing)
@@ -259,22 +271,26 @@ async def listed_resources(ask: Ask, capabilities: Any, limits: Limits) -> tuple
 async def _pages(
     ask: Ask, method: str, field: str, limits: Limits, *, most: int, seconds: float
 ) -> tuple[list[Any], str, str]:
-    """The entries of all pages up to the first that is too much, or repeats; what is too much; and what is odd."""
-    listed, size, params = list[Any](), 0, dict[str, str]()
-    cursors, pages = set[str](), set[str]()
+    """Requests pages up to the first that is too much or repeats; returns entries, what is too much, what is odd."""
+    listed: list[Any] = []
+    size = 0
+    params: dict[str, str] = {}
+    cursors: set[str] = set()
+    pages: set[str] = set()
     deadline = time.monotonic() + seconds
     while True:
         page = await ask(method, params, max(0.01, deadline - time.monotonic()))
-        if not isinstance(found := page.get(field), list):
+        entries = page.get(field)
+        if not isinstance(entries, list):
             raise Fault("protocol", f"its answer to {method} has no list of {field}")
         cursor = page.get("nextCursor")
         if cursors or cursor:  # a single page is limited by the message size
-            text = await asyncio.to_thread(json.dumps, found, sort_keys=True)
+            text = await asyncio.to_thread(json.dumps, entries, sort_keys=True)
             size += len(text)
-            if found and text in pages:
+            if entries and text in pages:
                 return listed, "", f"{method}: page {len(cursors) + 1} repeats an earlier one, so the list ends there"
             pages.add(text)
-        listed.extend(found)
+        listed.extend(entries)
         if len(listed) > most:
             return listed, f"more than {most:,} {field}", ""
         if size > limits.message:
@@ -291,48 +307,72 @@ async def _pages(
 
 
 def entries_of(method: str, listed: Sequence[Any]) -> list[dict[str, Any]]:
-    """What a server lists, as entries of tools; an entry that is malformed has no name."""
+    """Writes what a server lists as entries of tools; a malformed item becomes an entry without a name."""
     _, kind, key = _LISTS[method]
     return [_entry(kind, item.get(key), item) if isinstance(item, dict) else {} for item in listed]
 
 
 def _entry(kind: str, name: Any, item: Mapping[str, Any]) -> dict[str, Any]:
+    """Writes a resource, template or prompt as an entry of a tool; empty if it is malformed."""
     if not isinstance(name, str) or not name.strip():
         return {}
-    arguments: Any = item.get("arguments") if kind == PROMPT else ()
-    if kind == TEMPLATE:
-        from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
-
-        try:
-            template = UriTemplate.parse(name)
-        except InvalidUriTemplate:
+    arguments: Any = []
+    if kind == PROMPT:
+        arguments = item.get("arguments")
+    elif kind == TEMPLATE:
+        arguments = _template_arguments(name)
+        if arguments is None:
             return {}
-        optional = template.query_variable_names
-        arguments = [{"name": variable, "required": variable not in optional} for variable in template.variable_names]
-    given = arguments if isinstance(arguments, list) else []
-    named = [one for one in given if isinstance(one, dict) and _text(one, "name")]
-    described = {one["name"]: {"description": text} if (text := _text(one, "description")) else {} for one in named}
-    media = {"mimeType": shown(item["mimeType"], most=_LONGEST_MEDIA)} if _text(item, "mimeType") else {}
+    title = _text(item, "title")
+    if not title and kind != PROMPT:  # the name of a prompt is that of the entry
+        title = _text(item, "name")
+    annotations: dict[str, Any] = dict(_READS)
+    if _text(item, "mimeType"):
+        annotations["mimeType"] = shown(item["mimeType"], most=_LONGEST_MEDIA)
     return {
         "name": f"{kind}{name}",
-        "title": _text(item, "title") or (_text(item, "name") if kind != PROMPT else ""),
+        "title": title,
         "description": _text(item, "description"),
-        "inputSchema": {
-            "type": "object",
-            "properties": {argument: {"type": "string", **about} for argument, about in described.items()},
-            "required": [one["name"] for one in named if one.get("required") is True],
-            "additionalProperties": False,
-        },
-        "annotations": {**_READS, **media},
+        "inputSchema": _schema_of(arguments if isinstance(arguments, list) else []),
+        "annotations": annotations,
     }
 
 
+def _template_arguments(template: str) -> list[dict[str, Any]] | None:
+    """Returns the variables of a URI template as arguments of a prompt are listed; None if it is malformed."""
+    from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
+
+    try:
+        parsed = UriTemplate.parse(template)
+    except InvalidUriTemplate:
+        return None
+    optional = parsed.query_variable_names
+    return [{"name": variable, "required": variable not in optional} for variable in parsed.variable_names]
+
+
+def _schema_of(arguments: Sequence[Any]) -> dict[str, Any]:
+    """Makes a schema of the arguments of a prompt, which are strings; arguments without a name are left out."""
+    properties: dict[str, dict[str, str]] = {}
+    required: list[str] = []
+    for argument in arguments:
+        if not isinstance(argument, dict) or not _text(argument, "name"):
+            continue
+        name = argument["name"]
+        properties[name] = {"type": "string"}
+        if _text(argument, "description"):
+            properties[name]["description"] = argument["description"]
+        if argument.get("required") is True:
+            required.append(name)
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
 def _text(item: Mapping[str, Any], field: str) -> str:
-    return value if isinstance(value := item.get(field), str) else ""
+    value = item.get(field)
+    return value if isinstance(value, str) else ""
 
 
 def resources_of(agent_id: str, entries: Sequence[Any]) -> tuple[Agent, tuple[Problem, ...]]:
-    """An agent whose tools are the resources, templates and prompts of a server.
+    """Makes an agent whose tools are the resources, templates and prompts of a server.
 
     An entry whose name or texts hide characters is left out.
     """
@@ -340,13 +380,15 @@ def resources_of(agent_id: str, entries: Sequence[Any]) -> tuple[Agent, tuple[Pr
     agent, malformed = agent_from_listing(agent_id, [e for e in entries if not (e and e.get("name") in bad)])
     problems = [Problem(agent_id, p.kind, f"resources and prompts, read as tools: {p.message}") for p in malformed]
     if bad:
-        named = ", ".join(map(one_line, sorted(bad)[:_MOST_NAMED])) + ("..." if len(bad) > _MOST_NAMED else "")
+        named = ", ".join(one_line(name) for name in sorted(bad)[:_MOST_NAMED])
+        if len(bad) > _MOST_NAMED:
+            named += "..."
         problems.append(Problem(agent_id, "suspect", f"names or texts that hide characters: {named}"))
     return agent, tuple(problems)
 
 
 def read_request(name: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The method and the parameters that read a resource, or render a prompt, by its name in the form of a tool."""
+    """Returns method and parameters that read a resource, or render a prompt, by its name in the form of a tool."""
     if name.startswith(PROMPT):
         return "prompts/get", {"name": name.removeprefix(PROMPT), "arguments": dict(arguments)}
     if name.startswith(TEMPLATE):
@@ -359,25 +401,33 @@ def read_request(name: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str
 def read_outcome(
     agent_id: str, name: str, result: Mapping[str, Any], limits: Limits, keep: Keep | None = None
 ) -> Outcome:
-    """The outcome of the raw answer of ``resources/read`` or ``prompts/get``; ``structured`` is the visible answer."""
+    """Makes an outcome of the answer to ``resources/read`` or ``prompts/get``; ``structured`` is its visible part."""
     field = "messages" if name.startswith(PROMPT) else "contents"
-    if not isinstance(found := result.get(field), list):
+    answer = result.get(field)
+    if not isinstance(answer, list):
         return failed(agent_id, name, "protocol", f"its answer has no list of {field}", "reported")
     try:
-        items = [clean(item, text=visible) for item in found if isinstance(item, dict)]
+        items = [clean(item, text=visible) for item in answer if isinstance(item, dict)]
     except CatalogError as error:
         return failed(agent_id, name, "protocol", f"its answer is {error}", "reported")
-    # Whoever reads a resource knows its address.
-    blocks = [{"type": "resource", "resource": {**item, "uri": None}} for item in items]
-    blocks = _spoken(items) if field == "messages" else blocks
+    about: dict[str, str] = {}
+    if field == "messages":
+        blocks = _contents(items)
+        description = result.get("description")
+        if isinstance(description, str):
+            about["description"] = shown(description)
+    else:
+        # Whoever reads a resource knows its address.
+        blocks = [{"type": "resource", "resource": {**item, "uri": None}} for item in items]
     text, media = text_of(blocks, keep)
-    told = result.get("description") if field == "messages" else None
-    about = {"description": shown(told)} if isinstance(told, str) else {}
     return capped(Outcome(text=text, structured={**about, field: items}, media=media), limits, keep)
 
 
-def _spoken(messages: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """The contents of messages; the role is named where there is more than one message."""
+def _contents(messages: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Returns the contents of messages; the role is named where there is more than one message."""
     if len(messages) == 1:
         return [messages[0].get("content")]
-    return [block for message in messages for block in (f"[{message.get('role')}]", message.get("content"))]
+    contents: list[Any] = []
+    for message in messages:
+        contents += [f"[{message.get('role')}]", message.get("content")]
+    return contents

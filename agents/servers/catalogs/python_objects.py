@@ -53,7 +53,7 @@ def load_objects(found: object) -> SourceCatalog:
 
 
 def read_objects(found: Any, name: str, where: str) -> SourceCatalog:
-    """As ``load_objects``; ``name`` is the agent's id where nothing else gives one, ``where`` the origin."""
+    """Reads as ``load_objects``; ``name`` is the agent's id where nothing else gives one, ``where`` the origin."""
     match found:
         case SourceCatalog():
             return found
@@ -62,23 +62,35 @@ def read_objects(found: Any, name: str, where: str) -> SourceCatalog:
         case Catalog():
             return SourceCatalog(found.agents, skills=found.skills)
         case {"tools": tools, "description": str() as description, **rest} if not rest:
-            if _is_app(tools):
-                return _app(name, tools, where, description)
-            part = read_objects(tools, name, where)
-            agents = tuple(agent.model_copy(update={"description": description}) for agent in part.agents)
-            return replace(part, agents=agents)
+            return _described(name, tools, where, description)
         case Mapping():
             if not found:
                 raise CatalogError(f"{where}: the dict is empty: name at least one agent")
             return joined([read_objects(value, str(key), where) for key, value in found.items()])
         case list() | tuple():
-            # The tools are one agent, each other member is an agent with its own name.
-            tools = [item for item in found if isinstance(item, _TOOL)]
-            parts = [part_of_tools(name or TOOLS, tools, where)] if tools or not found else []
-            others = [read_objects(item, _own_name(item), where) for item in found if not isinstance(item, _TOOL)]
-            return joined([*parts, *others])
+            return _members(name, found, where)
         case _:
             return _live(name, found, where)
+
+
+def _described(name: str, found: Any, where: str, description: str) -> SourceCatalog:
+    """Reads an object whose agents get this description."""
+    if _is_app(found):
+        return _app(name, found, where, description)
+    part = read_objects(found, name, where)
+    agents = tuple(agent.model_copy(update={"description": description}) for agent in part.agents)
+    return replace(part, agents=agents)
+
+
+def _members(name: str, found: Sequence[Any], where: str) -> SourceCatalog:
+    """Reads a list: its tools are one agent, each other member is an agent with its own name."""
+    parts: list[SourceCatalog] = []
+    tools = [member for member in found if isinstance(member, _TOOL)]
+    if tools or not found:  # an empty list is refused there
+        parts.append(part_of_tools(name or TOOLS, tools, where))
+    others = [member for member in found if not isinstance(member, _TOOL)]
+    parts += [read_objects(member, _own_name(member), where) for member in others]
+    return joined(parts)
 
 
 def _own_name(found: object) -> str:
@@ -116,7 +128,7 @@ def _takes_arguments(function: Callable[..., Any]) -> bool:
 
 
 def called(function: Callable[[], Any], where: str) -> Any:
-    """What foreign code returns; what it raises as a ``CatalogError``."""
+    """Calls foreign code, and returns what it returns; raises whatever it raises as a ``CatalogError``."""
     try:
         return function()
     except Exception as error:  # foreign code may raise anything
@@ -128,11 +140,12 @@ def _is_app(found: object) -> bool:
 
 
 def _endpoint(name: str, agent: A2AAgent, where: str) -> SourceCatalog:
-    """An A2A agent in the caller's program: its card is accepted without pins."""
+    """Reads the card of an A2A agent in the caller's program, which is accepted without pins."""
     server, pool = agent.server(), SessionPool()
     pool.limits.own(agent.limits)
     answer = pool.list_all({name: server})[name]
-    if not (name := name or id_of(answer)):
+    name = name or id_of(answer)
+    if not name:
         raise CatalogError(f"{where}: an A2A agent has no name: give it one: {answer.error or 'its card has none'}")
     part = read_listings({name: server}, {name: answer})
     return replace(part, connections={agent.id: connection(agent.id, server, None) for agent in part.agents})
@@ -148,7 +161,7 @@ def _app(name: str, app: Any, where: str, description: str = "") -> SourceCatalo
 
 
 def part_of_tools(name: str, tools: Sequence[Any], where: str, description: str = "") -> SourceCatalog:
-    """One agent with tools, or functions with docstrings, of this process; ``where`` is their origin, for messages."""
+    """Makes one agent of tools, or functions with docstrings; ``where`` is their origin, for messages."""
     usable, left_out = usable_tools(name, tools, where)
     agent, problems = agent_from_listing(name, [entry_of(tool) for tool in usable], description=description)
     connections = {name: InProcess({tool.name: tool for tool in usable}, own=True)}
@@ -156,7 +169,7 @@ def part_of_tools(name: str, tools: Sequence[Any], where: str, description: str 
 
 
 def usable_tools(name: str, tools: Sequence[Any], where: str) -> tuple[list[BaseTool], tuple[Problem, ...]]:
-    """LangChain tools, functions as tools, and a problem for each that only its own workflow can call.
+    """Makes tools of LangChain tools and functions, and a problem of each that only its own workflow can call.
 
     Raises:
         CatalogError: There is no tool, one has another type or cannot be a tool, or two have the same name.
@@ -164,22 +177,33 @@ def usable_tools(name: str, tools: Sequence[Any], where: str) -> tuple[list[Base
     if not tools:
         raise CatalogError(f"{where}: {name!r} holds no tool")
     made = [_tool(name, tool, where) for tool in tools]
-    if repeated := sorted(n for n, count in Counter(tool.name for tool in made).items() if count > 1):
+    numbers = Counter(tool.name for tool in made)
+    repeated = sorted(tool_name for tool_name, number in numbers.items() if number > 1)
+    if repeated:
         raise CatalogError(f"{where}: {name!r} has several tools named {', '.join(repeated)}: rename them")
-    lacking = {tool.name: taken for tool in made if (taken := _injected(tool))}
-    usable = [tool for tool in made if tool.name not in lacking]
-    left_out = tuple(Problem(name, "malformed", _INJECTED.format(*one)) for one in lacking.items())
+    usable: list[BaseTool] = []
+    left_out: list[Problem] = []
+    for tool in made:
+        parameter = _injected(tool)
+        if parameter:
+            left_out.append(Problem(name, "malformed", _INJECTED.format(tool.name, parameter)))
+        else:
+            usable.append(tool)
     if not usable:
         raise CatalogError(f"{where}: {name!r}: {left_out[0].message}")
-    return usable, left_out
+    return usable, tuple(left_out)
 
 
 def _injected(tool: BaseTool) -> str:
-    """A required parameter that only the workflow which calls a tool can fill, such as its state; empty without one."""
+    """Returns a required parameter that only the workflow of a tool can fill, such as its state; empty without one."""
     shown: Any = getattr(tool.tool_call_schema, "model_fields", None)
-    fields: Any = {} if shown is None else getattr(tool.get_input_schema(), "model_fields", {})
-    hidden = [name for name, field in fields.items() if name not in shown and field.is_required()]
-    return next((name for name in hidden if InjectedToolCallId not in fields[name].metadata), "")
+    if shown is None:
+        return ""
+    fields: Any = getattr(tool.get_input_schema(), "model_fields", {})
+    for name, field in fields.items():
+        if name not in shown and field.is_required() and InjectedToolCallId not in field.metadata:
+            return str(name)
+    return ""
 
 
 def _tool(name: str, found: Any, where: str) -> BaseTool:
@@ -196,7 +220,7 @@ def _tool(name: str, found: Any, where: str) -> BaseTool:
 
 
 def entry_of(tool: BaseTool) -> dict[str, Any]:
-    """A LangChain tool as an entry of ``tools/list``, so that one parser serves both."""
+    """Writes a LangChain tool as an entry of ``tools/list``, so that one parser serves both."""
     schema: Any = tool.tool_call_schema
     if not isinstance(schema, Mapping):
         schema = schema.model_json_schema() if hasattr(schema, "model_json_schema") else schema.schema()
@@ -207,16 +231,17 @@ def entry_of(tool: BaseTool) -> dict[str, Any]:
     annotations = annotations or metadata.get("annotations")
     if hasattr(annotations, "model_dump"):
         annotations = annotations.model_dump(by_alias=True, exclude_none=True)
+    meta = {**adapted.get("_meta", {}), **metadata}
     return {
         "name": tool.name,
         "description": tool.description,
         "inputSchema": dict(schema),
         "annotations": annotations,
-        "_meta": {k: v for k, v in {**adapted.get("_meta", {}), **metadata}.items() if k.startswith("callsheet/")},
+        "_meta": {key: value for key, value in meta.items() if key.startswith("callsheet/")},
     }
 
 
 def doc_of(found: object) -> str:
-    """First paragraph of the docstring of the object's class."""
+    """Returns the first paragraph of the docstring of the object's class."""
     doc = type(found).__dict__.get("__doc__")
     return doc.strip().split("\n\n")[0] if isinstance(doc, str) else ""

@@ -28,7 +28,10 @@ _LATER = ("new", "suspect", "changed")
 class LiveServer:
     """A server whose tools are in a catalog and may change while it runs.
 
-    ``said`` is its last answer, ``terms`` are pins, consents and the store, as ``read_listings`` takes them.
+    Attributes:
+        said: Its last answer; None if it was an error.
+        difference: What this answer changed.
+        terms: Pins, consents and the store, as ``read_listings`` takes them.
     """
 
     agent_id: str
@@ -38,9 +41,10 @@ class LiveServer:
     terms: Mapping[str, Any]
 
     def heard(self, answer: Listing) -> SourceCatalog | None:
-        """Its agent after a new listing, with the accepted tools; None if the listing is the same as before."""
+        """Returns its agent after a new listing, with the accepted tools; None if the listing is the same as before."""
         if answer == self.said and not answer.error:
-            if (listings := self.terms["listings"]) and not answer.later:
+            listings = self.terms["listings"]
+            if listings and not answer.later:
                 listings.keep(self.agent_id, self.server, answer)
             return None
         part = read_listings({self.agent_id: self.server}, {self.agent_id: answer}, **self.terms)
@@ -56,64 +60,102 @@ def read_listings(
     agreed: Collection[str] = (),
     listings: LastListings | None = _STORE,
 ) -> SourceCatalog:
-    """The agents of servers from their answers; for a server without an answer, from its last known one.
+    """Makes the agents of servers from their answers; a server without an answer keeps its last known tools.
 
-    Arguments as ``load_servers``; ``answers`` has errors too. Without ``listings``, answers are neither stored nor
-    compared.
+    Args:
+        config: The servers by agent id.
+        answers: Their answers, which may be errors.
+        pins: Accepted definitions; anything else is left out. If None, everything is accepted.
+        agreed: Servers whose current command has consent.
+        listings: Where answers are stored, and compared with the last ones; None for neither.
     """
-    used, differences, problems = dict[str, Listing](), dict[str, Difference](), list[Problem]()
+    used: dict[str, Listing] = {}
+    differences: dict[str, Difference] = {}
+    problems: list[Problem] = []
     for name, answer in answers.items():
-        last = listings.last(name, config[name]) if listings and (answer.error or not answer.when) else None
+        listing, differences[name] = _stored(name, config[name], answer, listings)
+        if listing:
+            used[name] = listing
         if answer.error:
-            kept = f"\nIts last known tools are kept, as of {last.when}" if last else ""
-            problems.append(Problem(name, answer.kind, f"{answer.error}{kept}"))
-            if listings and not answer.when:
-                listings.fail(name, config[name], answer)
-        elif listings and not answer.when:
-            differences[name] = Difference.of(last.tools if last else (), answer.tools)
-            if not answer.later:  # another session begins with what this one began with
-                listings.keep(name, config[name], answer)
-        if said := (last if answer.error else answer):
-            used[name] = said
-    listed = {name: listed_by(config[name], said) for name, said in used.items()}
-    admitted = pins.admit(listed, agreed=agreed) if pins else {name: everything(said) for name, said in listed.items()}
+            note = f"\nIts last known tools are kept, as of {listing.when}" if listing else ""
+            problems.append(Problem(name, answer.kind, f"{answer.error}{note}"))
+
+    listed = {name: listed_by(config[name], listing) for name, listing in used.items()}
+    admitted = pins.admit(listed, agreed=agreed) if pins else {name: everything(one) for name, one in listed.items()}
     parts = [SourceCatalog(problems=tuple(problems))]
     for name, admission in admitted.items():
-        accepted = admission
-        if pins and listings:
-            changes = _with_later(name, config[name], used[name], admission.changes, pins, listings)
-            accepted = replace(admission, changes=changes)
-        answer, difference = answers[name], differences.get(name, Difference())
-        terms = {"pins": pins, "agreed": (name,) if name in agreed else (), "listings": listings}
-        live = LiveServer(name, config[name], None if answer.error else answer, difference, terms)
-        times: Any = {"down" if answer.error else "remembered": {name: used[name].when}} if used[name].when else {}
-        parts.append(replace(_of_server(name, config[name], accepted, used[name]), live={name: live}, **times))
+        terms: dict[str, Any] = {
+            "pins": pins,
+            "agreed": (name,) if name in agreed else (),
+            "listings": listings,
+        }
+        said = None if answers[name].error else answers[name]
+        live = LiveServer(name, config[name], said, differences[name], terms)
+        parts.append(_live_part(live, admission, used[name]))
     return joined(parts)
+
+
+def _stored(
+    name: str, server: ServerConfig, answer: Listing, listings: LastListings | None
+) -> tuple[Listing | None, Difference]:
+    """Stores a new answer or failure; returns the listing to use, if any, and what changed since the last one."""
+    if listings is None:
+        return (None if answer.error else answer), Difference()
+    is_new = not answer.when
+    if answer.error:
+        last = listings.last(name, server)
+        if is_new:
+            listings.fail(name, server, answer)
+        return last, Difference()
+    if not is_new:
+        return answer, Difference()
+    last = listings.last(name, server)
+    if not answer.later:  # another session begins with what this one began with
+        listings.keep(name, server, answer)
+    return answer, Difference.of(last.tools if last else (), answer.tools)
+
+
+def _live_part(live: LiveServer, admission: Admitted, listing: Listing) -> SourceCatalog:
+    """Makes the catalog of one server from what is admitted of a listing."""
+    name, pins, listings = live.agent_id, live.terms["pins"], live.terms["listings"]
+    if pins and listings:
+        changes = _with_later(name, live.server, listing, admission.changes, pins, listings)
+        admission = replace(admission, changes=changes)
+    part = replace(_of_server(name, live.server, admission, listing), live={name: live})
+    if not listing.when:
+        return part
+    # The listing is a stored one: the server is down, or was not asked.
+    when = {name: listing.when}
+    return replace(part, down=when) if live.said is None else replace(part, remembered=when)
 
 
 def _with_later(
     name: str, server: ServerConfig, said: Listing, changes: Sequence[Change], pins: PinBook, listings: LastListings
 ) -> tuple[Change, ...]:
-    """The changes of a server, with those that it has listed in the middle of a run and nobody has accepted since.
+    """Returns the changes of a server, with those that it listed in the middle of a run and nobody has accepted since.
 
-    Whoever looks at them later starts the server anew, which does not list them then.
+    They are stored for the review, which starts the server anew: it does not list them at its start.
     """
     if said.later:
         marked = tuple(replace(change, later=True) if change.kind in _LATER else change for change in changes)
         if any(change.later for change in marked):
             listings.keep_later(name, server, said)
         return marked
-    if not (later := listings.later(name, server)):
+    later = listings.later(name, server)
+    if not later:
         return tuple(changes)
-    listed = listed_by(server, replace(said, tools=later))
     known = {change.id for change in changes}
-    found = pins.admit({name: listed})[name].changes
-    waiting = (change for change in found if change.kind in _LATER and change.id not in known)
+    whole = pins.admit({name: listed_by(server, replace(said, tools=later))})[name].changes
+    waiting = [change for change in whole if change.kind in _LATER and change.id not in known]
     return (*changes, *(replace(change, later=True) for change in waiting))
 
 
 def with_agent(loaded: Loaded, agent_id: str, part: SourceCatalog) -> Loaded:
-    """A catalog with a new state of one agent; ``CatalogError``: the new catalog is inconsistent."""
+    """Returns a catalog with a new state of one agent.
+
+    Raises:
+        CatalogError: The new catalog is inconsistent.
+    """
     before = loaded.part
     agents = {agent.id: agent for agent in before.agents}
     agents |= {agent.id: _with_inferred(agent, agents.get(agent_id)) for agent in part.agents}
@@ -125,7 +167,7 @@ def with_agent(loaded: Loaded, agent_id: str, part: SourceCatalog) -> Loaded:
 
 
 def _with_inferred(agent: Agent, before: Agent | None) -> Agent:
-    """An agent with the dependencies that do not come from its server: inferred or reviewed."""
+    """Adds to an agent the dependencies that do not come from its server: inferred or reviewed ones."""
     known = {tool.name: tool.depends_on for tool in before.tools} if before else {}
     tools = []
     for tool in agent.tools:
@@ -141,12 +183,13 @@ def _without(agent_id: str, details: Any) -> Any:
 
 
 def listed_by(server: ServerConfig, listing: Listing) -> Listed:
-    """An answer in the form that pins compare, without the tools that the user has switched off."""
+    """Returns an answer in the form that pins compare, without the tools that the user has switched off."""
     about = {"name": listing.name, "description": listing.description, "instructions": listing.instructions}
     return Listed(server, about, [entry for entry in listing.tools if server.offers(name_of(entry))])
 
 
 def _of_server(agent_id: str, server: ServerConfig, said: Admitted, listing: Listing) -> SourceCatalog:
+    """Makes the agent of a server from what is admitted of its listing, with its problems and its connection."""
     about = {**said.about, "description": server.description} if server.description else said.about
     agent, malformed = agent_from_listing(agent_id, said.entries, **about)
     if server.tag:

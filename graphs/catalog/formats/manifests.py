@@ -26,7 +26,11 @@ _COMMENT, _TRAILING = linear(rf"(?s){_STRING}|//[^\n]*|/\*.*?\*/"), linear(rf"(?
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file, which may have comments and trailing commas as editors write, or ``CatalogError``."""
+    """Returns the content of a JSON file, which may have comments and trailing commas as editors write.
+
+    Raises:
+        CatalogError: The file cannot be read, or is not valid JSON.
+    """
     try:
         return parse_json(read_regular(path), str(path))
     except OSError as error:
@@ -34,14 +38,19 @@ def read_json(path: Path) -> Any:
 
 
 def parse_json(content: bytes, where: str) -> Any:
-    """The value of a text as in ``read_json``; ``CatalogError``: it is not valid JSON."""
+    """Returns the value of a text as in ``read_json``.
+
+    Raises:
+        CatalogError: It is not valid JSON.
+        BoundError: It is nested too deeply.
+    """
     try:
         text = content.decode("utf-8-sig")
         with suppress(json.JSONDecodeError):
             return json.loads(text)
         # What is left out becomes blanks, so that an error has its place.
-        text = _COMMENT.sub(lambda found: found[1] or _NOT_BREAK.sub(" ", found[0]), text)
-        return json.loads(_TRAILING.sub(lambda found: found[1] or f" {found[2]}", text))
+        text = _COMMENT.sub(lambda match: match[1] or _NOT_BREAK.sub(" ", match[0]), text)
+        return json.loads(_TRAILING.sub(lambda match: match[1] or f" {match[2]}", text))
     except RecursionError as error:
         raise BoundError(f"{where}: not valid JSON: nested too deeply") from error
     except ValueError as error:  # also of a number that is too long
@@ -49,7 +58,11 @@ def parse_json(content: bytes, where: str) -> Any:
 
 
 def read_env_file(path: Path) -> dict[str, str]:
-    """The variables in a file of lines ``NAME=value``, of which nothing is expanded, or ``CatalogError``."""
+    """Returns the variables in a file of lines ``NAME=value``, of which nothing is expanded.
+
+    Raises:
+        CatalogError: The file is too large, cannot be read, or has another line.
+    """
     from dotenv.parser import parse_stream
 
     try:
@@ -62,7 +75,8 @@ def read_env_file(path: Path) -> dict[str, str]:
     for line in parse_stream(StringIO(text)):
         if line.error or (line.key and line.value is None):
             raise CatalogError(f"its envFile {path} has a line that is not NAME=value: line {line.original.line}")
-        values |= {line.key: line.value or ""} if line.key else {}
+        if line.key:  # not an empty line or a comment
+            values[line.key] = line.value or ""
     return values
 
 
@@ -81,10 +95,11 @@ _SCALARS = (  # YAML 1.2, JSON schema: no dates, and "no" is a word
 
 
 def read_yaml(text: bytes | str, where: str, *, most: int = 20_000_000) -> Any:
-    """The value of a YAML document of at most so many nodes, with the scalars of JSON and keys that are strings.
+    """Returns the value of a YAML document of at most so many nodes, with scalars as in JSON and strings as keys.
 
-    ``CatalogError``: It is empty or malformed. ``BoundError``: It is nested too deeply, or too large, also through its
-    aliases.
+    Raises:
+        CatalogError: It is empty or malformed.
+        BoundError: It is nested too deeply, or too large, also through its aliases.
     """
     import yaml
 
@@ -108,7 +123,7 @@ def read_yaml(text: bytes | str, where: str, *, most: int = 20_000_000) -> Any:
 
 
 def _check_size(events: Any, where: str, most: int) -> None:
-    """Counts the depth and the nodes of a document as it is parsed: libyaml builds nested nodes on the stack."""
+    """Refuses a document that is too deep or too large before it is built: libyaml builds nested nodes on the stack."""
     import yaml
 
     depth = count = 0
@@ -127,20 +142,27 @@ def _check_size(events: Any, where: str, most: int) -> None:
 
 
 def _nodes(node: Any, known: dict[int, int], most: int) -> int:
-    """Nodes of a YAML document with its aliases written out; each anchor is counted once."""
-    if (count := known.get(id(node))) is not None:
-        return count
+    """Returns the number of nodes of a YAML document with its aliases written out, at most ``most`` and one more.
+
+    ``known`` holds the counts by the ``id`` of a node, so that each anchor is counted once.
+    """
+    if id(node) in known:
+        return known[id(node)]
     if not isinstance(node.value, list):
         return 1
     # An alias within itself never ends; it is met here again before its count is known.
     known[id(node)] = most + 1
-    parts = (part for item in node.value for part in (item if isinstance(item, tuple) else (item,)))
-    count = known[id(node)] = min(1 + sum(_nodes(part, known, most) for part in parts), most + 1)
-    return count
+    count = 1
+    for item in node.value:
+        parts = item if isinstance(item, tuple) else (item,)  # key and value of a mapping, or an item of a list
+        for part in parts:
+            count += _nodes(part, known, most)
+    known[id(node)] = min(count, most + 1)
+    return known[id(node)]
 
 
 def _loader() -> Any:
-    """PyYAML's safe loader, in C where it was built so, with the scalars of JSON; keys are strings."""
+    """Returns PyYAML's safe loader, in C where it was built so, with the scalars of JSON; keys are strings."""
     import yaml
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -180,7 +202,7 @@ class Problem:
 
     @property
     def word(self) -> str:
-        """What became of it."""
+        """What became of it, in words."""
         return {NOT_CALLABLE: "not callable", UNREAD: "not read", AMBIGUOUS: "ambiguous"}.get(self.kind, "left out")
 
     def __str__(self) -> str:
@@ -204,17 +226,28 @@ class Entries:
 
     @classmethod
     def of(cls, listing: Sequence[Any]) -> Self:
-        """The entries of a listing as a server sent it."""
-        named: dict[str, list[Any]] = {}
-        for entry in listing:
-            named.setdefault(name_of(entry), []).append(entry)
-        nameless = [at for at, entry in enumerate(listing, 1) if not name_of(entry)] if named.pop("", ()) else []
-        several = {name: entries for name, entries in named.items() if len(entries) > 1}
-        # Compared as JSON, as 1 and True are equal in Python.
-        forms = {name: {json.dumps(entry, sort_keys=True) for entry in entries} for name, entries in several.items()}
-        repeated = {name: len(several[name]) for name in several if len(forms[name]) > 1}
-        tools = {name: entries[0] for name, entries in named.items() if name not in repeated}
+        """Sorts the entries of a listing as a server sent it."""
+        by_name: dict[str, list[Any]] = {}
+        nameless = list[int]()
+        for position, entry in enumerate(listing, 1):
+            name = name_of(entry)
+            if name:
+                by_name.setdefault(name, []).append(entry)
+            else:
+                nameless.append(position)
+        tools = dict[str, dict[str, Any]]()
+        repeated = dict[str, int]()
+        for name, entries in by_name.items():
+            if len(entries) == 1 or _are_equal(entries):
+                tools[name] = entries[0]
+            else:
+                repeated[name] = len(entries)
         return cls(tools, repeated, tuple(nameless))
+
+
+def _are_equal(entries: Sequence[Any]) -> bool:
+    """Returns whether entries are equal as JSON; in Python, 1 and True are equal."""
+    return len({json.dumps(entry, sort_keys=True) for entry in entries}) == 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +260,9 @@ class Difference:
 
     @classmethod
     def of(cls, before: Sequence[Any], after: Sequence[Any]) -> Self:
-        """The changes between two listings as a server sent them."""
-        old, new = Entries.of(before).tools, Entries.of(after).tools
+        """Compares two listings as a server sent them."""
+        old = Entries.of(before).tools
+        new = Entries.of(after).tools
         return cls(
             tuple(name for name in new if name not in old),
             tuple(name for name, entry in new.items() if name in old and old[name] != entry),
@@ -247,7 +281,7 @@ class _Declared(Record):
 
 
 def name_of(entry: Any) -> str:
-    """The name of an entry, encodable as UTF-8; empty if it has no valid name."""
+    """Returns the name of an entry, encodable as UTF-8; empty if it has no valid name."""
     name = entry.get("name") if isinstance(entry, dict) else None
     if not isinstance(name, str) or not name.strip() or len(name) > _LONGEST_NAME:
         return ""
@@ -263,12 +297,14 @@ def agent_from_listing(
     instructions: str = "",
     category: str = "",
 ) -> tuple[Agent, tuple[Problem, ...]]:
-    """An agent from the entries that a server returns for ``tools/list``, and a problem for each that is left out.
+    """Makes an agent of the entries that a server returns for ``tools/list``, and a problem for each that is left out.
 
     Dependencies may still use bare tool names; ``load`` resolves them.
     """
     agent_id = clean(agent_id)
-    entries, valid, messages = Entries.of(tools), list[Tool](), list[str]()
+    entries = Entries.of(tools)
+    valid = list[Tool]()
+    messages = list[str]()
     for entry in entries.tools.values():
         try:
             valid.append(tool_from_entry(agent_id, entry))
@@ -282,21 +318,26 @@ def agent_from_listing(
 
 
 def tool_from_entry(agent_id: str, entry: Any) -> Tool:
-    """A tool from one entry of ``tools/list``, or ``CatalogError``."""
+    """Makes a tool of one entry of ``tools/list``.
+
+    Raises:
+        CatalogError: The entry has no valid name, no valid schema, or claims of its own that are malformed.
+    """
     if not name_of(entry):
         raise CatalogError(_nameless(1))
     try:
         entry = clean(entry)
     except CatalogError as error:
         raise CatalogError(f"tool {clean(entry['name'])!r}: {error}: it is left out") from error
-    name, schema = entry["name"], entry.get("inputSchema")
+    name = entry["name"]
+    schema = entry.get("inputSchema")
     if schema is not None and not isinstance(schema, dict):
         raise CatalogError(f"tool {name!r}: inputSchema is not an object: it is left out")
-    meta, annotations, output = entry.get("_meta"), entry.get("annotations"), entry.get("outputSchema")
     try:
-        declared = _Declared(**meta) if isinstance(meta, dict) else _Declared()
+        declared = _Declared(**_object(entry.get("_meta")))
     except CatalogError as error:
         raise CatalogError(f"tool {name!r}: {str(error).removeprefix('Declared: ')}: it is left out") from error
+    output = entry.get("outputSchema")
     return Tool(
         agent=agent_id,
         name=name,
@@ -304,7 +345,7 @@ def tool_from_entry(agent_id: str, entry: Any) -> Tool:
         description=text_of(entry.get("description")),
         input_schema=schema or {"type": "object", "properties": {}},
         output_schema=output if isinstance(output, dict) else None,
-        annotations=annotations if isinstance(annotations, dict) else {},
+        annotations=_object(entry.get("annotations")),
         core=declared.core is True,
         depends_on=declared.depends_on or (),
         capabilities=tuple(dict.fromkeys(declared.capabilities or ())),
@@ -317,8 +358,12 @@ def _nameless(position: int) -> str:
 
 
 def text_of(value: object) -> str:
-    """The value if it is a text, otherwise an empty text."""
+    """Returns the value if it is a text, otherwise an empty text."""
     return value if isinstance(value, str) else ""
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 FORMAT = 1
@@ -327,13 +372,17 @@ _LEVELS = 6  # levels from the document to a tool's fields; in a manifest, the c
 
 
 def dump(catalog: Catalog) -> str:
-    """The catalog in the native format, which ``load`` reads back unchanged."""
+    """Returns the catalog in the native format, which ``load`` reads back unchanged."""
     body = {"callsheet": FORMAT, "agents": [], **catalog.model_dump(mode="json", exclude_defaults=True)}
     return written_out(json.dumps(body, ensure_ascii=False, indent=1))
 
 
 def from_native(document: Mapping[str, Any], where: str) -> Catalog:
-    """The catalog of a parsed document; ``CatalogError``: it is of another version, or not valid."""
+    """Returns the catalog of a parsed document.
+
+    Raises:
+        CatalogError: The document is of another version, or not valid.
+    """
     if document["callsheet"] != FORMAT:
         raise CatalogError(f"{where}: unknown format {document['callsheet']!r}; this program reads {FORMAT}")
     nodes = {name: document[name] for name in ("agents", "skills") if name in document}
@@ -344,7 +393,11 @@ def from_native(document: Mapping[str, Any], where: str) -> Catalog:
 
 
 def agents_of_livemcpbench(entries: Sequence[object], where: str) -> tuple[tuple[Agent, ...], tuple[Problem, ...]]:
-    """The agents of LiveMCPBench's ``tools.json``: one for each key under an entry's ``tools``, or ``CatalogError``."""
+    """Returns the agents of LiveMCPBench's ``tools.json``, one for each key under an entry's ``tools``.
+
+    Raises:
+        CatalogError: An entry does not have the published format.
+    """
     agents, problems = list[Agent](), list[Problem]()
     for position, entry in enumerate(entries, 1):
         if not isinstance(entry, dict) or not isinstance(entry.get("tools"), dict):
@@ -367,7 +420,11 @@ def agents_of_livemcpbench(entries: Sequence[object], where: str) -> tuple[tuple
 def agent_of_toollinkos(
     core: Sequence[Mapping[str, Any]], regular: Sequence[Mapping[str, Any]], where: str
 ) -> tuple[Agent, tuple[Problem, ...]]:
-    """The agent of ToolLinkOS's ``core_tools.json`` and ``regular_tools.json``, or ``CatalogError``."""
+    """Returns the agent of ToolLinkOS's ``core_tools.json`` and ``regular_tools.json``.
+
+    Raises:
+        CatalogError: An entry does not have the published format.
+    """
     tools = [(tool, True) for tool in core] + [(tool, False) for tool in regular]
     entries: list[dict[str, Any]] = []
     for position, (tool, is_core) in enumerate(tools, 1):
@@ -380,35 +437,33 @@ def agent_of_toollinkos(
 
 
 def _entry(tool: Mapping[str, Any], *, core: bool) -> dict[str, Any]:
-    parameters = tool.get("parameters") or []
+    """Returns a published tool in the form of an entry of ``tools/list``."""
+    properties = dict[str, Any]()
+    required = list[str]()
+    for parameter in tool.get("parameters") or []:
+        name = parameter["name"]
+        properties[name] = {key: value for key, value in parameter.items() if key not in ("name", "required")}
+        if parameter.get("required"):
+            required.append(name)
+    depends_on = [
+        {
+            "tool": edge["name"],
+            "kind": _kind(edge["dependence_type"]),
+            "parameter": edge.get("parameter_name"),
+            "reason": edge.get("reason") or "",
+        }
+        for edge in tool.get("depends_on") or []
+    ]
     return {
         "name": tool.get("name"),
         "description": tool.get("description"),
-        "inputSchema": {
-            "type": "object",
-            "properties": {
-                p["name"]: {key: value for key, value in p.items() if key not in ("name", "required")}
-                for p in parameters
-            },
-            "required": [p["name"] for p in parameters if p.get("required")],
-        },
-        "_meta": {
-            "callsheet/core": core,
-            "callsheet/depends_on": [
-                {
-                    "tool": edge["name"],
-                    "kind": _kind(edge["dependence_type"]),
-                    "parameter": edge.get("parameter_name"),
-                    "reason": edge.get("reason") or "",
-                }
-                for edge in tool.get("depends_on") or []
-            ],
-        },
+        "inputSchema": {"type": "object", "properties": properties, "required": required},
+        "_meta": {"callsheet/core": core, "callsheet/depends_on": depends_on},
     }
 
 
 def _kind(published: str) -> DependencyKind:
-    """The kind of ``PARAMETER_DIRECTLY_DEPENDS_ON`` and so on; edges without an adverb count as direct."""
+    """Returns the kind for ``PARAMETER_DIRECTLY_DEPENDS_ON`` and so on; edges without an adverb count as direct."""
     subject = "parameter" if published.startswith("PARAMETER") else "tool"
     adverb = "indirectly" if "INDIRECTLY" in published else "directly"
     return DependencyKind(f"{subject}_{adverb}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -104,13 +104,14 @@ class ServerConfig(Record):
     callsheet: ServerOptions = Field(default_factory=ServerOptions)
 
     def offers(self, tool: str) -> bool:
-        """Whether the user has this tool switched on."""
+        """Returns whether the user has this tool switched on."""
         return tool not in self.without and (self.only is None or tool in self.only)
 
     def expanded(self, environ: Mapping[str, str]) -> ServerConfig:
-        """The configuration with all variables expanded.
+        """Returns the configuration with all variables expanded.
 
-        ``CatalogError``: A variable without a default is not set, or another program fills it in; the message names it.
+        Raises:
+            CatalogError: A variable without a default is not set, or another program fills it in; the message names it.
         """
         fill = partial(_filled, environ=environ)
         update: dict[str, Any] = {
@@ -119,24 +120,30 @@ class ServerConfig(Record):
             "headers": {key: fill(text) for key, text in self.headers.items()},
         }
         for name in ("command", "cwd", "url", "openapi"):
-            if (text := getattr(self, name)) is not None:
+            text = getattr(self, name)
+            if text is not None:
                 update[name] = fill(text)
         return self.model_copy(update=update)
 
 
 def variables_in(text: str) -> tuple[str, ...]:
-    """Names of the variables of the environment that a text contains, each once, in alphabetical order."""
-    return tuple(sorted({match[1] for match in _VARIABLE.finditer(text) if match[1]}))
+    """Returns the names of the variables of the environment that a text contains, each once, in alphabetical order."""
+    names = {match[1] for match in _VARIABLE.finditer(text)}
+    return tuple(sorted(filter(None, names)))
 
 
 def _filled(text: str, environ: Mapping[str, str]) -> str:
+    """Returns a text with the values of its variables."""
+
     def value(match: re.Match[str]) -> str:
         name, default, foreign = match.groups()
         if foreign:
             raise CatalogError(f"{match.group()} is filled in by another program only: write ${{NAME}}, and set NAME")
-        if name not in environ and default is None:
+        if name in environ:
+            return environ[name]
+        if default is None:
             raise CatalogError(f"the variable {name} is not set: set it in the environment")
-        return environ[name] if name in environ else str(default)
+        return str(default)
 
     return _VARIABLE.sub(value, text)
 
@@ -150,13 +157,17 @@ class Configuration:
 
 
 def read_configuration(document: Mapping[str, Any], path: Path) -> Configuration:
-    """The content of the ``mcp.json`` at a path; an entry that cannot work is left out and named."""
+    """Returns the content of the ``mcp.json`` at a path; an entry that cannot work is left out and named."""
     entries = next((document[root] for root in ROOTS if root in document), None)
     if not isinstance(entries, dict):
         raise CatalogError(f"{path}: 'mcpServers' must be an object of servers by name")
-    switches = mcp if isinstance(mcp := document.get("mcp"), dict) else {}  # of Gemini CLI, for all servers
-    servers, problems = dict[str, ServerConfig](), list[Problem]()
-    for name, written in zip(map(clean, entries), entries.values(), strict=True):
+    switches = document.get("mcp")  # of Gemini CLI, for all servers
+    if not isinstance(switches, dict):
+        switches = {}
+    servers = dict[str, ServerConfig]()
+    problems = list[Problem]()
+    for key, written in entries.items():
+        name = clean(key)
         try:
             entry = _placed(clean(written), path)
             if not isinstance(entry, dict):
@@ -170,14 +181,16 @@ def read_configuration(document: Mapping[str, Any], path: Path) -> Configuration
 
 
 def _is_off(name: str, entry: Mapping[str, Any], switches: Mapping[str, Any]) -> bool:
+    """Returns whether a server is switched off, by its entry or by the lists for all servers."""
     for key in ("disabled", "enabled"):
         if not isinstance(entry.get(key, True), bool):
             raise CatalogError(f"{key!r} must be true or false")
-    listed = name not in _names(switches, "excluded") and name in _names(switches, "allowed", (name,))
-    return not listed or entry.get("disabled") is True or entry.get("enabled") is False
+    excluded = name in _names(switches, "excluded") or name not in _names(switches, "allowed", (name,))
+    return excluded or entry.get("disabled") is True or entry.get("enabled") is False
 
 
 def _names(holder: Mapping[str, Any], key: str, default: Any = ()) -> Any:
+    """Returns the list of names under a key, or the default; ``CatalogError``: it is no such list."""
     names = holder.get(key, default)
     if key in holder and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
         raise CatalogError(f"{key!r} must be a list of names")
@@ -185,75 +198,121 @@ def _names(holder: Mapping[str, Any], key: str, default: Any = ()) -> Any:
 
 
 def _project_of(path: Path) -> Path:
-    """The folder that editors call the workspace: that of the file, or the one around ``.vscode`` or ``.cursor``."""
+    """Returns the folder that editors call the workspace: that of the file, or the one around ``.vscode``."""
     folder = path.expanduser().absolute().parent
     return folder.parent if folder.name.startswith(".") else folder
 
 
 def _placed(written: Any, path: Path) -> Any:
-    """An entry with what editors fill in of their own accord: ``${workspaceFolder}`` and the like."""
-    project, text = _project_of(path), json.dumps(written)
-    places = {"workspaceFolder": str(project), "workspaceFolderBasename": project.name, "pathSeparator": os.sep}
-    for name, place in {**places, "/": os.sep, "userHome": os.environ.get("HOME", "")}.items():
+    """Returns an entry with what editors fill in of their own accord: ``${workspaceFolder}`` and the like."""
+    project = _project_of(path)
+    places = {
+        "workspaceFolder": str(project),
+        "workspaceFolderBasename": project.name,
+        "pathSeparator": os.sep,
+        "/": os.sep,
+        "userHome": os.environ.get("HOME", ""),
+    }
+    text = json.dumps(written)
+    for name, place in places.items():
         text = text.replace(f"${{{name}}}", json.dumps(place)[1:-1])
     return json.loads(text)
 
 
 def _server(entry: Mapping[str, Any], path: Path) -> ServerConfig:
-    kind, options = _kind_of(entry), entry.get("callsheet", {})
+    """Returns the configuration of an entry of any kind, or raises ``CatalogError`` or another ``ValueError``."""
+    kind = _kind_of(entry)
     if kind:
-        foreign = (_STDIO | _REMOTE).union(*_KINDS.values()) - _KINDS[kind]
-        if other := sorted(foreign & entry.keys()):
-            raise CatalogError(f"of an entry with {kind!r}, leave out {other[0]!r}")
-        if isinstance(options, dict) and (other := sorted(_NO_OPTIONS[kind] & options.keys())):
-            raise CatalogError(f"{other[0]!r} of 'callsheet' does not apply to an entry with {kind!r}")
-    only = [set(names) for key in _ONLY if "*" not in (names := _names(entry, key, ["*"]))]
-    without = [name for key in _WITHOUT for name in _names(entry, key)]
-    switched: dict[str, Any] = {"without": without, "only": set.intersection(*only) if only else None}
-    return ServerConfig(**{**entry, "literal": (), "tag": "", **switched, **_FIELDS[kind](entry, path)})
+        _check_keys(entry, kind)
+    lists = [_names(entry, key, ["*"]) for key in _ONLY]
+    only = [set(names) for names in lists if "*" not in names]
+    without = set[str]()
+    for key in _WITHOUT:
+        without.update(_names(entry, key))
+    fields: dict[str, Any] = {
+        **entry,
+        # These are not an entry's to say.
+        "literal": (),
+        "tag": "",
+        "only": set.intersection(*only) if only else None,
+        "without": without,
+        **_FIELDS[kind](entry, path),
+    }
+    return ServerConfig(**fields)
+
+
+def _check_keys(entry: Mapping[str, Any], kind: str) -> None:
+    """Refuses keys and options of other kinds: they would have no effect."""
+    foreign = (_STDIO | _REMOTE).union(*_KINDS.values()) - _KINDS[kind]
+    for key in sorted(foreign & entry.keys()):
+        raise CatalogError(f"of an entry with {kind!r}, leave out {key!r}")
+    options = entry.get("callsheet", {})
+    if isinstance(options, dict):
+        for key in sorted(_NO_OPTIONS[kind] & options.keys()):
+            raise CatalogError(f"{key!r} of 'callsheet' does not apply to an entry with {kind!r}")
 
 
 def _kind_of(entry: Mapping[str, Any]) -> str:
+    """Returns the kind that only Callsheet knows; empty for an MCP server."""
     return next((kind for kind in _KINDS if kind in entry), "")
 
 
 def _unread(entry: Mapping[str, Any]) -> Iterator[str]:
-    """What an entry says that has no effect here."""
+    """Yields a message for each part of an entry that has no effect here."""
     kind = _kind_of(entry)
-    own = _KINDS[kind] if kind else _STDIO if entry.get("command") else _REMOTE
-    if unread := [repr(key) for key in entry if key not in own | _SHARED]:
+    if kind:
+        own: Collection[str] = _KINDS[kind]
+    else:
+        own = _STDIO if entry.get("command") else _REMOTE
+    unread = [repr(key) for key in entry if key not in own and key not in _SHARED]
+    if unread:
         yield f"Callsheet does not read {', '.join(unread)} of its entry"
-    groups = [group for key in ("env", "headers") if isinstance(group := entry.get(key), dict)]
-    args = entry["args"] if isinstance(entry.get("args"), list) else ()
-    texts = [*entry.items(), *(("args", text) for text in args), *(item for group in groups for item in group.items())]
-    for key, text in texts:
+    for key, text in _values(entry):
         if isinstance(text, str) and _FOREIGN.fullmatch(text):
             yield f"the variable in {key!r} is not filled in: write it as ${{NAME}}"
 
 
+def _values(entry: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    """Yields the values of an entry, and those in its arguments, variables and headers, each with its key."""
+    yield from entry.items()
+    args = entry.get("args")
+    if isinstance(args, list):
+        for text in args:
+            yield "args", text
+    for key in ("env", "headers"):
+        group = entry.get(key)
+        if isinstance(group, dict):
+            yield from group.items()
+
+
 def _client_fields(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """The fields of an MCP server, as clients write them."""
+    """Returns the fields of an MCP server, as clients write them."""
     url = next(filter(None, map(entry.get, _URLS)), None)
     if bool(url) == bool(entry.get("command")):
         raise CatalogError("it needs either a 'command' or a 'url'")
     declared = entry.get("transport", entry.get("type"))
     if declared is not None and (not isinstance(declared, str) or declared not in _TRANSPORTS):
         raise CatalogError(f"it has the unknown transport {declared!r}: use stdio, http or sse")
-    transport = _TRANSPORTS[declared] if declared else ("http" if url else "stdio")
+    usual = "http" if url else "stdio"
+    transport = _TRANSPORTS[declared] if declared else usual
     if (transport == "stdio") == bool(url):
         raise CatalogError(f"it says {declared!r} but has {'a url' if url else 'a command'}")
-    fields, file, env = {"url": url, "transport": transport}, entry.get("envFile"), entry.get("env", {})
+    fields = {"url": url, "transport": transport}
+    file = entry.get("envFile")
+    env = entry.get("env", {})
     if url or file is None or not isinstance(env, dict):
         return fields
     if not isinstance(file, str):
         raise CatalogError("'envFile' must be the path of a file")
     of_file = read_env_file(_project_of(path) / Path(_filled(file, os.environ)).expanduser())
+    # In the file, ${NAME} is plain text; a variable of the entry goes before one of the file.
     return {**fields, "env": {**of_file, **env}, "literal": of_file.keys() - env.keys()}
 
 
 def _api_fields(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """The fields of ``{"openapi": "spec.yaml", "url": "https://..."}``; the file is relative to the catalog's."""
-    specification, url = entry[OPENAPI], entry.get("url")
+    """Returns the fields of ``{"openapi": "spec.yaml", "url": "https://..."}``; a path is relative to the catalog."""
+    specification = entry[OPENAPI]
+    url = entry.get("url")
     if not isinstance(specification, str) or not specification.strip():
         raise CatalogError("'openapi' must be the file or the address of its specification")
     if entry.get("headers") and not url:
@@ -266,19 +325,22 @@ def _api_fields(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
 
 def _toolkit_fields(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """The fields of ``{"toolkit": "package.module.Class", "arguments": {...}}``."""
-    toolkit, arguments = entry[TOOLKIT], entry.get("arguments", {})
-    named = isinstance(toolkit, str) and "." in toolkit and all(part.isidentifier() for part in toolkit.split("."))
-    if not named:
+    """Returns the fields of ``{"toolkit": "package.module.Class", "arguments": {...}}``."""
+    toolkit = entry[TOOLKIT]
+    arguments = entry.get("arguments", {})
+    parts = toolkit.split(".") if isinstance(toolkit, str) else []
+    if len(parts) < 2 or not all(part.isidentifier() for part in parts):
         raise CatalogError("'toolkit' must be the import path of its class, as package.module.Class")
     if not isinstance(arguments, dict):
         raise CatalogError("'arguments' must be an object of the arguments of its class by name")
-    given = json.dumps(arguments, ensure_ascii=False)
-    return {"command": toolkit, "args": (given,), "cwd": str(path.absolute().parent), "transport": TOOLKIT}
+    text = json.dumps(arguments, ensure_ascii=False)
+    return {"command": toolkit, "args": (text,), "cwd": str(path.absolute().parent), "transport": TOOLKIT}
 
 
 def _folder_fields(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    if not isinstance(folder := entry[KEY], str) or not folder.strip():
+    """Returns the fields of ``{"documents": "folder"}``; the folder is relative to the catalog's file."""
+    folder = entry[KEY]
+    if not isinstance(folder, str) or not folder.strip():
         raise CatalogError("'documents' must be the path of a folder of documents")
     return {KEY: str((path.parent / Path(folder).expanduser()).resolve()), "transport": KEY}
 
@@ -293,5 +355,5 @@ _FIELDS: Mapping[str, Callable[[Mapping[str, Any], Path], dict[str, Any]]] = {
 
 
 def is_address(text: str) -> bool:
-    """Whether a text is an address on the web."""
+    """Returns whether a text is an address on the web."""
     return text.lower().startswith(("http://", "https://"))
