@@ -147,7 +147,7 @@ def flat(value: Any) -> Mapping[str, Any]:
     """
     match value:
         case {"action_requests": [Mapping() as action], "review_configs": [{"allowed_decisions": list() as allowed}]}:
-            shown = value.get("shown") or shown_value(action["args"])
+            shown = value.get("shown") or shown_value(action.get("args", {}))
             return {**value, **action, "decisions": allowed, "shown": shown}
         case {"action_requests": [_, _, *_], "review_configs": list()}:
             alone = [flat(one) for one in each_call(value)]

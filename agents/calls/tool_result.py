@@ -250,6 +250,7 @@ class Media:
         self.stored: list[StoredContent] = []
         self._keep = keep
         self._notes: dict[str, str] = {}
+        self._short: dict[tuple[str, str], str] = {}
 
     def text_of(self, content: object) -> str:
         """Content blocks as text: texts unchanged, anything else as a note."""
@@ -259,7 +260,7 @@ class Media:
     def noted(self, value: Any) -> Any:
         """A value with notes in place of media: those that blocks have shown, and those in the form of a block."""
         self._find(value)  # all of them first: a field may repeat what a later one says is a medium
-        longest_first = sorted((data for data in self._notes if len(data) >= _SHORTEST), key=len, reverse=True)
+        longest_first = sorted(self._notes, key=len, reverse=True)  # one may be a part of another
         return self._replaced(value, longest_first)
 
     def _find(self, value: Any) -> None:
@@ -314,8 +315,8 @@ class Media:
         named = f"{kind} {media}" if media else f"{kind} content"
         if not isinstance(data, str):
             return f"[{named}]"
-        if data in self._notes:
-            return self._notes[data]
+        if known := self._notes.get(data) or self._short.get((named, data)):
+            return known
         try:
             content = base64.b64decode(data, validate=True)
         except (binascii.Error, ValueError):
@@ -325,7 +326,10 @@ class Media:
         note = f"[{named}, {len(content):,} bytes{where}]"
         if kept:
             self.stored.append(kept)
-        self._notes[data] = note
+        if len(data) >= _SHORTEST:
+            self._notes[data] = note
+        else:
+            self._short[named, data] = note
         return note
 
 

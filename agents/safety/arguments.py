@@ -34,7 +34,7 @@ Keyword = Callable[[Any, Any, Any, Any], Iterator[ValidationError] | None]
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What does not fit in arguments, for a model that is to correct it, with the first errors of it.
+    """Describes for a model what does not fit in arguments; ``errors`` has the first problems.
 
     ``unchecked`` is why they could not be validated; all are empty if the arguments fit.
     """
@@ -74,7 +74,7 @@ def fit_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Fit:
 
 
 def fit_of_call(arguments: Mapping[str, Any]) -> FitTo:
-    """``fit_of`` for the arguments of one call, cached as long as the schema is the same."""
+    """Returns ``fit_of`` for the arguments of one call, cached as long as the schema is the same."""
     known: list[tuple[Mapping[str, Any], Fit]] = []
 
     def fit(schema: Mapping[str, Any]) -> Fit:
@@ -107,7 +107,7 @@ def _validator_of(schema: str) -> Any:
 
 
 def _timely(draft: Any, more: dict[str, Any]) -> Any:
-    """The validators of a draft, some replaced, which stop at the deadline."""
+    """Makes a validator class of a draft, with some keywords replaced, that stops at the deadline."""
     known: dict[str, Keyword] = {**draft.VALIDATORS, **more}
     timely: Any = _library.extend(draft, {name: _bounded(check) for name, check in known.items()})
     # jsonschema's own switches back to the library's validators where a subschema has its own "$schema".
@@ -168,6 +168,6 @@ def _pattern_properties(validator: Any, patterns: Any, instance: Any, schema: An
 
 
 def _matches(pattern: str, text: str) -> bool:
-    """Whether a server's pattern matches a text; ``TimeoutError``: it takes too long."""
+    """Returns whether a server's pattern matches a text; raises a TimeoutError if that takes too long."""
     _check_deadline()
     return regex.search(pattern, text, timeout=_PATTERN_SECONDS) is not None

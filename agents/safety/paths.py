@@ -45,7 +45,7 @@ class _Folders:
 def outside(
     roots: Sequence[str], schema: Mapping[str, Any], arguments: Mapping[str, Any], *, folder: str | None = None
 ) -> str:
-    """Which argument is a path outside of these folders, in any form; empty if none is, or without folders.
+    """Returns what is wrong with an argument that is a path outside of these folders; empty if none is.
 
     A text whose argument is a path by its name, or by a format in ``schema``, must be inside in every form. Any other
     text must not lead to a place outside that exists or, if it is absolute, could be created. Relative paths start at
@@ -91,7 +91,7 @@ def _leaves(text: str, folders: _Folders, *, is_path: bool) -> bool:
 
 
 def _leads_outside(form: str, base: str, folders: _Folders, *, can_create: bool) -> bool:
-    """Whether a text that may be a path leads outside, to a place that exists or, if it is absolute, can be created."""
+    """Returns whether a possible path leads outside, to a place that exists or (if absolute) can be created."""
     can_create = can_create and form.startswith("/") and "\n" not in form
     joined = _joined(base, form)
     if len(joined) > _LONGEST and len(os.path.normpath(joined)) > _LONGEST:
@@ -113,7 +113,7 @@ def _exists(place: Path) -> bool:
 
 
 def _forms(text: str, readings: Sequence[Callable[[str], str]]) -> dict[str, None]:
-    """The text, and what programs make of it that read it in several of these ways, in any order."""
+    """Returns the text, and what programs make of it that read it in several of these ways, in any order."""
     forms = {text: None}
     new = [text]
     for _ in range(_MOST_READINGS if len(text) <= _LONG else 1):
@@ -126,12 +126,12 @@ def _forms(text: str, readings: Sequence[Callable[[str], str]]) -> dict[str, Non
 
 
 def _stripped(text: str) -> str:
-    """The text without hidden characters, and without blanks and quotation marks around it."""
+    """Removes hidden characters, and blanks and quotation marks around a text."""
     return visible(text).strip(_AROUND)
 
 
 def _composed(text: str) -> str:
-    """The text with plain letters and signs in place of their wide forms."""
+    """Replaces wide forms of letters and signs by plain ones."""
     return normalized("NFKC", text)
 
 
@@ -140,7 +140,7 @@ def _with_slashes(text: str) -> str:
 
 
 def _expanded(text: str) -> str:
-    """The text with the user's folder in place of ``~``."""
+    """Replaces ``~`` by the user's folder."""
     try:
         return str(Path(text).expanduser()) if text.startswith("~") else text
     except (RuntimeError, ValueError):  # the home of an unknown user, or of one with a NUL
@@ -148,7 +148,7 @@ def _expanded(text: str) -> str:
 
 
 def _with_variables(text: str) -> str:
-    """The text with values of this process's variables, as ``os.path.expandvars`` has it, in linear time."""
+    """Replaces variables of this process as ``os.path.expandvars`` does, but in linear time."""
     return _VARIABLE.sub(lambda found: os.environ.get(found[1] or found[2], found[0]), text)
 
 
@@ -161,12 +161,12 @@ def _before_query(text: str) -> str:
 
 
 def _address_of(text: str) -> re.Match[str] | None:
-    """The parts of an address, in which programs leave out tabs and line breaks (WHATWG, URL Standard, 4.4)."""
+    """Parses an address; programs leave out tabs and line breaks in it (WHATWG, URL Standard, 4.4)."""
     return _ADDRESS.fullmatch(_IGNORED_IN_ADDRESSES.sub("", text))
 
 
 def _path_of_address(text: str) -> str:
-    """The path of an address on this host; another text as it is."""
+    """Returns the path of an address on this host; any other text as it is."""
     address = _address_of(text)
     is_here = address and (address["host"] or "").strip().lower() in _HERE
     return address["path"] if address and is_here else text
@@ -179,7 +179,7 @@ _CUTS = (_before_nul, _before_query, _path_of_address)
 
 
 def _file_paths(form: str) -> list[str]:
-    """The paths that a ``file:`` address may mean: programs disagree about where it begins and ends."""
+    """Returns the paths that a ``file:`` address may mean: programs disagree about where it begins and ends."""
     address = _address_of(form)
     if address is None or address["scheme"].lower() != "file":
         return []
@@ -193,7 +193,7 @@ def _joined(base: str, form: str) -> str:
 
 
 def _places(base: str, form: str) -> list[Path]:
-    """Where a path leads if ``..`` is resolved first, or after links; empty for what no path can be."""
+    """Returns where a path leads if ``..`` is resolved first, or after links; empty for what no path can be."""
     joined = _joined(base, form)
     lexical = os.path.normpath(joined)
     readings = [lexical, joined] if len(joined) <= _LONGEST else [lexical]

@@ -37,7 +37,7 @@ class LostSecretError(CallsheetError):
 
 
 def is_secret(name: str, schema: Mapping[str, Any]) -> bool:
-    """Whether an argument is secret: by its name, or by ``writeOnly`` or format ``password`` in its schema."""
+    """Returns whether an argument is secret: by its name, or by ``writeOnly`` or format ``password`` in its schema."""
     return is_secret_name(name) or schema.get("format") == "password" or schema.get("writeOnly") is True
 
 
@@ -103,12 +103,12 @@ def of_server(full: ServerConfig, named: Iterable[tuple[str, str]], *, everythin
 
 
 def named_in(raw: ServerConfig, environ: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The environment variables that a server's entry refers to, with their values."""
+    """Returns the environment variables that a server's entry refers to, with their values."""
     return [(name, environ[name]) for name in _VARIABLE.findall(raw.model_dump_json()) if name in environ]
 
 
 def _of_header(value: str) -> set[str]:
-    """The value, the part after its scheme (``Bearer``), and the user and password inside in base64."""
+    """Returns the value, the part after its scheme (``Bearer``), and user and password inside in base64."""
     scheme, _, rest = value.partition(" ")
     found = {value, rest}
     if scheme.lower() == "basic":
@@ -130,18 +130,18 @@ class RunSecrets(Redaction):
         self._values: dict[str, Any] = {}
 
     def masked(self, schema: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments with a placeholder for each secret, according to their schema."""
+        """Replaces each secret by a placeholder, according to the schema."""
         return {name: _changed(name, value, _property(schema, name), self._hide) for name, value in args.items()}
 
     def opened(self, schema: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments as they are sent: placeholders are replaced where the schema has a secret, and nowhere else.
+        """Replaces placeholders by their secrets where the schema has a secret, and nowhere else.
 
         ``LostSecretError``: a placeholder belongs to another run, or to a program that has ended.
         """
         return {name: _changed(name, value, _property(schema, name), self._show) for name, value in args.items()}
 
     def outcome(self, outcome: Outcome) -> Outcome:
-        """The outcome of a call without the known secrets."""
+        """Removes the known secrets from the outcome of a call."""
         hidden: dict[str, Any] = {name: self.hidden(getattr(outcome, name)) for name in ("text", "structured", "error")}
         return replace(outcome, **hidden)
 
@@ -194,7 +194,7 @@ class Secrets:
 def _changed(
     name: str, value: Any, schema: Mapping[str, Any], change: Callable[[Any], Any], *, within: bool = False
 ) -> Any:
-    """A value with its secrets changed; within a secret, every value is one."""
+    """Applies ``change`` to the secrets in a value; within a secret, every value is one."""
     secret = within or is_secret(name, schema)
     match value:
         case dict():
@@ -214,7 +214,7 @@ def _property(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def has_secrets(schema: Any) -> bool:
-    """Whether a tool with this schema takes secret arguments."""
+    """Returns whether a tool with this schema takes secret arguments."""
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
     found = properties.items() if isinstance(properties, dict) else ()
     return any(isinstance(spec, dict) and (is_secret(name, spec) or has_secrets(spec)) for name, spec in found)
@@ -227,7 +227,7 @@ def _forms(value: str) -> set[str]:
 
 
 def _in_base64(raw: bytes) -> set[str]:
-    """The value in base64: alone, and inside something longer at any offset."""
+    """Returns the value in base64: alone, and inside something longer at any offset."""
     found: set[str] = set()
     for before in range(3):
         encoded = base64.b64encode(bytes(before) + raw).decode()
@@ -239,7 +239,7 @@ def _in_base64(raw: bytes) -> set[str]:
 
 
 def _looks_secret(value: str) -> bool:
-    """Whether a value is not ordinary, or looks like a generated key: long, with letters and digits."""
+    """Returns whether a value is not ordinary, or looks like a generated key: long, with letters and digits."""
     if not _PLAIN.fullmatch(value):
         return True
     letters = sum(character.isalpha() for character in value)
@@ -281,7 +281,7 @@ def hide_in_logs(hides: Redaction) -> None:
 
 
 def origin(address: str) -> tuple[str, str, int | None]:
-    """Scheme, host and port of an address, as the client that sends requests reads it; ``CatalogError``: it is none."""
+    """Returns scheme, host and port of an address as the HTTP client reads it; raises a CatalogError for no address."""
     import httpx2
 
     try:
@@ -292,7 +292,7 @@ def origin(address: str) -> tuple[str, str, int | None]:
 
 
 def of_this_machine(host: str) -> bool:
-    """Whether a host is this machine, in any of its forms, or is found on its link only, as metadata of clouds are."""
+    """Returns whether a host is this machine in any form, or on its own link only, like metadata of clouds."""
     name = host.rstrip(".").lower()
     if name == "localhost" or name.endswith(".localhost"):
         return True

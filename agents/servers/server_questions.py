@@ -30,7 +30,7 @@ _METHOD = "elicitation/create"
 
 
 class CallClock:
-    """How long a call may take: ``seconds`` from its start and from each report of progress, ``longest`` in all.
+    """Limits a call: to ``seconds`` from its start and each report of progress, to ``longest`` in all.
 
     The time in which a person thinks about a question does not count.
 
@@ -73,7 +73,7 @@ class CallClock:
 
     @property
     def within(self) -> str:
-        """What has passed without an answer, in words."""
+        """Describes the time that has passed without an answer."""
         if not self._last:
             return f"{self.seconds:.3g} s"
         if self._due < self._end:
@@ -114,7 +114,7 @@ def _now() -> float:
 
 
 class ServerQuestions:
-    """The questions of one session: a person has five minutes for each, in which the timeout of the call stands."""
+    """The questions of one session; a person has five minutes for each, which do not count for the timeout."""
 
     def __init__(self, redaction: Redaction) -> None:
         self._redaction = redaction
@@ -124,7 +124,7 @@ class ServerQuestions:
     async def answered(
         self, send: Send, params: Mapping[str, Any], clock: CallClock, ask: Ask | None
     ) -> dict[str, Any]:
-        """The final answer to the request that ``send`` sends, after the questions of the server."""
+        """Sends a request by ``send``, answers the questions of the server, and returns the final answer."""
         for asked in range(MOST_QUESTIONS + 1):
             async with clock.running():
                 # A server of the older protocol asks while its call runs.
@@ -157,7 +157,7 @@ class ServerQuestions:
                 return ErrorData(code=INVALID_REQUEST, message=str(fault))
 
     async def _answers(self, result: Mapping[str, Any], ask: Ask | None) -> dict[str, Any]:
-        """Parameters that send a call again, with the answers that an ``input_required`` result asks for."""
+        """Makes parameters that send a call again, with answers to the questions of an ``input_required`` result."""
         requests, state = result.get("inputRequests"), result.get("requestState")
         found = list(requests.items()) if isinstance(requests, dict) else []
         if not found or len(found) > MOST_QUESTIONS or not all(isinstance(one, dict) for _, one in found):

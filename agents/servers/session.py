@@ -146,13 +146,13 @@ class Session:
 
     @property
     def reusable(self) -> bool:
-        """Whether another run may go on with it: a process that works, at rest, and keeps nothing of one run."""
+        """Whether another run may use it: its process works, is at rest, and stores nothing of one run."""
         shared = self.server.transport == "stdio" and self.server.callsheet.session == "shared"
         at_rest = not (self.retired or self._users) and self.telling.done() and not self.telling.cancelled()
         return shared and at_rest and self.telling.exception() is None
 
     def fits(self, server: ServerConfig) -> bool:
-        """Whether its process was started as this server would be now; accesses the disk."""
+        """Returns whether its process was started as this server would be now; reads the disk."""
         expanded, child = server.expanded(os.environ), self._faults.child
         same = not self.retired and (self.server, self._expanded) == (server, expanded)
         return same and child is not None and child.is_as_now(expanded)

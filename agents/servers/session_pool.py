@@ -47,7 +47,7 @@ _FAILURES: frozenset[Kind] = frozenset(("start", "timeout", "crash", "protocol")
 
 
 class Circuits:
-    """Counts consecutive failures by agent. After some, it is not called for a pause.
+    """Counts consecutive failures by agent; after some of them, the agent is not called for a pause.
 
     Any answer of a tool, an error included, resets the count: its server works.
     """
@@ -58,7 +58,7 @@ class Circuits:
         self._failures: dict[str, tuple[int, str, float]] = {}
 
     def barred(self, agent_id: str) -> str:
-        """Why the agent must not be called now; empty if it may."""
+        """Returns why the agent must not be called now; empty if it may."""
         number, last, until = self._failures.get(agent_id, (0, "", 0.0))
         left = until - self._clock()
         if number < self._limits.failures or left <= 0:
@@ -75,7 +75,7 @@ class Circuits:
             self._failures[agent_id] = number, outcome.error, self._clock() + self._limits.pause
 
     def open(self) -> Mapping[str, str]:
-        """The agents that must not be called now, and why."""
+        """Returns the agents that must not be called now, with the reason."""
         return {agent: why for agent in list(self._failures) if (why := self.barred(agent))}
 
 
@@ -191,7 +191,7 @@ class SessionPool:
             await LOOP.awaited(self._close(run_id))
 
     def close(self, run_id: str | None = None) -> None:
-        """As ``close_run`` for callers without an event loop; without a run, ends all sessions."""
+        """Ends sessions as ``close_run``, for callers without an event loop; without a run, all of them."""
         if self._any:
             LOOP.blocking(self._close(run_id), _LAST_GOODBYE)
 
@@ -205,7 +205,7 @@ class SessionPool:
         return bool(self._sessions or self._ending)
 
     async def _ready(self, key: Key, server: ServerConfig, *, asks: bool = False) -> Session:
-        """The run's session with a server, started or replaced if necessary, after its tools are listed."""
+        """Returns the run's session with a server after its tools are listed; starts or replaces it if necessary."""
         session = self._sessions.get(key)
         if session is None or session.retired or session.server != server:
             if session is not None:
@@ -224,7 +224,7 @@ class SessionPool:
         return session
 
     def _waiting(self, server: ServerConfig, key: Key, *, asks: bool) -> Session | None:
-        """A session of an earlier run of the same user; one that was started in another way than now is ended."""
+        """Returns a session of an earlier run of the same user; ends one that was started differently."""
         waiting = (_WAITING, *key[1:])
         session = self._sessions.get(waiting)
         if session is None or session.asks != asks:
@@ -395,14 +395,14 @@ class SessionPool:
         return replace(outcome, seconds=time.monotonic() - began)
 
     async def _in_turn(self, request: CallRequest, turns: asyncio.Semaphore) -> tuple[Outcome, float | None]:
-        """As ``_asked``, when it is the turn of the call and its server is not paused."""
+        """Waits for the turn of the call, and makes it unless its server is paused; returns as ``_asked``."""
         async with turns, self._turns:
             if why := self.circuits.barred(request.agent_id):
                 return failed(request.agent_id, request.tool, "refused", why), None
             return await self._asked(request)
 
     async def _asked(self, request: CallRequest) -> tuple[Outcome, float | None]:
-        """The outcome of a call, and after how many seconds it may be sent again; None: not at all."""
+        """Makes a call; returns its outcome, and after how many seconds it may be sent again, or None."""
         agent_id, tool, sent = request.agent_id, request.tool, False
         try:
             key = (request.run_id, agent_id, request.user)
@@ -434,7 +434,7 @@ class SessionPool:
 
 
 def _wait(fault: Fault) -> float | None:
-    """After how many seconds a call may be sent again that cannot do harm; None: not at all."""
+    """Returns after how many seconds a harmless call may be sent again; None for never."""
     if fault.kind == "crash":  # the server crashed, or has restarted and lost the session
         return 0.0
     if fault.kind != "busy" or fault.wait is None or fault.wait > LONGEST_WAIT:

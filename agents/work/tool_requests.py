@@ -74,7 +74,7 @@ class ToolRequests:
 
 
 async def answer_request(call: ToolCall, tools: Mapping[str, BoundTool], requests: ToolRequests) -> ToolMessage:
-    """The answer to a call of ``need_tool``; ``tools`` are those that the model has.
+    """Answers a call of ``need_tool``; ``tools`` are those that the model has.
 
     Named tools are added, as many as may be. The answer gives near ids for unknown names, the tools of a named agent,
     the text of a named skill, and for words the names that fit them.
@@ -102,14 +102,14 @@ async def answer_request(call: ToolCall, tools: Mapping[str, BoundTool], request
 
 
 def _names_and_words(asked: _Need, catalog: Catalog) -> tuple[list[str], str]:
-    """What is named, and what is only described; an id in the place of words is a name."""
+    """Divides a request into names and a description; an id in the place of the description is a name."""
     words = asked.what.strip()
     names = [name.strip() for name in asked.tools if name.strip()]
     return ([*names, words], "") if words in catalog.tools else (names, words)
 
 
 def _add(named: NamedTools, tools: Mapping[str, BoundTool], requests: ToolRequests) -> tuple[list[str], list[str]]:
-    """The ids of the named tools that are added, and what is said of all that are named."""
+    """Adds named tools; returns the ids of those that were added, and lines about all of them."""
     held = {tool.id: name for name, tool in tools.items()}
     refused = requests.refused(named.ids)
     new: list[str] = []
@@ -128,13 +128,13 @@ def _add(named: NamedTools, tools: Mapping[str, BoundTool], requests: ToolReques
 
 
 def _search_text(words: str, named: NamedTools) -> str:
-    """The words to search for; a name that resembles no other says what is wanted, too."""
+    """Returns the text to search for: the description, and names that resemble no other."""
     lost = [split_name(name) for name, near in named.unknown.items() if not near]
     return " ".join(filter(None, (words, *lost)))
 
 
 def _added_lines(added: Mapping[str, BoundTool], catalog: Catalog) -> Iterator[str]:
-    """The new tools by the names that the model sees, each with the tools that it requires."""
+    """Yields the new tools by the names that the model sees, each with the tools that it requires."""
     if added:
         yield "You can now call:"
     for name, tool in added.items():

@@ -140,7 +140,7 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
             return _stopped(str(error), reply=reduce(with_usage_of, lost) if lost else None)
 
     async def _next(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any] | AIMessage:
-        """The reply that ends the turn, or the task."""
+        """Returns the reply that ends the turn, or the task."""
         equipment, messages = request.runtime.context, request.messages
         held = equipment.held(messages)
         if doubt := in_doubt(messages, held):
@@ -242,7 +242,7 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
 
 
 def _turns(messages: Sequence[AnyMessage]) -> int:
-    """Number of turns; words that the worker was asked about are part of the turn that followed."""
+    """Counts the turns; words that the worker was asked about belong to the turn after them."""
     return sum(isinstance(message, AIMessage) for message in messages) - sum(map(_asks_about_words, messages))
 
 
@@ -255,7 +255,7 @@ def _out_of_turns(equipment: Equipment) -> str:
 
 
 def _limit(equipment: Equipment, messages: Sequence[AnyMessage]) -> str | None:
-    """The limit that the worker has reached; None if it may go on."""
+    """Returns the limit that the worker has reached; None if it may go on."""
     if _turns(messages) > equipment.max_turns:
         return _out_of_turns(equipment)
     if equipment.max_tokens is None:
@@ -267,7 +267,7 @@ def _limit(equipment: Equipment, messages: Sequence[AnyMessage]) -> str | None:
 async def _seen(
     equipment: Equipment, messages: Sequence[AnyMessage], held: Mapping[str, BoundTool]
 ) -> list[AnyMessage]:
-    """The conversation as the model sees it: results with their ids, and with the media that it takes."""
+    """Returns the conversation for the model: results with their ids, and with the media that it accepts."""
     told = equipment.labelled(messages, held) if equipment.own_tools else list(messages)
     return await asyncio.to_thread(with_media, told, equipment.model)
 
@@ -275,7 +275,7 @@ async def _seen(
 async def _usable(
     asking: ModelRequest[Any], handler: Handler, equipment: Equipment, held: Mapping[str, BoundTool]
 ) -> AIMessage:
-    """The model's reply; after an empty or a cut one, it is asked again, once for each, with the same tools.
+    """Asks the model for a reply; after an empty or a cut one once more each, with the same tools.
 
     What is not used costs too: the usage of the reply has it.
     """
@@ -291,7 +291,7 @@ async def _usable(
 async def _replied(
     asking: ModelRequest[Any], handler: Handler, equipment: Equipment, held: Mapping[str, BoundTool]
 ) -> AIMessage:
-    """One reply of the model, as it stands in the conversation."""
+    """Asks the model for one reply, and prepares it for the conversation."""
     try:
         response = await answered(handler(asking))
     except ModelError as error:
@@ -305,7 +305,7 @@ async def _replied(
 
 
 def _without_the_cause(asking: ModelRequest[Any], error: ModelError) -> ModelRequest[Any] | None:
-    """The request that may be answered after this error; None if there is none."""
+    """Returns a request without the cause of this error; None if there is none."""
     if has_media(asking.messages) and is_rejected(error.__cause__):
         # A medium that a provider does not take must not end the work: the note in its place says where it is.
         return asking.override(messages=without_media(asking.messages))
@@ -317,7 +317,7 @@ def _without_the_cause(asking: ModelRequest[Any], error: ModelError) -> ModelReq
 
 
 def _unusable(reply: AIMessage) -> str | None:
-    """What to say to a model whose reply is empty or was cut; None for any other reply."""
+    """Returns the complaint about a reply that is empty or was cut; None for any other reply."""
     if reply.tool_calls:
         return None
     if cut_reason(reply):
@@ -328,7 +328,7 @@ def _unusable(reply: AIMessage) -> str | None:
 def _ends_without_a_call(
     reply: AIMessage, equipment: Equipment, messages: Sequence[AnyMessage], calls: Sequence[Call]
 ) -> bool:
-    """Whether a worker ends its task in plain words although no call has succeeded, and was not asked about it."""
+    """Returns whether a worker ends in plain words although no call has succeeded, and was not asked about it."""
     if reply.tool_calls or not reply.text.strip() or not equipment.own_tools:
         return False
     if any(map(_asks_about_words, messages)):
@@ -386,7 +386,7 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
 
 
 def _not_held(call: ToolCall, tools: Mapping[str, BoundTool], refused: Mapping[str, str]) -> ToolMessage:
-    """The answer to a call of a tool that the worker does not have, or does not have any more."""
+    """Answers a call of a tool that the worker does not have, or does not have any more."""
     artifact: dict[str, Any] = {"effect": "none"}
     text = f"{call['name']} is not among the tools of this step; there are: {', '.join(tools) or 'none'}"
     for tool_id, why in refused.items():
@@ -398,7 +398,7 @@ def _not_held(call: ToolCall, tools: Mapping[str, BoundTool], refused: Mapping[s
 
 
 def _stopped(why: str, status: Status = "failed", *, reply: BaseMessage | None = None) -> AIMessage:
-    """Ends the step; the cost of a reply that is not used is kept."""
+    """Builds the message that ends the step, and keeps the token usage of a reply that was discarded."""
     outcome: dict[str, Any] = {"status": status, "reason": why}
     if not isinstance(reply, AIMessage):
         return AIMessage(why, additional_kwargs={OUTCOME: outcome})

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from benchmarks.bootstrap import Bootstrap, cell, short
 from benchmarks.search import vectors_of_this_run
-from callsheet.retrievers.documents import DocumentIndex, Hits, Reading, chunk_read, content_words, estimated_tokens
-from callsheet.retrievers.documents.document_text import STOP_WORDS, plain, rarity
+from callsheet.retrievers.documents import DocumentIndex, Hits, Reading, chunk_read, estimated_tokens
+from callsheet.retrievers.documents.document_text import plain, rarity
 from callsheet.retrievers.documents.interfaces import keyword_search, semantic_search
 
 Scores = NDArray[np.floating[Any]]
@@ -36,6 +36,18 @@ _CAPITAL = r"(?:(?:[A-Z]\.)+|[^\W\d_a-zß-ÿа-я][\w'’&-]*(?:\.\w+)*|\d[\w.,'
 _NAME = re.compile(rf"\"[^\"\n]{{2,60}}\"|“[^”\n]{{2,60}}”|{_CAPITAL}(?:[ \t]+(?:{_JOINING}[ \t]+){{0,2}}{_CAPITAL})*")
 _NO_PUNCTUATION = dict.fromkeys(map(ord, string.punctuation))
 _EDGE = " .,?!;:'\"“”‘’"
+_WORD = re.compile(r"[^\W_]+")
+_LEAST_KEYWORD = 4
+_STOP_WORDS = frozenset(
+    """
+    a about after all also although an and another any are as at be because been before being between both but by
+    can could did do does during each every for from had has have he her hers him his how however i if in into is it
+    its itself just many me more most much my no nor not of off on once only or other our out over own same several
+    she should since so some such than that the their them then there these they this those through to too under
+    until up very was we were what when where which while who whom whose why will with would you your
+    """.split()
+)
+"""Words that the rules, whose weights were chosen with these, take for no keyword: a model would not either."""
 
 
 class Question(NamedTuple):
@@ -162,7 +174,7 @@ def _trimmed(name: str) -> str:
     words = name.strip(_EDGE).split()
     if name[:1] in '"“':
         return " ".join(words)
-    telling = [at for at, word in enumerate(words) if word.lower().strip(_EDGE) not in STOP_WORDS]
+    telling = [at for at, word in enumerate(words) if word.lower().strip(_EDGE) not in _STOP_WORDS]
     words = words[telling[0] : telling[-1] + 1] if telling else []
     return re.sub(r"['’]s$", "", " ".join(words).strip(_EDGE))
 
@@ -295,6 +307,12 @@ def by_rules(index: DocumentIndex, question: str, rules: Rules, interfaces: Coll
             reader.search(keyword_search, news)
             links = np.maximum(links * rules.fading, Words(index, news).linked(rules))
         following = not following and "keyword_search" in interfaces
+
+
+def content_words(text: str) -> list[str]:
+    """Returns the words of an English text that the rules take as keywords, plain, each once."""
+    words = _WORD.findall(plain(text))
+    return list(dict.fromkeys(word for word in words if len(word) >= _LEAST_KEYWORD and word not in _STOP_WORDS))
 
 
 def _asked_for(question: str) -> list[str]:

@@ -32,15 +32,26 @@ def fold(text: str) -> str:
 
 
 def tokens(text: str) -> list[str]:
-    """The words of a text: folded, stemmed, without stop words; Chinese, Japanese and Korean in pairs of characters."""
-    words: list[str] = []
-    for word in _WORD.findall(fold(text)):
+    """Returns the words of a text as ``words_of`` does, but folded and stemmed."""
+    return [_stem(word) for word in words_of(fold(text))]
+
+
+def words_of(text: str) -> Iterator[str]:
+    """Iterates over the words of a text that is in lower case already; leaves out stop words.
+
+    Chinese, Japanese and Korean do not separate words, so each pair of characters counts as one.
+    """
+    for word in _WORD.findall(text):
         for part in (word,) if word.isascii() else _CJK.split(word):
-            if _CJK.fullmatch(part):
-                words.extend(part[i : i + 2] for i in range(max(1, len(part) - 1)))
+            if is_east_asian(part):
+                yield from (part[i : i + 2] for i in range(max(1, len(part) - 1)))
             elif part and part not in STOP_WORDS:
-                words.append(_stem(part))
-    return words
+                yield part
+
+
+def is_east_asian(word: str) -> bool:
+    """Returns whether a word of ``words_of`` is Chinese, Japanese or Korean."""
+    return _CJK.fullmatch(word) is not None
 
 
 @lru_cache(maxsize=65_536)

@@ -9,24 +9,23 @@ from __future__ import annotations
 
 import re
 import threading
-from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, cast
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.config import get_config
 from langgraph.errors import GraphInterrupt
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.runtime import get_runtime
 from langgraph.types import Command, Interrupt
 
 from callsheet.agents.calls.review import each_call
 from callsheet.graphs import SettingsError
 
-_MOST = 1_000
-"""Number of runs that are remembered: many more than run at once in a process."""
+_TURN = "__callsheet_turn"
+"""Where the configuration has the ``_Turn``; LangGraph stores no key with this beginning."""
 _INTERRUPT_ID = re.compile(r"[0-9a-f]{32}")
 
 
@@ -64,16 +63,15 @@ def _marks(answer: object) -> set[str]:
     return {one["hash"] for one in decisions if isinstance(one, Mapping) and isinstance(one.get("hash"), str)}
 
 
-@dataclass(slots=True)
-class _Run:
-    """A run, by LangGraph's object for it, which is held so that no later run gets its ``id``."""
+class _Turn:
+    """Whether a step has asked, in one call of the app: in the configuration, for no checkpoint holds it."""
 
-    control: object
-    has_asked: bool = False
+    def __init__(self) -> None:
+        self._free = threading.Lock()
 
-
-_RUNS: OrderedDict[int, _Run] = OrderedDict()
-_LOCK = threading.Lock()
+    def take(self) -> bool:
+        """Whether no other step has asked; from then on, this one has."""
+        return self._free.acquire(blocking=False)
 
 
 @contextmanager
@@ -88,20 +86,17 @@ def asked_in_turn(questions: Literal["one", "all"]) -> Iterator[None]:
     try:
         yield
     except GraphInterrupt as asked:
-        if questions == "all" or not asked.args or not asked.args[0]:
+        turn = (get_config().get("configurable") or {}).get(_TURN)
+        if questions == "all" or turn is None or not asked.args or not asked.args[0]:
             raise
-        raise GraphInterrupt(asked.args[0][:1] if _is_first() else ()) from asked
+        raise GraphInterrupt(asked.args[0][:1] if turn.take() else ()) from asked
 
 
-def _is_first() -> bool:
-    """Whether no other step of the current run has asked."""
-    control = get_runtime().control
-    with _LOCK:
-        run = _RUNS.setdefault(id(control), _Run(control))
-        if len(_RUNS) > _MOST:
-            _RUNS.popitem(last=False)
-        has_asked, run.has_asked = run.has_asked, True
-    return not has_asked
+def _with_turn(config: RunnableConfig | None) -> RunnableConfig:
+    """The configuration of one call of the app."""
+    given: RunnableConfig = {**config} if config else {}
+    given["configurable"] = {**(given.get("configurable") or {}), _TURN: _Turn()}
+    return given
 
 
 class AnswerableGraph(StateGraph[Any, Any, Any, Any]):
@@ -122,7 +117,7 @@ class AnswerableApp(CompiledStateGraph[Any, Any, Any, Any]):
         if _lacks_id(input):
             waiting = self.get_state(config or {}).interrupts
             input = replace(input, resume=by_id(input.resume, waiting))  # noqa: A001
-        yield from super().stream(input, config, **more)
+        yield from super().stream(input, _with_turn(config), **more)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **more: Any) -> Any:  # noqa: A002
         """As in LangGraph; several questions are in the order of the state, whichever was asked first."""
@@ -139,7 +134,7 @@ class AnswerableApp(CompiledStateGraph[Any, Any, Any, Any]):
         if _lacks_id(input):
             waiting = (await self.aget_state(config or {})).interrupts
             input = replace(input, resume=by_id(input.resume, waiting))  # noqa: A001
-        parts = cast("AsyncGenerator[Any]", super().astream(input, config, **more))
+        parts = cast("AsyncGenerator[Any]", super().astream(input, _with_turn(config), **more))
         async with aclosing(parts):
             async for part in parts:
                 yield part

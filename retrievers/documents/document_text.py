@@ -20,24 +20,32 @@ from numpy.typing import NDArray
 from callsheet.graphs import SettingsError
 from callsheet.graphs.storage import cure_of, is_full, private_file
 from callsheet.graphs.text.sanitizing import clean, normalized
+from callsheet.graphs.text.words import is_east_asian, words_of
 from callsheet.retrievers.documents.languages import languages_of
 from callsheet.retrievers.index.indexes import inverse_frequency
 
 CHUNK_TOKENS = 1_000
+"""Maximum number of estimated tokens of a chunk."""
 LONGEST_SENTENCE = 1_000
-_WINDOW = 4_000  # characters that the splitter sees at once: one unclosed quotation mark joins all that follow it
+"""Maximum number of characters of a sentence."""
 _SUSPICIOUS = 400
+"""Number of characters of a sentence beyond which an unclosed quotation mark or bracket may have joined several."""
 _PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*|\n(?=#{1,6}[^\S\n])|(?m:^#{1,6}[^\S\n][^\n]*\n\s*)")
 """Ends of paragraphs: blank lines, and the lines of Markdown's headings."""
 _PAIRED = str.maketrans(dict.fromkeys("\"'()[]{}«»“”„‘’‹›「」『』（）【】•·▪●■◦‣", " "))
 HAS_SENTENCEX = find_spec("sentencex") is not None
 """Whether the extra ``documents`` tells where sentences end; without it, full stops do."""
 _FULL_STOP = re.compile(r"(?<=[.!?…])[\"')\]»”’]*\s+|(?<=[。！？।؟])(?![。！？।؟])[」』”’）]*\s*")
-_DOTTED = re.compile(r"[^\W_]\.\s*\S")  # where a language decides whether a sentence ends
+_DOTTED = re.compile(r"[^\W_]\.\s*\S")
+"""A full stop within a text: the language decides whether a sentence ends there."""
 _LAST_WORD = re.compile(r"(?<![^\W_])([^\W_]+)\.\s*$")
 _ORDINALS = frozenset("bs cs da de et eu fi fo hr hu is lb lv nb nn no pl sk sl sr tr".split())
 """Languages that write "the third" as ``3.``"""
-_CERTAIN, _LONGEST_ABBREVIATION = 0.9, 4
+_CERTAIN = 0.9
+"""Minimum probability of the language of a paragraph."""
+_LONGEST_ABBREVIATION = 4
+_LONGEST_WORD = 50
+"""Number of characters at the end of a sentence that tell whether it goes on."""
 _BREAKABLE = re.compile(r".*(?:[;,:；，、。]\s*|\s)", re.DOTALL)
 
 
@@ -65,7 +73,7 @@ class Passage:
 
 
 def estimated_tokens(text: str) -> int:
-    """Estimated tokens for a chat model: a quarter of the bytes in UTF-8, rounded up; so in any script."""
+    """Estimates the tokens of a text for a chat model: a quarter of its bytes in UTF-8, rounded up, in any script."""
     return -(-len(text.encode("utf-8", "replace")) // 4)
 
 
@@ -75,10 +83,10 @@ def passages_of(blocks: Iterable[Block], *, tokens: int = CHUNK_TOKENS) -> Itera
     Source: A-RAG (arXiv 2602.03442), section 3.1: chunks of about 1,000 tokens that end with a sentence.
     """
     sentences: list[str] = []
-    size, page = 0, None
-    for block in filter(lambda block: block.text.strip(), blocks):
-        *most, last = sentences_of(block.text.strip())
-        for sentence in (*most, f"{last}\n"):
+    size = 0
+    page: int | None = None
+    for block in blocks:
+        for sentence in _sentences_of_block(block):
             cost = estimated_tokens(sentence)
             if sentences and size + cost > tokens:
                 yield _passage(sentences, page)
@@ -91,71 +99,65 @@ def passages_of(blocks: Iterable[Block], *, tokens: int = CHUNK_TOKENS) -> Itera
         yield _passage(sentences, page)
 
 
+def _passage(sentences: Sequence[str], page: int | None) -> Passage:
+    return Passage("".join(sentences), tuple(accumulate(map(len, sentences))), page)
+
+
+def _sentences_of_block(block: Block) -> list[str]:
+    """Returns the sentences of a block; the last one ends with a line break."""
+    text = block.text.strip()
+    if not text:
+        return []
+    sentences = list(sentences_of(text))
+    sentences[-1] += "\n"
+    return sentences
+
+
 def sentences_of(text: str, *, language: str = "") -> Iterator[str]:
-    """The sentences of a text with the white space after each; joined, they are the text again.
+    """Iterates over the sentences of a text with the white space after each; joined, they are the text again.
 
     Longer sentences than 1,000 characters (tables, lists without full stops) are cut at the last comma or space.
     ``language`` (ISO 639-1) is that of all paragraphs; by default, each paragraph's own, as far as that is certain.
     """
-    start, last = 0, ""
+    start = 0
+    last = ""
     for end in (*(gap.end() for gap in _PARAGRAPH.finditer(text)), len(text)):
         if start == end:
             continue
         paragraph = text[start:end]
         last = language or _language(paragraph, last)
-        yield from _of_paragraph(paragraph, last)
+        for sentence in _split(paragraph, last):
+            yield from _cut(sentence)
         start = end
 
 
 def _language(paragraph: str, last: str) -> str:
-    """The language of a paragraph; that of the ``last`` one if it is not certain, or makes no difference."""
+    """Returns the language of a paragraph; ``last``, that of the one before, if it is not certain, or not needed."""
     if not _DOTTED.search(paragraph):
         return last
-    found = languages_of(paragraph)
-    first = next(iter(found), last)
-    # Whether it is Danish or Norwegian makes no difference.
-    alike = found.keys() & _ORDINALS if first in _ORDINALS else {first}
-    return first if sum(found.get(language, 0.0) for language in alike) >= _CERTAIN else last
+    probabilities = languages_of(paragraph)
+    if not probabilities:
+        return last
+    likeliest = next(iter(probabilities))
+    alike = {likeliest}
+    if likeliest in _ORDINALS:
+        # Sentences end alike in these languages, so it does not matter whether it is Danish or Norwegian.
+        alike = set(probabilities.keys() & _ORDINALS)
+    probability = sum(probabilities[language] for language in alike)
+    return likeliest if probability >= _CERTAIN else last
 
 
-def _passage(sentences: list[str], page: int | None) -> Passage:
-    return Passage("".join(sentences), tuple(accumulate(map(len, sentences))), page)
-
-
-def _of_paragraph(text: str, language: str) -> Iterator[str]:
-    """The sentences of a paragraph; the last sentence of a window may continue in the next."""
-    rest = ""
-    for start in range(0, len(text), _WINDOW):
-        *whole, rest = _split(rest + text[start : start + _WINDOW], language)
-        for sentence in whole:
-            yield from _cut(sentence)
-        if len(rest) > _WINDOW:
-            *whole, rest = _cut(rest)
-            yield from whole
-    yield from _cut(rest)
-
-
-def _split(text: str, language: str | None = None) -> list[str]:
-    """The sentences of a paragraph in this language; None: in the one that it seems to be in."""
-    if language is None:
-        language = _language(text, "")
-    sentences: list[str] = []
-    for sentence in _segmented(text, text, language):
-        if sentences and not sentence.strip():
-            sentences[-1] += sentence
-        elif len(sentence) > _SUSPICIOUS:
-            # An unclosed quotation mark or bracket may join several sentences.
-            sentences.extend(_segmented(sentence, sentence.translate(_PAIRED), language))
+def _split(paragraph: str, language: str) -> list[str]:
+    """Returns the sentences of a paragraph in this language; an empty one counts as English."""
+    parts: list[str] = []
+    for part in _segmented(paragraph, paragraph, language):
+        if len(part) > _SUSPICIOUS:
+            parts += _segmented(part, part.translate(_PAIRED), language)
         else:
-            sentences.append(sentence)
-    return _rejoined(sentences, language) or [text]
-
-
-def _rejoined(parts: Iterable[str], language: str) -> list[str]:
-    """The parts as sentences: a part that goes on with the one before is joined to it."""
+            parts.append(part)
     sentences: list[str] = []
     for part in parts:
-        if sentences and _goes_on(sentences[-1], part, language):
+        if sentences and (not part.strip() or _goes_on(sentences[-1], part, language)):
             sentences[-1] += part
         else:
             sentences.append(part)
@@ -163,24 +165,35 @@ def _rejoined(parts: Iterable[str], language: str) -> list[str]:
 
 
 def _goes_on(before: str, after: str, language: str) -> bool:
-    """Whether a full stop ends no sentence: it ends an ordinal or an initial, or what follows begins none.
+    """Returns whether the full stop between two parts ends no sentence.
 
-    Two sentences as one are found as well as each alone; of half a sentence, the other half is missing.
+    It may end an ordinal or an abbreviation, or what follows begins no sentence. In doubt, the parts are one sentence:
+    two sentences as one are found as well as each alone, but half a sentence lacks the other half.
     """
-    if not (word := _LAST_WORD.search(before)) or not (start := after.lstrip()[:1]):
+    end = before[-_LONGEST_WORD:]
+    word = _LAST_WORD.search(end)
+    start = after.lstrip()[:1]
+    if not word or not start:
         return False
-    is_same_line = "\n" not in before[word.end(1) :]
-    if word[1].isdigit():
-        return language in _ORDINALS and len(word[1]) <= 3 and start.isalnum()
-    if len(word[1]) == 1 and word[1].isupper() and start.isupper():
-        return is_same_line and before[: word.start()][-1:] != "."  # "in Washington, D.C. He met"
+    last = word[1]
+    if last.isdigit():
+        return language in _ORDINALS and len(last) <= 3 and start.isalnum()
+    if "\n" in end[word.end(1) :]:
+        return False
+    is_initial = len(last) == 1 and last.isupper()
+    if is_initial and start.isupper():
+        # "J. K. Rowling" goes on; "in Washington, D.C. He met" does not.
+        return end[: word.start()][-1:] != "."
     if start.isdigit():
-        return is_same_line and len(word[1]) <= _LONGEST_ABBREVIATION
-    return is_same_line and start.islower()
+        return len(last) <= _LONGEST_ABBREVIATION
+    return start.islower()
 
 
 def _segmented(text: str, model: str, language: str) -> Iterator[str]:
-    """A text cut where ``model``, a text of the same length, is cut; unknown languages and scripts as English."""
+    """Cuts a text where ``model``, a text of the same length, has ends of sentences.
+
+    Unknown languages and scripts are cut as English.
+    """
     parts: Iterable[str]
     if HAS_SENTENCEX:
         from sentencex import segment  # pyright: ignore[reportAttributeAccessIssue] (compiled, without stubs)
@@ -196,44 +209,34 @@ def _segmented(text: str, model: str, language: str) -> Iterator[str]:
 
 
 def _cut(sentence: str) -> Iterator[str]:
+    """Cuts a sentence that is too long at the last comma or space."""
     while len(sentence) > LONGEST_SENTENCE:
-        match = _BREAKABLE.match(sentence, 0, LONGEST_SENTENCE)
-        cut = match.end() if match and match.end() > LONGEST_SENTENCE // 2 else LONGEST_SENTENCE
-        yield sentence[:cut]
-        sentence = sentence[cut:]
+        end = LONGEST_SENTENCE
+        match = _BREAKABLE.match(sentence, 0, end)
+        if match and match.end() > end // 2:
+            end = match.end()
+        yield sentence[:end]
+        sentence = sentence[end:]
     if sentence:
         yield sentence
 
 
 _LEAST_WORD = 4
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]+")
-_WORD = re.compile(r"[^\W_]+")
-STOP_WORDS = frozenset(
-    """
-    a about after all also although an and another any are as at be because been before being between both but by
-    can could did do does during each every for from had has have he her hers him his how however i if in into is it
-    its itself just many me more most much my no nor not of off on once only or other our out over own same several
-    she should since so some such than that the their them then there these they this those through to too under
-    until up very was we were what when where which while who whom whose why will with would you your
-    """.split()
-)
 
 
 def plain(text: str) -> str:
-    """A text in the form for comparing words: lower case, canonical characters, single spaces."""
+    """Returns a text in the form for comparing words: lower case, canonical characters, single spaces."""
     folded = text.lower() if text.isascii() else normalized("NFD", text).casefold()
     return " ".join(normalized("NFC", folded).split())
 
 
 def content_words(text: str) -> list[str]:
-    """The content words of a text, plain, without repetitions; Chinese, Japanese and Korean in pairs of characters."""
-    found: dict[str, None] = {}
-    for word in _WORD.findall(plain(text)):
-        if run := _CJK.search(word):
-            found |= dict.fromkeys(run.group()[i : i + 2] for i in range(max(1, len(run.group()) - 1)))
-        elif len(word) >= _LEAST_WORD and word not in STOP_WORDS:
-            found[word] = None
-    return list(found)
+    """Returns the words of a text that say what it is about, plain, each once; see ``words_of``.
+
+    Short words are left out: few of them say anything, in any language that separates words.
+    """
+    words = words_of(plain(text))
+    return list(dict.fromkeys(word for word in words if len(word) >= _LEAST_WORD or is_east_asian(word)))
 
 
 _SELECT = "SELECT file, number, page, text, ends FROM chunk"

@@ -46,7 +46,7 @@ class A2AAgent:
     approval: ApprovalPolicy | None = None
 
     def server(self) -> ServerConfig:
-        """The endpoint as a server configuration."""
+        """Returns the endpoint as a server configuration."""
         terms = ServerOptions(limits=dict(self.limits), approval=self.approval)
         return ServerConfig(url=self.url, headers=dict(self.headers), transport="a2a", callsheet=terms)
 
@@ -60,7 +60,7 @@ async def read_card(server: ServerConfig, limits: Limits) -> Listing:
 
 
 def id_of(listing: Listing) -> str:
-    """The name in a card as an id; empty if the card has no name."""
+    """Makes an id of the name in a card; empty if the card has no name."""
     return _NO_ID.sub("-", shown(listing.name, most=64)).strip("-")
 
 
@@ -100,7 +100,7 @@ def connection(agent_id: str, server: ServerConfig, accepted: str | None) -> InP
 
 
 def _listing(wire: Wire) -> Listing:
-    """The card as a listing, so that cards and MCP servers share one parser and one pin book."""
+    """Makes a listing of a card, so that cards and MCP servers share one parser and one pin book."""
     said, card = wire.redaction.text, wire.card
     schema = {"type": "object", "properties": _REQUEST, "required": ["request"]}
     entry = {"name": TOOL_NAME, "description": said(_described(card)), "inputSchema": schema}

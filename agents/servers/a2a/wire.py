@@ -41,7 +41,7 @@ WAITING, _OVER = ("input-required", "auth-required"), ("completed", "failed", "c
 
 @dataclass(slots=True)
 class Exchange:
-    """The task of an exchange, as the replies tell it so far; a message without a task is one that is completed.
+    """The task of an exchange, as far as the replies describe it; a message without a task is a completed one.
 
     ``most`` bounds the bytes of its artifacts, ``taken`` counts the replies.
     """
@@ -138,7 +138,7 @@ class Wire:
     faults: Callable[[float, Effect], AbstractContextManager[None]]
 
     async def exchange(self, message: types.Message, tell: Callable[[str, Exchange], object]) -> Exchange:
-        """Sends a message and hears the agent out; if that is interrupted, its task is cancelled."""
+        """Sends a message and reads all replies; cancels the task if that is interrupted."""
         exchange, seconds = Exchange(self.limits.message), self.limits.call
         self.http.answers = lambda: exchange.taken
         try:
@@ -168,7 +168,7 @@ class Wire:
 
 @asynccontextmanager
 async def wired(server: ServerConfig, limits: Limits) -> AsyncIterator[Wire]:
-    """Opens a connection and reads the card."""
+    """Opens a connection to an endpoint and reads its card."""
     limits = limits.own(server.callsheet.limits)
     full, named = server.expanded(os.environ), named_in(server, os.environ)
     errors = of_server(full, named, everything=True)
@@ -212,7 +212,7 @@ async def _read(http: httpx2.AsyncClient, url: str) -> types.AgentCard:
 
 @contextmanager
 def _faults(redaction: Redaction, seconds: float, effect: Effect) -> Iterator[None]:
-    """Any error of the client library becomes a fault; with effect ``none`` if nothing was sent before it."""
+    """Turns any error of the client library into a fault; with effect ``none`` if nothing was sent before it."""
     try:
         yield
     except Exception as error:  # noqa: BLE001
@@ -246,7 +246,7 @@ def _named(error: Exception) -> str:
 
 
 def text_of(parts: Iterable[types.Part]) -> str:
-    """The texts of the parts, with a note for each file; files are not downloaded."""
+    """Returns the texts of the parts, with a note for each file; files are not downloaded."""
     lines = []
     for part in parts:
         file = " ".join(filter(None, ("file", part.filename, part.media_type)))
@@ -261,12 +261,12 @@ def text_of(parts: Iterable[types.Part]) -> str:
 
 
 def data_of(parts: Sequence[types.Part]) -> list[Any]:
-    """The structured parts, as plain values."""
+    """Returns the structured parts, as plain values."""
     return [_whole(value) for value in get_data_parts(parts)]
 
 
 def _whole(value: Any) -> Any:
-    """The protocol's library has floats only: a float without a fraction becomes an integer."""
+    """Makes integers of floats without a fraction: the protocol's library has floats only."""
     match value:
         case float() if value.is_integer():
             return int(value)

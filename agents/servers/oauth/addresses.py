@@ -16,12 +16,12 @@ _OWN: list[str] = []
 
 
 def serve_at(address: str) -> None:
-    """Says at which address browsers reach this process, unless ``CALLSHEET_URL`` says so."""
+    """Sets the address at which browsers reach this process, unless ``CALLSHEET_URL`` does."""
     _OWN[:] = [address.rstrip("/")]
 
 
 def server_address() -> str:
-    """The address of this server as browsers know it; empty if this process is no server.
+    """Returns the address of this server for browsers; empty if this process is no server.
 
     Raises:
         SettingsError: It is not an address of https or of this machine, or a server lacks ``CALLSHEET_URL``.
@@ -38,7 +38,7 @@ def server_address() -> str:
 
 
 def page_hint(agent: str) -> str:
-    """Where a user of this server signs in to an agent, for the error of a call; empty if this is no server."""
+    """Returns the page on which a user signs in to an agent, for the error of a call; empty if this is no server."""
     try:
         address = server_address()
     except SettingsError as error:
@@ -48,12 +48,12 @@ def page_hint(agent: str) -> str:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address, which is one, is a loopback address of this machine."""
+    """Returns whether a valid address is a loopback address of this machine."""
     return origin(address)[1] in _LOOPBACK
 
 
 def check_safe(home: str, address: str) -> None:
-    """Refuses to send codes and tokens unencrypted over a network, and to let the host ``home`` reach this machine.
+    """Raises an error if codes would be sent unencrypted, or ``home`` leads to an address of this machine.
 
     Raises:
         ValueError: The address is not https, or is of this machine although the server is not.

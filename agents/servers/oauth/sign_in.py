@@ -92,12 +92,12 @@ def await_answer(state: str, pending: PendingSignIn) -> None:
 
 
 def pending_sign_in(state: str) -> PendingSignIn | None:
-    """The sign-in; None if it has ended, or was dropped."""
+    """Returns a sign-in that has not ended; None if it has, or was dropped."""
     return _read().get(state)
 
 
 def end_sign_in(state: str, problem: str) -> None:
-    """Drops a sign-in; with a problem after its answer, it stays until it expires: its callback tells why."""
+    """Drops a sign-in; one that failed after its answer stays until it expires: its callback reports the problem."""
     with _waiting() as known:
         ended = known.pop(state, None)
         if ended is not None and ended.answer is not None and problem:
@@ -105,7 +105,7 @@ def end_sign_in(state: str, problem: str) -> None:
 
 
 def take_answer(answer: Mapping[str, str], cookies: Mapping[str, str]) -> str:
-    """Takes the answer of an authorization server, once; returns its ``state``."""
+    """Accepts the answer of an authorization server, once; returns its ``state``."""
     state = answer.get("state", "")
     with _waiting() as known:
         if state not in known or known[state].answer is not None:
@@ -117,7 +117,7 @@ def take_answer(answer: Mapping[str, str], cookies: Mapping[str, str]) -> str:
 
 
 async def callback(request: Request) -> PlainTextResponse:
-    """The route of the redirect: takes the answer, and tells the person what came of it."""
+    """Serves the redirect: accepts the answer, and tells the person whether the sign-in has worked."""
     try:
         state = await run_in_threadpool(take_answer, dict(request.query_params), request.cookies)
         problem = await _outcome(state)
@@ -131,7 +131,7 @@ async def callback(request: Request) -> PlainTextResponse:
 
 
 def cookie_of(page: str) -> str:
-    """Name of the cookie by which the browser is known that opens a page of an authorization server."""
+    """Returns the name of the cookie that identifies the browser which opens a page of an authorization server."""
     return _cookie(httpx2.URL(page).params["state"])
 
 
@@ -140,7 +140,7 @@ def _cookie(state: str) -> str:
 
 
 async def _outcome(state: str) -> str:
-    """Why a sign-in whose answer was taken has failed; empty if it has not."""
+    """Waits for the sign-in to end; returns its problem, or an empty text."""
     until = time.monotonic() + _SECONDS
     while time.monotonic() < until:
         known = await run_in_threadpool(pending_sign_in, state)
@@ -152,7 +152,7 @@ async def _outcome(state: str) -> str:
 
 @contextmanager
 def _waiting() -> Iterator[dict[str, PendingSignIn]]:
-    """The sign-ins that wait, to be changed by one process at a time; an error changes nothing."""
+    """Yields the pending sign-ins, for one process at a time, and stores them afterwards unless there is an error."""
     file = state_file("pending-sign-ins")
     with file.locked():
         yield (known := _read())
@@ -183,7 +183,7 @@ _TIMEOUT, _LARGEST = 30.0, 1_000_000
 async def browser_sign_in(
     server: str, open_page: Callable[[str], Awaitable[None]], *, port: int = 0, seconds: float = 300.0, **more: Any
 ) -> Tokens:
-    """As ``SignIn``, with the answer on a loopback address (RFC 8252), whose port is any if 0."""
+    """Signs in as ``SignIn`` does, with the answer on a loopback address (RFC 8252); port 0 means any port."""
     try:
         listener = socket.create_server(("127.0.0.1", port))
     except OSError as error:
@@ -204,7 +204,7 @@ async def browser_sign_in(
 
 @dataclass(slots=True)
 class SignIn:
-    """One sign-in of a person, which is the SDK's ``TokenStorage`` and its handlers.
+    """The sign-in of a person; it is the ``TokenStorage`` of the SDK, and has its handlers.
 
     Attributes:
         redirect: Where the answer is to come: a route ``callback``, of any process with the same store and key.
@@ -287,7 +287,7 @@ class SignIn:
             raise SignInError(f"{failed}: {_said(error)}") from error
 
     async def _sent(self, http: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
-        """The bounded answer to a request; of the server itself, only its headers.
+        """Sends a request; returns the bounded answer, of the server itself only its headers.
 
         An API that does not know the greeting of MCP counts as one that asks for sign-in. The SDK registers a client
         for the scopes that the server asks for, and asks for those: here, for ``scope``.
@@ -306,7 +306,7 @@ class SignIn:
         return answer
 
     def _check(self, request: httpx2.Request) -> None:
-        """Refuses requests to unsafe addresses, and sends clients and codes to the published addresses only.
+        """Raises an error for unsafe addresses, and for clients and codes that would go to unpublished addresses.
 
         The SDK follows redirects within an origin, and registers clients with a server that does not offer it.
         """
@@ -321,7 +321,7 @@ class SignIn:
         raise ValueError(f"its authorization server leads elsewhere, to {request.url.copy_with(query=None)}")
 
     def _metadata(self) -> OAuthMetadata:
-        """Metadata of the authorization server, without which the SDK guesses addresses and assumes PKCE."""
+        """Returns the metadata of the authorization server; without it, the SDK guesses addresses and assumes PKCE."""
         if (metadata := self._auth.context.oauth_metadata) is None:
             raise ValueError("it names no authorization server, or this one publishes no metadata")
         if "S256" not in (metadata.code_challenge_methods_supported or ()):
@@ -329,7 +329,7 @@ class SignIn:
         return metadata
 
     async def get_tokens(self) -> OAuthToken | None:
-        """None: tokens of before are not used."""
+        """Returns None: older tokens are not used."""
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         """Stores the tokens."""
@@ -349,11 +349,11 @@ class SignIn:
         await asyncio.to_thread(StoredTokens(self.server, self.user).write, self._issued)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        """The client that was registered before."""
+        """Returns the client that was registered before."""
         return self.client
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """Keeps the client that was registered now."""
+        """Stores the client that was registered now."""
         self.client = client_info
 
     async def _open(self, page: str) -> None:

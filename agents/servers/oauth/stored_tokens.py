@@ -42,12 +42,12 @@ class SignInError(CallsheetError, RuntimeError):
 
 
 def encrypted(content: bytes) -> bytes:
-    """The content, encrypted and signed."""
+    """Encrypts and signs the content."""
     return _fernet(create=True).encrypt(content)
 
 
 def decrypted(content: bytes) -> bytes:
-    """The content of ``encrypted``."""
+    """Returns the content that ``encrypted`` has encrypted."""
     fernet = _fernet(create=False)
     from cryptography.fernet import InvalidToken
 
@@ -74,7 +74,7 @@ def _fernet(*, create: bool) -> Fernet:
 
 
 def _of_keyring(*, create: bool) -> str:
-    """The secret in the system's keyring, which is made when it is first needed."""
+    """Returns the secret in the system's keyring, and makes it when it is first needed."""
     try:
         import keyring
         from keyring.errors import KeyringError
@@ -93,7 +93,7 @@ def _of_keyring(*, create: bool) -> str:
 
 
 class Tokens(BaseModel):
-    """What signing in has given.
+    """The tokens of a sign-in, and what a refresh needs.
 
     Attributes:
         server: Address of the server that takes the access token, and of no other.
@@ -121,7 +121,7 @@ class Tokens(BaseModel):
 
 
 class StoredTokens:
-    """The tokens of one user, empty for whoever runs the program, for one server address, its variables expanded."""
+    """The stored tokens of a user (empty: whoever runs the program) for a server address without variables."""
 
     def __init__(self, server: str, user: str = "") -> None:
         self.server, self.user = server, user
@@ -129,7 +129,7 @@ class StoredTokens:
         self._file = state_file(f"sign-ins/{digest[:32]}")
 
     def read(self) -> Tokens | None:
-        """The tokens; None if nobody has signed in."""
+        """Returns the tokens; None if nobody has signed in."""
         try:
             found = Tokens.model_validate_json(decrypted(self._file.read()))
         except FileNotFoundError:
@@ -143,7 +143,7 @@ class StoredTokens:
         self._file.replace(encrypted(tokens.model_dump_json().encode()))
 
     def remove(self) -> None:
-        """Forgets the tokens."""
+        """Deletes the tokens."""
         self._file.remove()
 
     def miss(self, old: Tokens, scope: str) -> None:
@@ -157,7 +157,7 @@ class StoredTokens:
                 self.write(now.model_copy(update={"wanted": wanted}))
 
     def refreshed(self, old: Tokens) -> Tokens | None:
-        """The tokens after a refresh; None if they cannot be refreshed, so that the user must sign in again.
+        """Refreshes the tokens; returns None if they cannot be refreshed, so that the user must sign in again.
 
         One process at a time refreshes them: an authorization server that sees a refresh token twice may revoke all.
         ``SignInError``: it does not answer; the tokens may still be good.
@@ -187,7 +187,7 @@ class TokenAuth(httpx2.Auth):
         self._home = origin(stored.server)
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """One request, sent again once after a refresh."""
+        """Sends a request, and once more after a refresh."""
         if origin(str(request.url)) != self._home:
             yield request
             return
@@ -208,7 +208,7 @@ class TokenAuth(httpx2.Auth):
         raise self._failed(f"it asks for {lacks}: run `callsheet sign-in {self._stored.server}{whose}`")
 
     async def _missing(self, tokens: Tokens | None, response: httpx2.Response) -> str:
-        """What a server asks for; scopes that it finds missing are stored, for the next sign-in."""
+        """Returns what the server requires; stores missing scopes for the next sign-in."""
         if response.status_code != 403:
             return "sign-in"
         scope = extract_scope_from_www_auth(response)
@@ -221,7 +221,7 @@ class TokenAuth(httpx2.Auth):
         return f"more rights than you have given ({scope})"
 
     async def _tokens(self, refused: Tokens | None) -> Tokens | None:
-        """The tokens, refreshed if they have expired or were refused."""
+        """Returns the tokens, refreshed if they have expired or were refused."""
         try:
             old = refused or await asyncio.to_thread(self._stored.read)
             if old is None or (refused is None and old.fresh):
@@ -237,13 +237,13 @@ class TokenAuth(httpx2.Auth):
 
 
 def check_scope(scope: str) -> None:
-    """Checks scopes, which a server may have named."""
+    """Raises a SignInError for malformed scopes: they may come from a server."""
     if not _SCOPES.fullmatch(scope):
         raise SignInError("the scopes to ask for are malformed, or longer than 1,000 characters")
 
 
 def _refresh(tokens: Tokens) -> OAuthToken | None:
-    """The answer to a refresh token; None if it is refused. Nobody is followed elsewhere."""
+    """Requests new tokens by the refresh token; returns None if that is refused. Follows no redirect."""
     client, server = tokens.client, f"the authorization server {tokens.issuer}"
     form = {"grant_type": "refresh_token", "refresh_token": tokens.tokens.refresh_token, "client_id": client.client_id}
     form |= {"resource": tokens.resource} if tokens.resource else {}
@@ -273,7 +273,7 @@ def _refresh(tokens: Tokens) -> OAuthToken | None:
 
 
 def _asks(response: httpx2.Response) -> bool:
-    """Whether a response asks for another token: for any, or for one with more scopes."""
+    """Returns whether a response asks for another token: for any, or for one with more scopes."""
     asked = response.headers.get("www-authenticate", "Bearer").lower()
     if response.status_code == 403:
         return "insufficient_scope" in asked and "www-authenticate" in response.headers

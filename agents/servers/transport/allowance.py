@@ -10,7 +10,7 @@ MESSAGES, MESSAGES_PER_SECOND = 20_000, 1_000
 
 
 class Allowance:
-    """A stock of messages or bytes. Who sends slowly enough never uses it up.
+    """A stock of messages or bytes, which time refills: a sender that is slow enough never uses it up.
 
     Args:
         stock: How much may be sent at once.
@@ -31,19 +31,19 @@ class Allowance:
         return enough
 
     def refill(self) -> None:
-        """Fills the stock again, as after an answer."""
+        """Fills the stock again, for example after an answer."""
         self._left = self.stock
 
     def __str__(self) -> str:
-        """The bound in words."""
+        """Describes the bound."""
         return f"{self.stock:,} at once and {self.per_second:,} a second"
 
 
 def allowed_messages() -> Allowance:
-    """What a server may send in messages, events or lines."""
+    """Returns the allowance of a server for messages, events or lines."""
     return Allowance(MESSAGES, MESSAGES_PER_SECOND)
 
 
 def allowed_bytes(stock: int) -> Allowance:
-    """What a server may send in bytes: a twentieth of the stock comes back in a second."""
+    """Returns the allowance of a server for bytes: a twentieth of the stock comes back in a second."""
     return Allowance(stock, stock // 20)

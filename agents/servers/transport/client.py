@@ -75,7 +75,7 @@ async def connected(
     tell: Callable[[Fault], str] = str,
     elicited: ElicitationFnT | None = None,
 ) -> AsyncIterator[Client]:
-    """A client that has initialised the server; leaving it ends the connection and its process.
+    """Connects to a server and initialises it; leaving the block ends the connection and its process.
 
     ``changed`` hears of changed tools, resources or prompts; ``fail`` ends the session with a fault that the client
     library does not report, and ``tell`` keeps the fault of one request; without ``elicited``, the server is told that
@@ -118,7 +118,7 @@ async def connected(
 
 
 async def _listen(client: Client) -> None:
-    """Subscribes to changed lists at a server of the newer protocol; older ones announce them unasked."""
+    """Subscribes to changed lists at a server of the newer protocol; older ones announce changes by themselves."""
     listen = partial(client.listen, resources_list_changed=True, prompts_list_changed=True)
     try:
         async with listen(tools_list_changed=True) as changes:
@@ -129,7 +129,7 @@ async def _listen(client: Client) -> None:
 
 
 class _Exchange:
-    """The messages of a session: bounds what comes unasked, and mends answers of which a part is invalid."""
+    """The messages of a session: bounds unsolicited ones, and repairs answers that are invalid in part."""
 
     def __init__(self, child: ChildProcess) -> None:
         self.answers, self._child = 0, child
@@ -145,7 +145,7 @@ class _Exchange:
 
     @asynccontextmanager
     async def over(self, wire: AbstractAsyncContextManager[Any]) -> AsyncIterator[Any]:
-        """A wire whose messages go through this exchange."""
+        """Wraps a connection, so that its messages pass through this exchange."""
         async with wire as (incoming, outgoing):
             yield _Stream(incoming, self._receive), _Stream(outgoing, self._send)
 
@@ -190,7 +190,7 @@ class _Exchange:
         raise self._child.fault
 
     def _wanted(self, told: JSONRPCNotification) -> bool:
-        """Whether anybody here listens to a notification; the library logs those that are invalid with a traceback."""
+        """Returns whether a notification is used here; the library logs invalid ones with a traceback."""
         if told.method == _PROGRESS:
             return self._is_report(told.params or {})
         if told.method in _LISTS_CHANGED:
@@ -199,7 +199,7 @@ class _Exchange:
         return told.method in _OF_LIBRARY and _is_valid(told)
 
     def _is_report(self, params: Mapping[str, Any]) -> bool:
-        """Whether this is a report of a running request, and not one of too many."""
+        """Returns whether this reports the progress of a running request, and is not one report too many."""
         token = params.get("progressToken")
         known = isinstance(token, str | int) and str(token) in self._methods
         if not known or not _is_number(params.get("progress")) or not _is_number(params.get("total", 0)):
@@ -207,7 +207,7 @@ class _Exchange:
         return self._reports.setdefault(str(token), Allowance(_REPORTS, _REPORTS)).spend()
 
     def _take(self, answer: JSONRPCResponse | JSONRPCError) -> None:
-        """Counts an answer to one of our requests, and mends it."""
+        """Counts an answer to one of our requests, and repairs it."""
         asked = str(answer.id)
         self._reports.pop(asked, None)
         if method := self._methods.pop(asked, ""):
@@ -222,7 +222,7 @@ class _Exchange:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether the library can read a value as a floating-point number, and JSON can write that."""
+    """Returns whether the library can read a value as a floating-point number, and JSON can write that."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST
 
 
@@ -235,7 +235,7 @@ def _is_valid(told: JSONRPCNotification) -> bool:
 
 
 class _Stream(ObjectStream[Any]):
-    """One direction of a wire, of which each message goes through ``act``."""
+    """One direction of a connection: each message passes through ``act``."""
 
     def __init__(self, inner: Any, act: Callable[..., Awaitable[Any]]) -> None:
         self._inner, self._act = inner, partial(act, inner)

@@ -45,12 +45,12 @@ _ENDS = (b"\n\n", b"\r\r", b"\n\r")
 
 @cache
 def certificates() -> ssl.SSLContext:
-    """The authorities that sign for servers; cached, because reading them takes longer than many calls."""
+    """Returns an SSLContext with the default certificate authorities; cached, because loading them is slow."""
     return httpx2.create_ssl_context()
 
 
 class BoundedHttpClient(httpx2.AsyncClient):
-    """A client that reads no more of any answer than a message may have, and not all the time.
+    """An HTTP client that reads at most the size of a message of each answer, and lets other tasks run meanwhile.
 
     Args:
         transport: That of the server: ``sse``, where answers come on one stream and a message that is refused has none,
@@ -119,14 +119,14 @@ class BoundedHttpClient(httpx2.AsyncClient):
         return response
 
     async def _is_failure(self, response: httpx2.Response) -> bool:
-        """Whether the status of an answer is all that it says; the client library reads the other ones."""
+        """Returns whether an answer is an error of HTTP; the client library reads all other answers."""
         if response.status_code in _OF_LIBRARY and self.kind == "http":
             return False
         await response.aread()
         return response.status_code in BUSY or not isinstance(parsed(response.text), JSONRPCError)
 
     def _failure(self, response: httpx2.Response) -> Fault:
-        """The fault for the status of an answer."""
+        """Makes the fault for the status of an answer."""
         if response.status_code in BUSY:
             return busy(response)
         if self.kind == "sse":  # its session ends
@@ -134,7 +134,7 @@ class BoundedHttpClient(httpx2.AsyncClient):
         return Fault("protocol", told(response), effect="reported" if response.status_code < 500 else "unknown")
 
     async def _refused(self, response: httpx2.Response, message: Mapping[str, Any], fault: Fault) -> httpx2.Response:
-        """What the client library gets for a message that the server did not take: an error with the fault's key."""
+        """Makes the client library's answer to a message that the server refused: an error with the fault's key."""
         if self.kind == "sse" and message:
             self._fail(fault)
         if self.kind == "sse" or "id" not in message or "method" not in message:
@@ -153,14 +153,14 @@ class BoundedHttpClient(httpx2.AsyncClient):
         response.stream = _Body(self, response, asked)
 
     def failed(self, *about: Any, **more: Any) -> Fault:
-        """A fault, which ends the session."""
+        """Ends the session with a fault; returns the fault."""
         fault = Fault(*about, **more)
         self._fail(fault)
         return fault
 
 
 def _message_of(request: httpx2.Request) -> dict[str, Any]:
-    """The message of JSON-RPC in a request; an empty one if there is none."""
+    """Returns the JSON-RPC message in a request; an empty one if there is none."""
     if request.method != "POST" or request.headers.get("content-type", "") != "application/json":
         return {}
     message: dict[str, Any] = json.loads(request.content)
@@ -168,7 +168,7 @@ def _message_of(request: httpx2.Request) -> dict[str, Any]:
 
 
 class _Body(httpx2.AsyncByteStream):
-    """A body that ends the session if it is longer than a message may be, or compressed.
+    """The body of an answer, which ends the session if it is compressed, or longer than a message may be.
 
     A stream ends it with too much between two answers. (The client library bounds each event.) ``asked`` is the id of
     the request that it answers, if any.

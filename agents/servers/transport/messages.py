@@ -19,7 +19,7 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def parsed(text: str) -> Any | None:
-    """A text as a JSON-RPC message; None for anything else, such as a line of log."""
+    """Parses a text as a JSON-RPC message; returns None for anything else, such as a line of a log."""
     text = text.strip()
     if not text.startswith("{"):
         return None
@@ -34,7 +34,7 @@ def parsed(text: str) -> Any | None:
 
 
 def _large_answer(text: str) -> JSONRPCResponse | None:
-    """A large text as an answer; None if it is another message, or not valid.
+    """Parses a large text as an answer; returns None if it is another message, or not valid.
 
     The library would build it several times, once for each kind of message; and thousands of small texts cost more than
     one large one wherever they are looked at.
@@ -55,7 +55,7 @@ def _large_answer(text: str) -> JSONRPCResponse | None:
 
 
 def _joined(content: list[Any]) -> list[Any]:
-    """Content blocks, in which texts that follow each other are one, as they are for whoever reads them."""
+    """Joins content blocks of text that follow each other, which makes no difference to a reader."""
     joined = list[Any]()
     for is_text, blocks in groupby(content, _is_text):
         if is_text:
@@ -66,12 +66,12 @@ def _joined(content: list[Any]) -> list[Any]:
 
 
 def _is_text(block: Any) -> bool:
-    """Whether a block is a text; what else it has, such as annotations, nobody reads."""
+    """Returns whether a block is a text; nobody reads what else it has, such as annotations."""
     return isinstance(block, dict) and block.get("type") == "text" and type(block.get("text")) is str
 
 
 def answer_to(asked: Any, text: str) -> bytes:
-    """The answer to the request with this id, or the error that it is none: whoever waits would wait in vain."""
+    """Returns the answer to the request with this id, or an error if it is none: its caller would wait for ever."""
     message = parsed(text)
     if isinstance(message, JSONRPCError) and message.id is None:
         message.id = asked
@@ -81,7 +81,7 @@ def answer_to(asked: Any, text: str) -> bytes:
 
 
 def _rescued(text: str) -> Any | None:
-    """What a message may still be that is not valid: one without lone surrogates, or an answer that is none."""
+    """Repairs an invalid message: removes lone surrogates, or makes an error of an answer that is none."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

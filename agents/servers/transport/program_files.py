@@ -20,7 +20,7 @@ _CODE = frozenset(
 
 
 def stamps_of(server: ServerConfig, program: str) -> Stamps:
-    """The files that a command names, with those of the same kind beside each script: modules that it may import.
+    """Returns the stamps of the files that a command names, and of files like each script in its folder: its modules.
 
     ``program`` is the path of the command's program. A module (``python -m package.server``) counts if it is below the
     working folder.
@@ -36,7 +36,7 @@ def stamps_of(server: ServerConfig, program: str) -> Stamps:
 
 
 def _named(server: ServerConfig, folder: Path) -> Iterator[Path]:
-    """The files among the words of a command, also behind ``--option=`` and below a folder that it names before."""
+    """Yields the files that a command names, also behind ``--option=`` and in a folder that it names before."""
     folders = [folder]
     for before, word in zip(("", *server.args), server.args, strict=False):
         written = word.rpartition("=")[2] if word.startswith("-") else word
@@ -55,7 +55,7 @@ def _named(server: ServerConfig, folder: Path) -> Iterator[Path]:
 
 
 def _beside(script: Path) -> Iterator[Path]:
-    """The files in the folder of a script that have its suffix; none for a program without one."""
+    """Yields the files in the folder of a script that have its suffix; none for a program without one."""
     if script.suffix not in _CODE:
         return
     with suppress(OSError):

@@ -18,12 +18,12 @@ _LONGEST_TEXT = 2_000
 
 
 def status_of(response: httpx2.Response) -> str:
-    """The status with its reason, as ``429 Too Many Requests``."""
+    """Returns the status with its reason, such as ``429 Too Many Requests``."""
     return f"{response.status_code} {response.reason_phrase}".strip()
 
 
 def retry_after(response: httpx2.Response) -> float | None:
-    """Seconds after which a request may be sent again, by the header ``Retry-After``; None if it does not say so."""
+    """Returns the seconds of the header ``Retry-After``; None if it is missing or malformed."""
     said = response.headers.get("retry-after", "").strip()
     if said.isascii() and said.isdigit():
         return float(said[:9])
@@ -34,7 +34,7 @@ def retry_after(response: httpx2.Response) -> float | None:
 
 
 def told(response: httpx2.Response) -> str:
-    """Status, text and ``Retry-After`` of an answer whose body was read."""
+    """Describes an answer whose body was read: status, text and ``Retry-After``."""
     said, text = f"it answers with status {status_of(response)}", response.text.strip()
     if text:
         said += f": {text[:_LONGEST_TEXT]}"
@@ -46,12 +46,12 @@ def told(response: httpx2.Response) -> str:
 
 
 def busy(response: httpx2.Response) -> Fault:
-    """The fault for an answer with a status of ``BUSY``."""
+    """Makes the fault for an answer with a status of ``BUSY``."""
     return Fault("busy", told(response), effect="reported", wait=retry_after(response))
 
 
 def elsewhere(response: httpx2.Response) -> str:
-    """Where a redirect leads to, if a call must not follow it there; empty otherwise.
+    """Returns the address of a redirect that a call must not follow; empty for any other answer.
 
     A call is sent to its own address only, as it was shown: another host, path or query is another operation. A slash
     at the end of the path makes no difference, nor does TLS on the same host.
@@ -67,7 +67,7 @@ def elsewhere(response: httpx2.Response) -> str:
 
 
 def misled(response: httpx2.Response, where: str) -> Fault:
-    """The fault for a redirect that a call does not follow."""
+    """Makes the fault for a redirect that a call does not follow."""
     said = f"it answers with status {status_of(response)} and sends the call on to {where}, where nothing was sent"
     cure = "if that is the right address, name it in the catalog"
     return Fault("refused", f"{said}: {cure}", effect="reported")

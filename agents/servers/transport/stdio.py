@@ -42,13 +42,13 @@ _GRACE, _KILL_AFTER, _SETTLING, _HELD_OPEN, _POLL = 1.0, 1.0, 0.3, 0.2, 0.03
 
 
 def environment_of(server: ServerConfig) -> dict[str, str]:
-    """The variables of a server's process: MCP's safe defaults, certificate paths, and those of its entry."""
+    """Returns the variables of a server's process: MCP's safe defaults, certificate paths, those of its entry."""
     certificates = {name: value for name in _CERTIFICATES if (value := os.environ.get(name))}
     return get_default_environment() | certificates | server.env
 
 
 def program_of(command: str, environment: Mapping[str, str]) -> str:
-    """The path of a command's program, in ``PATH`` or beside this interpreter, where a venv has uvx."""
+    """Returns the path of a command's program, in ``PATH`` or beside this interpreter, where a venv has uvx."""
     for path in (environment.get("PATH"), sysconfig.get_path("scripts")):
         if program := shutil.which(command, path=path):
             return program
@@ -60,7 +60,7 @@ def program_of(command: str, environment: Mapping[str, str]) -> str:
 
 
 class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
-    """A stdio server; for a server over HTTP, only the limits and the fault.
+    """The process of a stdio server; for a server over HTTP, only the limits and the fault.
 
     ``limits.message`` bounds a message; ``on_end`` is called once if it ends by
     itself.
@@ -91,7 +91,7 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
 
     @property
     def last_words(self) -> str:
-        """The last lines of standard error, at most eight; of indented ones in a row, such as a stack, the last two."""
+        """The last eight lines of standard error; of indented lines in a row, such as a stack, only the last two."""
         lines = [line.rstrip() for line in self._said.decode("utf-8", "replace").split("\n") if line.strip()]
         runs = (list(run) for _, run in groupby(lines, key=lambda line: line[0].isspace()))
         return "\n".join([line[-500:] for run in runs for line in (run[-2:] if run[0][0].isspace() else run)][-8:])
@@ -111,7 +111,7 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
 
     @asynccontextmanager
     async def running(self, server: ServerConfig) -> AsyncIterator[Any]:
-        """The streams of messages from and to the process, which leaving this ends with all that it started."""
+        """Starts the process and yields its streams of messages; leaving the block ends it with all that it started."""
         self.environment, command = environment_of(server), server.command or ""
         environment = {**self.environment, _MARK: self._mark}
         # In a thread: it accesses the disk.
@@ -137,7 +137,7 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
                 group.cancel_scope.cancel()
 
     def pipe_data_received(self, fd: int, data: bytes | str) -> None:
-        """Keeps the end of standard error."""
+        """Stores the end of standard error, and passes on the rest."""
         if fd == 2 and isinstance(data, bytes):
             self._said = (self._said + data)[-_TAIL:]
         else:
@@ -155,7 +155,7 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
             asyncio.get_running_loop().call_later(_HELD_OPEN, self._let_go)
 
     async def _read(self) -> None:
-        """Splits standard output into lines until it ends; what comes after the session is thrown away."""
+        """Splits standard output into lines until it ends; drops what comes after the end of the session."""
         while self.stdout is not None:
             self._reads = True
             data = await self.stdout.read(_BUFFER)
@@ -239,7 +239,7 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
         self.transport.close()  # this kills it where processes cannot be listed
 
     def is_as_now(self, server: ServerConfig) -> bool:
-        """Whether a server would be started in the same environment, from the same files; accesses the disk."""
+        """Returns whether a server would be started now in the same environment from the same files; reads the disk."""
         environment = environment_of(server)
         try:
             program = program_of(server.command or "", environment)
@@ -264,7 +264,7 @@ class Process(NamedTuple):
 
 
 def family(leader: int, mark: str, known: Mapping[int, Process]) -> dict[int, Process]:
-    """The living processes of a server, by id; empty where processes cannot be listed.
+    """Returns the living processes of a server, by id; empty where processes cannot be listed.
 
     These are the group of the ``leader``, all with ``mark`` in their environment, those ``known`` whose id was not
     given anew, and all descendants.
@@ -281,7 +281,7 @@ def family(leader: int, mark: str, known: Mapping[int, Process]) -> dict[int, Pr
 
 
 def _running(mark: str) -> dict[int, Process]:
-    """Every process of this machine that has not ended."""
+    """Returns every process of this machine that has not ended."""
     running = {}
     for folder in _PROC.iterdir() if _PROC.is_dir() else ():
         with suppress(OSError, ValueError):

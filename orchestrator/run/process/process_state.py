@@ -86,7 +86,9 @@ class CatalogSync:
 
     def settled(self, seconds: float | None = None) -> None:
         """Waits until searches use the new state."""
-        if (thread := self._thread) is not None:
+        with self._lock:  # a thread that is not started yet cannot be joined
+            thread = self._thread
+        if thread is not None:
             thread.join(seconds)
 
     def _catch_up(self) -> None:

@@ -329,7 +329,9 @@ def _fields(properties: Mapping[str, Any]) -> Json:
         if not isinstance(choices, list):
             choices = [True, False] if spec.get("type") == "boolean" else []
         texts = [one if isinstance(one, str) else question_text.whole_value(one, indent=None) for one in choices]
-        fields[name] = {"about": _text(spec.get("description")), "type": str(spec.get("type") or ""), "choices": texts}
+        kinds = spec.get("type") or "value"
+        kind = " or ".join(map(str, kinds)) if isinstance(kinds, list) else str(kinds)
+        fields[name] = {"about": _text(spec.get("description")), "type": kind, "choices": texts}
     return fields
 
 

@@ -212,10 +212,10 @@ def _checked_answers(visible: VisibleCatalog, history: Sequence[RunSnapshot], gi
         raise RefusedError("a question is about tools that you may not see: somebody else has to answer it")
     if trouble := inexact(given.answers):
         raise RefusedError(f"the answer cannot be used: {trouble}")
-    return {name: _with_values(waiting[name], answer) for name, answer in given.answers.items()}
+    return {name: with_values(waiting[name], answer) for name, answer in given.answers.items()}
 
 
-def _with_values(asked: Any, answer: Any) -> Any:
+def with_values(asked: Any, answer: Any) -> Any:
     """The answer to a question for missing values, from the texts that a person wrote; any other answer as it is."""
     wanted = flat(asked)
     match answer:

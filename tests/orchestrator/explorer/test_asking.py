@@ -12,8 +12,11 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from starlette.testclient import TestClient
 
 from asking import BOTH, Asking
+from callsheet.agents.approval.questions import input_question, wanted_schema
 from callsheet.graphs import Catalog, Loaded, Policy, User
 from callsheet.orchestrator.run.threads import Threads
+from callsheet.orchestrator.server.page_requests import RefusedError
+from callsheet.orchestrator.server.runs.run_routes import with_values
 from chromium import Browser
 from deciding_model import own_steps
 from explored import KEY
@@ -220,6 +223,17 @@ def test_a_question_is_answered_once_and_by_its_id(asking: Asking, client: TestC
     assert asking.notes == []
     assert "not now" in run["steps"][1]["error"]
     assert run["steps"][0]["calls"][0]["began"] >= run["began"] > 0
+
+
+def test_the_server_reads_the_values_that_a_person_wrote() -> None:
+    spec = {"properties": {"id": {"type": "integer"}, "kind": {"enum": [2**53 + 1, "x"]}, "text": {"type": "string"}}}
+    asked = input_question("1", "a/work", wanted_schema(spec, [*spec["properties"]]), "some values are missing")
+    written = {"id": str(2**60 + 1), "kind": str(2**53 + 1), "text": "12"}
+    (decision,) = with_values(asked, {"values": written})["decisions"]
+    assert decision["edited_action"]["args"] == {"id": 2**60 + 1, "kind": 2**53 + 1, "text": "12"}
+    with pytest.raises(RefusedError, match=r"^id: "):
+        with_values(asked, {"values": {**written, "id": "many"}})
+    assert with_values(asked, {"type": "reject"}) == {"type": "reject"}
 
 
 def test_a_page_shows_and_continues_no_run_of_another_catalog(

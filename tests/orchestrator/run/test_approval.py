@@ -11,7 +11,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
-from callsheet import CallsheetTools, Settings, create_supervisor
+from callsheet import CallsheetTools, Settings, create_ask_app, create_supervisor
 from callsheet.agents.approval.supervised_call import SupervisedCall
 from callsheet.agents.calls.review import flat
 from callsheet.agents.servers.catalogs.catalog_sources import load_reference
@@ -121,7 +121,7 @@ async def test_a_run_asks_one_question_after_the_other(
 ) -> None:
     """What a client shows is what its next answer without an id is for."""
     app = compiled(asking, scripted(replies=[say["planned"](*STEPS)]), worker, questions="one")
-    state = await app.ainvoke({"messages": [HumanMessage(REQUEST)]}, THREAD)
+    state = ask(app, REQUEST)
     seen = []
     while asked_now := state.get("__interrupt__"):
         (question,) = asked_now
@@ -131,6 +131,14 @@ async def test_a_run_asks_one_question_after_the_other(
         assert shop.called == seen
     assert sorted(seen) == ["exchange_rate", "weather_report", "write_note"]
     assert [state["results"][i]["status"] for i in "123"] == ["done"] * 3
+
+
+async def test_one_question_after_the_other_within_one_run_of_another_graph(
+    asking: Any, scripted: Any, say: Any, worker: Any
+) -> None:
+    supervisor = compiled(asking, scripted(replies=[say["planned"](*STEPS)]), worker, questions="one")
+    state = await create_ask_app(supervisor).compile().ainvoke({"question": REQUEST})
+    assert [step["status"] for step in state["steps"]] == ["failed", "failed", "skipped"]
 
 
 async def test_an_answer_with_a_hash_is_for_that_call_only(app: Any, shop: Any) -> None:

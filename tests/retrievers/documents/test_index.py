@@ -85,7 +85,7 @@ def test_a_second_indexing_reads_and_embeds_only_what_changed(write: Write, embe
     assert embedder.asked == []
 
 
-def test_what_cannot_be_read_is_named_and_the_rest_goes_on(write: Write, embedder: Any, tmp_path: Path) -> None:
+def test_unreadable_documents_are_reported_and_the_others_indexed(write: Write, embedder: Any, tmp_path: Path) -> None:
     folder = write(
         {
             "good.md": "A good one.",
@@ -122,7 +122,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_goes_on(write: Write, embedde
 @pytest.mark.parametrize(
     ("folder", "said"), [("nowhere", "no such folder"), ("\0", "cannot be a path"), (__file__, "no such folder")]
 )
-def test_a_folder_that_is_none_is_the_callers_mistake(folder: str, said: str) -> None:
+def test_a_folder_that_does_not_exist_is_refused(folder: str, said: str) -> None:
     with pytest.raises(CatalogError, match=said):
         DocumentIndex(folder, index=":memory:")
 
@@ -155,7 +155,7 @@ def test_a_document_that_changes_while_it_is_read_keeps_its_old_text(
     assert index.sync().updated == 1
 
 
-def test_killed_while_it_embeds_everything_is_as_before(
+def test_an_update_that_is_killed_leaves_everything_as_before(
     write: Write, embedder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(document_index, "CHUNK_TOKENS", 10)
@@ -183,7 +183,7 @@ def test_lost_vectors_are_made_again(write: Write, embedder: Any, tmp_path: Path
     assert [hit.chunk for hit in semantic_search(index, "one fact").hits] == ["a.txt#1"]
 
 
-def test_a_broken_file_of_texts_says_what_to_do(write: Write, embedder: Any, tmp_path: Path) -> None:
+def test_a_broken_index_file_is_refused_with_the_cure(write: Write, embedder: Any, tmp_path: Path) -> None:
     index = DocumentIndex(write({"a.txt": "One fact."}), embeddings=embedder, index=tmp_path / "index")
     (texts,) = index.place.glob("documents-*.sqlite")
     for path in index.place.glob("documents-*.sqlite*"):
@@ -192,7 +192,7 @@ def test_a_broken_file_of_texts_says_what_to_do(write: Write, embedder: Any, tmp
         DocumentIndex(tmp_path / "docs", embeddings=embedder, index=tmp_path / "index")
 
 
-def test_progress_tells_both_stages(write: Write, embedder: Any) -> None:
+def test_progress_is_called_for_reading_and_embedding(write: Write, embedder: Any) -> None:
     said: list[tuple[str, int, int]] = []
     index = DocumentIndex(
         write({"a.txt": "One. Two facts.", "b.txt": "Three facts."}), embeddings=embedder, index=":memory:"
@@ -201,7 +201,7 @@ def test_progress_tells_both_stages(write: Write, embedder: Any) -> None:
     assert said == [("reading", 0, 2), ("reading", 1, 2), ("embedding", 3, 3)]
 
 
-def test_names_in_any_script(write: Write, embedder: Any) -> None:
+def test_names_of_documents_may_be_in_any_script(write: Write, embedder: Any) -> None:
     index = DocumentIndex(
         write({"Überblick/休暇 #2.md": "有給休暇は25日です。"}), embeddings=embedder, index=":memory:"
     )
@@ -225,7 +225,7 @@ def test_all_sentences_are_compared_and_embedded_once(
     assert (first.compared, semantic_search(index, "word7").note) == (20, "")
     again = DocumentIndex(tmp_path / "docs", embeddings=embedder, index=tmp_path / "index")
     assert again.sync().exact
-    monkeypatch.setattr("callsheet.retrievers.documents.document_index._AT_ONCE", 7)  # the rows of a block
+    monkeypatch.setattr("callsheet.retrievers.documents.sentence_vectors._AT_ONCE", 7)  # the rows of a block
     assert np.array_equal(again.similar("what tells of word7").sentences, first.sentences)
     assert len(embedder.asked) == 40
 
@@ -234,7 +234,7 @@ def test_of_a_large_folder_chunks_are_preselected_by_the_query_alone(
     write: Write, embedder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("callsheet.retrievers.documents.document_index.AFFORDABLE", 100)
-    monkeypatch.setattr("callsheet.retrievers.documents.document_index.COMPARED", 200)
+    monkeypatch.setattr("callsheet.retrievers.documents.sentence_vectors.COMPARED", 200)
     one = DocumentIndex(write(PAGES), embeddings=embedder, index=":memory:")
     other = DocumentIndex(write(PAGES), embeddings=embedder, index=":memory:")
     for index in (one, other):

@@ -46,7 +46,7 @@ def cut(text: str) -> list[str]:
         ("#tag of one\nline.", ["#tag of one\nline."]),
     ],
 )
-def test_sentences_end_where_a_reader_ends_them(text: str, sentences: list[str]) -> None:
+def test_sentences_end_where_a_reader_would_end_them(text: str, sentences: list[str]) -> None:
     assert cut(text) == sentences
     assert "".join(sentences_of(text)) == text
 
@@ -92,7 +92,7 @@ def test_an_unclosed_quotation_mark_does_not_swallow_the_rest() -> None:
     assert len(cut(text)) > 190
 
 
-def test_what_has_no_end_is_cut_at_a_space() -> None:
+def test_a_sentence_that_is_too_long_is_cut_at_a_space() -> None:
     pieces = cut("word " * 1_000)
     assert all(len(piece) <= LONGEST_SENTENCE for piece in pieces)
     assert all(piece.startswith("word") and piece.endswith("word") for piece in pieces)
@@ -121,15 +121,15 @@ def test_a_passage_begins_on_its_page() -> None:
     assert [passage.page for passage in passages_of(pages, tokens=40)] == [1, 2]
 
 
-def test_blocks_end_sentences_and_empty_ones_are_passed_over() -> None:
+def test_blocks_end_sentences_and_empty_blocks_are_ignored() -> None:
     (passage,) = passages_of([Block("a"), Block("  \n"), Block("b")])
     assert passage == Passage("a\nb\n", (2, 4))
     assert list(passages_of([Block(" ")])) == []
 
 
-def test_content_words_leave_out_what_says_nothing() -> None:
-    assert content_words("How many days of the LEAVE are there? Days!") == ["days", "leave"]
-    assert content_words("北京大学") == ["北京", "京大", "大学"]
+def test_content_words_are_without_stop_words_and_short_words() -> None:
+    assert content_words("Which of the LEAVE days are for you? Days!") == ["leave", "days"]
+    assert content_words("In Zürich 北京大学") == ["zürich", "北京", "京大", "大学"]
 
 
 def loaded(path: Path, **limits: int) -> list[str]:
@@ -209,14 +209,14 @@ def test_a_short_text_is_read_in_the_encoding_of_its_language(tmp_path: Path, te
 
 
 @pytest.mark.parametrize(("text", "encoding"), UNCERTAIN)
-def test_a_text_whose_encoding_is_not_certain_is_left_out_and_said(tmp_path: Path, text: str, encoding: str) -> None:
+def test_a_text_whose_encoding_is_not_certain_is_refused(tmp_path: Path, text: str, encoding: str) -> None:
     (tmp_path / "a.txt").write_bytes(text.encode(encoding))
     with pytest.raises(DocumentError, match="its encoding is not certain: save it as UTF-8"):
         loaded(tmp_path / "a.txt")
 
 
 @pytest.mark.parametrize(("text", "encoding"), [*SHORT, *UNCERTAIN])
-def test_no_part_of_a_text_is_garbled_in_silence(text: str, encoding: str) -> None:
+def test_no_part_of_a_text_is_decoded_to_other_characters(text: str, encoding: str) -> None:
     words = text.split()
     for size in (1, 2, 4):
         for start in range(0, len(words), size):
@@ -240,13 +240,13 @@ def test_a_text_is_read_as_it_declares(tmp_path: Path, name: str, text: str) -> 
 
 
 @pytest.mark.parametrize("said", ["utf-8", "no-such", "rot13", "ascii", "\xe4"])
-def test_a_declaration_that_cannot_be_is_passed_over(tmp_path: Path, said: str) -> None:
+def test_a_declared_encoding_that_does_not_fit_is_ignored(tmp_path: Path, said: str) -> None:
     text = f'<meta charset="{said}"><p>Die Straße ist gesperrt, fahren Sie über die Brücke.'
     (tmp_path / "a.html").write_bytes(text.encode("cp1252"))
     assert "Die Straße ist gesperrt, fahren Sie über die Brücke." in loaded(tmp_path / "a.html")[0]
 
 
-def test_utf_8_with_broken_places_is_left_out_and_said(tmp_path: Path) -> None:
+def test_invalid_utf_8_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes("Caf\xe9 in Z\xfcrich \U0001f600, ".encode() + b"\xff broken.")
     with pytest.raises(DocumentError, match="its encoding is not certain: save it as UTF-8"):
         loaded(tmp_path / "a.txt")
@@ -266,7 +266,7 @@ def test_a_row_of_a_table_names_its_columns(tmp_path: Path) -> None:
     assert loaded(tmp_path / "a.csv") == ["city: Oslo; people: 700000", "city: Bergen", "city: One; people: 2; : more"]
 
 
-def test_a_page_without_what_is_not_its_text(tmp_path: Path) -> None:
+def test_a_web_page_is_read_without_scripts_styles_and_links(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text(
         "<html><head><title>Guide</title><style>p{}</style><script>alert('x')</script></head>"
         "<body><!-- hidden --><h1>Leave</h1><p>There are <b>25</b> days.</p><ul><li>paid</li></ul>"
@@ -323,7 +323,7 @@ def encrypted_pdf() -> bytes:
         ("a.docx", archive_of_a_text(), "not a readable Word file: KeyError"),
     ],
 )
-def test_what_cannot_be_read_says_why(tmp_path: Path, name: str, content: bytes, why: str) -> None:
+def test_an_unreadable_file_is_refused_with_the_reason(tmp_path: Path, name: str, content: bytes, why: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DocumentError, match=why):
         loaded(tmp_path / name)

@@ -123,7 +123,7 @@ function call(one) {
 
 function input({ type, choices }, id) {
   if (choices.length) return make("select", { id }, choices.map((text) => make("option", { text, value: text })));
-  return make("input", { id, autocomplete: "off", placeholder: type !== "string" && `${type || "value"}, as JSON` });
+  return make("input", { id, autocomplete: "off", placeholder: type !== "string" && type });
 }
 
 /** The JSON of a field as it was written; undefined with a message if it is none. */

@@ -28,7 +28,7 @@ def entry(**operation: Any) -> dict[str, Any]:
     return {**tool, "inputSchema": of_catalog.input_schema}
 
 
-def sent(tool: dict[str, Any], **arguments: Any) -> ApiRequest:
+def sent(tool: dict[str, Any], /, **arguments: Any) -> ApiRequest:
     return request_of(HttpCall(**tool["_meta"][META]), "http://api.test/v1?key=1", arguments)
 
 
